@@ -1,0 +1,69 @@
+# Settings and the three functions every room uses: greynic_library, greynic_tests, greynic_optional.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(GREYNIC_SANITIZE "" CACHE STRING "Value of -fsanitize=, e.g. address,undefined")
+
+find_program(GREYNIC_CCACHE ccache)
+if(GREYNIC_CCACHE)
+  set(CMAKE_C_COMPILER_LAUNCHER ${GREYNIC_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${GREYNIC_CCACHE})
+endif()
+
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+find_package(fmt REQUIRED)
+
+add_library(greynic_settings INTERFACE)
+target_compile_options(greynic_settings INTERFACE -Wall -Wextra -Wshadow -Wpedantic -Werror)
+if(GREYNIC_SANITIZE)
+  target_compile_options(greynic_settings INTERFACE -fsanitize=${GREYNIC_SANITIZE}
+                                                    -fno-omit-frame-pointer)
+  target_link_options(greynic_settings INTERFACE -fsanitize=${GREYNIC_SANITIZE})
+endif()
+
+# greynic_library(NAME [PUBLIC lib...] [PRIVATE lib...]): one folder, one static library.
+# Public headers are include/, sources are src/*.cc.
+function(greynic_library name)
+  cmake_parse_arguments(arg "" "" "PUBLIC;PRIVATE" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/*.cc)
+  add_library(greynic_${name} STATIC ${sources})
+  add_library(greynic::${name} ALIAS greynic_${name})
+  target_include_directories(greynic_${name} PUBLIC include PRIVATE src)
+  target_link_libraries(greynic_${name} PUBLIC ${arg_PUBLIC} PRIVATE greynic_settings ${arg_PRIVATE})
+endfunction()
+
+# greynic_tests(ROOM [LINK lib...] [LABELS label...] [TIMEOUT seconds] [PREFIX file-prefix]):
+# all *_test.cc of this folder as one program, each TEST a ctest case.
+function(greynic_tests room)
+  cmake_parse_arguments(arg "" "TIMEOUT;PREFIX" "LINK;LABELS" ${ARGN})
+  if(NOT arg_LABELS)
+    set(arg_LABELS unit)
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${arg_PREFIX}*_test.cc)
+  add_executable(${room}_tests ${sources})
+  target_link_libraries(${room}_tests PRIVATE greynic_settings ${arg_LINK} GTest::gtest_main fmt::fmt)
+  target_compile_definitions(${room}_tests PRIVATE
+    GREYNIC_SOURCE_DIR="${PROJECT_SOURCE_DIR}" GREYNIC_BINARY="$<TARGET_FILE:greynic>")
+  add_dependencies(${room}_tests greynic)
+  gtest_discover_tests(${room}_tests DISCOVERY_MODE PRE_TEST
+    PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
+endfunction()
+
+# greynic_optional(VAR what-is-lost pkg-config-module...): VAR is ON when every module is there;
+# else one line says what is switched off and which package brings it back.
+function(greynic_optional var loss)
+  string(TOLOWER "${var}_pc" prefix)
+  pkg_check_modules(${prefix} QUIET IMPORTED_TARGET ${ARGN})
+  if(${prefix}_FOUND)
+    set(${var} ON PARENT_SCOPE)
+  else()
+    set(${var} OFF PARENT_SCOPE)
+    message(STATUS "off: ${loss} (needs ${ARGN}; scripts/setup.sh installs it)")
+  endif()
+endfunction()

@@ -1,0 +1,75 @@
+#pragma once
+
+/// A fitted model: predicts the measures of a configuration with 95 % prediction intervals, says when
+/// it extrapolates and by how far, and never answers with a number that is not one. The laws behind it
+/// (pipeline, scalacn, surrogate) have one page each in docs/models/.
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "greynic/core/observation.h"
+#include "greynic/core/result.h"
+
+namespace greynic::model {
+
+/// `low` and `high` bound 95 % of new observations of this configuration.
+struct PredictedMeasure {
+  double value = 0.0;
+  double low = 0.0;
+  double high = 0.0;
+};
+
+struct Prediction {
+  std::map<std::string, PredictedMeasure> measures;  ///< by measure name, e.g. "bandwidth_gbps"
+  bool extrapolated = true;
+  double distance = 0.0;                ///< how far outside the fitted domain, in domain widths; 0 inside
+  std::vector<std::string> outside;     ///< factors that lie outside, for the message
+  std::string law;
+};
+
+class Model {
+ public:
+  virtual ~Model() = default;
+  [[nodiscard]] virtual std::string law() const = 0;
+  /// Factors that the law reads; all others do not matter to it.
+  [[nodiscard]] virtual std::vector<std::string> inputs() const = 0;
+  /// kBadInput when a factor has a value the law cannot take (negative masks, unknown operation).
+  [[nodiscard]] virtual Result<Prediction> predict(const Configuration& configuration) const = 0;
+  /// The model file of docs/formats/model.md, as text.
+  [[nodiscard]] virtual std::string to_json_text() const = 0;
+};
+
+/// Reads a model file, or one of the published rows: "published:cx4" cx5 cx6 cx7 bf3 e810.
+/// kBadInput names file, path inside it and remedy.
+[[nodiscard]] Result<std::unique_ptr<Model>> load(const std::string& path_or_name);
+
+enum class Form { kPipeline, kScalacn, kSurrogate, kAuto };
+[[nodiscard]] std::optional<Form> form_named(std::string_view name);
+
+struct FitOptions {
+  Form form = Form::kAuto;
+  std::uint64_t seed = 1;   ///< of multi-start and bootstrap
+  int starts = 8;           ///< initial points of the multi-start
+  int bootstrap_samples = 0;///< 0: intervals by covariance or profile, whichever holds
+};
+
+/// A fit and what has to be said about it.
+struct FitReport {
+  std::unique_ptr<Model> model;
+  std::size_t observations_used = 0;
+  std::map<std::string, double> r2;               ///< by measure
+  std::map<std::string, double> cross_validated_error;  ///< leave-one-setting-out, mean relative error
+  std::vector<std::string> findings;              ///< for people: residuals no law explains, trade-offs
+  std::string text;                               ///< table of parameters with intervals, for people
+};
+
+/// Fits one model to the measured observations. kTooFewPoints, kNotConverged, kRankDeficient.
+[[nodiscard]] Result<FitReport> fit(std::span<const Observation> observations,
+                                    const FitOptions& options = {});
+
+}  // namespace greynic::model

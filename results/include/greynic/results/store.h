@@ -1,0 +1,70 @@
+#pragma once
+
+/// A run: one SQLite file that holds the campaign as it was, the settings as used, and one row for
+/// each observation. Rows are written in transactions and keyed by (configuration, repeat), so a
+/// killed run resumes where it stopped and nothing is stored twice. Readable with the sqlite3 shell
+/// through the views of docs/formats/run.md.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "greynic/core/campaign.h"
+#include "greynic/core/observation.h"
+#include "greynic/core/result.h"
+
+namespace greynic::results {
+
+/// What is kept with a run beside its observations. `settings` are name/value pairs as used.
+struct RunHeader {
+  std::string campaign_text;  ///< the campaign file, word for word; empty for imports
+  std::string campaign_name;
+  std::string target;
+  std::uint64_t seed = 0;
+  std::map<std::string, std::string> settings;
+  std::map<std::string, std::string> environment;
+};
+
+/// (canonical configuration name, repeat)
+using ObservationKey = std::pair<std::string, int>;
+
+class RunStore {
+ public:
+  /// Creates the file, or opens it to go on when its header is the same. kBadInput when the file is
+  /// another run's (says what differs and what to do) or no run at all.
+  [[nodiscard]] static Result<RunStore> open_to_append(const std::string& path,
+                                                       const RunHeader& header);
+  /// Opens an existing run for reading only.
+  [[nodiscard]] static Result<RunStore> open_to_read(const std::string& path);
+
+  RunStore(RunStore&&) noexcept;
+  RunStore& operator=(RunStore&&) noexcept;
+  ~RunStore();
+
+  [[nodiscard]] const RunHeader& header() const;
+  /// The campaign kept in the header, read again; kBadInput when the run holds none (an import).
+  [[nodiscard]] Result<Campaign> campaign() const;
+
+  /// Stores one observation, durable when it returns. Storing a key again is kInternal.
+  [[nodiscard]] Result<void> append(const Observation& observation);
+  /// Keys stored so far, so that a resumed run asks only for the rest.
+  [[nodiscard]] Result<std::set<ObservationKey>> keys() const;
+  /// All observations in the order they were stored.
+  [[nodiscard]] Result<std::vector<Observation>> observations() const;
+
+  /// Keeps a document made from this run (kind "explanation", "model", "layout"...), replacing it.
+  [[nodiscard]] Result<void> keep(const std::string& kind, const std::string& json_text);
+  /// Empty text when nothing of that kind is kept.
+  [[nodiscard]] Result<std::string> kept(const std::string& kind) const;
+
+ private:
+  struct State;
+  explicit RunStore(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace greynic::results

@@ -1,0 +1,86 @@
+#pragma once
+
+/// A finite constrained space and the covering arrays over it: what the engines work on. The campaign,
+/// PICT, CASA, CNF and topology front ends all compile to this; nothing here knows what a level means.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "greynic/core/result.h"
+
+namespace greynic::testgen {
+
+/// "parameter has level" (positive) or "has not" (negative).
+struct Literal {
+  std::uint32_t parameter = 0;
+  std::uint16_t level = 0;
+  bool positive = true;
+  bool operator==(const Literal&) const = default;
+};
+
+/// At least one literal holds.
+using Clause = std::vector<Literal>;
+
+struct Parameter {
+  std::uint16_t level_count = 1;
+  /// False for helpers that constraints introduced: they take part in clauses, never in coverage.
+  bool covered = true;
+  /// Level that means "does not exist here" (a conditional factor); tuples with it need no covering.
+  /// Negative: there is none.
+  int absent_level = -1;
+  /// Relative preference for each level where several are as good; empty: none.
+  std::vector<double> level_weights;
+  /// Cost that each level adds to a row; empty: none.
+  std::vector<double> level_costs;
+};
+
+/// Tuples of `strength` among these parameters must be covered, beyond the overall strength.
+struct StrengthGroup {
+  std::vector<std::uint32_t> parameters;
+  int strength = 2;
+};
+
+/// One level for each parameter, helpers included.
+using Row = std::vector<std::uint16_t>;
+
+struct Space {
+  std::vector<Parameter> parameters;
+  std::vector<Clause> clauses;
+  std::vector<StrengthGroup> groups;
+  std::vector<Row> seeds;    ///< whole rows that must be kept; each must be valid
+  std::vector<Row> already;  ///< rows that were run before: their tuples count as covered
+};
+
+/// A tuple: (parameter, level) pairs by ascending parameter.
+using Tuple = std::vector<std::pair<std::uint32_t, std::uint16_t>>;
+
+struct CoverOptions {
+  int strength = 2;                  ///< 1 to 6
+  std::uint64_t seed = 1;
+  double deadline_seconds = 0.0;     ///< 0: one greedy pass, no improvement; else improve until then
+  int threads = 1;
+  std::uint64_t memory_bytes = std::uint64_t{8} << 30;  ///< refused beyond, with the size needed
+  bool list_infeasible = false;      ///< fill Cover::infeasible
+  bool report_lower_bound = false;   ///< spend time on a bound better than the trivial one
+  std::function<void(double share_done, std::size_t rows)> progress;  ///< may be empty
+};
+
+struct Cover {
+  std::vector<Row> rows;             ///< every one valid; seeds first
+  std::uint64_t tuples_covered = 0;
+  std::uint64_t tuples_infeasible = 0;
+  std::vector<Tuple> infeasible;
+  std::size_t lower_bound = 0;       ///< no array has fewer rows
+  std::string lower_bound_reason;
+  bool deadline_reached = false;
+  double seconds = 0.0;
+};
+
+/// Covers every feasible tuple with valid rows; deterministic for equal inputs, seed and thread count
+/// when no deadline cuts it short. kInfeasible when no row is valid (names a small set of clauses),
+/// kTooBig with the estimated size.
+[[nodiscard]] Result<Cover> cover(const Space& space, const CoverOptions& options);
+
+}  // namespace greynic::testgen
