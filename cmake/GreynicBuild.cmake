@@ -17,7 +17,8 @@ find_package(PkgConfig REQUIRED)
 find_package(fmt REQUIRED)
 
 add_library(greynic_settings INTERFACE)
-target_compile_options(greynic_settings INTERFACE -Wall -Wextra -Wshadow -Wpedantic -Werror)
+target_compile_options(greynic_settings INTERFACE -Wall -Wextra -Wshadow -Wpedantic -Werror
+  -Wno-missing-field-initializers)  # designated initialisers leave the rest at its default
 if(GREYNIC_SANITIZE)
   target_compile_options(greynic_settings INTERFACE -fsanitize=${GREYNIC_SANITIZE}
                                                     -fno-omit-frame-pointer)
@@ -66,4 +67,14 @@ function(greynic_optional var loss)
     set(${var} OFF PARENT_SCOPE)
     message(STATUS "off: ${loss} (needs ${ARGN}; scripts/setup.sh installs it)")
   endif()
+endfunction()
+
+# greynic_embed(OUT function file...): OUT defines `std::span<const greynic::EmbeddedFile> function()`
+# that holds the files' names (without folder) and bytes, so that the program needs no file of its own.
+function(greynic_embed out function)
+  add_custom_command(OUTPUT ${out}
+    COMMAND ${CMAKE_COMMAND} "-DOUT=${out}" "-DFUNCTION=${function}" "-DFILES=${ARGN}"
+            -P ${PROJECT_SOURCE_DIR}/cmake/Embed.cmake
+    DEPENDS ${ARGN} ${PROJECT_SOURCE_DIR}/cmake/Embed.cmake
+    COMMENT "Embedding into ${out}" VERBATIM)
 endfunction()

@@ -1,7 +1,8 @@
 #pragma once
 
 /// A campaign: what is varied, what is allowed, what is measured and what counts as a wall. Plain
-/// data, as the campaign file says it; files/campaign_file.h reads it, testgen turns it into a plan.
+/// data, as the campaign file says it; files/campaign_file.h reads it, testgen turns it into a
+/// plan.
 
 #include <chrono>
 #include <cstdint>
@@ -17,10 +18,10 @@ namespace greynic {
 struct Factor {
   std::string name;
   FactorType type = FactorType::kNumeric;
-  std::vector<FactorValue> levels;   ///< at least one, distinct, in the order given
-  std::vector<double> weights;       ///< empty, or one for each level: how often to prefer it
-  std::vector<double> costs;         ///< empty, or seconds each level adds to a test
-  std::string only_if;               ///< condition under which the factor exists; empty: always
+  std::vector<FactorValue> levels;  ///< at least one, distinct, in the order given
+  std::vector<double> weights;      ///< empty, or one for each level: how often to prefer it
+  std::vector<double> costs;        ///< empty, or seconds each level adds to a test
+  std::string only_if;              ///< condition under which the factor exists; empty: always
 };
 
 enum class DesignKind : std::uint8_t { kFull, kCovering, kRandom, kPoints, kModel };
@@ -32,11 +33,11 @@ struct StrengthGroup {
 
 struct Design {
   DesignKind kind = DesignKind::kCovering;
-  int strength = 2;                        ///< kCovering: 2 to 6
-  std::vector<StrengthGroup> groups;       ///< kCovering: higher strength among some factors
-  std::uint64_t count = 0;                 ///< kRandom: configurations; kModel: budget
-  std::vector<Configuration> points;       ///< kPoints
-  std::string law;                         ///< kModel: "pipeline"
+  int strength = 2;                   ///< kCovering: 2 to 6
+  std::vector<StrengthGroup> groups;  ///< kCovering: higher strength among some factors
+  std::uint64_t count = 0;            ///< kRandom: configurations; kModel: budget
+  std::vector<Configuration> points;  ///< kPoints
+  std::string law;                    ///< kModel: "pipeline"
 };
 
 /// A configuration is a wall when its metric is worse than stated. Exactly one bound is set.
@@ -58,16 +59,17 @@ struct Campaign {
   int version = 1;
   std::string name;
   std::vector<Factor> factors;
-  std::vector<std::string> constraints;      ///< language: docs/formats/campaign.md
-  std::vector<Configuration> forbidden;      ///< partial: no configuration may contain all levels of one
-  std::vector<Configuration> seeds;          ///< partial or whole: must be in the plan
-  std::string topology;                      ///< path as written in the file; empty: none
+  std::vector<std::string> constraints;  ///< language: docs/formats/campaign.md
+  std::vector<Configuration>
+      forbidden;                     ///< partial: no configuration may contain all levels of one
+  std::vector<Configuration> seeds;  ///< partial or whole: must be in the plan
+  std::string topology;              ///< path as written in the file; empty: none
   Design design;
   Configuration baseline;
   WallRule wall;
   MeasurePlan measure;
-  std::string source;                        ///< path of the file, for messages and relative paths
-  std::string text;                          ///< the file, word for word, to be kept with a run
+  std::string source;  ///< path of the file, for messages and relative paths
+  std::string text;    ///< the file, word for word, to be kept with a run
 
   [[nodiscard]] const Factor* find(std::string_view factor) const;
 };

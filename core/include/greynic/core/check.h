@@ -5,11 +5,10 @@
 #include <cstdio>
 #include <cstdlib>
 
-#define GREYNIC_CHECK(condition)                                                             \
-  do {                                                                                       \
-    if (!(condition)) {                                                                      \
-      std::fprintf(stderr, "%s:%d: internal check failed: %s\n", __FILE__, __LINE__,         \
-                   #condition);                                                              \
-      std::abort();                                                                          \
-    }                                                                                        \
+#define GREYNIC_CHECK(condition)                                                                  \
+  do {                                                                                            \
+    if (!(condition)) {                                                                           \
+      std::fprintf(stderr, "%s:%d: internal check failed: %s\n", __FILE__, __LINE__, #condition); \
+      std::abort();                                                                               \
+    }                                                                                             \
   } while (false)

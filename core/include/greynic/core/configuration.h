@@ -33,11 +33,11 @@ struct FactorInfo {
   std::string_view name;
   FactorType type;
   FactorGroup group;
-  std::string_view unit;                        ///< "bytes", "count", "1/s", "ms"; empty: none
-  double minimum;                               ///< numeric only
-  double maximum;                               ///< numeric only
-  std::span<const std::string_view> categories; ///< categorical only
-  FactorValue standard;                         ///< what a target assumes when it is not set
+  std::string_view unit;                         ///< "bytes", "count", "1/s", "ms"; empty: none
+  double minimum;                                ///< numeric only
+  double maximum;                                ///< numeric only
+  std::span<const std::string_view> categories;  ///< categorical only
+  FactorValue standard;                          ///< what a target assumes when it is not set
   std::string_view meaning;
 };
 
@@ -72,13 +72,14 @@ class Configuration {
   std::vector<std::pair<std::string, FactorValue>> levels_;
 };
 
-/// Reads "a=1,b=SEND". Types come from the factor table; unknown names take number, bool, then text.
+/// Reads "a=1,b=SEND". Types come from the factor table; unknown names take number, bool, then
+/// text.
 [[nodiscard]] Result<Configuration> parse_configuration(std::string_view text);
 
 /// Four mask sequences a request and its answer cross.
 enum class Hop : std::uint8_t { kClientEncap, kServerDecap, kServerEncap, kClientDecap };
-[[nodiscard]] std::string_view to_string(Hop hop);           ///< "client_encap"
-[[nodiscard]] std::string_view mask_factor(Hop hop);         ///< "client_encap_masks"
+[[nodiscard]] std::string_view to_string(Hop hop);    ///< "client_encap"
+[[nodiscard]] std::string_view mask_factor(Hop hop);  ///< "client_encap_masks"
 [[nodiscard]] std::optional<Hop> hop_named(std::string_view name);
 
 }  // namespace greynic

@@ -79,17 +79,17 @@ class Match {
 };
 
 enum class ActionKind : std::uint8_t {
-  kForward,    ///< text: port name or number
+  kForward,  ///< text: port name or number
   kDrop,
-  kJump,       ///< number: table
-  kSetField,   ///< field, value, bits
-  kVxlanEncap, ///< number: VNI; text: options, e.g. "src=10.0.0.1,dst=10.0.0.2,port=4789"
+  kJump,        ///< number: table
+  kSetField,    ///< field, value, bits
+  kVxlanEncap,  ///< number: VNI; text: options, e.g. "src=10.0.0.1,dst=10.0.0.2,port=4789"
   kVxlanDecap,
-  kPushVlan,   ///< number: VLAN id
+  kPushVlan,  ///< number: VLAN id
   kPopVlan,
   kCount,
-  kMeter,      ///< number: meter
-  kOther,      ///< text: anything of a foreign format kept word for word; compared as text
+  kMeter,  ///< number: meter
+  kOther,  ///< text: anything of a foreign format kept word for word; compared as text
 };
 
 struct Action {
@@ -98,22 +98,26 @@ struct Action {
   MatchField field = MatchField::kInPort;
   U128 value = 0;
   U128 bits = 0;
-  std::string text;
+  std::string text = {};
   auto operator<=>(const Action&) const = default;
 
-  static Action forward(std::string port) { return {.kind = ActionKind::kForward, .text = std::move(port)}; }
+  static Action forward(std::string port) {
+    return {.kind = ActionKind::kForward, .text = std::move(port)};
+  }
   static Action drop() { return {}; }
   static Action jump(std::uint64_t table) { return {.kind = ActionKind::kJump, .number = table}; }
-  static Action other(std::string text) { return {.kind = ActionKind::kOther, .text = std::move(text)}; }
+  static Action other(std::string text) {
+    return {.kind = ActionKind::kOther, .text = std::move(text)};
+  }
 };
 
 struct FlowRule {
   Match match;
-  RulePriority priority = 0;             ///< among the rules of one table; smaller wins
+  RulePriority priority = 0;  ///< among the rules of one table; smaller wins
   std::uint32_t table = 0;
-  std::vector<Action> actions;           ///< empty: drop
-  double weight = 0.0;                   ///< share of packets that hit it, 0..1; 0: unknown
-  std::vector<std::uint32_t> from;       ///< 0-based input lines that this rule serves
+  std::vector<Action> actions;      ///< empty: drop
+  double weight = 0.0;              ///< share of packets that hit it, 0..1; 0: unknown
+  std::vector<std::uint32_t> from;  ///< 0-based input lines that this rule serves
   bool operator==(const FlowRule&) const = default;
 };
 
@@ -155,10 +159,11 @@ struct Lookup {
 [[nodiscard]] Lookup look_up(const Layout& layout, const Packet& packet);
 
 /// Reference lookup in one table of a rule set: smallest priority number, then input order.
-[[nodiscard]] const FlowRule* look_up(const RuleSet& rules, std::uint32_t table, const Packet& packet);
+[[nodiscard]] const FlowRule* look_up(const RuleSet& rules, std::uint32_t table,
+                                      const Packet& packet);
 
-/// The plain layout of a rule set: per table, per priority run, one matcher for each mask in order of
-/// first appearance; keeps the meaning of the set and moves nothing.
+/// The plain layout of a rule set: per table, per priority run, one matcher for each mask in order
+/// of first appearance; keeps the meaning of the set and moves nothing.
 [[nodiscard]] Layout flat_layout(const RuleSet& rules);
 
 /// Packets with weights: the traffic that a layout is judged under.

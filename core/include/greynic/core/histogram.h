@@ -13,7 +13,8 @@ namespace greynic {
 
 class LatencyHistogram {
  public:
-  /// Records `count` samples of `nanoseconds`; values beyond 2^42 ns (73 min) land in the last bucket.
+  /// Records `count` samples of `nanoseconds`; values beyond 2^42 ns (73 min) land in the last
+  /// bucket.
   void record(std::uint64_t nanoseconds, std::uint64_t count = 1);
   void merge(const LatencyHistogram& other);
 

@@ -1,8 +1,9 @@
 #pragma once
 
-/// What came of one configuration on one target: the record in which everything that touches devices
-/// and everything that only thinks meet. It starts as kNotRun, so a forgotten step cannot look like a
-/// success. A refusal or failed completion by the device is an outcome, with its verbs name as reason.
+/// What came of one configuration on one target: the record in which everything that touches
+/// devices and everything that only thinks meet. It starts as kNotRun, so a forgotten step cannot
+/// look like a success. A refusal or failed completion by the device is an outcome, with its verbs
+/// name as reason.
 
 #include <cstdint>
 #include <map>
@@ -18,8 +19,8 @@ namespace greynic {
 enum class Outcome : std::uint8_t {
   kNotRun,
   kMeasured,
-  kRefused,   ///< the device would not set it up
-  kFailed,    ///< it ran and broke: failed completion, crashed driver, dead peer
+  kRefused,  ///< the device would not set it up
+  kFailed,   ///< it ran and broke: failed completion, crashed driver, dead peer
   kTimedOut,
 };
 [[nodiscard]] std::string_view to_string(Outcome outcome);
@@ -40,8 +41,8 @@ struct SteadyState {
   bool operator==(const SteadyState&) const = default;
 };
 
-/// Names of the measures that greynic itself knows; exec: targets may add others. The unit is in the
-/// name: bandwidth_gbps is goodput, latency is half a round trip.
+/// Names of the measures that greynic itself knows; exec: targets may add others. The unit is in
+/// the name: bandwidth_gbps is goodput, latency is half a round trip.
 namespace measure {
 inline constexpr std::string_view kBandwidth = "bandwidth_gbps";
 inline constexpr std::string_view kMessageRate = "message_rate_mops";
@@ -55,17 +56,17 @@ inline constexpr std::string_view kLoss = "loss_share";
 
 struct Observation {
   Configuration asked;
-  Configuration granted;                  ///< what the target really set; empty: as asked
-  int repeat = 0;                         ///< 0-based
+  Configuration granted;  ///< what the target really set; empty: as asked
+  int repeat = 0;         ///< 0-based
   Outcome outcome = Outcome::kNotRun;
-  std::string reason;                     ///< why not kMeasured; empty otherwise
+  std::string reason;  ///< why not kMeasured; empty otherwise
   std::map<std::string, Measure> measures;
   std::map<std::string, double> counters_before;  ///< absolute, by name
   std::map<std::string, double> counters_after;
   LatencyHistogram latency;
   std::optional<SteadyState> steady;
   std::uint64_t seed = 0;
-  double elapsed_seconds = 0.0;           ///< wall time that it took
+  double elapsed_seconds = 0.0;                    ///< wall time that it took
   std::map<std::string, std::string> environment;  ///< host, NIC, firmware, driver, commit
 
   /// The value of a measure; empty when it was not taken or the run was not measured.

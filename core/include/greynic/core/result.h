@@ -27,7 +27,8 @@ enum class ErrorCode {
   kInternal,       ///< our bug
 };
 
-/// The program's exit code for an error: 2 bad usage or input, 3 device or right missing, 4 our bug.
+/// The program's exit code for an error: 2 bad usage or input, 3 device or right missing, 4 our
+/// bug.
 [[nodiscard]] constexpr int exit_code(ErrorCode code) {
   switch (code) {
     case ErrorCode::kMissing:

@@ -17,7 +17,8 @@ namespace greynic::files {
                                                             const std::string& source,
                                                             const std::string& json_path);
 
-/// {"ipv4_src":"10.1.2.0/24","l4_dst_port":"443"}: "value" for exact, "value/mask" or "addr/len" else.
+/// {"ipv4_src":"10.1.2.0/24","l4_dst_port":"443"}: "value" for exact, "value/mask" or "addr/len"
+/// else.
 [[nodiscard]] nlohmann::json to_json(const Match& match);
 [[nodiscard]] Result<Match> match_from_json(const nlohmann::json& object, const std::string& source,
                                             const std::string& json_path);

@@ -2,7 +2,8 @@
 
 /// The one door for JSON files: read, check against the schema of the format, write whole or not at
 /// all. Messages name the file, the path inside it, what is wrong and what to do. Schemas live in
-/// configs/schema/NAME.schema.json and are compiled into the program, so it needs no files of its own.
+/// configs/schema/NAME.schema.json and are compiled into the program, so it needs no files of its
+/// own.
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -16,7 +17,8 @@ namespace greynic::files {
 /// The whole file; `.xz` and `.gz` are unpacked. kBadInput names the file when it cannot be read.
 [[nodiscard]] Result<std::string> read_text(const std::filesystem::path& path);
 
-/// Writes to a temporary name beside `path`, syncs, and renames: readers see the old file or the new.
+/// Writes to a temporary name beside `path`, syncs, and renames: readers see the old file or the
+/// new.
 [[nodiscard]] Result<void> write_text(const std::filesystem::path& path, std::string_view text);
 
 /// Parses text; kBadInput with file, line and column. Duplicate keys and NaN are refused.

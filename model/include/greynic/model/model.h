@@ -1,8 +1,8 @@
 #pragma once
 
-/// A fitted model: predicts the measures of a configuration with 95 % prediction intervals, says when
-/// it extrapolates and by how far, and never answers with a number that is not one. The laws behind it
-/// (pipeline, scalacn, surrogate) have one page each in docs/models/.
+/// A fitted model: predicts the measures of a configuration with 95 % prediction intervals, says
+/// when it extrapolates and by how far, and never answers with a number that is not one. The laws
+/// behind it (pipeline, scalacn, surrogate) have one page each in docs/models/.
 
 #include <map>
 #include <memory>
@@ -27,8 +27,8 @@ struct PredictedMeasure {
 struct Prediction {
   std::map<std::string, PredictedMeasure> measures;  ///< by measure name, e.g. "bandwidth_gbps"
   bool extrapolated = true;
-  double distance = 0.0;                ///< how far outside the fitted domain, in domain widths; 0 inside
-  std::vector<std::string> outside;     ///< factors that lie outside, for the message
+  double distance = 0.0;  ///< how far outside the fitted domain, in domain widths; 0 inside
+  std::vector<std::string> outside;  ///< factors that lie outside, for the message
   std::string law;
 };
 
@@ -53,19 +53,20 @@ enum class Form { kPipeline, kScalacn, kSurrogate, kAuto };
 
 struct FitOptions {
   Form form = Form::kAuto;
-  std::uint64_t seed = 1;   ///< of multi-start and bootstrap
-  int starts = 8;           ///< initial points of the multi-start
-  int bootstrap_samples = 0;///< 0: intervals by covariance or profile, whichever holds
+  std::uint64_t seed = 1;     ///< of multi-start and bootstrap
+  int starts = 8;             ///< initial points of the multi-start
+  int bootstrap_samples = 0;  ///< 0: intervals by covariance or profile, whichever holds
 };
 
 /// A fit and what has to be said about it.
 struct FitReport {
   std::unique_ptr<Model> model;
   std::size_t observations_used = 0;
-  std::map<std::string, double> r2;               ///< by measure
-  std::map<std::string, double> cross_validated_error;  ///< leave-one-setting-out, mean relative error
-  std::vector<std::string> findings;              ///< for people: residuals no law explains, trade-offs
-  std::string text;                               ///< table of parameters with intervals, for people
+  std::map<std::string, double> r2;  ///< by measure
+  std::map<std::string, double>
+      cross_validated_error;          ///< leave-one-setting-out, mean relative error
+  std::vector<std::string> findings;  ///< for people: residuals no law explains, trade-offs
+  std::string text;                   ///< table of parameters with intervals, for people
 };
 
 /// Fits one model to the measured observations. kTooFewPoints, kNotConverged, kRankDeficient.

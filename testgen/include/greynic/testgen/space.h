@@ -1,7 +1,8 @@
 #pragma once
 
-/// A finite constrained space and the covering arrays over it: what the engines work on. The campaign,
-/// PICT, CASA, CNF and topology front ends all compile to this; nothing here knows what a level means.
+/// A finite constrained space and the covering arrays over it: what the engines work on. The
+/// campaign, PICT, CASA, CNF and topology front ends all compile to this; nothing here knows what a
+/// level means.
 
 #include <cstdint>
 #include <functional>
@@ -27,8 +28,8 @@ struct Parameter {
   std::uint16_t level_count = 1;
   /// False for helpers that constraints introduced: they take part in clauses, never in coverage.
   bool covered = true;
-  /// Level that means "does not exist here" (a conditional factor); tuples with it need no covering.
-  /// Negative: there is none.
+  /// Level that means "does not exist here" (a conditional factor); tuples with it need no
+  /// covering. Negative: there is none.
   int absent_level = -1;
   /// Relative preference for each level where several are as good; empty: none.
   std::vector<double> level_weights;
@@ -57,30 +58,30 @@ struct Space {
 using Tuple = std::vector<std::pair<std::uint32_t, std::uint16_t>>;
 
 struct CoverOptions {
-  int strength = 2;                  ///< 1 to 6
+  int strength = 2;  ///< 1 to 6
   std::uint64_t seed = 1;
-  double deadline_seconds = 0.0;     ///< 0: one greedy pass, no improvement; else improve until then
+  double deadline_seconds = 0.0;  ///< 0: one greedy pass, no improvement; else improve until then
   int threads = 1;
   std::uint64_t memory_bytes = std::uint64_t{8} << 30;  ///< refused beyond, with the size needed
-  bool list_infeasible = false;      ///< fill Cover::infeasible
-  bool report_lower_bound = false;   ///< spend time on a bound better than the trivial one
+  bool list_infeasible = false;                         ///< fill Cover::infeasible
+  bool report_lower_bound = false;  ///< spend time on a bound better than the trivial one
   std::function<void(double share_done, std::size_t rows)> progress;  ///< may be empty
 };
 
 struct Cover {
-  std::vector<Row> rows;             ///< every one valid; seeds first
+  std::vector<Row> rows;  ///< every one valid; seeds first
   std::uint64_t tuples_covered = 0;
   std::uint64_t tuples_infeasible = 0;
   std::vector<Tuple> infeasible;
-  std::size_t lower_bound = 0;       ///< no array has fewer rows
+  std::size_t lower_bound = 0;  ///< no array has fewer rows
   std::string lower_bound_reason;
   bool deadline_reached = false;
   double seconds = 0.0;
 };
 
-/// Covers every feasible tuple with valid rows; deterministic for equal inputs, seed and thread count
-/// when no deadline cuts it short. kInfeasible when no row is valid (names a small set of clauses),
-/// kTooBig with the estimated size.
+/// Covers every feasible tuple with valid rows; deterministic for equal inputs, seed and thread
+/// count when no deadline cuts it short. kInfeasible when no row is valid (names a small set of
+/// clauses), kTooBig with the estimated size.
 [[nodiscard]] Result<Cover> cover(const Space& space, const CoverOptions& options);
 
 }  // namespace greynic::testgen

@@ -37,26 +37,28 @@ struct Spec {
 
 struct MeasureRequest {
   Configuration configuration;
-  int repeat = 0;                       ///< 0-based; part of the observation's identity
+  int repeat = 0;  ///< 0-based; part of the observation's identity
   std::chrono::nanoseconds duration = std::chrono::seconds(1);
-  std::uint64_t seed = 0;               ///< of this request; same seed, same answer on a twin
+  std::uint64_t seed = 0;  ///< of this request; same seed, same answer on a twin
 };
 
-/// Called once for each request, in any order, never from two threads at once. `index` is that of the
-/// request. Return false to stop early: requests not yet begun are then dropped.
+/// Called once for each request, in any order, never from two threads at once. `index` is that of
+/// the request. Return false to stop early: requests not yet begun are then dropped.
 using ObservationSink = std::function<bool(std::size_t index, Observation observation)>;
 
 /// What a target is and what it can do; `greynic devices TARGET` prints it.
 struct Info {
-  std::string name;                              ///< as given on the command line
-  std::string description;                       ///< one line for people
-  std::vector<std::string> factors;              ///< factor names it honours; empty: any
-  std::map<std::string, double> limits;          ///< largest value for numeric factors
-  std::map<std::string, std::vector<std::string>> categories;  ///< levels it offers of categorical ones
-  std::map<std::string, std::string> environment;///< host, NIC, firmware, driver
-  std::vector<std::vector<std::string>> facts;   ///< rows for people: name, value, unit, grade, source
-  double seconds_per_test = 0.0;                 ///< beyond the measured duration; 0: unknown
-  bool virtual_time = false;                     ///< durations cost no wall time
+  std::string name;                      ///< as given on the command line
+  std::string description;               ///< one line for people
+  std::vector<std::string> factors;      ///< factor names it honours; empty: any
+  std::map<std::string, double> limits;  ///< largest value for numeric factors
+  std::map<std::string, std::vector<std::string>>
+      categories;                                  ///< levels it offers of categorical ones
+  std::map<std::string, std::string> environment;  ///< host, NIC, firmware, driver
+  std::vector<std::vector<std::string>>
+      facts;                      ///< rows for people: name, value, unit, grade, source
+  double seconds_per_test = 0.0;  ///< beyond the measured duration; 0: unknown
+  bool virtual_time = false;      ///< durations cost no wall time
 };
 
 /// Where a layout is installed: which mask sequence it replaces.
@@ -92,11 +94,11 @@ class Target {
 
 /// One entry of `greynic devices`: something that could be a target here, or why it cannot.
 struct Candidate {
-  std::string spec;       ///< "twin:cx6", "verbs:rxe0"
+  std::string spec;  ///< "twin:cx6", "verbs:rxe0"
   bool available = false;
-  std::string what;       ///< one line
-  std::string why_not;    ///< empty when available
-  std::string remedy;     ///< what to do about it
+  std::string what;     ///< one line
+  std::string why_not;  ///< empty when available
+  std::string remedy;   ///< what to do about it
 };
 
 /// A kind of target: how it opens and what it finds on this machine.

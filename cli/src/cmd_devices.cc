@@ -1,0 +1,87 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "commands.h"
+#include "greynic/target/target.h"
+
+namespace greynic::cli {
+namespace {
+
+struct Flags {
+  std::string spec;
+  bool json = false;
+};
+
+void print_candidates(bool as_json) {
+  nlohmann::json rows = nlohmann::json::array();
+  for (const target::Kind& kind : target::kinds()) {
+    for (const target::Candidate& found : kind.probe()) {
+      if (as_json) {
+        rows.push_back({{"target", found.spec},
+                        {"available", found.available},
+                        {"what", found.what},
+                        {"why_not", found.why_not},
+                        {"remedy", found.remedy}});
+        continue;
+      }
+      fmt::print("{:<4} {:<18} {}\n", found.available ? "yes" : "no", found.spec, found.what);
+      if (!found.available) {
+        fmt::print("{:<24}why:    {}\n{:<24}remedy: {}\n", "", found.why_not, "", found.remedy);
+      }
+    }
+  }
+  if (as_json) fmt::print("{}\n", rows.dump(1));
+}
+
+int print_one(const Flags& flags) {
+  auto opened = target::open(flags.spec);
+  if (!opened) return tell(opened.error());
+  const target::Info info = (*opened)->info();
+  if (flags.json) {
+    const nlohmann::json document = {{"target", info.name},
+                                     {"description", info.description},
+                                     {"factors", info.factors},
+                                     {"limits", info.limits},
+                                     {"categories", info.categories},
+                                     {"environment", info.environment},
+                                     {"facts", info.facts}};
+    fmt::print("{}\n", document.dump(1));
+    return 0;
+  }
+  fmt::print("{}: {}\n", info.name, info.description);
+  for (const auto& [name, value] : info.environment) fmt::print("  {:<28} {}\n", name, value);
+  for (const auto& [name, value] : info.limits) fmt::print("  at most {:<20} {}\n", name, value);
+  if (!info.facts.empty()) {
+    fmt::print("\n{:<34} {:>14} {:<20} {:<5} {}\n", "parameter", "value", "unit", "grade",
+               "source");
+    for (const auto& row : info.facts) {
+      const auto cell = [&](std::size_t i) { return i < row.size() ? row[i] : std::string(); };
+      fmt::print("{:<34} {:>14} {:<20} {:<5} {}\n", cell(0), cell(1), cell(2), cell(3), cell(4));
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_devices(CLI::App& root, Program& program) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command =
+      add_command(root, "devices", "What can be tested here; for what cannot, why and the remedy",
+                  "  greynic devices\n"
+                  "  greynic devices twin:cx6     # its parameters and their sources\n"
+                  "  greynic devices --json");
+  command->add_option("target", flags->spec, "Describe this one target");
+  command->add_flag("--json", flags->json, "JSON on stdout");
+  command->callback([flags, &program] {
+    if (flags->spec.empty()) {
+      print_candidates(flags->json);
+    } else {
+      program.exit_code = print_one(*flags);
+    }
+  });
+}
+
+}  // namespace greynic::cli

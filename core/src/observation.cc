@@ -1,0 +1,27 @@
+#include "greynic/core/observation.h"
+
+#include <array>
+
+namespace greynic {
+namespace {
+constexpr std::array<std::string_view, 5> kOutcomes = {"not_run", "measured", "refused", "failed",
+                                                       "timed_out"};
+}
+
+std::string_view to_string(Outcome outcome) { return kOutcomes[static_cast<std::size_t>(outcome)]; }
+
+std::optional<Outcome> outcome_named(std::string_view name) {
+  for (std::size_t i = 0; i < kOutcomes.size(); ++i) {
+    if (kOutcomes[i] == name) return static_cast<Outcome>(i);
+  }
+  return std::nullopt;
+}
+
+std::optional<double> Observation::value(std::string_view measure) const {
+  if (outcome != Outcome::kMeasured) return std::nullopt;
+  const auto found = measures.find(std::string(measure));
+  if (found == measures.end()) return std::nullopt;
+  return found->second.value;
+}
+
+}  // namespace greynic

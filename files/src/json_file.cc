@@ -1,0 +1,134 @@
+#include "greynic/files/json_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <span>
+#include <valijson/adapters/nlohmann_json_adapter.hpp>
+#include <valijson/schema.hpp>
+#include <valijson/schema_parser.hpp>
+#include <valijson/validation_results.hpp>
+#include <valijson/validator.hpp>
+
+#include "greynic/core/embedded.h"
+
+namespace greynic::files {
+
+std::span<const EmbeddedFile> embedded_schemas();  // made by cmake from configs/schema
+
+namespace {
+
+using nlohmann::json;
+
+/// "line 3, column 7" of a byte offset.
+std::string place_of(std::string_view text, std::size_t offset) {
+  offset = std::min(offset, text.size());
+  const std::string_view before = text.substr(0, offset);
+  const auto line = std::count(before.begin(), before.end(), '\n') + 1;
+  const std::size_t start = before.rfind('\n');
+  const std::size_t column = start == std::string_view::npos ? offset + 1 : offset - start;
+  return fmt::format("line {}, column {}", line, column);
+}
+
+/// Builds the document while refusing a key that stands twice in one object.
+struct Builder {
+  std::vector<std::set<std::string>> keys;
+  std::string duplicate;
+
+  bool operator()(int, json::parse_event_t event, json& parsed) {
+    if (event == json::parse_event_t::object_start) keys.emplace_back();
+    if (event == json::parse_event_t::object_end && !keys.empty()) keys.pop_back();
+    if (event == json::parse_event_t::key && !keys.empty()) {
+      if (!keys.back().insert(parsed.get<std::string>()).second && duplicate.empty()) {
+        duplicate = parsed.get<std::string>();
+      }
+    }
+    return true;
+  }
+};
+
+}  // namespace
+
+Result<json> parse_json(std::string_view text, const std::string& source) {
+  Builder builder;
+  try {
+    json document = json::parse(text.begin(), text.end(), std::ref(builder), true, true);
+    if (!builder.duplicate.empty()) {
+      return fail(ErrorCode::kBadInput,
+                  fmt::format("{}: key \"{}\" stands twice in one object; keep one of them", source,
+                              builder.duplicate));
+    }
+    return document;
+  } catch (const json::parse_error& error) {
+    std::string what = error.what();
+    if (const std::size_t detail = what.find("syntax error"); detail != std::string::npos) {
+      what = what.substr(detail);
+    }
+    const std::size_t offset = error.byte > 0 ? error.byte - 1 : 0;
+    return fail(ErrorCode::kBadInput,
+                fmt::format("{}: {}: not valid JSON: {}", source, place_of(text, offset), what));
+  } catch (const json::exception& error) {
+    return fail(ErrorCode::kBadInput, fmt::format("{}: not valid JSON: {}", source, error.what()));
+  }
+}
+
+Result<void> check_schema(const json& document, std::string_view schema,
+                          const std::string& source) {
+  const std::string name = fmt::format("{}.schema.json", schema);
+  const auto schemas = embedded_schemas();
+  const auto found = std::find_if(schemas.begin(), schemas.end(),
+                                  [&](const EmbeddedFile& file) { return file.name == name; });
+  if (found == schemas.end()) {
+    return fail(ErrorCode::kInternal, fmt::format("there is no schema {}", name));
+  }
+  try {
+    const json schema_document = json::parse(found->text.begin(), found->text.end());
+    const valijson::adapters::NlohmannJsonAdapter schema_adapter(schema_document);
+    valijson::Schema compiled;
+    valijson::SchemaParser parser;
+    parser.populateSchema(schema_adapter, compiled);
+    valijson::Validator validator;
+    valijson::ValidationResults results;
+    const valijson::adapters::NlohmannJsonAdapter adapter(document);
+    if (validator.validate(compiled, adapter, &results)) return {};
+    // The deepest complaint is the most telling one: outer ones only say that a part failed.
+    std::string path;
+    std::string reason = "does not fit the format";
+    std::size_t depth = 0;
+    valijson::ValidationResults::Error error;
+    while (results.popError(error)) {
+      if (error.context.size() < depth) continue;
+      depth = error.context.size();
+      path.clear();
+      for (std::size_t i = 1; i < error.context.size(); ++i) {
+        const std::string& part = error.context[i];
+        path +=
+            "/" + (part.size() > 2 && part.front() == '[' ? part.substr(1, part.size() - 2) : part);
+      }
+      reason = error.description;
+    }
+    return bad_value(
+        source, path.empty() ? "/" : path,
+        fmt::format("{} (the format is described in docs/formats/{}.md)", reason, schema));
+  } catch (const std::exception& error) {
+    return fail(ErrorCode::kInternal, fmt::format("schema {}: {}", name, error.what()));
+  }
+}
+
+Result<json> read_json(const std::filesystem::path& path, std::string_view schema) {
+  auto text = read_text(path);
+  if (!text) return pass_on(text);
+  auto document = parse_json(*text, path.string());
+  if (!document) return document;
+  if (auto fits = check_schema(*document, schema, path.string()); !fits) return pass_on(fits);
+  return document;
+}
+
+tl::unexpected<Error> bad_value(const std::string& source, std::string_view json_path,
+                                std::string_view reason) {
+  return fail(ErrorCode::kBadInput, fmt::format("{}: at {}: {}", source, json_path, reason));
+}
+
+}  // namespace greynic::files

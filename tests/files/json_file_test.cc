@@ -1,0 +1,167 @@
+#include "greynic/files/json_file.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <random>
+
+#include "greynic/files/campaign_file.h"
+#include "greynic/files/core_json.h"
+
+namespace greynic::files {
+namespace {
+
+constexpr std::string_view kCampaign = R"({ "version": 1, "name": "mask_wall",
+  "factors": {
+    "server_decap_masks": { "type": "numeric", "levels": [0, 5, 10, 20, 40, 80] },
+    "transport":          { "type": "categorical", "levels": ["RC", "UC"] },
+    "operation":          { "type": "categorical", "levels": ["SEND", "READ"] },
+    "shared_receive_queue": { "type": "bool" },
+    "message_bytes":      { "type": "numeric", "powers_of_two": [64, 8388608] } },
+  "constraints": ["transport == \"UC\" -> operation != \"READ\""],
+  "forbidden":   [{ "transport": "UC", "shared_receive_queue": true }],
+  "design": "pairwise",
+  "baseline": { "server_decap_masks": 0, "transport": "RC", "message_bytes": 65536 },
+  "wall": { "metric": "bandwidth_gbps", "below_baseline_by": 0.2 },
+  "measure": { "repeats": 3, "seconds": 1 } })";
+
+TEST(CampaignFile, ReadsTheCampaignOfTheDesign) {
+  const auto campaign = parse_campaign(kCampaign, "c.json");
+  ASSERT_TRUE(campaign) << campaign.error().message;
+  EXPECT_EQ(campaign->factors.size(), 5U);
+  EXPECT_EQ(campaign->find("message_bytes")->levels.size(), 18U);
+  EXPECT_EQ(campaign->find("shared_receive_queue")->levels.size(), 2U);
+  EXPECT_EQ(campaign->design.strength, 2);
+  EXPECT_EQ(campaign->wall.below_baseline_by, 0.2);
+  const auto changed = override_levels(*campaign, {"server_decap_masks=0,7"});
+  ASSERT_TRUE(changed) << changed.error().message;
+  EXPECT_EQ(changed->find("server_decap_masks")->levels.back(), FactorValue(7.0));
+  EXPECT_FALSE(override_levels(*campaign, {"nothing=1"}));
+}
+
+// Claim: each of these is refused with exit code 2, the file's name and the place inside it.
+TEST(CampaignFile, RefusesMalformedInput) {
+  const std::string good(kCampaign);
+  const auto with = [&](std::string_view from, std::string_view to) {
+    std::string text = good;
+    const std::size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    return text.replace(at, from.size(), to);
+  };
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"", "line 1"},
+      {good.substr(0, 200), "line"},
+      {with("\"version\": 1", "\"version\": 2"), "/version"},
+      {with("\"name\": \"mask_wall\",", ""), "name"},
+      {with("\"type\": \"bool\"", "\"type\": \"boolean\""), "/factors/shared_receive_queue"},
+      {with("[0, 5, 10", "[0, 0, 10"), "/factors/server_decap_masks"},
+      {with("[0, 5, 10", "[-1, 5, 10"), "/factors/server_decap_masks"},
+      {with("[\"RC\", \"UC\"]", "[\"RC\", \"UX\"]"), "/factors/transport"},
+      {with("[64, 8388608]", "[8388608, 64]"), "/factors/message_bytes"},
+      {with("\"pairwise\"", "\"9-way\""), "/design"},
+      {with("\"below_baseline_by\": 0.2", "\"below\": 1, \"above\": 2"), "/wall"},
+      {with("\"baseline\": { \"server_decap_masks\": 0", "\"baseline\": { \"nothing\": 0"),
+       "/baseline/nothing"},
+      {with("{ \"transport\": \"UC\", ", "{ \"transport\": \"UD\", "), "/forbidden/0/transport"},
+      {with("\"repeats\": 3", "\"repeats\": 0"), "/measure"},
+      {with("\"name\": \"mask_wall\"", "\"name\": \"a\", \"name\": \"b\""), "stands twice"},
+      {with("\"design\"", "\"desing\""), "desing"},
+  };
+  for (const auto& [text, place] : cases) {
+    const auto read = parse_campaign(text, "bad.json");
+    ASSERT_FALSE(read) << text;
+    EXPECT_EQ(exit_code(read.error().code), 2) << read.error().message;
+    EXPECT_NE(read.error().message.find("bad.json"), std::string::npos) << read.error().message;
+    EXPECT_NE(read.error().message.find(place), std::string::npos) << read.error().message;
+  }
+}
+
+// Claim: whatever bytes are flipped, the reader answers; it never crashes.
+TEST(CampaignFile, SurvivesMutation) {
+  std::mt19937_64 random(5);
+  for (int round = 0; round < 2000; ++round) {
+    std::string text(kCampaign);
+    for (std::uint64_t flips = random() % 8 + 1; flips > 0; --flips) {
+      const std::size_t at = random() % text.size();
+      switch (random() % 3) {
+        case 0:
+          text[at] = static_cast<char>(random());
+          break;
+        case 1:
+          text.erase(at, random() % 20);
+          break;
+        default:
+          text.insert(at, text.substr(random() % text.size(), random() % 20));
+          break;
+      }
+      if (text.empty()) text = "{";
+    }
+    const auto read = parse_campaign(text, "mutated.json");
+    if (!read) EXPECT_FALSE(read.error().message.empty());
+  }
+}
+
+TEST(WriteText, LeavesTheOldFileOrTheNewOne) {
+  char folder[] = "/tmp/greynic_files_XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  const std::string path = std::string(folder) + "/a.json";
+  ASSERT_TRUE(write_text(path, "one"));
+  ASSERT_TRUE(write_text(path, "two"));
+  EXPECT_EQ(read_text(path).value(), "two");
+  const auto refused = write_text(std::string(folder) + "/none/a.json", "x");
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("none/a.json"), std::string::npos);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
+  std::filesystem::remove_all(folder);
+}
+
+// Claim: an observation survives the trip through JSON.
+TEST(CoreJson, AnObservationReadsBackAsWritten) {
+  Observation out;
+  out.asked = {{"qp_count", 4.0}, {"transport", std::string("RC")}};
+  out.granted = {{"qp_count", 2.0}};
+  out.outcome = Outcome::kMeasured;
+  out.measures["bandwidth_gbps"] = {91.2, 0.5};
+  out.measures["latency_us_p50"] = {3.1, {}};
+  out.counters_after["rx_packets"] = 1e12;
+  out.latency.record(3100, 7);
+  out.steady = SteadyState{true, 0.1, "MSER-5"};
+  out.environment["host"] = "a";
+  const auto back = observation_from_json(to_json(out), "o", "");
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(to_json(*back), to_json(out));
+  EXPECT_EQ(back->measures, out.measures);
+  EXPECT_EQ(back->granted, out.granted);
+}
+
+// Claim: matches and actions of every kind survive the trip through JSON.
+TEST(CoreJson, MatchesAndActionsReadBackAsWritten) {
+  std::mt19937_64 random(3);
+  for (int round = 0; round < 500; ++round) {
+    Match match;
+    for (int i = 0; i < 4; ++i) {
+      const auto field = static_cast<MatchField>(random() % kMatchFieldCount);
+      const U128 noise = U128{random()} << 64 | random();
+      U128 bits = (U128{random()} << 64 | random()) & full_mask(field);
+      if (round % 3 == 0) bits = full_mask(field);
+      if (round % 3 == 1) bits = full_mask(field) >> 3 << 3;
+      match.set(field, noise, bits);
+    }
+    const auto back = match_from_json(to_json(match), "m", "");
+    ASSERT_TRUE(back) << back.error().message;
+    EXPECT_EQ(*back, match) << to_string(match);
+    EXPECT_EQ(mask_from_json(to_json(match.mask()), "m", "").value(), match.mask());
+  }
+  const Action set{.kind = ActionKind::kSetField,
+                   .field = MatchField::kIpv4Dst,
+                   .value = 0x0a000000,
+                   .bits = 0xff000000};
+  const Action encap{.kind = ActionKind::kVxlanEncap, .number = 7, .text = "dst=10.0.0.1"};
+  for (const Action& action : {Action::drop(), Action::forward("p1"), Action::jump(3), set, encap,
+                               Action::other("ct(commit)")}) {
+    EXPECT_EQ(action_from_json(to_json(action), "a", "").value(), action);
+  }
+}
+
+}  // namespace
+}  // namespace greynic::files
