@@ -65,7 +65,7 @@ TEST(CampaignFile, RefusesMalformedInput) {
       {with("{ \"transport\": \"UC\", ", "{ \"transport\": \"UD\", "), "/forbidden/0/transport"},
       {with("\"repeats\": 3", "\"repeats\": 0"), "/measure"},
       {with("\"name\": \"mask_wall\"", "\"name\": \"a\", \"name\": \"b\""), "stands twice"},
-      {with("\"design\"", "\"desing\""), "desing"},
+      {with("\"version\": 1", "\"version\": 1, \"desing\": 1"), "desing"},
   };
   for (const auto& [text, place] : cases) {
     const auto read = parse_campaign(text, "bad.json");
