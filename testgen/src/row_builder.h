@@ -1,0 +1,40 @@
+#pragma once
+
+/// Fills one row: starts from a tuple that must be in it, then takes again and again the value that
+/// newly covers most, among those that validity still allows.
+
+#include <vector>
+
+#include "engine_bits.h"
+#include "open_tuples.h"
+#include "validity.h"
+
+namespace greynic::testgen {
+
+class RowBuilder {
+ public:
+  RowBuilder(const Space& space, const ValueIndex& index, Validity& validity,
+             const std::vector<OpenTuples>& layers);
+
+  /// A valid row that holds `must`, one value a parameter; empty when there is none.
+  [[nodiscard]] std::vector<Value> build(std::span<const Value> must, Random& random);
+
+ private:
+  void take_in();
+  void start_over();
+  [[nodiscard]] Value best(Random& random) const;
+  void fill_rest(std::vector<Value>& row) const;
+
+  const Space& space_;
+  const ValueIndex& index_;
+  Validity& validity_;
+  const std::vector<OpenTuples>& layers_;
+  std::vector<std::int32_t> gain_;
+  Words held_;
+  std::vector<Value> list_;  ///< held values, ascending
+  std::size_t taken_ = 0;    ///< of validity_.row()
+  std::vector<char> filled_;
+  std::vector<double> preference_;  ///< of each value: weight, or cheapness
+};
+
+}  // namespace greynic::testgen

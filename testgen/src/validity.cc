@@ -1,0 +1,533 @@
+#include "validity.h"
+
+#include <algorithm>
+#include <cadical.hpp>
+
+namespace greynic::testgen {
+namespace {
+
+constexpr Value kNoValue = ~Value{0};
+/// Conflicts before a question goes to CaDiCaL. Most questions need none; a few thousand cost about
+/// as much as setting the solver up.
+constexpr std::uint64_t kSearchBudget = 2000;
+/// Learned clauses kept before the longer half is dropped.
+constexpr std::size_t kMostLearned = 20000;
+
+}  // namespace
+
+Validity::~Validity() = default;
+
+Validity::Validity(const Space& space, const ValueIndex& index) : index_(index), space_(space) {
+  literal_.resize(index.values());
+  std::uint32_t variables = 0;
+  for (std::uint32_t p = 0; p < index.parameters(); ++p) {
+    const Value first = index.first(p);
+    if (index.level_count(p) == 2) {
+      literal_[first] = 2 * variables + 1;
+      literal_[first + 1] = 2 * variables;
+      parameter_of_.push_back(p);
+      ++variables;
+    } else {
+      for (Value v = first; v < index.first(p) + index.level_count(p); ++v) {
+        literal_[v] = 2 * variables++;
+        parameter_of_.push_back(p);
+      }
+    }
+  }
+  value_of_.assign(2 * variables, kNoValue);
+  for (Value v = 0; v < index.values(); ++v) value_of_[literal_[v]] = v;
+  truth_.assign(2 * variables, 0);
+  reason_.resize(variables);
+  level_of_.assign(variables, 0);
+  seen_.assign(variables, 0);
+  implied_.resize(2 * variables);
+  watches_.resize(2 * variables);
+  constrained_.assign(index.parameters(), 0);
+  open_levels_.resize(index.parameters());
+  witness_.resize(index.parameters());
+  for (std::uint32_t p = 0; p < index.parameters(); ++p) {
+    open_levels_[p] = index.level_count(p);
+    witness_[p] = index.first(p);
+    if (index.level_count(p) == 1) enqueue(literal_[index.first(p)], {});
+  }
+  for (const Clause& clause : space.clauses) {
+    std::vector<Lit> lits;
+    for (const Literal& l : clause) {
+      lits.push_back(literal(l));
+      constrained_[l.parameter] = 1;
+    }
+    if (!add_clause(std::move(lits), false)) possible_ = false;
+  }
+  std::vector<std::uint32_t> mentions(index.parameters(), 0);
+  for (const Clause& clause : space.clauses) {
+    for (const Literal& l : clause) ++mentions[l.parameter];
+  }
+  for (std::uint32_t p = 0; p < index.parameters(); ++p) {
+    if (constrained_[p]) decide_order_.push_back(p);
+  }
+  std::stable_sort(decide_order_.begin(), decide_order_.end(),
+                   [&](auto a, auto b) { return mentions[a] > mentions[b]; });
+  original_arena_ = arena_.size();
+  if (possible_) possible_ = propagate();
+  if (possible_) possible_ = feasible({});
+}
+
+Validity::Lit Validity::literal(const Literal& l) const {
+  return literal_[index_.value(l.parameter, l.level)] ^ (l.positive ? 0U : 1U);
+}
+
+bool Validity::add_clause(std::vector<Lit> clause, bool learned) {
+  // Called at level 0 for clauses of the space, or with a learned clause whose first literal is to
+  // be asserted and whose second one has the highest level of the others.
+  if (!learned) {
+    std::sort(clause.begin(), clause.end());
+    clause.erase(std::unique(clause.begin(), clause.end()), clause.end());
+    for (std::size_t i = 0; i + 1 < clause.size(); ++i) {
+      if ((clause[i] ^ 1U) == clause[i + 1]) return true;
+    }
+    std::erase_if(clause, [&](Lit l) { return truth_[l] < 0; });
+    if (std::any_of(clause.begin(), clause.end(), [&](Lit l) { return truth_[l] > 0; }))
+      return true;
+    if (clause.empty()) return false;
+    if (clause.size() == 1) {
+      enqueue(clause[0], {});
+      return propagate();
+    }
+  }
+  if (clause.size() == 2) {
+    implied_[clause[0] ^ 1U].push_back(clause[1]);
+    implied_[clause[1] ^ 1U].push_back(clause[0]);
+    return true;
+  }
+  const auto at = static_cast<std::uint32_t>(arena_.size());
+  arena_.push_back(static_cast<Lit>(clause.size()));
+  arena_.insert(arena_.end(), clause.begin(), clause.end());
+  attach(at);
+  if (learned) ++learned_;
+  return true;
+}
+
+void Validity::attach(std::uint32_t clause) {
+  watches_[arena_[clause + 1]].push_back({clause, arena_[clause + 2]});
+  watches_[arena_[clause + 2]].push_back({clause, arena_[clause + 1]});
+}
+
+void Validity::enqueue(Lit lit, Reason reason) {
+  truth_[lit] = 1;
+  truth_[lit ^ 1U] = -1;
+  const std::uint32_t variable = lit >> 1;
+  reason_[variable] = reason;
+  level_of_[variable] = level();
+  trail_.push_back(lit);
+  if (value_of_[lit] != kNoValue) {
+    row_.push_back(value_of_[lit]);
+  }
+  if ((lit & 1U) != 0 && value_of_[lit] == kNoValue) --open_levels_[parameter_of_[variable]];
+}
+
+bool Validity::propagate() {
+  while (done_ < trail_.size()) {
+    const Lit lit = trail_[done_++];
+    const std::uint32_t p = parameter_of_[lit >> 1];
+    const std::uint32_t levels = index_.level_count(p);
+    if (levels > 2) {
+      const Value first = index_.first(p);
+      if ((lit & 1U) == 0) {  // it has this level, so no other
+        for (Value v = first; v < first + levels; ++v) {
+          const Lit other = literal_[v];
+          if (other == lit || truth_[other] < 0) continue;
+          if (truth_[other] > 0) {
+            conflict_ = {lit ^ 1U, other ^ 1U};
+            return false;
+          }
+          enqueue(other ^ 1U, {Why::kOneLevelOnly, lit});
+        }
+      } else if (open_levels_[p] <= 1) {
+        Lit last = ~Lit{0};
+        bool has = false;
+        for (Value v = first; v < first + levels; ++v) {
+          if (truth_[literal_[v]] > 0) has = true;
+          if (truth_[literal_[v]] == 0) last = literal_[v];
+        }
+        if (!has) {
+          if (last == ~Lit{0}) {
+            conflict_.clear();
+            for (Value v = first; v < first + levels; ++v) conflict_.push_back(literal_[v]);
+            return false;
+          }
+          enqueue(last, {Why::kLastLevel, p});
+        }
+      }
+    }
+    for (const Lit next : implied_[lit]) {
+      if (truth_[next] > 0) continue;
+      if (truth_[next] < 0) {
+        conflict_ = {lit ^ 1U, next};
+        return false;
+      }
+      enqueue(next, {Why::kBinary, lit});
+    }
+    const Lit falsified = lit ^ 1U;
+    auto& list = watches_[falsified];
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const Watch watch = list[i];
+      if (truth_[watch.blocker] > 0) {
+        list[kept++] = watch;
+        continue;
+      }
+      Lit* c = &arena_[watch.clause + 1];
+      const Lit size = arena_[watch.clause];
+      if (c[0] == falsified) std::swap(c[0], c[1]);
+      if (truth_[c[0]] > 0) {
+        list[kept++] = {watch.clause, c[0]};
+        continue;
+      }
+      bool moved = false;
+      for (Lit k = 2; k < size; ++k) {
+        if (truth_[c[k]] >= 0) {
+          std::swap(c[1], c[k]);
+          watches_[c[1]].push_back({watch.clause, c[0]});
+          moved = true;
+          break;
+        }
+      }
+      if (moved) continue;
+      list[kept++] = {watch.clause, c[0]};
+      if (truth_[c[0]] < 0) {
+        conflict_.assign(c, c + size);
+        for (++i; i < list.size(); ++i) list[kept++] = list[i];
+        list.resize(kept);
+        return false;
+      }
+      enqueue(c[0], {Why::kClause, watch.clause});
+    }
+    list.resize(kept);
+  }
+  return true;
+}
+
+void Validity::reason_literals(Lit lit, std::vector<Lit>& out) const {
+  const Reason reason = reason_[lit >> 1];
+  switch (reason.why) {
+    case Why::kChoice:
+      break;
+    case Why::kBinary:
+    case Why::kOneLevelOnly:
+      out.push_back(reason.from ^ 1U);
+      break;
+    case Why::kClause:
+      for (Lit k = 0; k < arena_[reason.from]; ++k) {
+        const Lit other = arena_[reason.from + 1 + k];
+        if (other != lit) out.push_back(other);
+      }
+      break;
+    case Why::kLastLevel:
+      for (Value v = index_.first(reason.from);
+           v < index_.first(reason.from) + index_.level_count(reason.from); ++v) {
+        if (literal_[v] != lit) out.push_back(literal_[v]);
+      }
+      break;
+  }
+}
+
+/// First unique implication point of conflict_: the clause to learn, its asserted literal first,
+/// and the level to go back to.
+void Validity::learn(std::vector<Lit>& clause, std::uint32_t& back_to) {
+  clause.assign(1, 0);
+  std::vector<Lit> todo = conflict_;
+  std::vector<std::uint32_t> marked;
+  std::size_t open = 0;
+  std::size_t at = trail_.size();
+  Lit pivot = 0;
+  while (true) {
+    for (const Lit lit : todo) {
+      const std::uint32_t variable = lit >> 1;
+      if (seen_[variable] || level_of_[variable] == 0) continue;
+      seen_[variable] = 1;
+      marked.push_back(variable);
+      if (level_of_[variable] == level()) {
+        ++open;
+      } else {
+        clause.push_back(lit);
+      }
+    }
+    do {
+      --at;
+    } while (!seen_[trail_[at] >> 1]);
+    pivot = trail_[at];
+    if (--open == 0) break;
+    todo.clear();
+    reason_literals(pivot, todo);
+  }
+  clause[0] = pivot ^ 1U;
+  // A literal whose reason lies wholly inside the clause adds nothing.
+  std::size_t kept = 1;
+  for (std::size_t i = 1; i < clause.size(); ++i) {
+    const Lit lit = clause[i];
+    bool needed = reason_[lit >> 1].why == Why::kChoice;
+    if (!needed) {
+      todo.clear();
+      reason_literals(lit ^ 1U, todo);
+      needed = std::any_of(todo.begin(), todo.end(),
+                           [&](Lit l) { return !seen_[l >> 1] && level_of_[l >> 1] != 0; });
+    }
+    if (needed) clause[kept++] = lit;
+  }
+  clause.resize(kept);
+  for (const std::uint32_t variable : marked) seen_[variable] = 0;
+  back_to = 0;
+  for (std::size_t i = 1; i < clause.size(); ++i) {
+    const std::uint32_t l = level_of_[clause[i] >> 1];
+    if (l > back_to) {
+      back_to = l;
+      std::swap(clause[1], clause[i]);
+    }
+  }
+}
+
+void Validity::undo_to(std::uint32_t target) {
+  if (level() <= target) return;
+  for (std::size_t i = trail_.size(); i > limits_[target];) {
+    const Lit lit = trail_[--i];
+    truth_[lit] = truth_[lit ^ 1U] = 0;
+    if ((lit & 1U) != 0 && value_of_[lit] == kNoValue) ++open_levels_[parameter_of_[lit >> 1]];
+  }
+  trail_.resize(limits_[target]);
+  row_.resize(row_limits_[target]);
+  limits_.resize(target);
+  row_limits_.resize(target);
+  done_ = trail_.size();
+}
+
+/// After a conflict: learns and goes back until propagation is content again; false when what was
+/// assumed is itself refuted.
+bool Validity::recover() {
+  std::vector<Lit> clause;
+  do {
+    ++conflicts_;
+    if (level() <= base_) return alive_ = false;
+    std::uint32_t back_to = 0;
+    learn(clause, back_to);
+    // Every literal but the first is false at back_to already, so staying at base_ is sound as
+    // well.
+    undo_to(std::max(back_to, base_));
+    Reason reason;
+    if (clause.size() == 1) {
+      units_.push_back(clause[0]);
+    } else if (clause.size() == 2) {
+      add_clause(clause, true);
+      reason = {Why::kBinary, clause[1] ^ 1U};
+    } else {
+      reason = {Why::kClause, static_cast<std::uint32_t>(arena_.size())};
+      add_clause(clause, true);
+    }
+    enqueue(clause[0], reason);
+  } while (!propagate());
+  return true;
+}
+
+void Validity::restart() {
+  undo_to(0);
+  base_ = 0;
+  alive_ = possible_;
+  conflicts_ = 0;
+  assumed_.clear();
+  for (const Lit unit : units_) {
+    if (truth_[unit] < 0) possible_ = alive_ = false;
+    if (truth_[unit] == 0) enqueue(unit, {});
+  }
+  units_.clear();
+  if (alive_ && !propagate()) possible_ = alive_ = false;
+  if (learned_ > kMostLearned) shrink_learned();
+}
+
+void Validity::shrink_learned() {
+  std::vector<std::uint32_t> sizes;
+  for (std::size_t at = original_arena_; at < arena_.size(); at += arena_[at] + 1) {
+    sizes.push_back(arena_[at]);
+  }
+  std::nth_element(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(sizes.size() / 2),
+                   sizes.end());
+  const std::uint32_t longest = sizes[sizes.size() / 2];
+  std::size_t kept = original_arena_;
+  learned_ = 0;
+  for (std::size_t at = original_arena_; at < arena_.size();) {
+    const std::size_t size = arena_[at] + 1;
+    if (arena_[at] < longest) {
+      std::copy_n(arena_.begin() + static_cast<std::ptrdiff_t>(at), size,
+                  arena_.begin() + static_cast<std::ptrdiff_t>(kept));
+      kept += size;
+      ++learned_;
+    }
+    at += size;
+  }
+  arena_.resize(kept);
+  for (auto& list : watches_) list.clear();
+  for (std::size_t at = 0; at < arena_.size(); at += arena_[at] + 1) {
+    // At level 0 a clause may hold false literals; watch two that are not, where there are any.
+    Lit* c = &arena_[at + 1];
+    std::stable_partition(c, c + arena_[at], [&](Lit l) { return truth_[l] >= 0; });
+    attach(static_cast<std::uint32_t>(at));
+  }
+  // Reasons at level 0 are never looked at, so the moved clauses leave no dangling one.
+}
+
+bool Validity::assume(std::span<const Value> values) {
+  for (const Value v : values) {
+    const Lit lit = literal_[v];
+    assumed_.push_back(lit);
+    if (!alive_ || truth_[lit] < 0) return alive_ = false;
+    if (truth_[lit] > 0) continue;
+    limits_.push_back(static_cast<std::uint32_t>(trail_.size()));
+    row_limits_.push_back(static_cast<std::uint32_t>(row_.size()));
+    base_ = level();
+    enqueue(lit, {});
+    if (!propagate()) return alive_ = false;
+  }
+  return alive_;
+}
+
+bool Validity::choose(Value v) {
+  limits_.push_back(static_cast<std::uint32_t>(trail_.size()));
+  row_limits_.push_back(static_cast<std::uint32_t>(row_.size()));
+  enqueue(literal_[v], {});
+  if (propagate()) return true;
+  recover();
+  return false;
+}
+
+bool Validity::search(std::uint64_t budget, const Value* wish) {
+  std::size_t next = 0;
+  while (alive_ && next < decide_order_.size()) {
+    const std::uint32_t p = decide_order_[next];
+    const Value first = index_.first(p);
+    const std::uint32_t levels = index_.level_count(p);
+    Value pick = kNoValue;
+    bool has = false;
+    for (std::uint32_t l = 0; l < levels && !has; ++l) {
+      const Value v = first + l;
+      if (chosen(v)) has = true;
+      if (pick == kNoValue && allowed(v)) pick = v;
+    }
+    if (has) {
+      ++next;
+      continue;
+    }
+    if (wish != nullptr && allowed(wish[p])) pick = wish[p];
+    if (!choose(pick)) {
+      if (conflicts_ > budget) return false;
+      next = 0;
+    }
+  }
+  return alive_;
+}
+
+bool Validity::complete(const Value* wish) {
+  if (!alive_) return false;
+  if (search(conflicts_ + kSearchBudget, wish)) return true;
+  return alive_ && ask_solver();
+}
+
+bool Validity::ask_solver() {
+  if (!solver_) {
+    solver_ = std::make_unique<CaDiCaL::Solver>();
+    const auto name = [](Lit l) {
+      return (l & 1U) ? -static_cast<int>(l / 2 + 1) : static_cast<int>(l / 2 + 1);
+    };
+    for (const Clause& clause : space_.clauses) {
+      for (const Literal& l : clause) solver_->add(name(literal(l)));
+      solver_->add(0);
+    }
+    for (std::uint32_t p = 0; p < index_.parameters(); ++p) {
+      if (index_.level_count(p) == 2) continue;
+      const Value first = index_.first(p);
+      const Value end = first + index_.level_count(p);
+      for (Value v = first; v < end; ++v) solver_->add(name(literal_[v]));
+      solver_->add(0);
+      for (Value v = first; v < end; ++v) {
+        for (Value w = v + 1; w < end; ++w) {
+          solver_->add(-name(literal_[v]));
+          solver_->add(-name(literal_[w]));
+          solver_->add(0);
+        }
+      }
+    }
+  }
+  const auto name = [](Lit l) {
+    return (l & 1U) ? -static_cast<int>(l / 2 + 1) : static_cast<int>(l / 2 + 1);
+  };
+  const std::vector<Lit> assumed = assumed_;
+  for (const Lit lit : assumed) solver_->assume(name(lit));
+  if (solver_->solve() != 10) return alive_ = false;
+  std::vector<Value> model;
+  for (const std::uint32_t p : decide_order_) {
+    for (Value v = index_.first(p); v < index_.first(p) + index_.level_count(p); ++v) {
+      if ((solver_->val(name(literal_[v])) > 0) == ((literal_[v] & 1U) == 0)) model.push_back(v);
+    }
+  }
+  undo_to(base_);
+  for (const Value v : model) {
+    if (!chosen(v) && !choose(v))
+      return alive_ = false;  // cannot happen: learned clauses are implied
+  }
+  return alive_;
+}
+
+bool Validity::feasible(std::span<const Value> values) {
+  restart();
+  if (!assume(values)) {
+    restart();
+    return false;
+  }
+  const bool found = complete(witness_.data());
+  if (found) {
+    for (const Value v : row_) witness_[index_.parameter(v)] = v;
+  }
+  restart();
+  return found;
+}
+
+void Validity::forbid(std::span<const Value> values) {
+  restart();
+  std::vector<Lit> clause;
+  for (const Value v : values) clause.push_back(literal_[v] ^ 1U);
+  if (!add_clause(std::move(clause), false)) possible_ = false;
+}
+
+bool Validity::satisfied(std::span<const Value> row) const {
+  return std::all_of(space_.clauses.begin(), space_.clauses.end(), [&](const Clause& clause) {
+    return std::any_of(clause.begin(), clause.end(), [&](const Literal& l) {
+      return (row[l.parameter] == index_.value(l.parameter, l.level)) == l.positive;
+    });
+  });
+}
+
+std::vector<std::size_t> Validity::unsatisfiable_core(const Space& space, const ValueIndex& index) {
+  // Clauses are taken away one by one as long as no row becomes valid; beyond a few hundred that is
+  // done in blocks only, which keeps the time in hand.
+  std::vector<std::size_t> core(space.clauses.size());
+  for (std::size_t i = 0; i < core.size(); ++i) core[i] = i;
+  const auto refuted = [&](const std::vector<std::size_t>& chosen) {
+    Space part;
+    part.parameters = space.parameters;
+    for (const std::size_t i : chosen) part.clauses.push_back(space.clauses[i]);
+    return !Validity(part, index).possible();
+  };
+  for (std::size_t block = std::max<std::size_t>(1, core.size() / 2);; block /= 2) {
+    for (std::size_t at = 0; at < core.size();) {
+      std::vector<std::size_t> rest(core.begin(), core.begin() + static_cast<std::ptrdiff_t>(at));
+      const std::size_t end = std::min(core.size(), at + block);
+      rest.insert(rest.end(), core.begin() + static_cast<std::ptrdiff_t>(end), core.end());
+      if (refuted(rest)) {
+        core = std::move(rest);
+      } else {
+        at = end;
+      }
+    }
+    if (block == 1 || core.size() / block > 1000) break;
+  }
+  return core;
+}
+
+}  // namespace greynic::testgen

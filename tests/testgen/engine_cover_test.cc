@@ -1,0 +1,172 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "random_space.h"
+
+namespace greynic::testgen {
+namespace {
+
+struct Case {
+  int strength;
+  std::uint32_t most_parameters;
+  int spaces;
+};
+
+class CoverOfRandomSpaces : public testing::TestWithParam<Case> {};
+
+// Claim:  every row is valid, every feasible tuple is in a row, and the infeasible ones are exactly
+// those
+//         that no valid row holds.
+// Oracle: all valid rows of a small space, found by counting through the whole space.
+// Method: random parameters, absent levels, helpers and clauses; spaces without any row must be
+// refused.
+TEST_P(CoverOfRandomSpaces, CoversAllThatIsFeasibleAndNothingElse) {
+  const Case& c = GetParam();
+  int refused = 0;
+  for (int seed = 0; seed < c.spaces; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed << " strength " << c.strength);
+    std::mt19937 rng(static_cast<unsigned>(seed * 7 + c.strength));
+    const Space space = random_space(rng, c.most_parameters);
+    const auto rows = valid_rows(space);
+    CoverOptions options;
+    options.strength = c.strength;
+    options.seed = static_cast<std::uint64_t>(seed);
+    options.list_infeasible = true;
+    const auto cover_or = cover(space, options);
+    if (rows.empty()) {
+      ASSERT_FALSE(cover_or.has_value());
+      EXPECT_EQ(cover_or.error().code, ErrorCode::kInfeasible);
+      ++refused;
+      continue;
+    }
+    ASSERT_TRUE(cover_or.has_value()) << cover_or.error().message;
+    for (const Row& row : cover_or->rows) {
+      ASSERT_EQ(row.size(), space.parameters.size());
+      ASSERT_TRUE(is_valid(space, row));
+    }
+    const auto covered = covered_parameters(space);
+    const auto chosen = choices(
+        covered, std::min<std::size_t>(covered.size(), static_cast<std::size_t>(c.strength)));
+    const auto feasible = tuples_in(space, rows, chosen);
+    auto infeasible = all_tuples(space, chosen);
+    for (const Tuple& tuple : feasible) infeasible.erase(tuple);
+    if (covered.empty()) continue;
+    EXPECT_EQ(tuples_in(space, cover_or->rows, chosen), feasible);
+    EXPECT_EQ(cover_or->tuples_covered, feasible.size());
+    EXPECT_EQ(cover_or->tuples_infeasible, infeasible.size());
+    EXPECT_EQ(std::set<Tuple>(cover_or->infeasible.begin(), cover_or->infeasible.end()),
+              infeasible);
+    EXPECT_EQ(cover_or->infeasible.size(), infeasible.size()) << "a tuple is listed twice";
+    EXPECT_LE(cover_or->lower_bound, cover_or->rows.size());
+  }
+  EXPECT_GT(refused, 0) << "no space without a row was tried";
+}
+
+INSTANTIATE_TEST_SUITE_P(Strengths, CoverOfRandomSpaces,
+                         testing::Values(Case{1, 7, 150}, Case{2, 8, 300}, Case{3, 7, 200},
+                                         Case{4, 7, 120}, Case{5, 7, 80}, Case{6, 7, 60}));
+
+// Claim:  a contradiction is refused with the clauses that make it, and not with the others.
+// Oracle: three planted clauses over two parameters among harmless ones.
+TEST(Cover, NamesTheClausesThatContradictEachOther) {
+  Space space;
+  space.parameters.resize(6);
+  for (Parameter& p : space.parameters) p.level_count = 3;
+  for (std::uint32_t p = 2; p < 5; ++p) space.clauses.push_back({{p, 0, false}, {p + 1, 1, true}});
+  space.clauses.push_back({{0, 1, true}});
+  space.clauses.push_back({{0, 1, false}, {1, 2, true}});
+  space.clauses.push_back({{1, 2, false}});
+  const auto refused = cover(space, {});
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, ErrorCode::kInfeasible);
+  for (const char* part : {"clause 4", "clause 5", "clause 6"}) {
+    EXPECT_NE(refused.error().message.find(part), std::string::npos) << refused.error().message;
+  }
+  for (const char* part : {"clause 1", "clause 2", "clause 3"}) {
+    EXPECT_EQ(refused.error().message.find(part), std::string::npos) << refused.error().message;
+  }
+}
+
+// Claim:  rows that were run before need no second run, and seeds stay, first and unchanged.
+// Oracle: tuples counted by hand from the rows.
+TEST(Cover, KeepsSeedsAndCountsEarlierRowsAsCovered) {
+  std::mt19937 rng(5);
+  Space space;
+  space.parameters.resize(5);
+  for (Parameter& p : space.parameters) p.level_count = 3;
+  space.seeds = {{0, 0, 0, 0, 0}, {1, 1, 1, 1, 1}};
+  const auto first = cover(space, {});
+  ASSERT_TRUE(first.has_value());
+  ASSERT_GE(first->rows.size(), 2U);
+  EXPECT_EQ(first->rows[0], space.seeds[0]);
+  EXPECT_EQ(first->rows[1], space.seeds[1]);
+  Space again = space;
+  again.seeds.clear();
+  again.already = first->rows;
+  const auto second = cover(again, {});
+  ASSERT_TRUE(second.has_value());
+  EXPECT_TRUE(second->rows.empty());
+  again.already.pop_back();
+  const auto third = cover(again, {});
+  ASSERT_TRUE(third.has_value());
+  EXPECT_GE(third->rows.size(), 1U);
+  EXPECT_LE(third->rows.size(), 10U);
+  Space broken = space;
+  broken.clauses = {{{0, 1, false}}};
+  const auto refused = cover(broken, {});
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, ErrorCode::kBadInput);
+}
+
+// Claim:  a group of parameters is covered at its own, higher strength.
+// Oracle: the set of triples in the rows.
+TEST(Cover, CoversAGroupAtItsOwnStrength) {
+  for (int seed = 0; seed < 40; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 rng(static_cast<unsigned>(seed));
+    Space space = random_space(rng, 8);
+    const auto rows = valid_rows(space);
+    if (rows.empty() || space.parameters.size() < 4) continue;
+    space.groups = {{{3, 1, 0, 2}, 3}};
+    const auto made = cover(space, {});
+    ASSERT_TRUE(made.has_value()) << made.error().message;
+    std::vector<std::uint32_t> group;
+    for (std::uint32_t p = 0; p < 4; ++p) {
+      if (space.parameters[p].covered) group.push_back(p);
+    }
+    const auto chosen = choices(group, std::min<std::size_t>(group.size(), 3));
+    EXPECT_EQ(tuples_in(space, made->rows, chosen), tuples_in(space, rows, chosen));
+    const auto covered = covered_parameters(space);
+    const auto pairs = choices(covered, std::min<std::size_t>(covered.size(), 2));
+    EXPECT_EQ(tuples_in(space, made->rows, pairs), tuples_in(space, rows, pairs));
+  }
+}
+
+// Claim:  equal input and seed give equal rows.
+TEST(Cover, IsDeterministicBySeed) {
+  std::mt19937 rng(11);
+  const Space space = random_space(rng, 12);
+  CoverOptions options;
+  options.seed = 42;
+  const auto one = cover(space, options);
+  const auto two = cover(space, options);
+  ASSERT_EQ(one.has_value(), two.has_value());
+  if (one) EXPECT_EQ(one->rows, two->rows);
+}
+
+// Claim:  what does not fit into memory is refused with its size, before anything is allocated.
+TEST(Cover, RefusesWhatDoesNotFitWithItsSize) {
+  Space space;
+  space.parameters.resize(500);
+  for (Parameter& p : space.parameters) p.level_count = 4;
+  CoverOptions options;
+  options.strength = 6;
+  const auto refused = cover(space, options);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, ErrorCode::kTooBig);
+  EXPECT_NE(refused.error().message.find("GiB"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace greynic::testgen
