@@ -87,3 +87,23 @@ function(greynic_embed out function)
     DEPENDS ${ARGN} ${PROJECT_SOURCE_DIR}/cmake/Embed.cmake
     COMMENT "Embedding into ${out}" VERBATIM)
 endfunction()
+
+# greynic_vm_test(NAME [SETUP setup] [TIMEOUT seconds] [MEMORY mib] COMMAND command...): a ctest case that
+# runs one command in the small machine of tests/vm. A boot costs seconds, so one case is a whole suite.
+function(greynic_vm_test name)
+  cmake_parse_arguments(arg "" "SETUP;TIMEOUT;MEMORY" "COMMAND" ${ARGN})
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  set(options --timeout ${arg_TIMEOUT})
+  if(arg_SETUP)
+    list(APPEND options --setup ${arg_SETUP})
+  endif()
+  if(arg_MEMORY)
+    list(APPEND options --memory ${arg_MEMORY})
+  endif()
+  math(EXPR limit "${arg_TIMEOUT} + 60")
+  add_test(NAME ${name} COMMAND ${PROJECT_SOURCE_DIR}/tests/vm/run ${options} -- ${arg_COMMAND})
+  set_tests_properties(${name} PROPERTIES LABELS device SKIP_RETURN_CODE 77 TIMEOUT ${limit}
+                       PROCESSORS 2 RESOURCE_LOCK small_machine)
+endfunction()
