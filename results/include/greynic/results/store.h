@@ -4,11 +4,15 @@
 /// each observation. Rows are written in transactions and keyed by (configuration, repeat), so a
 /// killed run resumes where it stopped and nothing is stored twice. Readable with the sqlite3 shell
 /// through the views of docs/formats/run.md.
+///
+/// One process appends to a run at a time (a second is told so); any number read it meanwhile.
+/// After a kill at any moment every observation whose append had returned is there, and no other.
 
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,8 +38,9 @@ using ObservationKey = std::pair<std::string, int>;
 
 class RunStore {
  public:
-  /// Creates the file, or opens it to go on when its header is the same. kBadInput when the file is
-  /// another run's (says what differs and what to do) or no run at all.
+  /// Creates the file, or opens it to go on when its header is the same (the environment may
+  /// differ: every observation carries its own). kBadInput when the file is another run's (says
+  /// what differs and what to do), no run at all, or being written by another process.
   [[nodiscard]] static Result<RunStore> open_to_append(const std::string& path,
                                                        const RunHeader& header);
   /// Opens an existing run for reading only.
@@ -46,20 +51,27 @@ class RunStore {
   ~RunStore();
 
   [[nodiscard]] const RunHeader& header() const;
-  /// The campaign kept in the header, read again; kBadInput when the run holds none (an import).
+  /// The campaign kept in the header, read again, with the settings "set.FACTOR" applied to it as
+  /// `--set` did; kBadInput when the run holds none (an import).
   [[nodiscard]] Result<Campaign> campaign() const;
 
-  /// Stores one observation, durable when it returns. Storing a key again is kInternal.
+  /// Stores one observation, durable when it returns. Storing a key again is kInternal, and so is a
+  /// number that is not finite or an observation that did not run.
   [[nodiscard]] Result<void> append(const Observation& observation);
+  /// Stores several in one transaction: all of them or, with an error, none.
+  [[nodiscard]] Result<void> append_all(std::span<const Observation> observations);
   /// Keys stored so far, so that a resumed run asks only for the rest.
   [[nodiscard]] Result<std::set<ObservationKey>> keys() const;
   /// All observations in the order they were stored.
   [[nodiscard]] Result<std::vector<Observation>> observations() const;
 
   /// Keeps a document made from this run (kind "explanation", "model", "layout"...), replacing it.
+  /// Works on a run opened for reading too, when the file can be written.
   [[nodiscard]] Result<void> keep(const std::string& kind, const std::string& json_text);
   /// Empty text when nothing of that kind is kept.
   [[nodiscard]] Result<std::string> kept(const std::string& kind) const;
+  /// Every kept document by kind.
+  [[nodiscard]] Result<std::map<std::string, std::string>> documents() const;
 
  private:
   struct State;

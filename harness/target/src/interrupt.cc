@@ -1,0 +1,33 @@
+#include "greynic/target/interrupt.h"
+
+#include <signal.h>
+
+#include <array>
+
+namespace greynic::target {
+namespace {
+
+volatile sig_atomic_t flag = 0;
+std::array<struct sigaction, 2> before{};
+constexpr std::array<int, 2> kSignals = {SIGINT, SIGTERM};
+
+extern "C" void remember(int) { flag = 1; }
+
+}  // namespace
+
+InterruptGuard::InterruptGuard() {
+  flag = 0;
+  struct sigaction action {};
+  action.sa_handler = remember;
+  // The second signal finds the default action; no SA_RESTART, so that a blocked poll() wakes up.
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &action, &before[i]);
+}
+
+InterruptGuard::~InterruptGuard() {
+  for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before[i], nullptr);
+}
+
+bool interrupted() { return flag != 0; }
+
+}  // namespace greynic::target

@@ -1,0 +1,261 @@
+#include "observation_rows.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "greynic/files/core_json.h"
+#include "greynic/files/json_file.h"
+
+namespace greynic::results {
+namespace {
+
+void bind_optional(SQLite::Statement& statement, int index, const std::optional<double>& value) {
+  if (value) {
+    statement.bind(index, *value);
+  } else {
+    statement.bind(index);
+  }
+}
+
+std::optional<double> find_counter(const std::map<std::string, double>& counters,
+                                   const std::string& name) {
+  const auto found = counters.find(name);
+  return found == counters.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<std::uint64_t> parse_seed(const std::string& text) {
+  std::uint64_t seed = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return seed;
+}
+
+/// Where a row is, for messages.
+std::string place(const std::string& path, std::int64_t id) {
+  return fmt::format("{}: observation {}", path, id);
+}
+
+Result<Configuration> read_configuration(const std::string& text, const std::string& source,
+                                         const std::string& column) {
+  auto json = files::parse_json(text, source + ", column " + column);
+  if (!json) return pass_on(json);
+  return files::configuration_from_json(*json, source, "/" + column);
+}
+
+Result<LatencyHistogram> read_histogram(const std::string& text, const std::string& source) {
+  auto json = files::parse_json(text, source + ", column latency_ns_buckets");
+  if (!json) return pass_on(json);
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> buckets;
+  const bool is_list = json->is_array();
+  for (const auto& bucket : is_list ? *json : nlohmann::json::array({nullptr})) {
+    if (!bucket.is_array() || bucket.size() != 2 || !bucket[0].is_number_unsigned() ||
+        !bucket[1].is_number_unsigned()) {
+      return files::bad_value(source, "/latency_ns_buckets",
+                              "must be a list of [nanoseconds, count]");
+    }
+    buckets.emplace_back(bucket[0].get<std::uint64_t>(), bucket[1].get<std::uint64_t>());
+  }
+  return LatencyHistogram::from_buckets(buckets);
+}
+
+Result<std::map<std::string, std::string>> read_environment(const std::string& text,
+                                                            const std::string& source) {
+  auto json = files::parse_json(text, source + ", its environment");
+  if (!json) return pass_on(json);
+  std::map<std::string, std::string> environment;
+  if (!json->is_object()) return files::bad_value(source, "/environment", "must be an object");
+  for (const auto& [name, value] : json->items()) {
+    if (!value.is_string()) {
+      return files::bad_value(source, "/environment/" + name, "must be text");
+    }
+    environment[name] = value.get<std::string>();
+  }
+  return environment;
+}
+
+enum Column {
+  kId,
+  kRepeat,
+  kOutcome,
+  kReason,
+  kAsked,
+  kGranted,
+  kSeed,
+  kElapsed,
+  kSettled,
+  kWarmup,
+  kTest,
+  kBuckets,
+  kEnvironment
+};
+
+constexpr const char* kSelectObservations =
+    "SELECT o.id, o.repeat, o.outcome, o.reason, o.asked, o.granted, o.seed, o.elapsed_seconds,"
+    " o.steady_settled, o.steady_warmup_share, o.steady_test, o.latency_ns_buckets, e.json"
+    " FROM observation AS o JOIN environment AS e ON e.id = o.environment ORDER BY o.id";
+
+Result<Observation> read_row(SQLite::Statement& row, const std::string& path) {
+  const std::string source = place(path, row.getColumn(kId).getInt64());
+  Observation observation;
+  observation.repeat = row.getColumn(kRepeat).getInt();
+  const auto outcome = outcome_named(row.getColumn(kOutcome).getString());
+  if (!outcome) {
+    return files::bad_value(source, "/outcome",
+                            "unknown outcome \"" + row.getColumn(kOutcome).getString() + '"');
+  }
+  observation.outcome = *outcome;
+  observation.reason = row.getColumn(kReason).getString();
+  auto asked = read_configuration(row.getColumn(kAsked).getString(), source, "asked");
+  if (!asked) return pass_on(asked);
+  observation.asked = std::move(*asked);
+  auto granted = read_configuration(row.getColumn(kGranted).getString(), source, "granted");
+  if (!granted) return pass_on(granted);
+  observation.granted = std::move(*granted);
+  const auto seed = parse_seed(row.getColumn(kSeed).getString());
+  if (!seed) return files::bad_value(source, "/seed", "must be a whole number");
+  observation.seed = *seed;
+  observation.elapsed_seconds = row.getColumn(kElapsed).getDouble();
+  if (!row.getColumn(kSettled).isNull()) {
+    observation.steady = SteadyState{.settled = row.getColumn(kSettled).getInt() != 0,
+                                     .warmup_share = row.getColumn(kWarmup).getDouble(),
+                                     .test = row.getColumn(kTest).getString()};
+  }
+  if (!row.getColumn(kBuckets).isNull()) {
+    auto histogram = read_histogram(row.getColumn(kBuckets).getString(), source);
+    if (!histogram) return pass_on(histogram);
+    observation.latency = std::move(*histogram);
+  }
+  auto environment = read_environment(row.getColumn(kEnvironment).getString(), source);
+  if (!environment) return pass_on(environment);
+  observation.environment = std::move(*environment);
+  return observation;
+}
+
+}  // namespace
+
+ObservationWriter::ObservationWriter(SQLite::Database& database)
+    : insert_observation_(database,
+                          "INSERT INTO observation (configuration, repeat, outcome, reason, asked,"
+                          " granted, seed, elapsed_seconds, steady_settled, steady_warmup_share,"
+                          " steady_test, latency_ns_buckets, environment)"
+                          " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)"),
+      insert_measure_(database, "INSERT INTO measure VALUES (?,?,?,?)"),
+      insert_counter_(database, "INSERT INTO counter VALUES (?,?,?,?)"),
+      insert_environment_(database, "INSERT OR IGNORE INTO environment (json) VALUES (?)"),
+      find_environment_(database, "SELECT id FROM environment WHERE json = ?"),
+      database_(database) {}
+
+std::int64_t ObservationWriter::environment_id(
+    const std::map<std::string, std::string>& environment) {
+  const std::string text =
+      nlohmann::json(environment).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  insert_environment_.reset();
+  insert_environment_.bind(1, text);
+  insert_environment_.exec();
+  find_environment_.reset();
+  find_environment_.bind(1, text);
+  find_environment_.executeStep();
+  const std::int64_t id = find_environment_.getColumn(0).getInt64();
+  find_environment_.reset();
+  return id;
+}
+
+void ObservationWriter::write_counters(std::int64_t id, const Observation& observation) {
+  std::set<std::string> names;
+  for (const auto& [name, value] : observation.counters_before) names.insert(name);
+  for (const auto& [name, value] : observation.counters_after) names.insert(name);
+  for (const std::string& name : names) {
+    insert_counter_.reset();
+    insert_counter_.bind(1, id);
+    insert_counter_.bind(2, name);
+    bind_optional(insert_counter_, 3, find_counter(observation.counters_before, name));
+    bind_optional(insert_counter_, 4, find_counter(observation.counters_after, name));
+    insert_counter_.exec();
+  }
+}
+
+void ObservationWriter::write(const Observation& observation) {
+  SQLite::Statement& row = insert_observation_;
+  row.reset();
+  row.clearBindings();
+  row.bind(1, observation.asked.name());
+  row.bind(2, observation.repeat);
+  row.bind(3, std::string(to_string(observation.outcome)));
+  row.bind(4, observation.reason);
+  row.bind(5, files::to_json(observation.asked).dump());
+  row.bind(6, files::to_json(observation.granted).dump());
+  row.bind(7, std::to_string(observation.seed));
+  row.bind(8, observation.elapsed_seconds);
+  if (observation.steady) {
+    row.bind(9, observation.steady->settled ? 1 : 0);
+    row.bind(10, observation.steady->warmup_share);
+    row.bind(11, observation.steady->test);
+  }
+  if (!observation.latency.empty()) {
+    row.bind(12, nlohmann::json(observation.latency.buckets()).dump());
+  }
+  row.bind(13, environment_id(observation.environment));
+  row.exec();
+  const std::int64_t id = database_.getLastInsertRowid();
+  for (const auto& [name, measure] : observation.measures) {
+    insert_measure_.reset();
+    insert_measure_.bind(1, id);
+    insert_measure_.bind(2, name);
+    insert_measure_.bind(3, measure.value);
+    bind_optional(insert_measure_, 4, measure.standard_error);
+    insert_measure_.exec();
+  }
+  write_counters(id, observation);
+}
+
+Result<std::vector<Observation>> read_observations(SQLite::Database& database,
+                                                   const std::string& path) {
+  std::vector<Observation> observations;
+  std::map<std::int64_t, std::size_t> position;
+  SQLite::Statement rows(database, kSelectObservations);
+  while (rows.executeStep()) {
+    auto observation = read_row(rows, path);
+    if (!observation) return pass_on(observation);
+    position[rows.getColumn(kId).getInt64()] = observations.size();
+    observations.push_back(std::move(*observation));
+  }
+  // Rows that no observation owns can only come from other hands; they are none of ours to show.
+  SQLite::Statement measures(database,
+                             "SELECT observation, name, value, standard_error FROM measure");
+  while (measures.executeStep()) {
+    const auto found = position.find(measures.getColumn(0).getInt64());
+    if (found == position.end()) continue;
+    Measure& measure = observations[found->second].measures[measures.getColumn(1).getString()];
+    measure.value = measures.getColumn(2).getDouble();
+    if (!measures.getColumn(3).isNull()) measure.standard_error = measures.getColumn(3).getDouble();
+  }
+  SQLite::Statement counters(database, "SELECT observation, name, before, after FROM counter");
+  while (counters.executeStep()) {
+    const auto found = position.find(counters.getColumn(0).getInt64());
+    if (found == position.end()) continue;
+    Observation& observation = observations[found->second];
+    const std::string name = counters.getColumn(1).getString();
+    if (!counters.getColumn(2).isNull()) {
+      observation.counters_before[name] = counters.getColumn(2).getDouble();
+    }
+    if (!counters.getColumn(3).isNull()) {
+      observation.counters_after[name] = counters.getColumn(3).getDouble();
+    }
+  }
+  return observations;
+}
+
+bool add_columns(FlatColumns& columns, const Observation& observation) {
+  bool added = false;
+  for (const auto& [factor, level] : observation.asked.levels()) {
+    added |= columns.factors.insert(factor).second;
+  }
+  for (const auto& [name, measure] : observation.measures) {
+    added |= columns.measures.insert(name).second;
+  }
+  return added;
+}
+
+}  // namespace greynic::results
