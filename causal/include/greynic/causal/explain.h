@@ -1,0 +1,133 @@
+#pragma once
+
+/// Explains a run: which configurations are walls, and which few settings make each wall appear.
+///
+/// A wall is accepted when a one-sided moderated t test (variances of single configurations shrunk
+/// towards the run's pooled one) says with the stated confidence, corrected by Holm over all
+/// configurations, that the metric is worse than the campaign's bound.
+///
+/// With a laboratory, causes are found by experiment: starting from the baseline, group testing
+/// (QuickXplain, about k log n tests for k terms among n factors) finds a minimal set of factors
+/// whose levels bring the wall; every term is then removed on its own and the wall must vanish;
+/// numeric terms are bisected to the level where the wall begins. Each single answer is a
+/// sequential test that repeats until it is sure or its allowance is spent.
+///
+/// Without one, causes are the simplest conjunctions that hold on walls and on no clear
+/// configuration of the run. They are called hypotheses, because nothing was removed to test them.
+///
+/// Not promised: a cause whose terms mask each other (the wall vanishes when a further factor is
+/// added) is found only from walls in which it shows.
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "greynic/core/campaign.h"
+#include "greynic/core/observation.h"
+#include "greynic/core/result.h"
+
+namespace greynic::causal {
+
+enum class Relation : std::uint8_t { kEquals, kAtLeast, kAtMost };
+
+/// One term of a cause: "server_decap_masks >= 12".
+struct Condition {
+  std::string factor;
+  Relation relation = Relation::kEquals;
+  FactorValue level;
+  /// Numeric terms: the nearest level tested at which the wall was not there.
+  std::optional<double> clear_level;
+  /// Removing this term alone, all others kept, made the wall vanish.
+  bool confirmed = false;
+
+  [[nodiscard]] bool holds(const FactorValue& value) const;
+  [[nodiscard]] std::string text() const;
+};
+
+/// A measured ratio with its two-sided interval at the stated confidence. For absolute bounds it is
+/// the metric divided by the bound.
+struct Ratio {
+  double value = 1.0;
+  double low = 1.0;
+  double high = 1.0;
+};
+
+struct Evidence {
+  Configuration configuration;
+  bool wall = false;
+  bool decided = false;
+  int tests = 0;
+  double p_value = 1.0;  ///< of the side that was decided for
+  Ratio ratio;
+  std::string role;  ///< "all terms", "without operation", "bisecting qp_count"
+};
+
+struct Cause {
+  std::vector<Condition> all_of;
+  bool by_experiment = false;
+  double confidence = 0.0;  ///< 1 minus the sum of the error probabilities of its evidence
+  Ratio severity;           ///< metric over expected value where all terms hold
+  std::size_t walls_explained = 0;
+  std::vector<Evidence> evidence;
+
+  [[nodiscard]] bool holds(const Configuration& configuration) const;
+  [[nodiscard]] std::string text() const;
+};
+
+struct Wall {
+  Configuration configuration;
+  Ratio ratio;
+  double p_value = 1.0;
+  int tests = 0;
+  std::string outcome;               ///< empty, or the failed outcome that makes it a wall
+  std::optional<std::size_t> cause;  ///< index into Explanation::causes; empty: unexplained
+};
+
+struct Explanation {
+  std::string campaign;
+  std::string metric;
+  std::string bound;          ///< the wall rule in words
+  double expected = 0.0;      ///< baseline value, or the absolute bound
+  double confidence = 0.0;    ///< asked for
+  std::vector<Wall> walls;    ///< worst first
+  std::vector<Cause> causes;  ///< most walls explained first
+  std::size_t configurations = 0;
+  std::size_t refused = 0;
+  std::size_t undecided = 0;
+  std::size_t tests_read = 0;     ///< observations given
+  std::size_t tests_ordered = 0;  ///< observations the laboratory made
+  std::vector<std::string> notes;
+};
+
+struct ExplainOptions {
+  double confidence = 0.99;
+  int most_repeats = 12;         ///< of one configuration, before an answer is left undecided
+  std::size_t most_tests = 400;  ///< ordered from the laboratory in all
+  int most_terms = 3;            ///< of a hypothesis without a laboratory
+};
+
+/// What the explanation may ask for. `measure` returns `count` further observations of one
+/// configuration; `valid` says whether constraints allow it (empty: all are); `progress` may be
+/// empty.
+struct Laboratory {
+  std::function<Result<std::vector<Observation>>(const Configuration&, int count)> measure;
+  std::function<bool(const Configuration&)> valid;
+  std::function<void(std::size_t tests_ordered, const std::string& what)> progress;
+};
+
+/// Errors: kTooFewPoints (no baseline, or no metric of that name), and what the laboratory returns.
+[[nodiscard]] Result<Explanation> explain(const Campaign& campaign,
+                                          std::span<const Observation> observations,
+                                          const ExplainOptions& options = {},
+                                          const Laboratory* laboratory = nullptr);
+
+/// The document of docs/formats/explanation.md.
+[[nodiscard]] std::string to_json_text(const Explanation& explanation);
+
+/// A few lines for people: walls, causes, evidence.
+[[nodiscard]] std::string to_text(const Explanation& explanation);
+
+}  // namespace greynic::causal

@@ -1,0 +1,237 @@
+#include "experiment.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace greynic::causal {
+namespace {
+
+constexpr double kGeometricRatio = 4.0;   // wider brackets are halved on a logarithmic scale
+constexpr double kThresholdShare = 0.05;  // bisection ends within this share of the threshold
+constexpr int kMostBisections = 24;
+
+double halfway(double clear, double wall) {
+  const double low = std::min(clear, wall);
+  const double high = std::max(clear, wall);
+  double middle = (low + high) / 2.0;
+  if (low > 0.0 && high / low > kGeometricRatio) middle = std::sqrt(low * high);
+  const bool whole = std::nearbyint(low) == low && std::nearbyint(high) == high;
+  return whole ? std::nearbyint(middle) : middle;
+}
+
+bool close_enough(double clear, double wall) {
+  const double gap = std::abs(clear - wall);
+  const double larger = std::max(std::abs(clear), std::abs(wall));
+  const bool whole = std::nearbyint(clear) == clear && std::nearbyint(wall) == wall;
+  return gap <= kThresholdShare * larger || (whole && gap <= 1.0);
+}
+
+}  // namespace
+
+Configuration whole_baseline(const Campaign& campaign) {
+  Configuration whole = campaign.baseline;
+  for (const Factor& factor : campaign.factors) {
+    if (!whole.contains(factor.name) && factor.only_if.empty()) {
+      whole.set(factor.name, factor.levels.front());
+    }
+  }
+  return whole;
+}
+
+std::vector<std::string> changed_factors(const Configuration& baseline,
+                                         const Configuration& configuration) {
+  std::set<std::string> names;
+  for (const auto& [name, level] : configuration.levels()) {
+    const FactorValue* other = baseline.find(name);
+    if (other == nullptr || *other != level) names.insert(name);
+  }
+  for (const auto& [name, level] : baseline.levels()) {
+    if (!configuration.contains(name)) names.insert(name);
+  }
+  return {names.begin(), names.end()};
+}
+
+Condition condition_for(const std::string& factor, const FactorValue& baseline,
+                        const FactorValue& level) {
+  Condition condition;
+  condition.factor = factor;
+  condition.level = level;
+  const double* from = std::get_if<double>(&baseline);
+  const double* to = std::get_if<double>(&level);
+  if (from != nullptr && to != nullptr) {
+    condition.relation = *to > *from ? Relation::kAtLeast : Relation::kAtMost;
+    condition.clear_level = *from;
+  }
+  return condition;
+}
+
+Experiment::Experiment(const Campaign& campaign, const Configuration& baseline, Judge& judge,
+                       const ExplainOptions& options, const Laboratory& laboratory)
+    : campaign_(campaign),
+      baseline_(baseline),
+      judge_(judge),
+      options_(options),
+      laboratory_(laboratory) {}
+
+Configuration Experiment::with_levels(const Factors& factors) const {
+  Configuration configuration = baseline_;
+  for (const std::string& name : factors) {
+    if (const FactorValue* level = wall_.find(name)) {
+      configuration.set(name, *level);
+    } else {
+      configuration.erase(name);
+    }
+  }
+  return configuration;
+}
+
+Result<Verdict> Experiment::decide(const Configuration& configuration, double alpha,
+                                   const std::string& what) {
+  Verdict verdict = judge_.verdict(configuration, alpha);
+  // Every look spends its share of alpha, so that peeking does not make a decision cheaper.
+  const double each = alpha / std::max(1, options_.most_repeats);
+  while (!(verdict.decided && std::min(verdict.p_wall, verdict.p_clear) <= each) &&
+         verdict.tests < options_.most_repeats) {
+    if (ordered_ >= options_.most_tests) {
+      return fail(ErrorCode::kTooFewPoints,
+                  fmt::format("the allowance of {} tests is spent; raise it with --most-tests",
+                              options_.most_tests));
+    }
+    if (laboratory_.progress) laboratory_.progress(ordered_, what);
+    const int count = verdict.tests == 0 ? std::max(2, campaign_.measure.repeats) : 1;
+    auto observations = laboratory_.measure(configuration, count);
+    if (!observations) return pass_on(observations);
+    ordered_ += observations->size();
+    for (const Observation& observation : *observations) judge_.add(observation);
+    const int before = verdict.tests;
+    verdict = judge_.verdict(configuration, each);
+    if (!verdict.testable || verdict.tests == before) return verdict;  // refused
+  }
+  return verdict;
+}
+
+Result<bool> Experiment::is_wall(const Factors& factors, const std::string& what) {
+  const Configuration configuration = with_levels(factors);
+  // What constraints forbid, or the device refuses, cannot show the wall by itself.
+  if (laboratory_.valid && !laboratory_.valid(configuration)) return false;
+  auto verdict = decide(configuration, 1.0 - options_.confidence, what);
+  if (!verdict) return pass_on(verdict);
+  return verdict->testable && verdict->wall;
+}
+
+Result<Experiment::Factors> Experiment::minimal(const Factors& kept, bool changed,
+                                                const Factors& open) {
+  if (changed) {
+    auto enough = is_wall(kept, "halving the settings");
+    if (!enough) return pass_on(enough);
+    if (*enough) return Factors{};
+  }
+  if (open.size() <= 1) return open;
+  const auto middle = open.begin() + static_cast<std::ptrdiff_t>(open.size() / 2);
+  const Factors first(open.begin(), middle);
+  const Factors second(middle, open.end());
+  Factors with_first = kept;
+  with_first.insert(with_first.end(), first.begin(), first.end());
+  auto needed_second = minimal(with_first, true, second);
+  if (!needed_second) return needed_second;
+  Factors with_second = kept;
+  with_second.insert(with_second.end(), needed_second->begin(), needed_second->end());
+  auto needed_first = minimal(with_second, !needed_second->empty(), first);
+  if (!needed_first) return needed_first;
+  needed_first->insert(needed_first->end(), needed_second->begin(), needed_second->end());
+  return needed_first;
+}
+
+void Experiment::keep_evidence(Cause& cause, const Configuration& configuration,
+                               const Verdict& verdict, std::string role) const {
+  Evidence evidence;
+  evidence.configuration = configuration;
+  evidence.wall = verdict.wall;
+  evidence.decided = verdict.decided;
+  evidence.tests = verdict.tests;
+  evidence.p_value = std::min(1.0, verdict.wall ? verdict.p_wall : verdict.p_clear);
+  evidence.ratio = verdict.ratio;
+  evidence.role = std::move(role);
+  cause.evidence.push_back(std::move(evidence));
+}
+
+Result<void> Experiment::confirm(const Factors& terms, Cause& cause) {
+  // The answers a cause rests on share its error: one for all terms, one for each removal.
+  const double alpha = (1.0 - options_.confidence) / static_cast<double>(terms.size() + 1);
+  double error = 0.0;
+  const Configuration all = with_levels(terms);
+  auto whole = decide(all, alpha, "confirming the cause");
+  if (!whole) return pass_on(whole);
+  keep_evidence(cause, all, *whole, "all terms");
+  cause.severity = whole->ratio;
+  error += whole->wall ? whole->p_wall : 1.0;
+  for (std::size_t i = 0; i < terms.size(); ++i) {
+    Factors others = terms;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    const Configuration without = with_levels(others);
+    if (laboratory_.valid && !laboratory_.valid(without)) continue;  // stays unconfirmed
+    auto verdict = decide(without, alpha, "removing " + terms[i]);
+    if (!verdict) return pass_on(verdict);
+    if (!verdict->testable) continue;
+    keep_evidence(cause, without, *verdict, "without " + terms[i]);
+    cause.all_of[i].confirmed = verdict->decided && !verdict->wall;
+    error += verdict->wall ? 1.0 : verdict->p_clear;
+  }
+  cause.confidence = std::clamp(1.0 - error, 0.0, 1.0);
+  return {};
+}
+
+Result<void> Experiment::bisect(const Factors& terms, Condition& condition, Cause& cause) {
+  if (!condition.clear_level || !condition.confirmed) return {};
+  double clear = *condition.clear_level;
+  double wall = std::get<double>(condition.level);
+  for (int step = 0; step < kMostBisections && !close_enough(clear, wall); ++step) {
+    const double middle = halfway(clear, wall);
+    if (middle == clear || middle == wall) break;
+    Configuration configuration = with_levels(terms);
+    configuration.set(condition.factor, middle);
+    if (laboratory_.valid && !laboratory_.valid(configuration)) break;
+    auto verdict =
+        decide(configuration, 1.0 - options_.confidence, "bisecting " + condition.factor);
+    if (!verdict) return pass_on(verdict);
+    if (!verdict->testable) break;
+    keep_evidence(cause, configuration, *verdict, "bisecting " + condition.factor);
+    if (!verdict->decided) break;  // so near to the bound that noise hides the side
+    (verdict->wall ? wall : clear) = middle;
+  }
+  condition.level = wall;
+  condition.clear_level = clear;
+  return {};
+}
+
+Result<Cause> Experiment::cause_of(const Configuration& wall) {
+  wall_ = wall;
+  const Factors changed = changed_factors(baseline_, wall);
+  if (changed.empty()) {
+    return fail(ErrorCode::kTooFewPoints, "the baseline itself is a wall; choose another baseline");
+  }
+  auto terms = minimal({}, false, changed);
+  if (!terms) return pass_on(terms);
+  std::sort(terms->begin(), terms->end());
+  Cause cause;
+  cause.by_experiment = true;
+  for (const std::string& name : *terms) {
+    const FactorValue* level = wall_.find(name);
+    const FactorValue* base = baseline_.find(name);
+    const FactorValue none = std::string("absent");
+    cause.all_of.push_back(condition_for(name, base ? *base : none, level ? *level : none));
+  }
+  if (auto done = confirm(*terms, cause); !done) return pass_on(done);
+  for (Condition& condition : cause.all_of) {
+    if (auto done = bisect(*terms, condition, cause); !done) {
+      // The cause stands without its threshold.
+      if (done.error().code == ErrorCode::kTooFewPoints) break;
+      return pass_on(done);
+    }
+  }
+  return cause;
+}
+
+}  // namespace greynic::causal

@@ -1,0 +1,61 @@
+#pragma once
+
+/// Finding one cause by experiment: group testing for a minimal set of factors, removal of each
+/// term, bisection of numeric ones. Every question is one configuration between the baseline and
+/// the wall.
+
+#include <set>
+#include <string>
+
+#include "judge.h"
+
+namespace greynic::causal {
+
+class Experiment {
+ public:
+  Experiment(const Campaign& campaign, const Configuration& baseline, Judge& judge,
+             const ExplainOptions& options, const Laboratory& laboratory);
+
+  /// Brings a configuration's verdict to a decision by ordering more tests.
+  [[nodiscard]] Result<Verdict> decide(const Configuration& configuration, double alpha,
+                                       const std::string& what);
+
+  /// The cause of one wall. kTooFewPoints when the allowance of tests is spent, or when the wall
+  /// does not show from the baseline with all its own levels.
+  [[nodiscard]] Result<Cause> cause_of(const Configuration& wall);
+
+  [[nodiscard]] std::size_t tests_ordered() const { return ordered_; }
+
+ private:
+  using Factors = std::vector<std::string>;
+
+  [[nodiscard]] Configuration with_levels(const Factors& factors) const;
+  [[nodiscard]] Result<bool> is_wall(const Factors& factors, const std::string& what);
+  [[nodiscard]] Result<Factors> minimal(const Factors& kept, bool changed, const Factors& open);
+  [[nodiscard]] Result<void> confirm(const Factors& terms, Cause& cause);
+  [[nodiscard]] Result<void> bisect(const Factors& terms, Condition& condition, Cause& cause);
+  void keep_evidence(Cause& cause, const Configuration& configuration, const Verdict& verdict,
+                     std::string role) const;
+
+  const Campaign& campaign_;
+  const Configuration& baseline_;
+  Judge& judge_;
+  const ExplainOptions& options_;
+  const Laboratory& laboratory_;
+  Configuration wall_;
+  std::size_t ordered_ = 0;
+};
+
+/// The levels of a campaign's baseline, completed by each factor's first level.
+[[nodiscard]] Configuration whole_baseline(const Campaign& campaign);
+
+/// Factors whose levels differ from the baseline's.
+[[nodiscard]] std::vector<std::string> changed_factors(const Configuration& baseline,
+                                                       const Configuration& configuration);
+
+/// The condition that `level` of a factor stands for: an order relation away from the baseline for
+/// numbers, equality otherwise.
+[[nodiscard]] Condition condition_for(const std::string& factor, const FactorValue& baseline,
+                                      const FactorValue& level);
+
+}  // namespace greynic::causal
