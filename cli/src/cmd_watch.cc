@@ -1,0 +1,78 @@
+#include <fmt/format.h>
+
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "commands.h"
+#include "greynic/core/units.h"
+#include "greynic/zero/region.h"
+
+namespace greynic::cli {
+namespace {
+
+struct Flags {
+  std::string region;
+  std::string every = "1s";
+  std::uint64_t count = 1;
+  bool json = false;
+};
+
+void print(const zero::Group& group, const zero::Snapshot& snapshot, bool as_json) {
+  if (as_json) {
+    nlohmann::json metrics = nlohmann::json::object();
+    for (std::size_t i = 0; i < group.metrics.size(); ++i) {
+      metrics[group.metrics[i].name] = snapshot.values[i];
+    }
+    fmt::print("{}\n", nlohmann::json{{"group", group.name},
+                                      {"version", snapshot.version},
+                                      {"time_ns", snapshot.time_ns},
+                                      {"metrics", std::move(metrics)}}
+                           .dump());
+    return;
+  }
+  fmt::print("{} at {} ns (write {})\n", group.name, snapshot.time_ns, snapshot.version / 2);
+  for (std::size_t i = 0; i < group.metrics.size(); ++i) {
+    fmt::print("  {:<40} {:>20} {}\n", group.metrics[i].name, number_to_string(snapshot.values[i]),
+               group.metrics[i].unit);
+  }
+}
+
+int watch(const Flags& flags) {
+  const auto every = parse_duration(flags.every);
+  if (!every) return tell(every.error());
+  auto source = zero::map_region(flags.region);
+  if (!source) return tell(source.error());
+  auto reader = zero::RegionReader::discover(std::move(*source));
+  if (!reader)
+    return tell(Error{reader.error().code, flags.region + ": " + reader.error().message});
+  for (std::uint64_t round = 0; round < flags.count; ++round) {
+    if (round > 0) std::this_thread::sleep_for(*every);
+    for (std::size_t i = 0; i < reader->groups().size(); ++i) {
+      const auto snapshot = reader->read(i);
+      if (!snapshot) return tell(snapshot.error());
+      print(reader->groups()[i], *snapshot, flags.json);
+    }
+    std::fflush(stdout);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_watch(CLI::App& root, Program& program) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = add_command(
+      root, "watch", "Read the counters in a shared region, one-sided",
+      "  greynic run mask_wall.json --target 'twin:cx6?counters=/dev/shm/cx6' -o run.db &\n"
+      "  greynic watch /dev/shm/cx6 --every 100ms --count 50 --json");
+  command->add_option("region", flags->region, "Region file that a target publishes to")
+      ->required();
+  command->add_option("--every", flags->every, "Time between reads (default 1s)");
+  command->add_option("--count", flags->count, "How many times to read (default 1)");
+  command->add_flag("--json", flags->json, "One JSON object a group and read");
+  command->callback([flags, &program] { program.exit_code = watch(*flags); });
+}
+
+}  // namespace greynic::cli

@@ -1,0 +1,138 @@
+#include "greynic/zero/region.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <thread>
+
+namespace greynic::zero {
+namespace {
+
+class Region : public testing::Test {
+ protected:
+  void SetUp() override {
+    char folder[] = "/tmp/greynic_zero_XXXXXX";
+    ASSERT_NE(mkdtemp(folder), nullptr);
+    folder_ = folder;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::string path() const { return folder_ + "/region"; }
+
+  std::string folder_;
+};
+
+Group wide_group(std::size_t metrics) {
+  Group group{"counters", {}};
+  for (std::size_t i = 0; i < metrics; ++i)
+    group.metrics.push_back({"m" + std::to_string(i), "1/s"});
+  return group;
+}
+
+RegionReader reader_of(const std::string& path) {
+  return RegionReader::discover(map_region(path).value()).value();
+}
+
+TEST_F(Region, AReaderFindsEverythingInTheRegionItself) {
+  auto writer = RegionWriter::create(path(), {{"link", {{"rx_bytes", "B"}}}, wide_group(20)});
+  ASSERT_TRUE(writer) << writer.error().message;
+  RegionReader reader = reader_of(path());
+  ASSERT_EQ(reader.groups().size(), 2U);
+  EXPECT_EQ(reader.groups()[0].metrics[0].unit, "B");
+  EXPECT_EQ(reader.groups()[1].metrics[19].name, "m19");
+  EXPECT_EQ(reader.read(1).value().version, 0U);
+  std::vector<double> values(20);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = 0.5 + static_cast<double>(i);
+  writer->publish(1, 1234, values);
+  const Snapshot snapshot = reader.read(1).value();
+  EXPECT_EQ(snapshot.values, values);
+  EXPECT_EQ(snapshot.time_ns, 1234);
+  EXPECT_EQ(snapshot.version, 2U);
+  EXPECT_EQ(reader.read(0).value().version, 0U);
+}
+
+// Claim:  a snapshot taken while the writer writes holds values of one write only.
+// Oracle: each write sets all 40 values and the time to the same number.
+TEST_F(Region, ASnapshotIsNeverTorn) {
+  auto writer = RegionWriter::create(path(), {wide_group(40)});
+  ASSERT_TRUE(writer);
+  std::atomic<bool> stop = false;
+  std::thread writing([&] {
+    std::vector<double> values(40);
+    for (std::int64_t n = 1; !stop; ++n) {
+      std::fill(values.begin(), values.end(), static_cast<double>(n));
+      writer->publish(0, n, values);
+      if (n % 64 == 0) std::this_thread::yield();
+    }
+  });
+  RegionReader reader = reader_of(path());
+  std::int64_t last = 0;
+  int moved = 0;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (moved < 2000 && std::chrono::steady_clock::now() < deadline) {
+    const auto snapshot = reader.read(0, 1'000'000);
+    ASSERT_TRUE(snapshot) << snapshot.error().message;
+    for (const double value : snapshot->values) {
+      ASSERT_EQ(value, static_cast<double>(snapshot->time_ns));
+    }
+    ASSERT_GE(snapshot->time_ns, last);
+    moved += snapshot->time_ns > last ? 1 : 0;
+    last = snapshot->time_ns;
+  }
+  stop = true;
+  writing.join();
+  EXPECT_GT(moved, 100) << "the writer never moved while it was watched";
+}
+
+TEST_F(Region, BadNamesAreRefusedAndNothingIsLeft) {
+  const std::vector<std::vector<Group>> bad = {
+      {{"", {{"a", ""}}}},
+      {{"g", {}}},
+      {{"g", {{"a", ""}, {"a", ""}}}},
+      {{"g", {{"a", ""}}}, {"g", {{"a", ""}}}},
+      {{"g", {{std::string(48, 'x'), ""}}}},
+      {{"g", {{"a", std::string(16, 'x')}}}},
+  };
+  for (const auto& groups : bad) {
+    EXPECT_EQ(RegionWriter::create(path(), groups).error().code, ErrorCode::kBadInput);
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder_));
+  EXPECT_EQ(RegionWriter::create(folder_ + "/none/r", {wide_group(1)}).error().code,
+            ErrorCode::kIo);
+}
+
+// Claim: whatever the bytes of a region are, the reader answers and never reads outside it.
+TEST_F(Region, MalformedRegionsAreRefused) {
+  ASSERT_TRUE(RegionWriter::create(path(), {wide_group(9)}));
+  std::ifstream file(path(), std::ios::binary);
+  const std::string good((std::istreambuf_iterator<char>(file)), {});
+  std::mt19937_64 random(9);
+  int refused = 0;
+  for (int round = 0; round < 3000; ++round) {
+    std::string bytes = good;
+    for (std::uint64_t flips = 1 + random() % 4; flips > 0; --flips) {
+      bytes[random() % (round % 2 == 0 ? 400 : bytes.size())] = static_cast<char>(random());
+    }
+    if (round % 5 == 0) bytes.resize(random() % bytes.size() / 64 * 64);
+    std::ofstream(path(), std::ios::binary) << bytes;
+    auto source = map_region(path());
+    if (!source) {
+      ++refused;
+      continue;
+    }
+    auto reader = RegionReader::discover(std::move(*source));
+    refused += reader ? 0 : 1;
+    for (std::size_t group = 0; reader && group < reader->groups().size(); ++group) {
+      const auto snapshot = reader->read(group, 3);
+      if (snapshot) EXPECT_EQ(snapshot->values.size(), reader->groups()[group].metrics.size());
+    }
+  }
+  EXPECT_GT(refused, 100);
+}
+
+}  // namespace
+}  // namespace greynic::zero
