@@ -1,0 +1,41 @@
+#pragma once
+
+/// A campaign as a CoverModel, and rows of it as configurations.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "greynic/core/campaign.h"
+#include "greynic/testgen/cover_model.h"
+#include "greynic/testgen/plan.h"
+
+namespace greynic::testgen {
+
+struct CampaignModel {
+  CoverModel model;
+  /// The value of each level of each parameter; parameters are the campaign's factors in order,
+  /// then those of its topology.
+  std::vector<std::vector<FactorValue>> values;
+  /// The topology's part of model.constraints and model.clauses: [first, second).
+  std::pair<std::size_t, std::size_t> topology_constraints{0, 0};
+  std::pair<std::size_t, std::size_t> topology_clauses{0, 0};
+  std::vector<std::string> notes;  ///< for people: rules that joined, levels left out and why
+};
+
+/// Factors become parameters; constraints, forbidden combinations, RDMA's own rules, the topology
+/// and the device's limits become constraints. Errors: kBadInput names the file and the place in
+/// it; kInfeasible when the device offers none of a factor's levels.
+[[nodiscard]] Result<CampaignModel> model_of(const Campaign& campaign, const DeviceLimits* device);
+
+/// Levels (-1: absent) as a configuration; absent factors are not set.
+[[nodiscard]] Configuration to_configuration(const CampaignModel& model,
+                                             const std::vector<int>& levels);
+
+/// The configuration that sets what `part` sets, leaves the rest as near to the baseline as the
+/// constraints allow, and breaks no rule; `what` names it in messages. Values need not be levels of
+/// the campaign. Factors whose condition does not hold are left out. kInfeasible names the rules.
+[[nodiscard]] Result<Configuration> complete(const Campaign& campaign, const Configuration& part,
+                                             const std::string& what);
+
+}  // namespace greynic::testgen

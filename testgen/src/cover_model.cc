@@ -1,0 +1,246 @@
+#include "greynic/testgen/cover_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "constraint_compiler.h"
+#include "greynic/core/check.h"
+#include "model_oracle.h"
+#include "normal_form.h"
+#include "space_solver.h"
+
+namespace greynic::testgen {
+
+namespace {
+
+bool clause_holds(const Clause& clause, const std::vector<int>& row) {
+  return std::any_of(clause.begin(), clause.end(), [&](const Literal& literal) {
+    return (row[literal.parameter] == literal.level) == literal.positive;
+  });
+}
+
+std::size_t negative_count(const CoverModel& model, const std::vector<int>& row) {
+  std::size_t count = 0;
+  for (std::size_t p = 0; p < row.size(); ++p) {
+    const std::vector<bool>& negative = model.parameters[p].negative;
+    if (row[p] >= 0 && !negative.empty() && negative[static_cast<std::size_t>(row[p])]) ++count;
+  }
+  return count;
+}
+
+Parameter space_parameter(const ModelParameter& parameter) {
+  Parameter out;
+  out.level_count = space_levels(parameter);
+  out.covered = parameter.covered;
+  out.level_weights = parameter.weights;
+  out.level_costs = parameter.costs;
+  if (parameter.only_if) {
+    out.absent_level = static_cast<int>(parameter.levels.size());
+    if (!out.level_weights.empty()) out.level_weights.push_back(1.0);
+    if (!out.level_costs.empty()) out.level_costs.push_back(0.0);
+  }
+  return out;
+}
+
+/// A conditional parameter exists exactly where its condition is true.
+Result<void> add_condition(const CoverModel& model, std::uint32_t index,
+                           ConstraintCompiler& compiler) {
+  const ModelParameter& parameter = model.parameters[index];
+  const auto own = static_cast<std::uint16_t>(parameter.levels.size());
+  std::vector<std::uint16_t> present(own);
+  for (std::uint16_t level = 0; level < own; ++level) present[level] = level;
+  const std::string where = "the condition of " + parameter.name;
+  const Expr present_only_if =
+      Expr::any_of({Expr::level_in(index, {own}),
+                    normal_form(model, *parameter.only_if, Absent::kCountsAsFalse)});
+  const Expr absent_only_if_not =
+      Expr::any_of({Expr::level_in(index, present),
+                    normal_form(model, *parameter.only_if, Absent::kCountsAsTrue, true)});
+  for (const Expr& half : {present_only_if, absent_only_if_not}) {
+    // A condition that is always (or never) true leaves a constant inside the Or.
+    const Expr& rest = half.args[1];
+    if (rest.kind == ExprKind::kTrue) continue;
+    auto added = compiler.add(rest.kind == ExprKind::kFalse ? half.args[0] : half, where, where);
+    if (!added) return added;
+  }
+  return {};
+}
+
+/// At most one negative level in a row.
+void add_negative_rules(const CoverModel& model, Space& space) {
+  std::vector<Literal> negatives;
+  for (std::uint32_t p = 0; p < model.parameters.size(); ++p) {
+    const std::vector<bool>& negative = model.parameters[p].negative;
+    for (std::uint16_t level = 0; level < negative.size(); ++level) {
+      if (negative[level]) negatives.push_back({p, level, false});
+    }
+  }
+  for (std::size_t a = 0; a < negatives.size(); ++a) {
+    for (std::size_t b = a + 1; b < negatives.size(); ++b) {
+      if (negatives[a].parameter != negatives[b].parameter) {
+        space.clauses.push_back({negatives[a], negatives[b]});
+      }
+    }
+  }
+}
+
+/// The assumptions that a row's levels make; -1 is free.
+std::vector<Literal> literals_of(const std::vector<int>& levels) {
+  std::vector<Literal> out;
+  for (std::uint32_t p = 0; p < levels.size(); ++p) {
+    if (levels[p] >= 0) out.push_back({p, static_cast<std::uint16_t>(levels[p]), true});
+  }
+  return out;
+}
+
+/// Seeds and rows that were run before, completed by values for the helpers. A row that was run and
+/// is not valid any more covers nothing.
+Result<void> add_given_rows(const CoverModel& model, Space& space) {
+  if (model.seeds.empty() && model.already.empty()) return {};
+  SpaceSolver solver(space);
+  for (const std::vector<int>& row : model.already) {
+    if (!is_valid(model, row)) continue;
+    if (auto whole = solver.solve(literals_of(row))) space.already.push_back(std::move(*whole));
+  }
+  for (std::size_t i = 0; i < model.seeds.size(); ++i) {
+    const auto row = solver.solve(literals_of(model.seeds[i]));
+    if (!row) {
+      return fail(ErrorCode::kInfeasible,
+                  fmt::format("{}: seed {} breaks the constraints: {}", model.source, i,
+                              describe_conflict(model, model.seeds[i])));
+    }
+    space.seeds.push_back(*row);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<std::uint32_t> CoverModel::find(std::string_view name) const {
+  for (std::uint32_t p = 0; p < parameters.size(); ++p) {
+    if (parameters[p].name == name) return p;
+  }
+  return std::nullopt;
+}
+
+bool CoverModel::has_negative_levels() const {
+  return std::any_of(parameters.begin(), parameters.end(), [](const ModelParameter& parameter) {
+    return std::find(parameter.negative.begin(), parameter.negative.end(), true) !=
+           parameter.negative.end();
+  });
+}
+
+double number_of(const CoverModel& model, std::uint32_t parameter, int level) {
+  const std::vector<double>& numbers = model.parameters[parameter].numbers;
+  GREYNIC_CHECK(level >= 0 && static_cast<std::size_t>(level) < numbers.size());
+  return numbers[static_cast<std::size_t>(level)];
+}
+
+bool is_valid(const CoverModel& model, const std::vector<int>& row, std::string* why) {
+  const auto broken = [&](const std::string& text) {
+    if (why != nullptr) *why = text;
+    return false;
+  };
+  const auto level_of = [&](std::uint32_t p) { return row[p]; };
+  const auto number = [&](std::uint32_t p, int level) { return number_of(model, p, level); };
+  for (std::uint32_t p = 0; p < model.parameters.size(); ++p) {
+    const ModelParameter& parameter = model.parameters[p];
+    const bool should_exist =
+        !parameter.only_if || evaluate(*parameter.only_if, level_of, number) == Truth::kTrue;
+    if (should_exist != (row[p] >= 0)) {
+      return broken(
+          fmt::format("{} must {}be set here", parameter.name, should_exist ? "" : "not "));
+    }
+  }
+  for (const ModelConstraint& constraint : model.constraints) {
+    if (evaluate(constraint.expression, level_of, number) == Truth::kFalse) {
+      return broken(fmt::format("'{}' ({})", constraint.text, constraint.where));
+    }
+  }
+  for (std::size_t i = 0; i < model.clauses.size(); ++i) {
+    if (!clause_holds(model.clauses[i], row)) return broken(model.clause_where[i]);
+  }
+  if (negative_count(model, row) > 1) return broken("two negative levels in one row");
+  return true;
+}
+
+Result<Space> compile(const CoverModel& model, const CompileOptions& options) {
+  Space space;
+  for (const ModelParameter& parameter : model.parameters) {
+    GREYNIC_CHECK(!parameter.levels.empty());
+    space.parameters.push_back(space_parameter(parameter));
+  }
+  space.groups = model.groups;
+  space.clauses = model.clauses;
+  ConstraintCompiler compiler(model, space, options);
+  for (std::uint32_t p = 0; p < model.parameters.size(); ++p) {
+    if (!model.parameters[p].only_if) continue;
+    if (auto added = add_condition(model, p, compiler); !added) return pass_on(added);
+  }
+  for (const ModelConstraint& constraint : model.constraints) {
+    const Expr normal = normal_form(model, constraint.expression, Absent::kCountsAsTrue);
+    if (auto added = compiler.add(normal, constraint.where, constraint.text); !added) {
+      return pass_on(added);
+    }
+  }
+  add_negative_rules(model, space);
+  if (auto given = add_given_rows(model, space); !given) return pass_on(given);
+  return space;
+}
+
+std::vector<int> decode(const CoverModel& model, const Row& row) {
+  std::vector<int> levels(model.parameters.size());
+  for (std::size_t p = 0; p < levels.size(); ++p) {
+    levels[p] = row[p] < model.parameters[p].levels.size() ? row[p] : -1;
+  }
+  return levels;
+}
+
+Result<ModelCover> cover_model(const CoverModel& model, const CoverOptions& options) {
+  auto space = compile(model);
+  if (!space) return pass_on(space);
+  ModelCover out;
+  std::vector<Row> positive_rows;
+  CoverOptions pass = options;
+  if (model.has_negative_levels()) {
+    Space positive = *space;
+    for (std::uint32_t p = 0; p < model.parameters.size(); ++p) {
+      const std::vector<bool>& negative = model.parameters[p].negative;
+      for (std::uint16_t level = 0; level < negative.size(); ++level) {
+        if (negative[level]) positive.clauses.push_back({{p, level, false}});
+      }
+    }
+    positive.seeds.clear();
+    for (const Row& seed : space->seeds) {
+      if (negative_count(model, decode(model, seed)) == 0) positive.seeds.push_back(seed);
+    }
+    pass.deadline_seconds /= 2;
+    auto first = cover(positive, pass);
+    // A model may be such that every row has a negative level; the second pass then does it all.
+    if (first) {
+      positive_rows = std::move(first->rows);
+    } else if (first.error().code != ErrorCode::kInfeasible) {
+      return pass_on(first);
+    }
+    std::erase_if(space->seeds,
+                  [&](const Row& seed) { return negative_count(model, decode(model, seed)) == 0; });
+    space->already.insert(space->already.end(), positive_rows.begin(), positive_rows.end());
+  }
+  auto covered = cover(*space, pass);
+  if (!covered) {
+    if (covered.error().code != ErrorCode::kInfeasible) return pass_on(covered);
+    return fail(
+        ErrorCode::kInfeasible,
+        fmt::format("{}: no row satisfies all constraints; these contradict each other: {}",
+                    model.source,
+                    describe_conflict(model, std::vector<int>(model.parameters.size(), -1))));
+  }
+  for (const Row& row : positive_rows) out.rows.push_back(decode(model, row));
+  for (const Row& row : covered->rows) out.rows.push_back(decode(model, row));
+  out.summary = std::move(*covered);
+  return out;
+}
+
+}  // namespace greynic::testgen

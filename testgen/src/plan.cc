@@ -1,0 +1,244 @@
+#include "greynic/testgen/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <set>
+
+#include "greynic/testgen/campaign_model.h"
+#include "space_size.h"
+
+namespace greynic::testgen {
+
+namespace {
+
+/// A model design chooses among so many candidates at most.
+constexpr std::uint64_t kMostCandidates = 20'000;
+
+/// The model with the topology's constraints only.
+CoverModel topology_part(const CampaignModel& whole) {
+  CoverModel part = whole.model;
+  const auto cut = [](auto& list, std::pair<std::size_t, std::size_t> range) {
+    list.erase(list.begin() + static_cast<std::ptrdiff_t>(range.second), list.end());
+    list.erase(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(range.first));
+  };
+  cut(part.constraints, whole.topology_constraints);
+  cut(part.clauses, whole.topology_clauses);
+  cut(part.clause_where, whole.topology_clauses);
+  part.seeds.clear();
+  part.groups.clear();
+  return part;
+}
+
+class Planner {
+ public:
+  Planner(const Campaign& campaign, const PlanOptions& options)
+      : campaign_(campaign), options_(options) {}
+
+  Result<Plan> make() {
+    const auto start = std::chrono::steady_clock::now();
+    plan_.campaign = campaign_;
+    plan_.overrides = options_.overrides;
+    plan_.seed = options_.seed;
+    const DeviceLimits* device = options_.device ? &*options_.device : nullptr;
+    auto model = model_of(campaign_, device);
+    if (!model) return pass_on(model);
+    model_ = std::move(*model);
+    plan_.report.notes = model_.notes;
+    // The baseline first: a campaign whose baseline is not valid has nothing to compare with.
+    auto baseline = complete(campaign_, campaign_.baseline, "the baseline");
+    if (!baseline) return pass_on(baseline);
+    plan_.campaign.baseline = *baseline;
+    keep(std::move(*baseline));
+    auto space = compile(model_.model);
+    if (!space) return pass_on(space);
+    space_ = std::move(*space);
+    if (auto measured = measure_space(); !measured) return pass_on(measured);
+    if (auto designed = design(); !designed) return pass_on(designed);
+    if (plan_.configurations.size() > options_.most_configurations) {
+      return too_big(
+          describe({std::log10(static_cast<double>(plan_.configurations.size())), 0, 0, true}));
+    }
+    plan_.report.kept = plan_.configurations.size();
+    plan_.report.generation_seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    if (device != nullptr) plan_.report.target_seconds = seconds_on(*device);
+    return std::move(plan_);
+  }
+
+ private:
+  void keep(Configuration configuration) {
+    if (kept_.insert(configuration.name()).second) {
+      plan_.configurations.push_back(std::move(configuration));
+    }
+  }
+
+  void keep_rows(const std::vector<std::vector<int>>& rows) {
+    for (const std::vector<int>& row : rows) keep(to_configuration(model_, row));
+  }
+
+  tl::unexpected<Error> too_big(const std::string& size) const {
+    return fail(
+        ErrorCode::kTooBig,
+        fmt::format("{}: the plan would have {} configurations, more than {}; use a covering "
+                    "design of lower strength, or fewer levels",
+                    model_.model.source, size, options_.most_configurations));
+  }
+
+  Result<void> measure_space() {
+    SpaceReport& report = plan_.report;
+    report.raw = raw_size(model_.model);
+    report.after_topology = report.raw;
+    if (!campaign_.topology.empty()) {
+      const CoverModel part = topology_part(model_);
+      auto space = compile(part);
+      if (!space) return pass_on(space);
+      report.after_topology = valid_size(part, *space, {.seed = options_.seed});
+    }
+    report.after_constraints = valid_size(model_.model, space_, {.seed = options_.seed});
+    return {};
+  }
+
+  Result<void> design() {
+    const Design& design = campaign_.design;
+    switch (design.kind) {
+      case DesignKind::kFull: {
+        const SpaceSize& size = plan_.report.after_constraints;
+        if (size.log10 > std::log10(static_cast<double>(options_.most_configurations)) + 1e-9) {
+          return too_big(describe(size));
+        }
+        auto rows = all_rows(model_.model, space_, options_.most_configurations);
+        if (!rows) return pass_on(rows);
+        keep_rows(*rows);
+        return {};
+      }
+      case DesignKind::kRandom:
+        if (design.count > options_.most_configurations) {
+          return too_big(std::to_string(design.count));
+        }
+        keep_seeds();
+        keep_rows(random_rows(model_.model, space_, design.count, options_.seed));
+        return {};
+      case DesignKind::kPoints:
+        for (std::size_t i = 0; i < design.points.size(); ++i) {
+          auto point = complete(campaign_, design.points[i], fmt::format("/design/points/{}", i));
+          if (!point) return pass_on(point);
+          keep(std::move(*point));
+        }
+        return {};
+      case DesignKind::kCovering:
+        return covering();
+      case DesignKind::kModel:
+        return by_model();
+    }
+    return {};
+  }
+
+  void keep_seeds() {
+    for (const Row& seed : space_.seeds) keep(to_configuration(model_, decode(model_.model, seed)));
+  }
+
+  Result<void> covering() {
+    CoverOptions cover;
+    cover.strength =
+        std::min<int>(campaign_.design.strength, static_cast<int>(model_.model.parameters.size()));
+    cover.seed = options_.seed;
+    cover.deadline_seconds = options_.deadline_seconds;
+    cover.threads = options_.threads;
+    cover.progress = options_.progress;
+    CoverModel model = model_.model;
+    // The baseline is measured anyway, so what it covers need not be covered again.
+    if (const auto row = row_of(plan_.configurations[0])) {
+      model.seeds.insert(model.seeds.begin(), *row);
+    }
+    for (const Configuration& configuration : options_.already_run) {
+      if (auto row = row_of(configuration)) model.already.push_back(std::move(*row));
+    }
+    auto covered = cover_model(model, cover);
+    if (!covered) return pass_on(covered);
+    SpaceReport& report = plan_.report;
+    report.lower_bound = covered->summary.lower_bound;
+    report.lower_bound_reason = covered->summary.lower_bound_reason;
+    report.tuples_covered = covered->summary.tuples_covered;
+    report.tuples_infeasible = covered->summary.tuples_infeasible;
+    keep_rows(covered->rows);
+    return {};
+  }
+
+  /// The levels of a configuration; empty when it has a value that is no level, as a baseline may.
+  std::optional<std::vector<int>> row_of(const Configuration& configuration) const {
+    std::vector<int> row(model_.model.parameters.size(), -1);
+    for (std::size_t p = 0; p < row.size(); ++p) {
+      const FactorValue* value = configuration.find(model_.model.parameters[p].name);
+      if (value == nullptr) continue;
+      const auto found = std::find(model_.values[p].begin(), model_.values[p].end(), *value);
+      if (found == model_.values[p].end()) return std::nullopt;
+      row[p] = static_cast<int>(found - model_.values[p].begin());
+    }
+    return row;
+  }
+
+  Result<void> by_model() {
+    if (!options_.model_design) {
+      return fail(ErrorCode::kUnsupported,
+                  fmt::format("{}: at /design: a design by the model '{}' needs the model room, "
+                              "which this caller did not bring",
+                              model_.model.source, campaign_.design.law));
+    }
+    std::vector<Configuration> candidates;
+    for (const auto& row : random_rows(model_.model, space_, kMostCandidates, options_.seed)) {
+      Configuration candidate = to_configuration(model_, row);
+      if (!kept_.contains(candidate.name())) candidates.push_back(std::move(candidate));
+    }
+    auto chosen =
+        options_.model_design(campaign_, candidates, campaign_.design.count, options_.seed);
+    if (!chosen) return pass_on(chosen);
+    keep_seeds();
+    for (Configuration& configuration : *chosen) keep(std::move(configuration));
+    return {};
+  }
+
+  double seconds_on(const DeviceLimits& device) const {
+    const double measured = std::chrono::duration<double>(campaign_.measure.duration).count();
+    const double one = device.seconds_per_test + (device.virtual_time ? 0.0 : measured);
+    double total = one * campaign_.measure.repeats * static_cast<double>(plan_.report.kept);
+    for (const Configuration& configuration : plan_.configurations) {
+      for (const Factor& factor : campaign_.factors) {
+        const FactorValue* value = configuration.find(factor.name);
+        if (value == nullptr || factor.costs.empty()) continue;
+        const auto level = std::find(factor.levels.begin(), factor.levels.end(), *value);
+        if (level != factor.levels.end()) {
+          total += factor.costs[static_cast<std::size_t>(level - factor.levels.begin())] *
+                   campaign_.measure.repeats;
+        }
+      }
+    }
+    return total;
+  }
+
+  const Campaign& campaign_;
+  const PlanOptions& options_;
+  CampaignModel model_;
+  Space space_;
+  std::set<std::string> kept_;
+  Plan plan_;
+};
+
+}  // namespace
+
+std::string describe(const SpaceSize& size) {
+  if (!std::isfinite(size.log10)) return "none";
+  const std::string about = size.exact ? "" : "about ";
+  if (size.log10 < 15.0 && size.exact) return fmt::format("{:.0f}", std::pow(10.0, size.log10));
+  if (size.log10 < 6.0) return fmt::format("{}{:.0f}", about, std::pow(10.0, size.log10));
+  const double exponent = std::floor(size.log10);
+  return fmt::format("{}{:.1f}e{:.0f}", about, std::pow(10.0, size.log10 - exponent), exponent);
+}
+
+Result<Plan> make_plan(const Campaign& campaign, const PlanOptions& options) {
+  return Planner(campaign, options).make();
+}
+
+}  // namespace greynic::testgen
