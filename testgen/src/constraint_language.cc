@@ -127,8 +127,8 @@ class Parser {
     if (!op) return left;
     Term right = sum();
     Term out = term_of(comparison(*op, std::move(left), std::move(right), column), column);
-    if (compare_op())
-      throw SyntaxError{peek().column, "comparisons do not chain; join two with &&"};
+    const std::size_t next = peek().column;
+    if (compare_op()) throw SyntaxError{next, "comparisons do not chain; join two with &&"};
     return out;
   }
 

@@ -1,0 +1,184 @@
+#include "greynic/testgen/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "greynic/files/campaign_file.h"
+
+namespace greynic::testgen {
+namespace {
+
+std::string campaign_text(const std::string& design) {
+  return R"({ "version": 1, "name": "small",
+  "factors": {
+    "transport": { "type": "categorical", "levels": ["RC", "UC", "UD"] },
+    "operation": { "type": "categorical", "levels": ["SEND", "WRITE", "READ"] },
+    "message_bytes": { "type": "numeric", "levels": [64, 1024, 65536] },
+    "shared_receive_queue": { "type": "bool" },
+    "qp_count": { "type": "numeric", "levels": [1, 8, 64] } },
+  "constraints": ["qp_count * message_bytes <= 524288"],
+  "forbidden": [{ "transport": "UC", "shared_receive_queue": true }],
+  "design": )" +
+         design + R"(,
+  "baseline": { "transport": "RC", "operation": "SEND", "message_bytes": 65536,
+                "shared_receive_queue": false, "qp_count": 1 } })";
+}
+
+Campaign campaign_with(const std::string& design) {
+  auto campaign = files::parse_campaign(campaign_text(design), "small.json");
+  EXPECT_TRUE(campaign) << campaign.error().message;
+  return std::move(*campaign);
+}
+
+/// The rules of the campaign and of RDMA, written once more by hand.
+bool allowed(const Configuration& c) {
+  const std::string transport = c.text("transport");
+  const std::string operation = c.text("operation");
+  const double bytes = c.number("message_bytes");
+  if (c.number("qp_count") * bytes > 524288) return false;
+  if (transport == "UC" && (c.flag("shared_receive_queue") || operation == "READ")) return false;
+  if (transport == "UD" && (operation != "SEND" || bytes > 1024)) return false;
+  return true;
+}
+
+std::set<std::string> all_allowed() {
+  std::set<std::string> names;
+  for (const char* transport : {"RC", "UC", "UD"}) {
+    for (const char* operation : {"SEND", "WRITE", "READ"}) {
+      for (const double bytes : {64.0, 1024.0, 65536.0}) {
+        for (const bool shared : {false, true}) {
+          for (const double qps : {1.0, 8.0, 64.0}) {
+            Configuration c{{"transport", std::string(transport)},
+                            {"operation", std::string(operation)},
+                            {"message_bytes", bytes},
+                            {"shared_receive_queue", shared},
+                            {"qp_count", qps}};
+            if (allowed(c)) names.insert(c.name());
+          }
+        }
+      }
+    }
+  }
+  return names;
+}
+
+// Claim:  the full design is exactly the valid configurations, the baseline first.
+// Oracle: nested loops over all levels and the rules written by hand.
+TEST(Plan, FullDesignIsEveryValidConfigurationOnce) {
+  const auto plan = make_plan(campaign_with("\"full\""), {});
+  ASSERT_TRUE(plan) << plan.error().message;
+  std::set<std::string> names;
+  for (const Configuration& c : plan->configurations) names.insert(c.name());
+  EXPECT_EQ(names, all_allowed());
+  EXPECT_EQ(names.size(), plan->configurations.size());
+  EXPECT_EQ(plan->configurations[0].number("message_bytes"), 65536);
+  EXPECT_EQ(plan->report.raw.exact, true);
+  EXPECT_EQ(describe(plan->report.raw), "162");
+  EXPECT_EQ(describe(plan->report.after_constraints), std::to_string(names.size()));
+}
+
+// Claim:  every design keeps to the rules, starts with the baseline and repeats nothing; a covering
+//         design has every pair that some valid configuration has.
+TEST(Plan, EveryDesignIsValidAndCoversWhatItPromises) {
+  for (const char* design : {"\"pairwise\"", "\"3-way\"", "{\"random\": 20}",
+                             "{\"points\": [{\"qp_count\": 8, \"transport\": \"UD\", "
+                             "\"message_bytes\": 64}]}"}) {
+    const auto plan = make_plan(campaign_with(design), {});
+    ASSERT_TRUE(plan) << design << ": " << plan.error().message;
+    std::set<std::string> names;
+    for (const Configuration& c : plan->configurations) {
+      EXPECT_TRUE(allowed(c)) << c.name();
+      EXPECT_EQ(c.levels().size(), 5U);
+      EXPECT_TRUE(names.insert(c.name()).second) << c.name();
+    }
+    EXPECT_EQ(plan->configurations[0].text("transport"), "RC");
+    if (std::string(design) == "{\"random\": 20}") {
+      EXPECT_GE(plan->configurations.size(), 20U);
+    }
+    if (std::string(design) != "\"pairwise\"") continue;
+    EXPECT_LT(plan->configurations.size(), 20U);
+    std::set<std::string> wanted;
+    std::set<std::string> found;
+    const auto pairs = [](const Configuration& c, std::set<std::string>& out) {
+      for (const auto& a : c.levels()) {
+        for (const auto& b : c.levels()) {
+          if (a.first < b.first) out.insert(Configuration{a, b}.name());
+        }
+      }
+    };
+    for (const std::string& name : all_allowed()) pairs(*parse_configuration(name), wanted);
+    for (const Configuration& c : plan->configurations) pairs(c, found);
+    EXPECT_EQ(found, wanted);
+  }
+}
+
+// Claim:  a plan that was written is read back the same, overrides included.
+TEST(Plan, SurvivesItsFile) {
+  Campaign campaign = campaign_with("\"pairwise\"");
+  PlanOptions options;
+  options.overrides = {"qp_count=1,4"};
+  options.seed = 9;
+  auto changed = files::override_levels(campaign, options.overrides);
+  ASSERT_TRUE(changed) << changed.error().message;
+  const auto plan = make_plan(*changed, options);
+  ASSERT_TRUE(plan) << plan.error().message;
+  const std::string path =
+      (std::filesystem::temp_directory_path() / "greynic_plan_test.json").string();
+  ASSERT_TRUE(write_plan(*plan, path));
+  const auto again = read_plan(path);
+  std::filesystem::remove(path);
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(again->configurations, plan->configurations);
+  EXPECT_EQ(again->seed, 9U);
+  EXPECT_EQ(again->campaign.find("qp_count")->levels, changed->find("qp_count")->levels);
+  EXPECT_EQ(describe(again->report.after_constraints), describe(plan->report.after_constraints));
+}
+
+// Claim:  what the device cannot do is left out of the plan, and said; the time is told.
+TEST(Plan, LeavesOutWhatTheDeviceLacks) {
+  PlanOptions options;
+  options.device =
+      DeviceLimits{"twin:x", {{"qp_count", 8}}, {{"transport", {"RC", "UD"}}}, 2.0, false};
+  const auto plan = make_plan(campaign_with("\"full\""), options);
+  ASSERT_TRUE(plan) << plan.error().message;
+  for (const Configuration& c : plan->configurations) {
+    EXPECT_LE(c.number("qp_count"), 8);
+    EXPECT_NE(c.text("transport"), "UC");
+  }
+  EXPECT_NEAR(
+      plan->report.target_seconds.value(),
+      3.0 * static_cast<double>(plan->configurations.size()) * plan->campaign.measure.repeats,
+      1e-6);
+}
+
+// Claim:  a baseline that breaks a rule is refused, and the rule named.
+TEST(Plan, RefusesABaselineThatBreaksARule) {
+  Campaign campaign = campaign_with("\"pairwise\"");
+  campaign.baseline.set("transport", std::string("UD"));
+  const auto plan = make_plan(campaign, {});
+  ASSERT_FALSE(plan);
+  EXPECT_EQ(plan.error().code, ErrorCode::kInfeasible);
+  EXPECT_NE(plan.error().message.find("message_bytes <= mtu_bytes"), std::string::npos)
+      << plan.error().message;
+}
+
+// Claim:  a plan beyond the limit is refused with its size, at once.
+TEST(Plan, RefusesASpaceThatIsTooBig) {
+  Campaign campaign = campaign_with("\"full\"");
+  for (int i = 0; i < 40; ++i) {
+    Factor factor;
+    factor.name = "extra" + std::to_string(i);
+    for (double level = 0; level < 10; ++level) factor.levels.emplace_back(level);
+    campaign.factors.push_back(factor);
+  }
+  const auto plan = make_plan(campaign, {});
+  ASSERT_FALSE(plan);
+  EXPECT_EQ(plan.error().code, ErrorCode::kTooBig);
+  EXPECT_NE(plan.error().message.find("e41"), std::string::npos) << plan.error().message;
+}
+
+}  // namespace
+}  // namespace greynic::testgen
