@@ -131,17 +131,18 @@ namespace column = perftest_column;
 struct FieldKind {
   std::string_view key;  ///< as normal_name spells it
   std::string_view name;
-  bool is_bandwidth = false;  ///< in the unit that the file does not name
   double scale = 1.0;
 };
+
+constexpr std::string_view kPeak = "bandwidth_gbps_peak";
 
 constexpr std::array kFields = std::to_array<FieldKind>({
     {"msgsize", column::kBytes},
     {"n iterations", column::kIterations},
     {"sl", column::kServiceLevel},
-    {"bw peak", "bandwidth_gbps_peak", true},
-    {"bw average", measure::kBandwidth, true},
-    {"bw avg", measure::kBandwidth, true},
+    {"bw peak", kPeak},
+    {"bw average", measure::kBandwidth},
+    {"bw avg", measure::kBandwidth},
     {"msgrate", measure::kMessageRate},
     {"msgrate avg", measure::kMessageRate},
     {"t min", "latency_us_min"},
@@ -152,8 +153,8 @@ constexpr std::array kFields = std::to_array<FieldKind>({
     {"t stdev", column::kDeviation},
     {"percentile 99", measure::kLatencyP99},
     {"percentile 99.9", measure::kLatencyP999},
-    {"tps average", "transaction_rate_mops", false, 1e-6},
-    {"cpu util", "cpu_share", false, 0.01},
+    {"tps average", "transaction_rate_mops", 1e-6},
+    {"cpu util", "cpu_share", 0.01},
 });
 
 std::optional<double> value_of(const PerftestRow& row, std::string_view name) {
@@ -189,9 +190,9 @@ Result<void> settle_unit(PerftestRow& row, const PerftestOptions& options,
                             source));
   }
   if (*unit == PerftestUnit::kGigabits) return {};
-  for (const FieldKind& field : kFields) {
-    const auto found = row.values.find(std::string(field.name));
-    if (field.is_bandwidth && found != row.values.end() && field.key != "bw avg") {
+  for (const std::string_view name : {measure::kBandwidth, kPeak}) {
+    const auto found = row.values.find(std::string(name));
+    if (found != row.values.end()) {
       found->second = BitRate::from_mib_per_second(found->second).gbps();
     }
   }

@@ -1,0 +1,141 @@
+#include "greynic/campaign/run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "greynic/target/interrupt.h"
+
+namespace greynic::campaign {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A twin gives thousands of observations a second, more than a disk can sync one by one. Measuring
+// one again costs nothing there, so several share a transaction. On a real device each is kept at
+// once.
+constexpr std::size_t kBatch = 256;
+constexpr std::chrono::milliseconds kBatchTime{50};
+
+/// The requests that the store has no observation of.
+std::vector<target::MeasureRequest> missing(std::span<const Configuration> plan,
+                                            const std::set<results::ObservationKey>& there,
+                                            const RunOptions& options) {
+  std::vector<target::MeasureRequest> requests;
+  for (int repeat = 0; repeat < options.repeats; ++repeat) {
+    for (const Configuration& configuration : plan) {
+      if (there.contains({configuration.name(), repeat})) continue;
+      requests.push_back({.configuration = configuration,
+                          .repeat = repeat,
+                          .duration = options.duration,
+                          .seed = request_seed(options.seed, configuration, repeat)});
+    }
+  }
+  return requests;
+}
+
+/// Takes observations from the target and stores them, in batches or one by one.
+class Recorder {
+ public:
+  Recorder(results::RunStore& store, const RunOptions& options, bool batched)
+      : store_(store), options_(options), batched_(batched) {}
+
+  /// False when the store refuses.
+  bool take(const target::MeasureRequest& request, Observation observation) {
+    // The key is what was asked here, whatever the target filled in.
+    observation.asked = request.configuration;
+    observation.repeat = request.repeat;
+    observation.seed = request.seed;
+    if (!options_.metrics.empty()) {
+      std::erase_if(observation.measures, [&](const auto& measure) {
+        return std::find(options_.metrics.begin(), options_.metrics.end(), measure.first) ==
+               options_.metrics.end();
+      });
+    }
+    ++outcomes_[observation.outcome];
+    pending_.push_back(std::move(observation));
+    const bool full = pending_.size() >= kBatch || Clock::now() - last_flush_ > kBatchTime;
+    return (batched_ && !full) || flush();
+  }
+
+  bool flush() {
+    if (!error_ && !pending_.empty()) {
+      auto stored = store_.append_all(pending_);
+      if (!stored) error_ = stored.error();
+      pending_.clear();
+      last_flush_ = Clock::now();
+    }
+    return !error_;
+  }
+
+  [[nodiscard]] const std::optional<Error>& error() const { return error_; }
+  [[nodiscard]] const std::map<Outcome, std::size_t>& outcomes() const { return outcomes_; }
+
+ private:
+  results::RunStore& store_;
+  const RunOptions& options_;
+  bool batched_;
+  std::vector<Observation> pending_;
+  Clock::time_point last_flush_ = Clock::now();
+  std::map<Outcome, std::size_t> outcomes_;
+  std::optional<Error> error_;
+};
+
+}  // namespace
+
+std::uint64_t request_seed(std::uint64_t run_seed, const Configuration& configuration, int repeat) {
+  // FNV-1a over the name, then the finalizer of splitmix64 so that neighbours differ in every bit.
+  std::uint64_t hash = 0xcbf29ce484222325ULL ^ run_seed;
+  const auto mix = [&](unsigned char byte) { hash = (hash ^ byte) * 0x100000001b3ULL; };
+  for (const char c : configuration.name()) mix(static_cast<unsigned char>(c));
+  for (int shift = 0; shift < 32; shift += 8) {
+    mix(static_cast<unsigned char>(static_cast<unsigned>(repeat) >> shift));
+  }
+  hash = (hash ^ (hash >> 30U)) * 0xbf58476d1ce4e5b9ULL;
+  hash = (hash ^ (hash >> 27U)) * 0x94d049bb133111ebULL;
+  return hash ^ (hash >> 31U);
+}
+
+Result<void> check_factors(const Campaign& campaign, const target::Info& info) {
+  if (info.factors.empty()) return {};
+  for (const Factor& factor : campaign.factors) {
+    if (std::find(info.factors.begin(), info.factors.end(), factor.name) == info.factors.end()) {
+      return fail(
+          ErrorCode::kBadInput,
+          fmt::format("{}: at /factors/{}: target {} does not vary it; it varies {}",
+                      campaign.source, factor.name, info.name, fmt::join(info.factors, ", ")));
+    }
+  }
+  return {};
+}
+
+Result<RunSummary> run(target::Target& device, std::span<const Configuration> plan,
+                       results::RunStore& store, const RunOptions& options) {
+  const auto begin = Clock::now();
+  auto there = store.keys();
+  if (!there) return pass_on(there);
+  const auto requests = missing(plan, *there, options);
+  RunSummary summary;
+  summary.total = plan.size() * static_cast<std::size_t>(options.repeats);
+  summary.found = summary.total - requests.size();
+
+  Recorder recorder(store, options, device.info().virtual_time);
+  const target::InterruptGuard guard;
+  Progress progress{.done = summary.found, .total = summary.total, .latest = nullptr};
+  const auto measured = device.measure(requests, [&](std::size_t index, Observation observation) {
+    ++summary.measured;
+    ++progress.done;
+    progress.latest = &observation;
+    if (options.progress) options.progress(progress);
+    return recorder.take(requests[index], std::move(observation)) && !target::interrupted();
+  });
+  recorder.flush();
+  if (recorder.error()) return tl::unexpected<Error>(*recorder.error());
+  if (!measured && measured.error().code != ErrorCode::kInterrupted) return pass_on(measured);
+  summary.outcomes = recorder.outcomes();
+  summary.complete = summary.found + summary.measured == summary.total;
+  summary.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  return summary;
+}
+
+}  // namespace greynic::campaign
