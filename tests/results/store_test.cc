@@ -207,7 +207,7 @@ TEST(RunStore, AnswersPlainSql) {
 
 // Claim:  whatever was appended before a SIGKILL is there afterwards, and nothing else.
 // Oracle: a byte sent through a pipe after each append has returned.
-// Method: 20 children are killed after a random time; the next one goes on where they stopped.
+// Method: 20 children are killed after a random time, half of them not before their first append.
 TEST(RunStore, SurvivesBeingKilled) {
   const Scratch scratch;
   const std::string path = scratch / "run.db";
@@ -221,19 +221,25 @@ TEST(RunStore, SurvivesBeingKilled) {
     const pid_t child = ::fork();
     if (child == 0) {
       auto store = RunStore::open_to_append(path, header_of("twin:cx6"));
-      if (!store) ::_exit(9);
+      if (!store) {
+        std::fprintf(stderr, "%s\n", store.error().message.c_str());
+        ::_exit(9);
+      }
       for (int i = first;; ++i) {
         if (!store->append(observation_of(i, 0))) ::_exit(8);
         if (::write(told[1], &i, sizeof i) != sizeof i) ::_exit(7);
       }
     }
     ::close(told[1]);
+    // Every other child gets to its first append, however loaded the machine is.
+    int i = 0;
+    if (round % 2 == 0 && ::read(told[0], &i, sizeof i) == sizeof i) acknowledged.insert(i);
     ::usleep(std::uniform_int_distribution<unsigned>(0, 30000)(random));
     ::kill(child, SIGKILL);
     int status = 0;
     ::waitpid(child, &status, 0);
     ASSERT_TRUE(WIFSIGNALED(status)) << "the child ended by itself: " << WEXITSTATUS(status);
-    for (int i = 0; ::read(told[0], &i, sizeof i) == sizeof i;) acknowledged.insert(i);
+    while (::read(told[0], &i, sizeof i) == sizeof i) acknowledged.insert(i);
     ::close(told[0]);
   }
   auto store = RunStore::open_to_append(path, header_of("twin:cx6"));
@@ -247,7 +253,7 @@ TEST(RunStore, SurvivesBeingKilled) {
     EXPECT_EQ(observation.measures, observation_of(masks, 0).measures) << "half a row";
   }
   for (const int i : acknowledged) EXPECT_TRUE(there.contains(i)) << i << " is lost";
-  EXPECT_GT(acknowledged.size(), 20U) << "the children were killed before they did anything";
+  EXPECT_GE(acknowledged.size(), 10U) << "the children were killed before they did anything";
   // An append that was done but not yet acknowledged may be there: one a round at most.
   EXPECT_LE(there.size(), acknowledged.size() + 20);
 }

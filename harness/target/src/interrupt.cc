@@ -8,6 +8,7 @@ namespace greynic::target {
 namespace {
 
 volatile sig_atomic_t flag = 0;
+int guards = 0;
 std::array<struct sigaction, 2> before{};
 constexpr std::array<int, 2> kSignals = {SIGINT, SIGTERM};
 
@@ -16,7 +17,7 @@ extern "C" void remember(int) { flag = 1; }
 }  // namespace
 
 InterruptGuard::InterruptGuard() {
-  flag = 0;
+  if (guards++ > 0) return;
   struct sigaction action {};
   action.sa_handler = remember;
   // The second signal finds the default action; no SA_RESTART, so that a blocked poll() wakes up.
@@ -25,6 +26,8 @@ InterruptGuard::InterruptGuard() {
 }
 
 InterruptGuard::~InterruptGuard() {
+  if (--guards > 0) return;
+  flag = 0;
   for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before[i], nullptr);
 }
 

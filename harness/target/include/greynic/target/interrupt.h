@@ -13,7 +13,7 @@ class InterruptGuard {
   InterruptGuard& operator=(const InterruptGuard&) = delete;
 };
 
-/// True once a signal came while a guard lived.
+/// True once a signal came, until the outermost guard ends.
 [[nodiscard]] bool interrupted();
 
 }  // namespace greynic::target
