@@ -145,7 +145,7 @@ namespace {
 
 /// "10.1.2.0/24" for a prefix of an address, "0x1/0xff" for any other part of a field.
 std::string value_with_mask(MatchField field, U128 value, U128 bits) {
-  const std::string text = field_value_to_string(field, value);
+  std::string text = field_value_to_string(field, value);
   const U128 full = full_mask(field);
   if (bits == full) return text;
   const FieldFormat format = info(field).format;
