@@ -1,0 +1,54 @@
+#pragma once
+
+/// The twin: a virtual RNIC pair as a target. "twin:cx6" opens a model that is compiled in,
+/// "twin:path/to/model.json" one from a file; greynic devices lists them. Measurements run in virtual
+/// time, cost no hardware, and with the same seed give the same numbers, whatever the thread count.
+///
+/// Options, as "twin:cx6?option=value&option=value":
+///   profile=logs|surface   parameter set of the model file; default: the file's own
+///   defects=S1,S6,C4|none  planted defects that are on (docs/twin/defects.md); default: S6, the walk
+///                          through masks one after another that every published RNIC shows
+///   threads=N              measurements at once; default: as many as the machine has cores
+///   posting=window|round   keep the queues full (default), or post send_queue_depth and wait for all
+///   overlay=on|off         VXLAN around every packet; default: on where the RNIC has a switch
+///   stop=steady|duration   stop when the mean is known well enough (default), or when time is up
+///
+/// Every parameter that a measurement depends on is in info().facts, with unit, grade and source. The
+/// headers behind it are private: who must infer the truth sees observations and counters only.
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "greynic/target/target.h"
+
+namespace greynic::twin {
+
+/// Counters while traffic runs, named as in observations.
+struct CounterSnapshot {
+  std::chrono::nanoseconds virtual_time{};
+  std::span<const std::pair<std::string, double>> counters;
+};
+/// Called every counter_poll_ms of virtual time, from the thread that simulates; with several
+/// measurements at once from several threads, but never for one measurement from two.
+using CounterSink = std::function<void(const CounterSnapshot&)>;
+
+class Twin : public target::Target {
+ public:
+  /// With a sink, measurements last their whole duration. An empty one takes it away.
+  virtual void set_counter_sink(CounterSink sink) = 0;
+};
+
+/// Opens a twin. kBadInput for an unknown model, option or defect, or a model file that is wrong.
+[[nodiscard]] Result<std::unique_ptr<Twin>> create(const target::Spec& spec);
+
+/// The same from "twin:cx6?profile=surface".
+[[nodiscard]] Result<std::unique_ptr<Twin>> create(std::string_view text);
+
+/// For target::register_kind.
+[[nodiscard]] target::Kind kind();
+
+}  // namespace greynic::twin

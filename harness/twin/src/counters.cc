@@ -1,0 +1,50 @@
+#include "counters.h"
+
+namespace greynic::twin {
+namespace {
+
+void add(std::vector<std::pair<std::string, double>>& out, const std::string& prefix,
+         const NicCounters& own, const NicCounters& partner, double pipes) {
+  const auto put = [&](const char* name, double value) { out.emplace_back(prefix + name, value); };
+  const auto count = [](std::uint64_t value) { return static_cast<double>(value); };
+  // ethtool -S
+  put("tx_vport_rdma_unicast_packets", count(own.tx_packets));
+  put("tx_vport_rdma_unicast_bytes", count(own.tx_bytes));
+  put("rx_vport_rdma_unicast_packets", count(own.rx_packets));
+  put("rx_vport_rdma_unicast_bytes", count(own.rx_bytes));
+  put("tx_prio3_pause_duration", own.tx_pause * 1e-3);      // us
+  put("rx_prio3_pause_duration", partner.tx_pause * 1e-3);  // us
+  put("outbound_pci_stalled_rd", own.pcie_back_pressure * 1e-3);
+  // rdma statistic show
+  put("rx_write_requests", count(own.write_requests));
+  put("rx_read_requests", count(own.read_requests));
+  put("rx_atomic_requests", count(own.atomic_requests));
+  put("out_of_buffer", count(own.out_of_buffer));
+  put("rnr_nak_sent", count(own.rnr_naks));
+  put("packet_seq_err", count(own.retransmitted_packets));
+  // Diagnostic counters, as Collie and Neo-Host name them.
+  put("icm_context_cache_miss", count(own.context_misses));
+  put("mtt_cache_miss", count(own.translation_misses));
+  put("send_wqe_cache_miss", count(own.wqe_cache_misses));
+  put("pcie_internal_back_pressure", own.pcie_back_pressure);  // ns
+  put("pcie_read_requests", count(own.pcie_read_tlps));
+  put("doorbells", count(own.doorbells));
+  put("blueflame_doorbells", count(own.blueflame_doorbells));
+  put("completions", count(own.completions));
+  put("tx_steering_pipe_hops", own.tx_hops / pipes);  // of each pipe
+  put("rx_steering_pipe_hops", own.rx_hops / pipes);
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, double>> name_counters(const NicCounters& client,
+                                                          const NicCounters& server,
+                                                          double pipe_count) {
+  std::vector<std::pair<std::string, double>> out;
+  out.reserve(64);
+  add(out, "", client, server, pipe_count);
+  add(out, "server.", server, client, pipe_count);
+  return out;
+}
+
+}  // namespace greynic::twin

@@ -1,0 +1,353 @@
+#include "engine.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
+
+#include "greynic/core/check.h"
+
+namespace greynic::twin {
+namespace {
+
+constexpr std::size_t kPacketsPerStamp = 64;
+constexpr std::size_t kFirstCheck = 128;
+constexpr double kPcieJitterNs = 20;
+
+}  // namespace
+
+Engine::Engine(const Parameters& parameters, const Workload& workload, const Effects& effects,
+               std::uint64_t seed)
+    : p_(parameters),
+      w_(workload),
+      effects_(effects),
+      random_(seed),
+      pcie_{static_cast<int>(p_.pcie_generation), static_cast<int>(p_.pcie_lanes),
+            static_cast<int>(p_.pcie_max_payload_bytes)} {
+  p_.pcie_read_latency_ns += effects_.dma_latency_ns;
+  packet_ns_ = 1e3 / p_.qp_packet_rate_cap_mpps;
+  for (int side = 0; side < 2; ++side) nics_.emplace_back(p_);
+  // A short message without overlay takes this; what the published figure has on top is the overlay.
+  const double bare = p_.post_request_ns + 2 * (p_.pcie_post_ns + kPcieJitterNs) + packet_ns_ +
+                      p_.one_way_ns + p_.completion_ns;
+  one_way_ns_ = p_.one_way_ns;
+  if (w_.overlay) one_way_ns_ += std::max(0.0, p_.base_half_rtt_us * 1e3 - bare);
+}
+
+void Engine::lay_out_shapes(bool ping_pong) {
+  const double overhead = packet_overhead_bytes(w_.overlay) +
+                          (w_.transport == Transport::kUd ? header::kDeth : 0.0);
+  const double ns_per_byte = 8.0 / p_.link_rate_gbps;
+  const bool response = !w_.carries_data_in_request();
+  const double first_extra = w_.operation == Operation::kWrite ? header::kReth
+                             : response                        ? header::kAeth
+                                                               : 0.0;
+  const double gap = w_.operation == Operation::kSend ? p_.receive_wqe_ns : 0.0;
+  // perftest inlines small messages where it measures latency, and nothing where it measures rate.
+  const double inlined = w_.inline_bytes      ? static_cast<double>(*w_.inline_bytes)
+                         : ping_pong          ? p_.max_inline_bytes[w_.operation]
+                                              : 0.0;
+  for (const std::uint64_t bytes : w_.message_bytes) {
+    Shape shape;
+    shape.bytes = bytes;
+    shape.packets = static_cast<std::uint32_t>(
+        std::max<std::uint64_t>(1, (bytes + w_.mtu_bytes - 1) / w_.mtu_bytes));
+    const auto full = static_cast<double>(w_.mtu_bytes);
+    shape.last_payload = static_cast<double>(bytes) - full * (shape.packets - 1);
+    const auto wire = [&](double payload, double extra) {
+      return (payload + overhead + extra) * ns_per_byte;
+    };
+    shape.wire_middle = wire(full, 0);
+    shape.wire_first = wire(full, first_extra) + gap;
+    shape.wire_last = wire(shape.last_payload, response && shape.packets > 1 ? header::kAeth : 0);
+    if (shape.packets == 1) shape.wire_last = wire(shape.last_payload, first_extra) + gap;
+    shape.inlined = static_cast<double>(bytes) <= inlined && !response && bytes > 0;
+    if (bytes == 0) shape.inlined = true;
+    shapes_.push_back(shape);
+  }
+}
+
+void Engine::lay_out_streams() {
+  const bool response = !w_.carries_data_in_request();
+  const bool both = w_.direction == Direction::kBothWays || ping_pong_;
+  lanes_ = both && response && !ping_pong_ ? 4 : 2;
+  const std::uint32_t qps = ping_pong_ ? 1 : w_.qp_count;
+  streams_.resize(static_cast<std::size_t>(qps) * lanes_);
+  for (std::uint32_t qp = 0; qp < qps; ++qp) {
+    for (std::uint32_t lane = 0; lane < lanes_; ++lane) {
+      Stream& s = streams_[qp * lanes_ + lane];
+      // Lanes 0 and 1: requests of the client, and what the server sends; 2 and 3 the other way.
+      s.nic = lane == 0 || lane == 3 ? 0 : 1;
+      s.to = s.nic ^ 1U;
+      s.role = lane % 2 == 1 && response ? Role::kResponder : Role::kRequester;
+      s.receives = w_.receive_depth;
+      // Loopback: every other QP stays on the server, whose RNIC receives from the wire as well.
+      if (w_.direction == Direction::kLoopback && qp % 2 == 1) s.nic = s.to = 1;
+    }
+  }
+  const double per_page = std::max(
+      1.0, static_cast<double>(w_.mr_bytes) / static_cast<double>(w_.page_bytes));
+  pages_ = static_cast<std::uint64_t>(std::ceil(per_page)) * std::max<std::uint64_t>(1, w_.mr_count);
+  const auto wqes = static_cast<std::uint64_t>(qps) * w_.send_depth * lanes_;
+  for (std::size_t side = 0; side < 2; ++side) {
+    Nic& nic = nics_[side];
+    const auto entries = static_cast<std::uint64_t>(p_.context_entry_count);
+    nic.contexts = Cache(entries, qps);
+    nic.translations = Cache(static_cast<std::uint64_t>(p_.mtt_entry_count), pages_);
+    nic.wqes = Cache(static_cast<std::uint64_t>(p_.wqe_cache_entry_count), wqes);
+    Passage& passage = passages_[side];
+    passage.encap = &w_.walk(side == 0 ? Hop::kClientEncap : Hop::kServerEncap);
+    passage.decap = &w_.walk(side == 0 ? Hop::kServerDecap : Hop::kClientDecap);
+    passage.encap_ns = p_.encap_per_group_ns[w_.operation];
+    passage.decap_ns = p_.decap_per_group_ns[w_.operation];
+    passage.hop_ns = p_.cycle_ns() / p_.steering_pipe_count;
+    passage.unit_ns_per_group = p_.encap_unit_cycles_per_group * p_.cycle_ns();
+    nic.transmit_walk = Walk({.equal_walks = passage.encap->shares.empty()});
+    loops_[side] = Window(static_cast<std::size_t>(w_.overlay ? p_.loop_window_packets : 0));
+  }
+  for (std::size_t side = 0; side < 2; ++side) {
+    const bool equal = passages_[side ^ 1U].decap->shares.empty();
+    nics_[side].receive_walk =
+        Walk({.burst_packets = static_cast<std::size_t>(p_.walk_burst_packets),
+              .window_packets = static_cast<std::size_t>(p_.walk_window_packets),
+              .equal_walks = equal});
+  }
+  for (std::size_t side = 0; side < 2; ++side) {
+    // What of the loop is not the way there: the way back, with the groups it meets.
+    const Passage& back = passages_[side ^ 1U];
+    const Shape& shape = shapes_.front();
+    const Time there = one_way_ns_ + shape.wire_middle + pcie_.write_ns(w_.mtu_bytes);
+    loop_rest_ns_[side] = p_.loop_base_us * 1e3 - there;
+    if (effects_.masks_in_sequence) {
+      loop_rest_ns_[side] += back.encap->mean() * back.encap_ns + back.decap->mean() * back.decap_ns;
+    }
+  }
+  translation_matters_ = !nics_[0].translations.never_misses();
+  leaf_count_ = std::bit_ceil(static_cast<std::uint32_t>(2 * nics_[0].units.size()));
+  leaves_.assign(leaf_count_, kNever);
+  winners_.assign(2 * leaf_count_, 0);
+  std::iota(winners_.begin() + leaf_count_, winners_.end(), 0U);
+  for (std::uint32_t i = leaf_count_ - 1; i > 0; --i) winners_[i] = winners_[2 * i];
+}
+
+void Engine::lay_out_threads() {
+  hosts_.resize(2);
+  const auto registers = static_cast<std::size_t>(p_.doorbell_register_count -
+                                                  p_.doorbell_dedicated_count);
+  const bool both = w_.direction != Direction::kOneWay;
+  const bool shared = w_.thread_count > w_.qp_count;
+  if (shared) {
+    owners_.resize(streams_.size());
+    owner_heads_.assign(streams_.size(), 0);
+  }
+  for (std::uint32_t side = 0; side < (both ? 2U : 1U); ++side) {
+    hosts_[side].registers.resize(registers);
+    if (shared) hosts_[side].qp_locks.resize(w_.qp_count);
+    const auto base = static_cast<std::uint32_t>(threads_.size());
+    for (std::uint32_t i = 0; i < w_.thread_count; ++i) {
+      Thread& thread = threads_.emplace_back();
+      thread.side = side;
+      place_thread(thread, i, w_.thread_count, p_);
+      thread.left_in_round = w_.send_depth;
+      if (shared) {
+        const std::uint32_t users =
+            (w_.thread_count - i % w_.qp_count + w_.qp_count - 1) / w_.qp_count;
+        thread.quota = w_.posting == Posting::kRound ? w_.send_depth
+                                                     : std::max(1U, w_.send_depth / users);
+      }
+    }
+    for (std::uint32_t qp = 0; qp < w_.qp_count; ++qp) {
+      for (std::uint32_t lane = 0; lane < lanes_; ++lane) {
+        const std::uint32_t id = qp * lanes_ + lane;
+        Stream& s = streams_[id];
+        if (s.role != Role::kRequester || s.nic != side) continue;
+        if (w_.direction == Direction::kLoopback && lane != 0) continue;
+        if (w_.direction == Direction::kOneWay && lane != 0) continue;
+        if (shared) {
+          for (std::uint32_t i = qp; i < w_.thread_count; i += w_.qp_count) {
+            threads_[base + i].first_stream = id;
+          }
+        } else {
+          s.thread = base + qp % w_.thread_count;
+          free_slot_in(id);
+        }
+      }
+    }
+  }
+  // Threads do not start in step.
+  for (std::uint32_t i = 0; i < threads_.size(); ++i) {
+    events_.push(random_.uniform() * p_.post_request_ns, kThreadStep, i);
+  }
+}
+
+void Engine::on_period(Time period, std::function<void(Time)> call) {
+  period_ = next_period_ = period;
+  on_period_ = std::move(call);
+}
+
+void Engine::step() {
+  const std::uint32_t leaf = winners_[1];
+  const Time packet = leaves_[leaf];
+  const Time event = events_.next_time();
+  now_ = std::min(packet, event);
+  while (now_ >= next_period_ && on_period_) {
+    on_period_(next_period_);
+    next_period_ += period_;
+  }
+  if (event <= packet) {
+    handle(events_.pop());
+  } else {
+    unit_sends(leaf, packet);
+  }
+}
+
+void Engine::handle(const Event& event) {
+  switch (event.kind) {
+    case kThreadStep:
+      return thread_steps(event.subject, event.time);
+    case kWqeArrives:
+      for (std::uint32_t i = 0; i < event.count; ++i) wqe_arrives(event.subject, event.time);
+      return engine_steps(streams_[event.subject].nic, event.time);
+    case kEngineStep:
+      nics_[event.subject].engine_busy = false;
+      return engine_steps(static_cast<std::uint8_t>(event.subject), event.time);
+    case kDataReady:
+    case kRetry:
+      streams_[event.subject].ready += event.count;
+      return activate(event.subject, event.time);
+    case kResume:
+      return activate(event.subject, event.time);
+    case kDelivered:
+      return delivered(event.subject, event.time);
+    case kCompleted:
+      return complete(event.subject, event.time);
+    case kPeerAnswers:
+      return answer(event.subject, event.time);
+    default:
+      GREYNIC_CHECK(false);
+  }
+}
+
+void Engine::record(Time t, double payload) {
+  ++data_packets_;
+  payload_ += payload;
+  if (data_packets_ % kPacketsPerStamp != 0) return;
+  stamps_.push_back(stamps_.empty() ? t : std::max(stamps_.back(), t));
+  stamp_bytes_.push_back(payload_);
+}
+
+bool Engine::enough(const RunLimits& limits) {
+  if (now_ >= limits.duration) return true;
+  if (stamps_.size() < next_check_) return false;
+  next_check_ = std::max(kFirstCheck, stamps_.size() + stamps_.size() / 4);
+  if (limits.whole_duration) return false;
+  if (data_packets_ >= limits.most_packets) return true;
+  std::vector<double> intervals(stamps_.size() - 1);
+  for (std::size_t i = 0; i + 1 < stamps_.size(); ++i) intervals[i] = stamps_[i + 1] - stamps_[i];
+  estimate_ = estimate_steady(intervals);
+  // Every QP should have had its say, unless there are too many to wait for.
+  const bool heard = messages_delivered_ >= 2ULL * w_.qp_count ||
+                     data_packets_ >= limits.most_packets / 4;
+  return heard && estimate_.settled && estimate_.relative_error() <= limits.target_error;
+}
+
+BandwidthResult Engine::run_bandwidth(const RunLimits& limits) {
+  lay_out_shapes(false);
+  lay_out_streams();
+  lay_out_threads();
+  next_check_ = kFirstCheck;
+  while ((!events_.empty() || leaves_[winners_[1]] < kNever) && !enough(limits)) step();
+
+  BandwidthResult result;
+  result.virtual_time = now_;
+  result.packets = data_packets_;
+  const std::uint64_t judged = messages_delivered_ + messages_lost_;
+  if (judged > 0) {
+    result.loss_share = static_cast<double>(messages_lost_) / static_cast<double>(judged);
+  }
+  const Time paused = std::max(nics_[0].counters.tx_pause, nics_[1].counters.tx_pause);
+  result.pause_share = now_ > 0 ? paused / now_ : 0;
+  const double messages_per_cycle = static_cast<double>(shapes_.size());
+  const double packets_per_message =
+      std::accumulate(shapes_.begin(), shapes_.end(), 0.0,
+                      [](double sum, const Shape& s) { return sum + s.packets; }) /
+      messages_per_cycle;
+  if (stamps_.size() < 3) {
+    // Too slow for statistics: what was moved, over the time it took.
+    result.packets_per_second = now_ > 0 ? static_cast<double>(data_packets_) / now_ * 1e9 : 0;
+    result.gbps = now_ > 0 ? payload_ * 8 / now_ : 0;
+    result.messages_per_second = result.packets_per_second / packets_per_message;
+    return result;
+  }
+  std::vector<double> intervals(stamps_.size() - 1);
+  for (std::size_t i = 0; i + 1 < stamps_.size(); ++i) intervals[i] = stamps_[i + 1] - stamps_[i];
+  result.steady = estimate_steady(intervals);
+  const std::size_t first = std::min(result.steady.cut, stamps_.size() - 2);
+  const Time span = stamps_.back() - stamps_[first];
+  const auto packets = static_cast<double>((stamps_.size() - 1 - first) * kPacketsPerStamp);
+  result.warmup_share = stamps_.back() > 0 ? stamps_[first] / stamps_.back() : 0;
+  result.packets_per_second = packets / span * 1e9;
+  result.gbps = (stamp_bytes_.back() - stamp_bytes_[first]) * 8 / span;
+  result.messages_per_second = result.packets_per_second / packets_per_message;
+  const double relative = result.steady.relative_error();
+  result.packets_error = result.packets_per_second * relative;
+  result.gbps_error = result.gbps * relative;
+  result.messages_error = result.messages_per_second * relative;
+  return result;
+}
+
+LatencyResult Engine::run_latency(const RunLimits& limits, std::uint64_t most_rounds) {
+  ping_pong_ = true;
+  w_.qp_count = w_.thread_count = 1;
+  w_.post_batch = w_.signal_every = 1;
+  w_.direction = Direction::kOneWay;
+  lay_out_shapes(true);
+  lay_out_streams();
+  hosts_.resize(2);
+  answer(0, random_.uniform() * p_.post_request_ns);
+  LatencyResult result;
+  std::size_t next_check = 16;
+  while (now_ < limits.duration && half_trips_.size() < most_rounds && !events_.empty()) {
+    while (leaves_[winners_[1]] < kNever || !events_.empty()) {
+      step();
+      if (half_trips_.size() >= next_check || now_ >= limits.duration) break;
+    }
+    if (half_trips_.size() < next_check) break;
+    next_check = next_check + next_check / 2;
+    result.steady = estimate_steady(half_trips_);
+    const bool sure = result.steady.relative_error() <= limits.target_error;
+    if (!limits.whole_duration && half_trips_.size() >= 1000 && sure) break;
+    if (data_packets_ >= limits.most_packets) break;
+  }
+  result.steady = estimate_steady(half_trips_);
+  // A first trip that found caches cold is warm-up; a trip that simply took long is data.
+  const std::size_t cut = result.steady.settled ? result.steady.cut : 0;
+  for (std::size_t i = cut; i < half_trips_.size(); ++i) {
+    result.half_round_trips.record(static_cast<std::uint64_t>(half_trips_[i] + 0.5));
+  }
+  result.mean_ns = result.steady.mean;
+  result.mean_error_ns = result.steady.standard_error;
+  return result;
+}
+
+std::size_t Engine::bytes_per_qp() const { return lanes_ * sizeof(Stream); }
+
+void Engine::check_conservation() const {
+  for (const Stream& s : streams_) {
+    if (s.role != Role::kRequester) continue;
+    GREYNIC_CHECK(s.posted >= s.fetched);     // a WQE is fetched once it is posted
+    GREYNIC_CHECK(s.fetched >= s.handled);    // then handled by the engine
+    GREYNIC_CHECK(s.handled >= s.sent);       // and sent
+    GREYNIC_CHECK(s.done >= s.credited);      // a slot is given back once
+    GREYNIC_CHECK(s.posted >= s.done);        // nothing completes that was not posted
+    GREYNIC_CHECK(s.posted - s.credited <= w_.send_depth * std::max(1U, w_.thread_count));
+    GREYNIC_CHECK(s.receives <= w_.receive_depth);
+  }
+  // Every packet that left is in memory, on its way, or was dropped.
+  const NicCounters& a = nics_[0].counters;
+  const NicCounters& b = nics_[1].counters;
+  GREYNIC_CHECK(a.tx_packets + b.tx_packets ==
+                a.rx_packets + b.rx_packets + a.dropped_packets + b.dropped_packets);
+}
+
+}  // namespace greynic::twin

@@ -1,0 +1,208 @@
+#pragma once
+
+/// The simulator: two hosts, their RNICs and the wire, packet by packet in virtual time.
+///
+/// A packet is handled once, when its processing unit has finished it: all stages behind it are
+/// closed forms that depend only on earlier packets. What has a decision in it (a WQE arrives, a
+/// message is delivered, a thread posts) is an event. So the cost of a run grows with packets and
+/// messages, and neither with QPs nor with masks.
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "effects.h"
+#include "event_queue.h"
+#include "greynic/core/histogram.h"
+#include "host.h"
+#include "nic.h"
+#include "pcie.h"
+#include "random.h"
+#include "steady.h"
+#include "workload.h"
+
+namespace greynic::twin {
+
+struct RunLimits {
+  Time duration = 1e9;                   ///< virtual ns
+  std::uint64_t most_packets = 2000000;  ///< data packets
+  double target_error = 0.001;           ///< stop when the mean is this sure (relative)
+  bool whole_duration = false;           ///< do not stop before the duration is over
+};
+
+/// Payload moved, from packet time stamps after the warm-up was cut.
+struct BandwidthResult {
+  double gbps = 0, gbps_error = 0;
+  double packets_per_second = 0, packets_error = 0;
+  double messages_per_second = 0, messages_error = 0;
+  SteadyEstimate steady;
+  double warmup_share = 0;
+  double pause_share = 0;  ///< of the time, in which a sender was told to pause
+  double loss_share = 0;   ///< of messages
+  Time virtual_time = 0;
+  std::uint64_t packets = 0;
+};
+
+struct LatencyResult {
+  LatencyHistogram half_round_trips;
+  double mean_ns = 0, mean_error_ns = 0;
+  SteadyEstimate steady;
+};
+
+/// One run; use an object once.
+class Engine {
+ public:
+  Engine(const Parameters& parameters, const Workload& workload, const Effects& effects,
+         std::uint64_t seed);
+
+  /// Keeps queues full (or posts rounds) until the rate is known well enough or time is up.
+  [[nodiscard]] BandwidthResult run_bandwidth(const RunLimits& limits);
+  /// One request at a time on one QP: SEND and WRITE are answered by the peer, READ and ATOMIC by
+  /// its RNIC. Half a round trip each.
+  [[nodiscard]] LatencyResult run_latency(const RunLimits& limits, std::uint64_t most_rounds);
+
+  [[nodiscard]] const NicCounters& counters(std::size_t side) const { return nics_[side].counters; }
+  [[nodiscard]] Time now() const { return now_; }
+  [[nodiscard]] std::uint64_t data_packets() const { return data_packets_; }
+  /// Called between events when virtual time passes each multiple of `period`.
+  void on_period(Time period, std::function<void(Time)> call);
+  /// Stops with a message when a packet, byte, credit or WQE was lost or made.
+  void check_conservation() const;
+  /// Bytes held for QPs and threads: for the memory claim of docs/twin/engine.md.
+  [[nodiscard]] std::size_t bytes_per_qp() const;
+
+ private:
+  enum Kind : std::uint8_t {
+    kThreadStep, kWqeArrives, kEngineStep, kDataReady, kResume, kDelivered, kCompleted,
+    kPeerAnswers, kRetry,
+  };
+  enum class Role : std::uint8_t { kRequester, kResponder };
+
+  /// One direction of one QP on one RNIC: what its processing unit works on. 64 bytes.
+  struct Stream {
+    std::uint32_t next = kNone;       ///< in its unit's ring
+    std::uint32_t next_free = kNone;  ///< in its thread's list of streams with a free slot
+    std::uint32_t packets_left = 0;   ///< of the message that is being sent
+    std::uint32_t ready = 0;          ///< messages whose data is at hand
+    std::uint32_t posted = 0, fetched = 0, handled = 0, sent = 0, done = 0, credited = 0;
+    std::uint32_t receives = 0;       ///< receive WQEs at the other end
+    std::uint32_t thread = kNone;
+    std::uint8_t nic = 0;   ///< where it is sent
+    std::uint8_t to = 1;    ///< where it is received
+    Role role = Role::kRequester;
+    std::uint8_t turn_left = 0;
+    bool in_ring = false;
+    bool in_free_list = false;
+    bool context_at_hand = false;
+    bool idle = true;         ///< nothing was under way when the message in work began
+    Time began = 0;           ///< when the message in work began
+  };
+  static_assert(sizeof(Stream) <= 64);
+
+  struct Shape {  ///< of one message of the cycle
+    std::uint64_t bytes = 0;
+    std::uint32_t packets = 1;
+    double last_payload = 0;
+    double wire_first = 0, wire_middle = 0, wire_last = 0;  ///< ns; of the data packets
+    double write_last = 0;                                  ///< ns of the receiver's PCIe
+    bool inlined = false;
+  };
+  struct Passage {  ///< what one direction of the wire costs
+    double encap_ns = 0, decap_ns = 0;    ///< latency of one group
+    double hop_ns = 0;                    ///< pipe time of one hop
+    const GroupWalk* encap = nullptr;
+    const GroupWalk* decap = nullptr;
+    double unit_ns_per_group = 0;
+  };
+  struct Arrival { Time wire_end, at_memory; };
+
+  // engine.cc: set-up and the loop.
+  void lay_out_shapes(bool ping_pong);
+  void lay_out_streams();
+  void lay_out_threads();
+  void step();
+  void handle(const Event& event);
+  [[nodiscard]] bool enough(const RunLimits& limits);
+
+  // engine_requests.cc: from the thread to the processing unit, and completions back.
+  void thread_steps(std::uint32_t thread, Time t);
+  void post(std::uint32_t stream, std::uint32_t count, Time t);
+  void wqe_arrives(std::uint32_t stream, Time t);
+  void engine_steps(std::uint8_t nic, Time t);
+  void delivered(std::uint32_t stream, Time t);
+  void complete(std::uint32_t stream, Time t);
+  void credit(std::uint32_t stream, std::uint32_t count, Time t);
+  void free_slot_in(std::uint32_t stream);
+  void answer(std::uint32_t stream, Time t);
+  [[nodiscard]] bool take_receive(std::uint32_t stream, Time t);
+
+  // engine_packets.cc: processing units and the path of a packet.
+  void activate(std::uint32_t stream, Time t);
+  void unit_begins(Nic& nic, std::uint32_t unit, Time t);
+  void unit_sends(std::uint32_t leaf, Time t);
+  [[nodiscard]] bool context_ready(Nic& nic, std::uint32_t stream, Time t);
+  void send_request(std::uint32_t stream, Time t);
+  void send_data(std::uint32_t stream, Time t);
+  Arrival travel(const Stream& stream, std::uint32_t id, double wire_ns, double payload, Time t);
+  Time send_control(std::uint8_t from, std::uint8_t to, double bytes, Time t);
+  Time cross(Nic& sender, Nic& receiver, std::size_t direction, double wire_ns, Time t,
+             bool looped, bool data, Time& wire_end);
+  void record(Time t, double payload);
+  void set_leaf(std::uint32_t leaf, Time time);
+  [[nodiscard]] double groups_of(const GroupWalk& walk);
+
+  [[nodiscard]] std::uint32_t qp_of(std::uint32_t stream) const { return stream / lanes_; }
+  [[nodiscard]] std::uint32_t peer_of(std::uint32_t stream) const {
+    return stream ^ 1U;
+  }
+  [[nodiscard]] const Shape& shape_at(std::uint32_t index) const {
+    return shapes_[shapes_.size() == 1 ? 0 : index % shapes_.size()];
+  }
+  [[nodiscard]] Time jitter(Time mean) { return random_.exponential(mean); }
+
+  Parameters p_;
+  Workload w_;
+  Effects effects_;
+  Random random_;
+  PcieLink pcie_;
+  std::vector<Nic> nics_;
+  std::vector<Host> hosts_;
+  std::vector<Stream> streams_;
+  std::vector<Thread> threads_;
+  std::vector<Shape> shapes_;
+  std::array<Passage, 2> passages_;
+  EventQueue events_;
+  std::vector<Time> leaves_;        ///< tournament of the units of both RNICs, a complete tree
+  std::vector<std::uint32_t> winners_;
+  std::array<Window, 2> loops_;     ///< packets in the closed loop, by direction
+  std::array<Serial, 2> software_;  ///< the slow path, by direction
+  std::array<Time, 2> loop_rest_ns_{};
+  Time one_way_ns_ = 0;
+  Time packet_ns_ = 0, pcie_packet_ns_ = 0;
+  std::uint32_t lanes_ = 2;         ///< streams of one QP
+  std::uint32_t leaf_count_ = 0;
+  bool ping_pong_ = false, translation_matters_ = false;
+  std::uint64_t pages_ = 1;
+  // Receive WQEs on their way back, in order of time.
+  struct Refill { Time time; std::uint32_t stream; };
+  std::vector<Refill> refills_;
+  std::size_t refill_head_ = 0;
+  std::vector<std::vector<std::uint32_t>> owners_;  ///< of requests on QPs that threads share
+  std::vector<std::size_t> owner_heads_;
+
+  Time now_ = 0;
+  std::uint64_t data_packets_ = 0, messages_delivered_ = 0, messages_lost_ = 0;
+  double payload_ = 0;
+  std::uint64_t packets_sent_ = 0;
+  std::vector<Time> stamps_;        ///< when every 64th data packet was in memory
+  std::vector<double> stamp_bytes_;
+  std::size_t next_check_ = 0;
+  SteadyEstimate estimate_;
+  Time period_ = kNever, next_period_ = kNever;
+  std::function<void(Time)> on_period_;
+  Time round_began_ = 0;
+  std::vector<Time> half_trips_;
+};
+
+}  // namespace greynic::twin

@@ -1,0 +1,241 @@
+#include <algorithm>
+
+#include "engine.h"
+
+/// Processing units and the path of a packet: out of the RNIC, over the wire, into memory.
+
+namespace greynic::twin {
+namespace {
+
+constexpr std::uint8_t kTurnPackets = 4;   ///< a unit sends so many packets of a QP, then the next QP
+constexpr double kUnitJitter = 0.02;       ///< spread of a packet's time in the unit
+
+}  // namespace
+
+double Engine::groups_of(const GroupWalk& walk) {
+  double groups = walk.groups;
+  if (!walk.shares.empty()) {
+    const auto at = std::upper_bound(walk.shares.begin(), walk.shares.end(), random_.uniform());
+    const auto index = std::min<std::size_t>(
+        static_cast<std::size_t>(at - walk.shares.begin()), walk.share_groups.size() - 1);
+    groups = walk.share_groups[index];
+  }
+  return effects_.masks_in_sequence ? groups : std::min(groups, 1.0);
+}
+
+void Engine::set_leaf(std::uint32_t leaf, Time time) {
+  leaves_[leaf] = time;
+  for (std::uint32_t i = (leaf + leaf_count_) / 2; i > 0; i /= 2) {
+    const std::uint32_t left = winners_[2 * i];
+    const std::uint32_t right = winners_[2 * i + 1];
+    winners_[i] = leaves_[right] < leaves_[left] ? right : left;
+  }
+}
+
+void Engine::activate(std::uint32_t id, Time t) {
+  Stream& s = streams_[id];
+  if (s.in_ring || (s.ready == 0 && s.packets_left == 0)) return;
+  s.in_ring = true;
+  s.next = kNone;
+  Nic& nic = nics_[s.nic];
+  const auto index = static_cast<std::uint32_t>(qp_of(id) % nic.units.size());
+  Unit& unit = nic.units[index];
+  if (unit.head == kNone) {
+    unit.head = unit.tail = id;
+    unit_begins(nic, index, t);
+  } else {
+    streams_[unit.tail].next = id;
+    unit.tail = id;
+  }
+}
+
+bool Engine::context_ready(Nic& nic, std::uint32_t id, Time t) {
+  if (nic.contexts.never_misses()) return true;
+  Stream& s = streams_[id];
+  if (s.context_at_hand) return true;
+  s.context_at_hand = true;  // brought in now, and kept until its turn is over
+  if (nic.contexts.touch(qp_of(id), random_)) return true;
+  ++nic.counters.context_misses;
+  // RC keeps requester and acknowledgement state, which are fetched one beside the other.
+  const int fetches = w_.transport == Transport::kRc ? 2 : 1;
+  Time there = t;
+  for (int i = 0; i < fetches; ++i) {
+    const Time start = nic.fetch_slots.admit(t);
+    there = start + p_.context_fetch_ns;
+    nic.fetch_slots.enter(there);
+  }
+  events_.push(there, kResume, id);
+  return false;
+}
+
+/// Picks the next stream of a unit whose context is at hand; the others wait aside for theirs.
+void Engine::unit_begins(Nic& nic, std::uint32_t index, Time t) {
+  Unit& unit = nic.units[index];
+  const auto side = static_cast<std::uint32_t>(&nic - nics_.data());
+  const auto leaf = static_cast<std::uint32_t>(side * nic.units.size()) + index;
+  while (unit.head != kNone) {
+    const std::uint32_t id = unit.head;
+    Stream& s = streams_[id];
+    if (context_ready(nic, id, t)) {
+      // The second burst of a message that found its QP idle is read from memory while the first is
+      // sent, and that read takes longer than the first burst does.
+      Time from = std::max(unit.free, t);
+      s.turn_left = kTurnPackets;
+      if (s.packets_left > 0 && s.idle) {
+        from = std::max(from, s.began + p_.pcie_read_latency_ns);
+        s.idle = false;
+      }
+      const double groups = effects_.masks_in_sequence ? passages_[side].encap->mean() : 0.0;
+      const Time service = packet_ns_ * (1 + kUnitJitter * (random_.uniform() - 0.5)) +
+                           groups * passages_[side].unit_ns_per_group + effects_.send_stall_ns;
+      return set_leaf(leaf, from + service);
+    }
+    unit.head = s.next;
+    if (unit.head == kNone) unit.tail = kNone;
+    s.in_ring = false;
+  }
+  set_leaf(leaf, kNever);
+}
+
+void Engine::unit_sends(std::uint32_t leaf, Time t) {
+  const std::size_t per_nic = nics_[0].units.size();
+  const std::size_t side = leaf / per_nic;
+  Nic& nic = nics_[side];
+  const auto index = static_cast<std::uint32_t>(leaf % per_nic);
+  Unit& unit = nic.units[index];
+  const std::uint32_t id = unit.head;
+  Stream& s = streams_[id];
+  if (s.role == Role::kRequester && !w_.carries_data_in_request()) {
+    send_request(id, t);
+  } else {
+    send_data(id, t);
+  }
+  // A full transmit buffer holds the unit.
+  unit.free = nic.transmit_buffer.admit(t);
+  if (s.packets_left > 0 && --s.turn_left > 0) {
+    const double groups = effects_.masks_in_sequence ? passages_[side].encap->mean() : 0.0;
+    const Time service = packet_ns_ * (1 + kUnitJitter * (random_.uniform() - 0.5)) +
+                         groups * passages_[side].unit_ns_per_group + effects_.send_stall_ns;
+    return set_leaf(leaf, unit.free + service);
+  }
+  s.context_at_hand = false;
+  unit.head = s.next;
+  if (unit.head == kNone) unit.tail = kNone;
+  s.in_ring = false;
+  if (s.packets_left > 0 || s.ready > 0) {
+    s.in_ring = true;
+    s.next = kNone;
+    if (unit.head == kNone) {
+      unit.head = id;
+    } else {
+      streams_[unit.tail].next = id;
+      __builtin_prefetch(&streams_[streams_[unit.head].next != kNone ? streams_[unit.head].next
+                                                                     : unit.head]);
+    }
+    unit.tail = id;
+  }
+  unit_begins(nic, index, t);
+}
+
+void Engine::send_request(std::uint32_t id, Time t) {
+  Stream& s = streams_[id];
+  --s.ready;
+  ++s.sent;
+  const double extra = w_.operation == Operation::kAtomic ? header::kAtomicEth : header::kReth;
+  events_.push(send_control(s.nic, s.to, extra, t), kDelivered, id);
+}
+
+void Engine::send_data(std::uint32_t id, Time t) {
+  Stream& s = streams_[id];
+  const Shape& shape = shape_at(s.sent);
+  const bool first = s.packets_left == 0;
+  if (first) {
+    s.packets_left = shape.packets;
+    s.idle = shape.packets > kTurnPackets && !shape.inlined && s.ready == 1;
+    s.began = t - packet_ns_;
+    --s.ready;
+  }
+  const bool last = --s.packets_left == 0;
+  const double wire_ns = last ? shape.wire_last : first ? shape.wire_first : shape.wire_middle;
+  const double payload = last ? shape.last_payload : static_cast<double>(w_.mtu_bytes);
+  const Arrival arrival = travel(s, id, wire_ns, payload, t);
+  record(arrival.at_memory, payload);
+  if (!last) return;
+  ++s.sent;
+  events_.push(arrival.at_memory, kDelivered, id);
+  if (s.role == Role::kRequester && w_.transport != Transport::kRc) {
+    events_.push(arrival.wire_end + p_.pcie_post_ns, kCompleted, id);
+  }
+}
+
+/// Steering, wire, steering: common to data and control packets. Returns when the receiving RNIC is
+/// through with the headers.
+Time Engine::cross(Nic& sender, Nic& receiver, std::size_t direction, double wire_ns, Time t,
+                   bool looped, bool data, Time& wire_end) {
+  const Passage& passage = passages_[direction];
+  const double encaps = groups_of(*passage.encap);
+  const double decaps = groups_of(*passage.decap);
+  const double tx_hops = p_.base_hops_per_packet + encaps * p_.hops_per_group;
+  const double rx_hops = p_.base_hops_per_packet + decaps * p_.hops_per_group;
+  sender.counters.tx_hops += tx_hops;
+  receiver.counters.rx_hops += rx_hops;
+  Time out = sender.transmit_walk.pass(t, encaps * passage.encap_ns, tx_hops * passage.hop_ns,
+                                        data);
+  if (data) {
+    const Time unhindered = looped ? out : std::max(out, sender.wire.free());
+    const Time allowed = receiver.receive_buffer.admit(unhindered);
+    if (!looped) receiver.counters.tx_pause += allowed - unhindered;
+    out = allowed;
+  }
+  wire_end = looped ? out + wire_ns : sender.wire.pass(out, wire_ns);
+  sender.transmit_buffer.enter(wire_end);
+  const Time arrival = wire_end + (looped ? 0.0 : one_way_ns_);
+  return receiver.receive_walk.pass(arrival, decaps * passage.decap_ns, rx_hops * passage.hop_ns,
+                                    data);
+}
+
+Time Engine::send_control(std::uint8_t from, std::uint8_t to, double bytes, Time t) {
+  Nic& sender = nics_[from];
+  ++sender.counters.tx_packets;
+  ++nics_[to].counters.rx_packets;
+  const double wire_ns = (bytes + packet_overhead_bytes(w_.overlay)) * 8.0 / p_.link_rate_gbps;
+  Time wire_end = 0;
+  return cross(sender, nics_[to], from, wire_ns, t, from == to, false, wire_end);
+}
+
+Engine::Arrival Engine::travel(const Stream& s, std::uint32_t id, double wire_ns, double payload,
+                               Time t) {
+  Nic& sender = nics_[s.nic];
+  Nic& receiver = nics_[s.to];
+  const bool looped = s.nic == s.to;
+  Window& loop = loops_[s.nic];
+  Time start = loop.admit(t);
+  // Payload comes over the sender's PCIe link; packets that follow one another share it.
+  start = std::max(start, sender.read_link.free());
+  sender.read_link.hold_until(start + pcie_.read_ns(payload));
+  ++sender.counters.tx_packets;
+  sender.counters.tx_bytes += static_cast<std::uint64_t>(payload);
+  Time wire_end = 0;
+  Time end = cross(sender, receiver, s.nic, wire_ns, start, looped, true, wire_end);
+  if (!receiver.contexts.never_misses() && receiver.last_received != id) {
+    receiver.last_received = id;
+    if (!receiver.contexts.touch(qp_of(id), random_)) {
+      ++receiver.counters.context_misses;
+      const Time fetch = receiver.fetch_slots.admit(end);
+      receiver.fetch_slots.enter(fetch + p_.context_fetch_ns);
+      end = fetch + p_.context_fetch_ns;
+    }
+  }
+  end = receiver.receive_path.pass(end, pcie_.write_ns(payload) + effects_.receive_stall_ns);
+  receiver.receive_buffer.enter(end);
+  // The place in the closed loop is free again when word of the packet is back.
+  loop.enter(end + loop_rest_ns_[s.nic]);
+  if (effects_.slow_path_share > 0 && random_.uniform() < effects_.slow_path_share) {
+    end = software_[s.nic].pass(end, 1e3 / p_.slow_path_mpps) + p_.upcall_us * 1e3;
+  }
+  ++receiver.counters.rx_packets;
+  receiver.counters.rx_bytes += static_cast<std::uint64_t>(payload);
+  return {wire_end, end};
+}
+
+}  // namespace greynic::twin

@@ -1,0 +1,292 @@
+#include <algorithm>
+
+#include "engine.h"
+
+/// From the thread that posts to the message that is ready to be sent, and from its delivery back to
+/// the thread that polls.
+
+namespace greynic::twin {
+namespace {
+
+constexpr double kPcieJitterNs = 20;
+constexpr double kWqesPerRead = 4;        ///< 64-byte WQEs in one 256-byte read
+constexpr double kThreadJitter = 0.06;    ///< spread of a thread's work, as a share of it
+constexpr Time kRnrTimerNs = 640e3;       ///< perftest's min_rnr_timer 12
+constexpr double kAckBytes = header::kAeth;
+
+}  // namespace
+
+void Engine::free_slot_in(std::uint32_t stream) {
+  Stream& s = streams_[stream];
+  if (s.in_free_list || s.thread == kNone) return;
+  s.in_free_list = true;
+  s.next_free = kNone;
+  Thread& thread = threads_[s.thread];
+  if (thread.first_stream == kNone) {
+    thread.first_stream = stream;
+  } else {
+    streams_[thread.last_stream].next_free = stream;
+  }
+  thread.last_stream = stream;
+}
+
+void Engine::thread_steps(std::uint32_t index, Time t) {
+  Thread& thread = threads_[index];
+  const bool shared = !owners_.empty();
+  const bool rounds = w_.posting == Posting::kRound;
+  const std::uint32_t id = thread.first_stream;
+  if (id == kNone || (rounds && thread.left_in_round == 0) ||
+      (shared && thread.outstanding >= thread.quota)) {
+    thread.waiting = true;
+    return;
+  }
+  Stream& s = streams_[id];
+  std::uint32_t room = shared ? thread.quota - thread.outstanding
+                              : w_.send_depth - (s.posted - s.credited);
+  if (rounds) room = std::min(room, thread.left_in_round);
+  const std::uint32_t batch = std::min(w_.post_batch, room);
+  if (!shared) {  // to the end of the list, or out of it when its queue is full now
+    thread.first_stream = s.next_free;
+    s.in_free_list = false;
+  }
+  const double work = batch * (p_.post_request_ns + p_.completion_ns / w_.signal_every) *
+                      thread.slowdown * (1 + kThreadJitter * (random_.uniform() - 0.5));
+  Time end = t + work;
+  const std::uint32_t qp = qp_of(id);
+  Host& host = hosts_[thread.side];
+  const auto most = static_cast<std::size_t>(p_.contention_limit_threads);
+  if (shared) {
+    end = host.qp_locks[qp].pass(end, p_.qp_lock_ns, p_.qp_contention_ns, most);
+    auto& owners = owners_[id];
+    owners.insert(owners.end(), batch, index);
+  }
+  if (w_.doorbells == Doorbells::kDriverDefault && w_.thread_count > 1 && !shared) {
+    if (const std::uint32_t reg = shared_register_of(qp, p_); reg != kNone) {
+      end = host.registers[reg].pass(end, p_.doorbell_lock_ns, p_.doorbell_contention_ns, most);
+    }
+  }
+  thread.outstanding += batch;
+  if (rounds) thread.left_in_round -= batch;
+  post(id, batch, end);
+  if (!shared && s.posted - s.credited < w_.send_depth) free_slot_in(id);
+  events_.push(end, kThreadStep, index);
+}
+
+void Engine::post(std::uint32_t id, std::uint32_t count, Time t) {
+  Stream& s = streams_[id];
+  Nic& nic = nics_[s.nic];
+  const bool idle = s.posted == s.done;
+  s.posted += count;
+  nic.counters.posted += count;
+  ++nic.counters.doorbells;
+  Time arrival = t + p_.pcie_post_ns + jitter(kPcieJitterNs);
+  if (idle && count == 1) {
+    // BlueFlame: the WQE travels with the doorbell.
+    ++nic.counters.blueflame_doorbells;
+    ++nic.counters.pcie_write_tlps;
+  } else {
+    // The RNIC reads what was posted; such reads are small and go before payload, but take slots.
+    const auto reads = static_cast<std::uint32_t>(std::ceil(count / kWqesPerRead));
+    for (std::uint32_t i = 0; i < reads; ++i) {
+      nic.read_slots.enter(nic.read_slots.admit(arrival) + p_.pcie_read_latency_ns);
+    }
+    nic.counters.wqe_reads += reads;
+    nic.counters.pcie_read_tlps += reads;
+    arrival += p_.pcie_read_latency_ns + jitter(kPcieJitterNs);
+  }
+  events_.push(arrival, kWqeArrives, id, count);
+}
+
+void Engine::wqe_arrives(std::uint32_t id, Time) {
+  Stream& s = streams_[id];
+  Nic& nic = nics_[s.nic];
+  nic.wqes.touch(static_cast<std::uint64_t>(id) * w_.send_depth + s.fetched % w_.send_depth,
+                 random_);
+  ++s.fetched;
+  nic.push_request(id);
+}
+
+void Engine::engine_steps(std::uint8_t side, Time t) {
+  Nic& nic = nics_[side];
+  while (nic.request_count > 0 && !nic.engine_busy) {
+    if (nic.engine_free > t) {
+      nic.engine_busy = true;
+      events_.push(nic.engine_free, kEngineStep, side);
+      return;
+    }
+    const std::uint32_t id = nic.pop_request();
+    Stream& s = streams_[id];
+    const bool write = w_.carries_data_in_request();
+    nic.engine_free = t + 1e3 / (write ? p_.peak_write_mops : p_.peak_read_mops);
+    Time ready = nic.engine_free;
+    const auto read = [&](Time from) {
+      const Time start = nic.read_slots.admit(from);
+      nic.counters.pcie_back_pressure += start - from;
+      nic.read_slots.enter(start + p_.pcie_read_latency_ns);
+      nic.engine_free = std::max(nic.engine_free, start);
+      ++nic.counters.pcie_read_tlps;
+      return start + p_.pcie_read_latency_ns + jitter(kPcieJitterNs);
+    };
+    if (!nic.wqes.touch(static_cast<std::uint64_t>(id) * w_.send_depth +
+                            s.handled % w_.send_depth,
+                        random_)) {
+      ++nic.counters.wqe_cache_misses;
+      ready = read(ready);
+    }
+    if (translation_matters_ &&
+        !nic.translations.touch(random_.next() % pages_, random_)) {
+      ++nic.counters.translation_misses;
+      ready = read(ready);
+    }
+    if (write && !shape_at(s.handled).inlined) {
+      ++nic.counters.payload_reads;
+      ready = read(ready);
+    }
+    ++s.handled;
+    events_.push(ready, kDataReady, id);
+  }
+}
+
+bool Engine::take_receive(std::uint32_t id, Time t) {
+  while (refill_head_ < refills_.size() && refills_[refill_head_].time <= t) {
+    ++streams_[refills_[refill_head_++].stream].receives;
+  }
+  if (refill_head_ > 4096 && refill_head_ * 2 > refills_.size()) {
+    refills_.erase(refills_.begin(), refills_.begin() + static_cast<std::ptrdiff_t>(refill_head_));
+    refill_head_ = 0;
+  }
+  const std::uint32_t pool = w_.shared_receive_queue ? 0 : id;
+  if (streams_[pool].receives == 0) return false;
+  --streams_[pool].receives;
+  Host& host = hosts_[streams_[id].to];
+  const Time again = host.receiver.pass(t + p_.pcie_post_ns, p_.completion_ns / w_.thread_count);
+  refills_.push_back({again, pool});
+  return true;
+}
+
+void Engine::delivered(std::uint32_t id, Time t) {
+  Stream& s = streams_[id];
+  Nic& receiver = nics_[s.to];
+  const bool reliable = w_.transport == Transport::kRc;
+  if (s.role == Role::kResponder) {  // a READ response or an atomic's answer: the request is done
+    ++messages_delivered_;
+    const std::uint32_t request = peer_of(id);
+    Stream& r = streams_[request];
+    Time seen = t;
+    if (!receiver.wqes.touch(
+            static_cast<std::uint64_t>(request) * w_.send_depth + r.done % w_.send_depth,
+            random_)) {
+      ++receiver.counters.wqe_cache_misses;
+      ++receiver.counters.pcie_read_tlps;
+      const Time start = receiver.read_slots.admit(t);
+      receiver.read_slots.enter(start + p_.pcie_read_latency_ns);
+      seen = start + p_.pcie_read_latency_ns;
+    }
+    events_.push(seen + p_.pcie_post_ns + jitter(kPcieJitterNs), kCompleted, request);
+    return;
+  }
+  if (!w_.carries_data_in_request()) {  // a request that the other RNIC answers
+    Time from = t;
+    if (w_.operation == Operation::kAtomic) {
+      ++receiver.counters.atomic_requests;
+      from = receiver.atomics.pass(t, 1e3 / p_.atomic_rate_mops);
+    } else {
+      ++receiver.counters.read_requests;
+    }
+    if (translation_matters_ && !receiver.translations.touch(random_.next() % pages_, random_)) {
+      ++receiver.counters.translation_misses;
+      from += p_.pcie_read_latency_ns;
+    }
+    const Time start = receiver.read_slots.admit(from);
+    receiver.read_slots.enter(start + p_.pcie_read_latency_ns);
+    ++receiver.counters.pcie_read_tlps;
+    events_.push(start + p_.pcie_read_latency_ns + jitter(kPcieJitterNs), kDataReady, peer_of(id));
+    return;
+  }
+  if (w_.operation == Operation::kSend) {
+    if (!take_receive(id, t)) {
+      if (reliable) {
+        ++receiver.counters.rnr_naks;
+        const Shape& shape = shape_at(s.sent - 1);
+        nics_[s.nic].counters.retransmitted_packets += shape.packets;
+        --s.sent;
+        (void)send_control(s.to, s.nic, kAckBytes, t);
+        events_.push(t + kRnrTimerNs, kRetry, id);
+      } else {
+        ++receiver.counters.out_of_buffer;
+            ++messages_lost_;
+      }
+      return;
+    }
+    ++receiver.counters.send_messages;
+    ++receiver.counters.completions;
+    receiver.receive_path.pass(t, pcie_.write_ns(64));
+  } else {
+    ++receiver.counters.write_requests;
+  }
+  ++messages_delivered_;
+  if (ping_pong_) {
+    events_.push(t + p_.pcie_post_ns + jitter(kPcieJitterNs) + p_.completion_ns, kPeerAnswers,
+                 peer_of(id));
+  }
+  if (reliable) {
+    ++receiver.counters.acks;
+    const Time back = send_control(s.to, s.nic, kAckBytes, t);
+    events_.push(back + p_.pcie_post_ns + jitter(kPcieJitterNs), kCompleted, id);
+  }
+}
+
+void Engine::complete(std::uint32_t id, Time t) {
+  Stream& s = streams_[id];
+  Nic& nic = nics_[s.nic];
+  nic.wqes.drop(static_cast<std::uint64_t>(id) * w_.send_depth + s.done % w_.send_depth);
+  ++s.done;
+  if (s.done % w_.signal_every == 0) {
+    ++nic.counters.completions;
+    ++nic.counters.pcie_write_tlps;
+    nic.receive_path.pass(t, pcie_.write_ns(64));
+    credit(id, w_.signal_every, t);
+  }
+  if (ping_pong_ && !w_.carries_data_in_request()) answer(id, t + p_.completion_ns);
+}
+
+void Engine::credit(std::uint32_t id, std::uint32_t count, Time t) {
+  Stream& s = streams_[id];
+  s.credited += count;
+  if (ping_pong_) return;
+  const auto wake = [&](std::uint32_t index, std::uint32_t returned) {
+    Thread& thread = threads_[index];
+    thread.outstanding -= returned;
+    if (!thread.waiting) return;
+    if (w_.posting == Posting::kRound) {
+      if (thread.outstanding > 0) return;
+      thread.left_in_round = w_.send_depth;
+    }
+    thread.waiting = false;
+    events_.push(t + thread.far_ns, kThreadStep, index);
+  };
+  if (owners_.empty()) {
+    free_slot_in(id);
+    wake(s.thread, count);
+    return;
+  }
+  auto& owners = owners_[id];
+  std::size_t& head = owner_heads_[id];
+  for (std::uint32_t i = 0; i < count; ++i) wake(owners[head++], 1);
+  if (head > 4096 && head * 2 > owners.size()) {
+    owners.erase(owners.begin(), owners.begin() + static_cast<std::ptrdiff_t>(head));
+    head = 0;
+  }
+}
+
+void Engine::answer(std::uint32_t id, Time t) {
+  if (id == 0) {  // the client: a round trip is over
+    if (streams_[0].posted > 0) half_trips_.push_back((t - round_began_) / 2);
+    round_began_ = t;
+  }
+  // One in a few hundred posts meets a timer or an interrupt.
+  const double hiccup = random_.uniform() < 0.003 ? jitter(400) : 0.0;
+  post(id, 1, t + p_.post_request_ns * (1 + kThreadJitter * (random_.uniform() - 0.5)) + hiccup);
+}
+
+}  // namespace greynic::twin

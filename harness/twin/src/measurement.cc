@@ -1,0 +1,150 @@
+#include "measurement.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "counters.h"
+#include "engine.h"
+#include "greynic/core/units.h"
+
+namespace greynic::twin {
+namespace {
+
+constexpr std::uint64_t kMostBandwidthPackets = 400'000;
+constexpr std::uint64_t kMostLatencyPackets = 300'000;
+constexpr std::uint64_t kMostLatencyRounds = 4'000;
+
+void put(Observation& observation, std::string_view name, double value,
+         std::optional<double> error = std::nullopt) {
+  observation.measures[std::string(name)] = {value, error};
+}
+
+void run_bandwidth(const Settings& settings, const Workload& workload, const Effects& effects,
+                   const target::MeasureRequest& request, Observation& observation) {
+  const Parameters& p = settings.model.parameters;
+  Engine engine(p, workload, effects, split_mix(request.seed));
+  RunLimits limits;
+  limits.duration = static_cast<Time>(request.duration.count());
+  limits.most_packets = kMostBandwidthPackets;
+  limits.whole_duration = settings.whole_duration || settings.sink != nullptr;
+  const auto named = [&] {
+    return name_counters(engine.counters(0), engine.counters(1), p.steering_pipe_count);
+  };
+  if (settings.sink) {
+    const double poll_ms = request.configuration.number("counter_poll_ms");
+    if (poll_ms > 0) {
+      engine.on_period(poll_ms * 1e6, [&](Time t) {
+        const auto counters = named();
+        settings.sink({std::chrono::nanoseconds(static_cast<std::int64_t>(t)), counters});
+      });
+    }
+  }
+  for (const auto& [name, value] : named()) observation.counters_before.emplace(name, 0.0);
+  const BandwidthResult result = engine.run_bandwidth(limits);
+#ifndef NDEBUG
+  engine.check_conservation();
+#endif
+  for (const auto& [name, value] : named()) observation.counters_after[name] = value;
+  put(observation, measure::kBandwidth, result.gbps, result.gbps_error);
+  put(observation, measure::kPacketRate, result.packets_per_second * 1e-6,
+      result.packets_error * 1e-6);
+  put(observation, measure::kMessageRate, result.messages_per_second * 1e-6,
+      result.messages_error * 1e-6);
+  put(observation, measure::kLoss, result.loss_share);
+  put(observation, "pause_share", result.pause_share);
+  observation.steady = SteadyState{.settled = result.steady.settled,
+                                   .warmup_share = result.warmup_share,
+                                   .test = "MSER-5, 20 batch means"};
+}
+
+void run_latency(const Settings& settings, const Workload& workload, const Effects& effects,
+                 const target::MeasureRequest& request, Observation& observation) {
+  Engine engine(settings.model.parameters, workload, effects, split_mix(~request.seed));
+  RunLimits limits;
+  limits.duration = static_cast<Time>(request.duration.count());
+  limits.most_packets = kMostLatencyPackets;
+  limits.target_error = 0.002;
+  LatencyResult result = engine.run_latency(limits, kMostLatencyRounds);
+  if (result.half_round_trips.empty()) return;
+  observation.latency = std::move(result.half_round_trips);
+  const auto us = [&](double q) { return observation.latency.quantile_ns(q) * 1e-3; };
+  // The median of n trips is 1.25 times less sure than their mean.
+  const double error = result.mean_error_ns * 1e-3;
+  put(observation, measure::kLatencyP50, us(0.5), 1.25 * error);
+  put(observation, measure::kLatencyP99, us(0.99));
+  put(observation, measure::kLatencyP999, us(0.999));
+  put(observation, measure::kLatencyMean, result.mean_ns * 1e-3, error);
+}
+
+}  // namespace
+
+Observation observe(const Settings& settings, const target::MeasureRequest& request) {
+  const auto began = std::chrono::steady_clock::now();
+  Observation observation;
+  observation.asked = request.configuration;
+  observation.repeat = request.repeat;
+  observation.seed = request.seed;
+  observation.environment = describe(settings, "").environment;
+
+  auto workload = read_workload(request.configuration, settings.model.parameters, settings.options);
+  if (!workload) {
+    observation.outcome = Outcome::kRefused;
+    observation.reason = workload.error().reason;
+    return observation;
+  }
+  for (std::size_t hop = 0; hop < 4; ++hop) {
+    if (settings.installed[hop]) workload->walks[hop] = *settings.installed[hop];
+  }
+  if (workload->operation == Operation::kSend && workload->receive_depth == 0) {
+    observation.outcome = Outcome::kFailed;
+    observation.reason = "IBV_WC_RNR_RETRY_EXC_ERR: no receive WQE is ever posted";
+    return observation;
+  }
+  Effects effects;
+  effects.masks_in_sequence = settings.defects.test(scalacn_defect(6));
+  run_bandwidth(settings, *workload, effects, request, observation);
+  run_latency(settings, *workload, effects, request, observation);
+  observation.outcome = Outcome::kMeasured;
+  observation.elapsed_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  return observation;
+}
+
+target::Info describe(const Settings& settings, const std::string& name) {
+  const RnicModel& model = settings.model;
+  const Parameters& p = model.parameters;
+  target::Info info;
+  info.name = name;
+  info.description = fmt::format(
+      "virtual {} pair, profile {}, {} parameters fitted to published curves", model.name,
+      model.profile, model.free_parameter_count());
+  info.factors = {"transport", "operation", "qp_count", "send_queue_depth", "receive_queue_depth",
+                  "shared_receive_queue", "message_bytes", "sge_count", "mtu_bytes", "inline_bytes",
+                  "signal_every", "post_batch", "mr_count", "mr_bytes", "thread_count",
+                  "doorbell_sharing", "direction", "client_encap_masks", "client_decap_masks",
+                  "server_encap_masks", "server_decap_masks", "counter_poll_ms"};
+  info.categories = {{"transport", {"RC", "UC", "UD"}}};
+  if (p.atomic_rate_mops <= 0) info.categories["operation"] = {"SEND", "WRITE", "READ"};
+  const double most_masks = p.mask_shape_limit;
+  if (most_masks >= 0) {
+    for (const Hop hop :
+         {Hop::kClientEncap, Hop::kServerDecap, Hop::kServerEncap, Hop::kClientDecap}) {
+      info.limits[std::string(mask_factor(hop))] = most_masks;
+    }
+  }
+  info.limits["inline_bytes"] = p.max_inline_bytes[Operation::kWrite];
+  info.environment = {{"nic", model.name}, {"twin_profile", model.profile}};
+  for (const ParameterFact& fact : model.facts) {
+    std::string value = fact.value ? number_to_string(*fact.value) : "none";
+    for (const auto& [operation, own] : fact.by_operation) {
+      value += fmt::format(" {}={}", operation, number_to_string(own));
+    }
+    info.facts.push_back({fact.name, value, fact.unit, fact.grade, fact.source});
+  }
+  info.virtual_time = true;
+  return info;
+}
+
+}  // namespace greynic::twin

@@ -1,0 +1,245 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "greynic/twin/twin.h"
+#include "measurement.h"
+
+namespace greynic::twin {
+namespace {
+
+using target::Info;
+using target::MeasureRequest;
+
+std::string known_options() {
+  return "profile, defects, threads, posting, overlay and stop";
+}
+
+Result<unsigned> read_threads(const std::string& text) {
+  unsigned threads = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), threads);
+  if (error != std::errc{} || end != text.data() + text.size() || threads < 1 || threads > 1024) {
+    return fail(ErrorCode::kBadInput,
+                fmt::format("option threads={}: write a whole number from 1 to 1024", text));
+  }
+  return threads;
+}
+
+/// One of two words.
+Result<bool> read_choice(const std::string& option, const std::string& text, const char* no,
+                         const char* yes) {
+  if (text == yes) return true;
+  if (text == no) return false;
+  return fail(ErrorCode::kBadInput,
+              fmt::format("option {}={}: write {} or {}", option, text, no, yes));
+}
+
+/// Shares of packets by how many matchers they are checked against.
+GroupWalk walk_of(const Layout& layout, const Traffic* traffic) {
+  std::map<std::size_t, double> weights;
+  double total = 0;
+  const auto add = [&](const Packet& packet, double weight) {
+    weights[look_up(layout, packet).matchers_tried] += weight;
+    total += weight;
+  };
+  if (traffic != nullptr) {
+    for (const TrafficFlow& flow : traffic->flows) add(flow.packet, flow.weight);
+  } else {
+    // No traffic is known: packets that hit the rules of the entry table, by the rules' own weights.
+    for (const LayoutTable& table : layout.tables) {
+      if (table.id != 0) continue;
+      for (const Matcher& matcher : table.matchers) {
+        for (const FlowRule& rule : matcher.rules) {
+          Packet packet;
+          for (const FieldMatch& field : rule.match.fields()) packet.set(field.field, field.value);
+          add(packet, rule.weight > 0 ? rule.weight : 1.0);
+        }
+      }
+    }
+  }
+  GroupWalk walk;
+  double sum = 0;
+  for (const auto& [groups, weight] : weights) {
+    if (weight <= 0) continue;
+    sum += weight;
+    walk.shares.push_back(sum / total);
+    walk.share_groups.push_back(static_cast<double>(groups));
+  }
+  if (walk.shares.size() == 1) return {.groups = walk.share_groups.front()};
+  walk.groups = walk.shares.empty() ? 0 : walk.share_groups.back();
+  return walk;
+}
+
+class TwinTarget final : public Twin {
+ public:
+  TwinTarget(target::Spec spec, Settings settings, unsigned threads)
+      : spec_(std::move(spec)), settings_(std::move(settings)), threads_(threads) {}
+
+  void set_counter_sink(CounterSink sink) override { settings_.sink = std::move(sink); }
+
+  Info info() const override { return describe(settings_, spec_.text); }
+
+  Result<void> measure(std::span<const MeasureRequest> requests,
+                       const target::ObservationSink& sink) override {
+    const auto workers =
+        static_cast<unsigned>(std::min<std::size_t>(threads_, requests.size()));
+    if (workers <= 1) {
+      for (std::size_t i = 0; i < requests.size(); ++i) {
+        if (!sink(i, observe(settings_, requests[i]))) return {};
+      }
+      return {};
+    }
+    return measure_on(workers, requests, sink);
+  }
+
+  Result<void> check(const Layout& layout, const target::Placement&) override {
+    const Parameters& p = settings_.model.parameters;
+    if (!p.has_switch()) {
+      return fail(ErrorCode::kUnsupported,
+                  settings_.model.name + " has no switch that rules could be offloaded to");
+    }
+    const auto matchers = static_cast<double>(layout.matcher_count());
+    if (p.mask_shape_limit > 0 && matchers > p.mask_shape_limit) {
+      return fail(ErrorCode::kRefused,
+                  fmt::format("the layout has {} matchers; {} has recipes for {}", matchers,
+                              settings_.model.name, p.mask_shape_limit));
+    }
+    return {};
+  }
+
+  Result<void> apply(const Layout& layout, const Traffic* traffic,
+                     const target::Placement& placement) override {
+    if (auto ok = check(layout, placement); !ok) return ok;
+    settings_.installed[static_cast<std::size_t>(placement.hop)] = walk_of(layout, traffic);
+    return {};
+  }
+
+  Result<void> roll_back() override {
+    settings_.installed = {};
+    return {};
+  }
+
+ private:
+  /// Workers take requests as they come; answers leave in the order of the requests, so that what is
+  /// stored does not depend on the number of workers.
+  Result<void> measure_on(unsigned workers, std::span<const MeasureRequest> requests,
+                          const target::ObservationSink& sink) {
+    std::mutex mutex;
+    std::condition_variable done;
+    std::map<std::size_t, Observation> finished;
+    std::atomic<std::size_t> next{0};
+    std::atomic<bool> stop{false};
+    const auto work = [&] {
+      for (std::size_t i = next++; i < requests.size() && !stop; i = next++) {
+        Observation observation = observe(settings_, requests[i]);
+        const std::lock_guard lock(mutex);
+        finished.emplace(i, std::move(observation));
+        done.notify_one();
+      }
+    };
+    std::vector<std::jthread> pool;
+    pool.reserve(workers);
+    for (unsigned i = 0; i < workers; ++i) pool.emplace_back(work);
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      std::unique_lock lock(mutex);
+      done.wait(lock, [&] { return finished.contains(i); });
+      Observation observation = std::move(finished.extract(i).mapped());
+      lock.unlock();
+      if (!sink(i, std::move(observation))) {
+        stop = true;
+        break;
+      }
+    }
+    return {};
+  }
+
+  target::Spec spec_;
+  Settings settings_;
+  unsigned threads_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Twin>> create(const target::Spec& spec) {
+  Settings settings;
+  unsigned threads = std::max(1U, std::thread::hardware_concurrency());
+  const auto wrong = [&](const Error& error) {
+    return error.while_doing("target '" + spec.text + "'");
+  };
+  std::string profile;
+  for (const auto& [name, value] : spec.options) {
+    if (name == "profile") {
+      profile = value;
+    } else if (name == "threads") {
+      const auto read = read_threads(value);
+      if (!read) return wrong(read.error());
+      threads = *read;
+    } else if (name == "posting") {
+      const auto rounds = read_choice(name, value, "window", "round");
+      if (!rounds) return wrong(rounds.error());
+      settings.options.posting = *rounds ? Posting::kRound : Posting::kWindow;
+    } else if (name == "overlay") {
+      const auto on = read_choice(name, value, "off", "on");
+      if (!on) return wrong(on.error());
+      settings.options.overlay = *on;
+    } else if (name == "stop") {
+      const auto whole = read_choice(name, value, "steady", "duration");
+      if (!whole) return wrong(whole.error());
+      settings.whole_duration = *whole;
+    } else if (name == "defects") {
+      auto defects = read_defects(value);
+      if (!defects) return wrong(defects.error());
+      settings.defects = *defects;
+    } else {
+      return wrong({ErrorCode::kBadInput,
+                    fmt::format("there is no option '{}'; a twin has {}", name, known_options())});
+    }
+  }
+  auto model = load_model(spec.place.empty() ? "cx6" : spec.place, profile);
+  if (!model) return wrong(model.error());
+  settings.model = std::move(*model);
+  return std::unique_ptr<Twin>(
+      std::make_unique<TwinTarget>(spec, std::move(settings), threads));
+}
+
+Result<std::unique_ptr<Twin>> create(std::string_view text) {
+  auto specs = target::parse_specs(text);
+  if (!specs) return pass_on(specs);
+  if (specs->size() != 1 || specs->front().kind != "twin") {
+    return fail(ErrorCode::kBadInput,
+                fmt::format("'{}' is no twin; write twin:cx6 or twin:model.json", text));
+  }
+  return create(specs->front());
+}
+
+target::Kind kind() {
+  return {
+      .name = "twin",
+      .open = [](const target::Spec& spec) -> Result<std::unique_ptr<target::Target>> {
+        auto twin = create(spec);
+        if (!twin) return pass_on(twin);
+        return std::unique_ptr<target::Target>(std::move(*twin));
+      },
+      .probe = [] {
+        std::vector<target::Candidate> found;
+        for (const std::string& name : embedded_model_names()) {
+          const auto model = load_model(name, "");
+          if (!model) continue;
+          found.push_back({.spec = "twin:" + name,
+                           .available = true,
+                           .what = fmt::format("virtual {}, {:g} Gbit/s, virtual time", model->name,
+                                               model->parameters.link_rate_gbps),
+                           .why_not = "",
+                           .remedy = ""});
+        }
+        return found;
+      }};
+}
+
+}  // namespace greynic::twin

@@ -1,0 +1,81 @@
+#pragma once
+
+/// What the hosts do in one run, as typed settings: read from a configuration, or filled in by hand
+/// where an experiment of the literature needs more than the factors say.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <tl/expected.hpp>
+#include <vector>
+
+#include "greynic/core/configuration.h"
+#include "parameters.h"
+#include "wire.h"
+
+namespace greynic::twin {
+
+enum class Doorbells : std::uint8_t { kDriverDefault, kOwn, kSharedQp };
+enum class Direction : std::uint8_t { kOneWay, kBothWays, kLoopback };
+/// Keep the queues full, as perftest does, or post a round and wait for all of it, as SMART does.
+enum class Posting : std::uint8_t { kWindow, kRound };
+
+/// How many groups a packet is checked against at one hop: a number, or shares of packets.
+struct GroupWalk {
+  double groups = 0;
+  std::vector<double> shares;        ///< cumulative, last is 1; empty: every packet walks `groups`
+  std::vector<double> share_groups;  ///< same length
+  [[nodiscard]] double mean() const;
+};
+
+struct Workload {
+  Transport transport = Transport::kRc;
+  Operation operation = Operation::kSend;
+  std::uint32_t qp_count = 1;
+  std::uint32_t thread_count = 1;
+  std::uint32_t send_depth = 128;
+  std::uint32_t receive_depth = 512;
+  bool shared_receive_queue = false;
+  std::vector<std::uint64_t> message_bytes = {65536};  ///< taken in turn
+  std::uint32_t mtu_bytes = 1024;
+  std::uint32_t sge_count = 1;
+  std::optional<std::uint32_t> inline_bytes;  ///< unset: nothing, but small messages in ping-pong
+  std::uint32_t signal_every = 1;
+  std::uint32_t post_batch = 1;
+  std::uint64_t mr_count = 1;
+  std::uint64_t mr_bytes = 1 << 24;
+  std::uint64_t page_bytes = 4096;
+  Doorbells doorbells = Doorbells::kDriverDefault;
+  Direction direction = Direction::kOneWay;
+  Posting posting = Posting::kWindow;
+  bool overlay = true;
+  std::array<GroupWalk, 4> walks;  ///< by Hop
+
+  [[nodiscard]] bool carries_data_in_request() const {
+    return operation == Operation::kSend || operation == Operation::kWrite;
+  }
+  [[nodiscard]] const GroupWalk& walk(Hop hop) const { return walks[static_cast<std::size_t>(hop)]; }
+  [[nodiscard]] GroupWalk& walk(Hop hop) { return walks[static_cast<std::size_t>(hop)]; }
+};
+
+/// What the target's options add to a configuration.
+struct WorkloadOptions {
+  Posting posting = Posting::kWindow;
+  std::optional<bool> overlay;  ///< unset: an overlay where the RNIC has a switch
+};
+
+/// Why an RNIC would not set this up, in the words of its driver.
+struct Refusal {
+  std::string reason;
+};
+
+/// Reads and judges a configuration. The refusals are those of verbs and of the RNIC's limits.
+[[nodiscard]] tl::expected<Workload, Refusal> read_workload(const Configuration& configuration,
+                                                            const Parameters& parameters,
+                                                            const WorkloadOptions& options);
+
+/// Judges settings that were filled in by hand; empty when they can be run.
+[[nodiscard]] std::optional<Refusal> refuse(const Workload& workload, const Parameters& parameters);
+
+}  // namespace greynic::twin
