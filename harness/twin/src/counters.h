@@ -1,6 +1,7 @@
 #pragma once
 
-/// The RNICs' event counts under the names that drivers give them: all that the rest of greynic sees.
+/// The RNICs' event counts under the names that drivers give them: all that the rest of greynic
+/// sees.
 
 #include <string>
 #include <utility>

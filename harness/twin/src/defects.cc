@@ -18,9 +18,9 @@ Result<DefectSet> read_defects(std::string_view text) {
     std::size_t index = 0;
     while (index < kDefectCount && defect_name(index) != name) ++index;
     if (index == kDefectCount) {
-      return fail(ErrorCode::kBadInput,
-                  fmt::format("there is no defect '{}'; there are S1 to S8 and C1 to C18, or none",
-                              name));
+      return fail(
+          ErrorCode::kBadInput,
+          fmt::format("there is no defect '{}'; there are S1 to S8 and C1 to C18, or none", name));
     }
     set.set(index);
     text.remove_prefix(std::min(text.size(), name.size() + 1));

@@ -1,8 +1,9 @@
 #pragma once
 
-/// Planted defects: the causes of ScalaCN's symptoms S1 to S8 and the triggers of Collie's anomalies
-/// C1 to C18. Each appears when all of its trigger holds and not otherwise; docs/twin/defects.md has
-/// one paragraph on each. This header is private to the twin: it is the truth that others must infer.
+/// Planted defects: the causes of ScalaCN's symptoms S1 to S8 and the triggers of Collie's
+/// anomalies C1 to C18. Each appears when all of its trigger holds and not otherwise;
+/// docs/twin/defects.md has one paragraph on each. This header is private to the twin: it is the
+/// truth that others must infer.
 
 #include <bitset>
 #include <string>

@@ -27,7 +27,8 @@ Engine::Engine(const Parameters& parameters, const Workload& workload, const Eff
   p_.pcie_read_latency_ns += effects_.dma_latency_ns;
   packet_ns_ = 1e3 / p_.qp_packet_rate_cap_mpps;
   for (int side = 0; side < 2; ++side) nics_.emplace_back(p_);
-  // A short message without overlay takes this; what the published figure has on top is the overlay.
+  // A short message without overlay takes this; what the published figure has on top is the
+  // overlay.
   const double bare = p_.post_request_ns + 2 * (p_.pcie_post_ns + kPcieJitterNs) + packet_ns_ +
                       p_.one_way_ns + p_.completion_ns;
   one_way_ns_ = p_.one_way_ns;
@@ -35,8 +36,8 @@ Engine::Engine(const Parameters& parameters, const Workload& workload, const Eff
 }
 
 void Engine::lay_out_shapes(bool ping_pong) {
-  const double overhead = packet_overhead_bytes(w_.overlay) +
-                          (w_.transport == Transport::kUd ? header::kDeth : 0.0);
+  const double overhead =
+      packet_overhead_bytes(w_.overlay) + (w_.transport == Transport::kUd ? header::kDeth : 0.0);
   const double ns_per_byte = 8.0 / p_.link_rate_gbps;
   const bool response = !w_.carries_data_in_request();
   const double first_extra = w_.operation == Operation::kWrite ? header::kReth
@@ -44,9 +45,9 @@ void Engine::lay_out_shapes(bool ping_pong) {
                                                                : 0.0;
   const double gap = w_.operation == Operation::kSend ? p_.receive_wqe_ns : 0.0;
   // perftest inlines small messages where it measures latency, and nothing where it measures rate.
-  const double inlined = w_.inline_bytes      ? static_cast<double>(*w_.inline_bytes)
-                         : ping_pong          ? p_.max_inline_bytes[w_.operation]
-                                              : 0.0;
+  const double inlined = w_.inline_bytes ? static_cast<double>(*w_.inline_bytes)
+                         : ping_pong     ? p_.max_inline_bytes[w_.operation]
+                                         : 0.0;
   for (const std::uint64_t bytes : w_.message_bytes) {
     Shape shape;
     shape.bytes = bytes;
@@ -85,9 +86,10 @@ void Engine::lay_out_streams() {
       if (w_.direction == Direction::kLoopback && qp % 2 == 1) s.nic = s.to = 1;
     }
   }
-  const double per_page = std::max(
-      1.0, static_cast<double>(w_.mr_bytes) / static_cast<double>(w_.page_bytes));
-  pages_ = static_cast<std::uint64_t>(std::ceil(per_page)) * std::max<std::uint64_t>(1, w_.mr_count);
+  const double per_page =
+      std::max(1.0, static_cast<double>(w_.mr_bytes) / static_cast<double>(w_.page_bytes));
+  pages_ =
+      static_cast<std::uint64_t>(std::ceil(per_page)) * std::max<std::uint64_t>(1, w_.mr_count);
   const auto wqes = static_cast<std::uint64_t>(qps) * w_.send_depth * lanes_;
   for (std::size_t side = 0; side < 2; ++side) {
     Nic& nic = nics_[side];
@@ -119,7 +121,8 @@ void Engine::lay_out_streams() {
     const Time there = one_way_ns_ + shape.wire_middle + pcie_.write_ns(w_.mtu_bytes);
     loop_rest_ns_[side] = p_.loop_base_us * 1e3 - there;
     if (effects_.masks_in_sequence) {
-      loop_rest_ns_[side] += back.encap->mean() * back.encap_ns + back.decap->mean() * back.decap_ns;
+      loop_rest_ns_[side] +=
+          back.encap->mean() * back.encap_ns + back.decap->mean() * back.decap_ns;
     }
   }
   translation_matters_ = !nics_[0].translations.never_misses();
@@ -132,8 +135,8 @@ void Engine::lay_out_streams() {
 
 void Engine::lay_out_threads() {
   hosts_.resize(2);
-  const auto registers = static_cast<std::size_t>(p_.doorbell_register_count -
-                                                  p_.doorbell_dedicated_count);
+  const auto registers =
+      static_cast<std::size_t>(p_.doorbell_register_count - p_.doorbell_dedicated_count);
   const bool both = w_.direction != Direction::kOneWay;
   const bool shared = w_.thread_count > w_.qp_count;
   if (shared) {
@@ -152,8 +155,8 @@ void Engine::lay_out_threads() {
       if (shared) {
         const std::uint32_t users =
             (w_.thread_count - i % w_.qp_count + w_.qp_count - 1) / w_.qp_count;
-        thread.quota = w_.posting == Posting::kRound ? w_.send_depth
-                                                     : std::max(1U, w_.send_depth / users);
+        thread.quota =
+            w_.posting == Posting::kRound ? w_.send_depth : std::max(1U, w_.send_depth / users);
       }
     }
     for (std::uint32_t qp = 0; qp < w_.qp_count; ++qp) {
@@ -246,8 +249,8 @@ bool Engine::enough(const RunLimits& limits) {
   for (std::size_t i = 0; i + 1 < stamps_.size(); ++i) intervals[i] = stamps_[i + 1] - stamps_[i];
   estimate_ = estimate_steady(intervals);
   // Every QP should have had its say, unless there are too many to wait for.
-  const bool heard = messages_delivered_ >= 2ULL * w_.qp_count ||
-                     data_packets_ >= limits.most_packets / 4;
+  const bool heard =
+      messages_delivered_ >= 2ULL * w_.qp_count || data_packets_ >= limits.most_packets / 4;
   return heard && estimate_.settled && estimate_.relative_error() <= limits.target_error;
 }
 
@@ -335,11 +338,11 @@ std::size_t Engine::bytes_per_qp() const { return lanes_ * sizeof(Stream); }
 void Engine::check_conservation() const {
   for (const Stream& s : streams_) {
     if (s.role != Role::kRequester) continue;
-    GREYNIC_CHECK(s.posted >= s.fetched);     // a WQE is fetched once it is posted
-    GREYNIC_CHECK(s.fetched >= s.handled);    // then handled by the engine
-    GREYNIC_CHECK(s.handled >= s.sent);       // and sent
-    GREYNIC_CHECK(s.done >= s.credited);      // a slot is given back once
-    GREYNIC_CHECK(s.posted >= s.done);        // nothing completes that was not posted
+    GREYNIC_CHECK(s.posted >= s.fetched);   // a WQE is fetched once it is posted
+    GREYNIC_CHECK(s.fetched >= s.handled);  // then handled by the engine
+    GREYNIC_CHECK(s.handled >= s.sent);     // and sent
+    GREYNIC_CHECK(s.done >= s.credited);    // a slot is given back once
+    GREYNIC_CHECK(s.posted >= s.done);      // nothing completes that was not posted
     GREYNIC_CHECK(s.posted - s.credited <= w_.send_depth * std::max(1U, w_.thread_count));
     GREYNIC_CHECK(s.receives <= w_.receive_depth);
   }

@@ -74,8 +74,15 @@ class Engine {
 
  private:
   enum Kind : std::uint8_t {
-    kThreadStep, kWqeArrives, kEngineStep, kDataReady, kResume, kDelivered, kCompleted,
-    kPeerAnswers, kRetry,
+    kThreadStep,
+    kWqeArrives,
+    kEngineStep,
+    kDataReady,
+    kResume,
+    kDelivered,
+    kCompleted,
+    kPeerAnswers,
+    kRetry,
   };
   enum class Role : std::uint8_t { kRequester, kResponder };
 
@@ -86,17 +93,17 @@ class Engine {
     std::uint32_t packets_left = 0;   ///< of the message that is being sent
     std::uint32_t ready = 0;          ///< messages whose data is at hand
     std::uint32_t posted = 0, fetched = 0, handled = 0, sent = 0, done = 0, credited = 0;
-    std::uint32_t receives = 0;       ///< receive WQEs at the other end
+    std::uint32_t receives = 0;  ///< receive WQEs at the other end
     std::uint32_t thread = kNone;
-    std::uint8_t nic = 0;   ///< where it is sent
-    std::uint8_t to = 1;    ///< where it is received
+    std::uint8_t nic = 0;  ///< where it is sent
+    std::uint8_t to = 1;   ///< where it is received
     Role role = Role::kRequester;
     std::uint8_t turn_left = 0;
     bool in_ring = false;
     bool in_free_list = false;
     bool context_at_hand = false;
-    bool idle = true;         ///< nothing was under way when the message in work began
-    Time began = 0;           ///< when the message in work began
+    bool idle = true;  ///< nothing was under way when the message in work began
+    Time began = 0;    ///< when the message in work began
   };
   static_assert(sizeof(Stream) <= 64);
 
@@ -108,14 +115,16 @@ class Engine {
     double write_last = 0;                                  ///< ns of the receiver's PCIe
     bool inlined = false;
   };
-  struct Passage {  ///< what one direction of the wire costs
-    double encap_ns = 0, decap_ns = 0;    ///< latency of one group
-    double hop_ns = 0;                    ///< pipe time of one hop
+  struct Passage {                      ///< what one direction of the wire costs
+    double encap_ns = 0, decap_ns = 0;  ///< latency of one group
+    double hop_ns = 0;                  ///< pipe time of one hop
     const GroupWalk* encap = nullptr;
     const GroupWalk* decap = nullptr;
     double unit_ns_per_group = 0;
   };
-  struct Arrival { Time wire_end, at_memory; };
+  struct Arrival {
+    Time wire_end, at_memory;
+  };
 
   // engine.cc: set-up and the loop.
   void lay_out_shapes(bool ping_pong);
@@ -146,16 +155,14 @@ class Engine {
   void send_data(std::uint32_t stream, Time t);
   Arrival travel(const Stream& stream, std::uint32_t id, double wire_ns, double payload, Time t);
   Time send_control(std::uint8_t from, std::uint8_t to, double bytes, Time t);
-  Time cross(Nic& sender, Nic& receiver, std::size_t direction, double wire_ns, Time t,
-             bool looped, bool data, Time& wire_end);
+  Time cross(Nic& sender, Nic& receiver, std::size_t direction, double wire_ns, Time t, bool looped,
+             bool data, Time& wire_end);
   void record(Time t, double payload);
   void set_leaf(std::uint32_t leaf, Time time);
   [[nodiscard]] double groups_of(const GroupWalk& walk);
 
   [[nodiscard]] std::uint32_t qp_of(std::uint32_t stream) const { return stream / lanes_; }
-  [[nodiscard]] std::uint32_t peer_of(std::uint32_t stream) const {
-    return stream ^ 1U;
-  }
+  [[nodiscard]] std::uint32_t peer_of(std::uint32_t stream) const { return stream ^ 1U; }
   [[nodiscard]] const Shape& shape_at(std::uint32_t index) const {
     return shapes_[shapes_.size() == 1 ? 0 : index % shapes_.size()];
   }
@@ -173,19 +180,22 @@ class Engine {
   std::vector<Shape> shapes_;
   std::array<Passage, 2> passages_;
   EventQueue events_;
-  std::vector<Time> leaves_;        ///< tournament of the units of both RNICs, a complete tree
+  std::vector<Time> leaves_;  ///< tournament of the units of both RNICs, a complete tree
   std::vector<std::uint32_t> winners_;
   std::array<Window, 2> loops_;     ///< packets in the closed loop, by direction
   std::array<Serial, 2> software_;  ///< the slow path, by direction
   std::array<Time, 2> loop_rest_ns_{};
   Time one_way_ns_ = 0;
   Time packet_ns_ = 0, pcie_packet_ns_ = 0;
-  std::uint32_t lanes_ = 2;         ///< streams of one QP
+  std::uint32_t lanes_ = 2;  ///< streams of one QP
   std::uint32_t leaf_count_ = 0;
   bool ping_pong_ = false, translation_matters_ = false;
   std::uint64_t pages_ = 1;
   // Receive WQEs on their way back, in order of time.
-  struct Refill { Time time; std::uint32_t stream; };
+  struct Refill {
+    Time time;
+    std::uint32_t stream;
+  };
   std::vector<Refill> refills_;
   std::size_t refill_head_ = 0;
   std::vector<std::vector<std::uint32_t>> owners_;  ///< of requests on QPs that threads share
@@ -195,7 +205,7 @@ class Engine {
   std::uint64_t data_packets_ = 0, messages_delivered_ = 0, messages_lost_ = 0;
   double payload_ = 0;
   std::uint64_t packets_sent_ = 0;
-  std::vector<Time> stamps_;        ///< when every 64th data packet was in memory
+  std::vector<Time> stamps_;  ///< when every 64th data packet was in memory
   std::vector<double> stamp_bytes_;
   std::size_t next_check_ = 0;
   SteadyEstimate estimate_;

@@ -7,8 +7,9 @@
 namespace greynic::twin {
 namespace {
 
-constexpr std::uint8_t kTurnPackets = 4;   ///< a unit sends so many packets of a QP, then the next QP
-constexpr double kUnitJitter = 0.02;       ///< spread of a packet's time in the unit
+constexpr std::uint8_t kTurnPackets =
+    4;                                ///< a unit sends so many packets of a QP, then the next QP
+constexpr double kUnitJitter = 0.02;  ///< spread of a packet's time in the unit
 
 }  // namespace
 
@@ -16,8 +17,8 @@ double Engine::groups_of(const GroupWalk& walk) {
   double groups = walk.groups;
   if (!walk.shares.empty()) {
     const auto at = std::upper_bound(walk.shares.begin(), walk.shares.end(), random_.uniform());
-    const auto index = std::min<std::size_t>(
-        static_cast<std::size_t>(at - walk.shares.begin()), walk.share_groups.size() - 1);
+    const auto index = std::min<std::size_t>(static_cast<std::size_t>(at - walk.shares.begin()),
+                                             walk.share_groups.size() - 1);
     groups = walk.share_groups[index];
   }
   return effects_.masks_in_sequence ? groups : std::min(groups, 1.0);
@@ -129,8 +130,8 @@ void Engine::unit_sends(std::uint32_t leaf, Time t) {
       unit.head = id;
     } else {
       streams_[unit.tail].next = id;
-      __builtin_prefetch(&streams_[streams_[unit.head].next != kNone ? streams_[unit.head].next
-                                                                     : unit.head]);
+      __builtin_prefetch(
+          &streams_[streams_[unit.head].next != kNone ? streams_[unit.head].next : unit.head]);
     }
     unit.tail = id;
   }
@@ -179,8 +180,8 @@ Time Engine::cross(Nic& sender, Nic& receiver, std::size_t direction, double wir
   const double rx_hops = p_.base_hops_per_packet + decaps * p_.hops_per_group;
   sender.counters.tx_hops += tx_hops;
   receiver.counters.rx_hops += rx_hops;
-  Time out = sender.transmit_walk.pass(t, encaps * passage.encap_ns, tx_hops * passage.hop_ns,
-                                        data);
+  Time out =
+      sender.transmit_walk.pass(t, encaps * passage.encap_ns, tx_hops * passage.hop_ns, data);
   if (data) {
     const Time unhindered = looped ? out : std::max(out, sender.wire.free());
     const Time allowed = receiver.receive_buffer.admit(unhindered);

@@ -2,16 +2,16 @@
 
 #include "engine.h"
 
-/// From the thread that posts to the message that is ready to be sent, and from its delivery back to
-/// the thread that polls.
+/// From the thread that posts to the message that is ready to be sent, and from its delivery back
+/// to the thread that polls.
 
 namespace greynic::twin {
 namespace {
 
 constexpr double kPcieJitterNs = 20;
-constexpr double kWqesPerRead = 4;        ///< 64-byte WQEs in one 256-byte read
-constexpr double kThreadJitter = 0.06;    ///< spread of a thread's work, as a share of it
-constexpr Time kRnrTimerNs = 640e3;       ///< perftest's min_rnr_timer 12
+constexpr double kWqesPerRead = 4;      ///< 64-byte WQEs in one 256-byte read
+constexpr double kThreadJitter = 0.06;  ///< spread of a thread's work, as a share of it
+constexpr Time kRnrTimerNs = 640e3;     ///< perftest's min_rnr_timer 12
 constexpr double kAckBytes = header::kAeth;
 
 }  // namespace
@@ -41,8 +41,8 @@ void Engine::thread_steps(std::uint32_t index, Time t) {
     return;
   }
   Stream& s = streams_[id];
-  std::uint32_t room = shared ? thread.quota - thread.outstanding
-                              : w_.send_depth - (s.posted - s.credited);
+  std::uint32_t room =
+      shared ? thread.quota - thread.outstanding : w_.send_depth - (s.posted - s.credited);
   if (rounds) room = std::min(room, thread.left_in_round);
   const std::uint32_t batch = std::min(w_.post_batch, room);
   if (!shared) {  // to the end of the list, or out of it when its queue is full now
@@ -127,14 +127,12 @@ void Engine::engine_steps(std::uint8_t side, Time t) {
       ++nic.counters.pcie_read_tlps;
       return start + p_.pcie_read_latency_ns + jitter(kPcieJitterNs);
     };
-    if (!nic.wqes.touch(static_cast<std::uint64_t>(id) * w_.send_depth +
-                            s.handled % w_.send_depth,
+    if (!nic.wqes.touch(static_cast<std::uint64_t>(id) * w_.send_depth + s.handled % w_.send_depth,
                         random_)) {
       ++nic.counters.wqe_cache_misses;
       ready = read(ready);
     }
-    if (translation_matters_ &&
-        !nic.translations.touch(random_.next() % pages_, random_)) {
+    if (translation_matters_ && !nic.translations.touch(random_.next() % pages_, random_)) {
       ++nic.counters.translation_misses;
       ready = read(ready);
     }
@@ -214,7 +212,7 @@ void Engine::delivered(std::uint32_t id, Time t) {
         events_.push(t + kRnrTimerNs, kRetry, id);
       } else {
         ++receiver.counters.out_of_buffer;
-            ++messages_lost_;
+        ++messages_lost_;
       }
       return;
     }

@@ -40,10 +40,10 @@ struct Thread {
   std::uint32_t first_stream = kNone;  ///< streams with a free slot, a linked list
   std::uint32_t last_stream = kNone;
   std::uint32_t outstanding = 0;
-  std::uint32_t quota = kNone;      ///< most requests of this thread that may be outstanding
+  std::uint32_t quota = kNone;  ///< most requests of this thread that may be outstanding
   std::uint32_t left_in_round = 0;
-  double slowdown = 1;              ///< both threads of the core run
-  Time far_ns = 0;                  ///< the thread sits on the socket away from the RNIC
+  double slowdown = 1;  ///< both threads of the core run
+  Time far_ns = 0;      ///< the thread sits on the socket away from the RNIC
   bool waiting = false;
 };
 
@@ -53,8 +53,9 @@ struct Host {
   Serial receiver;                       ///< the thread that puts receive WQEs back
 };
 
-/// Which doorbell register a QP rings: the driver gives the first few a register each, and deals the
-/// rest out to the shared ones in turn. Returns the index among the shared ones, kNone for its own.
+/// Which doorbell register a QP rings: the driver gives the first few a register each, and deals
+/// the rest out to the shared ones in turn. Returns the index among the shared ones, kNone for its
+/// own.
 [[nodiscard]] inline std::uint32_t shared_register_of(std::uint32_t qp, const Parameters& p) {
   const auto own = static_cast<std::uint32_t>(p.doorbell_dedicated_count);
   const auto all = static_cast<std::uint32_t>(p.doorbell_register_count);

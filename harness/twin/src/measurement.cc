@@ -117,14 +117,31 @@ target::Info describe(const Settings& settings, const std::string& name) {
   const Parameters& p = model.parameters;
   target::Info info;
   info.name = name;
-  info.description = fmt::format(
-      "virtual {} pair, profile {}, {} parameters fitted to published curves", model.name,
-      model.profile, model.free_parameter_count());
-  info.factors = {"transport", "operation", "qp_count", "send_queue_depth", "receive_queue_depth",
-                  "shared_receive_queue", "message_bytes", "sge_count", "mtu_bytes", "inline_bytes",
-                  "signal_every", "post_batch", "mr_count", "mr_bytes", "thread_count",
-                  "doorbell_sharing", "direction", "client_encap_masks", "client_decap_masks",
-                  "server_encap_masks", "server_decap_masks", "counter_poll_ms"};
+  info.description =
+      fmt::format("virtual {} pair, profile {}, {} parameters fitted to published curves",
+                  model.name, model.profile, model.free_parameter_count());
+  info.factors = {"transport",
+                  "operation",
+                  "qp_count",
+                  "send_queue_depth",
+                  "receive_queue_depth",
+                  "shared_receive_queue",
+                  "message_bytes",
+                  "sge_count",
+                  "mtu_bytes",
+                  "inline_bytes",
+                  "signal_every",
+                  "post_batch",
+                  "mr_count",
+                  "mr_bytes",
+                  "thread_count",
+                  "doorbell_sharing",
+                  "direction",
+                  "client_encap_masks",
+                  "client_decap_masks",
+                  "server_encap_masks",
+                  "server_decap_masks",
+                  "counter_poll_ms"};
   info.categories = {{"transport", {"RC", "UC", "UD"}}};
   if (p.atomic_rate_mops <= 0) info.categories["operation"] = {"SEND", "WRITE", "READ"};
   const double most_masks = p.mask_shape_limit;

@@ -24,9 +24,9 @@ struct NicCounters {
   std::uint64_t pcie_read_tlps = 0, pcie_write_tlps = 0;
   std::uint64_t rnr_naks = 0, out_of_buffer = 0, acks = 0;
   std::uint64_t retransmitted_packets = 0, dropped_packets = 0;
-  double tx_hops = 0, rx_hops = 0;      ///< steering hops in all pipes
-  Time tx_pause = 0;                    ///< time in which this RNIC told its partner to pause, ns
-  Time pcie_back_pressure = 0;          ///< time in which the engine waited for a read slot, ns
+  double tx_hops = 0, rx_hops = 0;  ///< steering hops in all pipes
+  Time tx_pause = 0;                ///< time in which this RNIC told its partner to pause, ns
+  Time pcie_back_pressure = 0;      ///< time in which the engine waited for a read slot, ns
 };
 
 /// A processing unit: serves the QPs that are its own, in turns of a few packets.
@@ -52,8 +52,8 @@ struct Nic {
   Window transmit_buffer;
   // Way in.
   Walk receive_walk;
-  Serial receive_path;   ///< DMA writes to host memory
-  Window receive_buffer; ///< entered by the sender: beyond it, the port tells it to pause
+  Serial receive_path;    ///< DMA writes to host memory
+  Window receive_buffer;  ///< entered by the sender: beyond it, the port tells it to pause
   std::uint32_t last_received = ~0U;
   // Requests.
   Window read_slots;

@@ -167,8 +167,7 @@ Result<void> store(const ParameterFact& fact, const Row& to, const std::string& 
   if (to.by_operation != nullptr) {
     parameters.*to.by_operation = spread(fact);
   } else {
-    parameters.*to.member =
-        fact.value.value_or(to.null == Null::kUnlimited ? -1.0 : 0.0);
+    parameters.*to.member = fact.value.value_or(to.null == Null::kUnlimited ? -1.0 : 0.0);
   }
   return {};
 }
@@ -211,9 +210,9 @@ Result<RnicModel> parse_model(const json& document, const std::string& source,
     const bool there = std::any_of(model.facts.begin(), model.facts.end(),
                                    [&](const ParameterFact& f) { return f.name == needed.name; });
     if (!there) {
-      return files::bad_value(source, "/parameters",
-                              fmt::format("{} is missing; give it value, unit, grade and source",
-                                          needed.name));
+      return files::bad_value(
+          source, "/parameters",
+          fmt::format("{} is missing; give it value, unit, grade and source", needed.name));
     }
   }
   if (model.parameters.doorbell_dedicated_count >= model.parameters.doorbell_register_count) {
@@ -225,8 +224,8 @@ Result<RnicModel> parse_model(const json& document, const std::string& source,
       published != document.end() && published->contains("scalacn_fit")) {
     const json& fit = published->at("scalacn_fit");
     const auto at = [&](const char* name) { return fit.at(name).at("value").get<double>(); };
-    model.surface = PublishedSurface{at("u"), at("v"), at("m"), at("n"),
-                                     at("w"), at("a"), at("b"), at("c")};
+    model.surface =
+        PublishedSurface{at("u"), at("v"), at("m"), at("n"), at("w"), at("a"), at("b"), at("c")};
   }
   return model;
 }

@@ -124,7 +124,7 @@ struct RnicModel {
   std::string profile;                ///< the one that is in force
   std::vector<std::string> profiles;  ///< all there are
   Parameters parameters;
-  std::vector<ParameterFact> facts;   ///< values in force, in the order of the file
+  std::vector<ParameterFact> facts;  ///< values in force, in the order of the file
   std::optional<PublishedSurface> surface;
   [[nodiscard]] std::size_t free_parameter_count() const;
 };

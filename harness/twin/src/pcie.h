@@ -1,8 +1,8 @@
 #pragma once
 
-/// PCI Express, as far as a NIC feels it: effective bandwidth by TLP accounting, the time a transfer
-/// takes, and reads that are bounded in number.
-/// Source of the closed form: the pcie-bench model (SIGCOMM 2018), docs/twin/validation.md item 14.
+/// PCI Express, as far as a NIC feels it: effective bandwidth by TLP accounting, the time a
+/// transfer takes, and reads that are bounded in number. Source of the closed form: the pcie-bench
+/// model (SIGCOMM 2018), docs/twin/validation.md item 14.
 
 #include <cmath>
 

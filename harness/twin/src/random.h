@@ -1,7 +1,7 @@
 #pragma once
 
-/// The simulator's random numbers: xoshiro256++, seeded by splitmix64, so that one 64-bit seed gives
-/// the same run everywhere.
+/// The simulator's random numbers: xoshiro256++, seeded by splitmix64, so that one 64-bit seed
+/// gives the same run everywhere.
 
 #include <array>
 #include <cmath>

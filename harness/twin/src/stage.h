@@ -1,8 +1,8 @@
 #pragma once
 
-/// The building blocks of every stage a packet crosses, in closed form: a packet that enters at time
-/// t leaves at a time that depends only on those that entered before it. So a stage costs a packet a
-/// few instructions and no event. Times are nanoseconds of virtual time.
+/// The building blocks of every stage a packet crosses, in closed form: a packet that enters at
+/// time t leaves at a time that depends only on those that entered before it. So a stage costs a
+/// packet a few instructions and no event. Times are nanoseconds of virtual time.
 
 #include <algorithm>
 #include <cstddef>
@@ -49,8 +49,8 @@ class Window {
   std::size_t at_ = 0;
 };
 
-/// At most `size` inside at once, where a later one may leave before an earlier one: whoever is next
-/// takes the place that is free first.
+/// At most `size` inside at once, where a later one may leave before an earlier one: whoever is
+/// next takes the place that is free first.
 class Slots {
  public:
   Slots() = default;

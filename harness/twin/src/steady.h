@@ -1,7 +1,7 @@
 #pragma once
 
-/// When has a run settled, and how sure is its mean? MSER-5 finds the warm-up to cut, and batch means
-/// of what is left give the standard error.
+/// When has a run settled, and how sure is its mean? MSER-5 finds the warm-up to cut, and batch
+/// means of what is left give the standard error.
 
 #include <cstddef>
 #include <span>
@@ -9,10 +9,10 @@
 namespace greynic::twin {
 
 struct SteadyEstimate {
-  bool settled = false;        ///< the best cut lies in the first half of the series
-  std::size_t cut = 0;         ///< samples of warm-up, from the start
-  double mean = 0;             ///< of what is left
-  double standard_error = 0;   ///< of the mean, from batch means (lag-1 correlation allowed for)
+  bool settled = false;       ///< the best cut lies in the first half of the series
+  std::size_t cut = 0;        ///< samples of warm-up, from the start
+  double mean = 0;            ///< of what is left
+  double standard_error = 0;  ///< of the mean, from batch means (lag-1 correlation allowed for)
   [[nodiscard]] double relative_error() const { return mean > 0 ? standard_error / mean : 0; }
 };
 

@@ -17,9 +17,7 @@ namespace {
 using target::Info;
 using target::MeasureRequest;
 
-std::string known_options() {
-  return "profile, defects, threads, posting, overlay and stop";
-}
+std::string known_options() { return "profile, defects, threads, posting, overlay and stop"; }
 
 Result<unsigned> read_threads(const std::string& text) {
   unsigned threads = 0;
@@ -51,7 +49,8 @@ GroupWalk walk_of(const Layout& layout, const Traffic* traffic) {
   if (traffic != nullptr) {
     for (const TrafficFlow& flow : traffic->flows) add(flow.packet, flow.weight);
   } else {
-    // No traffic is known: packets that hit the rules of the entry table, by the rules' own weights.
+    // No traffic is known: packets that hit the rules of the entry table, by the rules' own
+    // weights.
     for (const LayoutTable& table : layout.tables) {
       if (table.id != 0) continue;
       for (const Matcher& matcher : table.matchers) {
@@ -87,8 +86,7 @@ class TwinTarget final : public Twin {
 
   Result<void> measure(std::span<const MeasureRequest> requests,
                        const target::ObservationSink& sink) override {
-    const auto workers =
-        static_cast<unsigned>(std::min<std::size_t>(threads_, requests.size()));
+    const auto workers = static_cast<unsigned>(std::min<std::size_t>(threads_, requests.size()));
     if (workers <= 1) {
       for (std::size_t i = 0; i < requests.size(); ++i) {
         if (!sink(i, observe(settings_, requests[i]))) return {};
@@ -126,8 +124,8 @@ class TwinTarget final : public Twin {
   }
 
  private:
-  /// Workers take requests as they come; answers leave in the order of the requests, so that what is
-  /// stored does not depend on the number of workers.
+  /// Workers take requests as they come; answers leave in the order of the requests, so that what
+  /// is stored does not depend on the number of workers.
   Result<void> measure_on(unsigned workers, std::span<const MeasureRequest> requests,
                           const target::ObservationSink& sink) {
     std::mutex mutex;
@@ -204,8 +202,7 @@ Result<std::unique_ptr<Twin>> create(const target::Spec& spec) {
   auto model = load_model(spec.place.empty() ? "cx6" : spec.place, profile);
   if (!model) return wrong(model.error());
   settings.model = std::move(*model);
-  return std::unique_ptr<Twin>(
-      std::make_unique<TwinTarget>(spec, std::move(settings), threads));
+  return std::unique_ptr<Twin>(std::make_unique<TwinTarget>(spec, std::move(settings), threads));
 }
 
 Result<std::unique_ptr<Twin>> create(std::string_view text) {
@@ -226,20 +223,21 @@ target::Kind kind() {
         if (!twin) return pass_on(twin);
         return std::unique_ptr<target::Target>(std::move(*twin));
       },
-      .probe = [] {
-        std::vector<target::Candidate> found;
-        for (const std::string& name : embedded_model_names()) {
-          const auto model = load_model(name, "");
-          if (!model) continue;
-          found.push_back({.spec = "twin:" + name,
-                           .available = true,
-                           .what = fmt::format("virtual {}, {:g} Gbit/s, virtual time", model->name,
-                                               model->parameters.link_rate_gbps),
-                           .why_not = "",
-                           .remedy = ""});
-        }
-        return found;
-      }};
+      .probe =
+          [] {
+            std::vector<target::Candidate> found;
+            for (const std::string& name : embedded_model_names()) {
+              const auto model = load_model(name, "");
+              if (!model) continue;
+              found.push_back({.spec = "twin:" + name,
+                               .available = true,
+                               .what = fmt::format("virtual {}, {:g} Gbit/s, virtual time",
+                                                   model->name, model->parameters.link_rate_gbps),
+                               .why_not = "",
+                               .remedy = ""});
+            }
+            return found;
+          }};
 }
 
 }  // namespace greynic::twin

@@ -4,10 +4,10 @@
 ///
 /// A packet is checked against one group after another, so it takes groups x time-of-a-group to get
 /// through (`latency`). Many packets walk at once, and what bounds them is (1) the steering pipes,
-/// where every hop takes a clock cycle (`occupancy` is what a packet takes of the direction's pipes),
-/// and (2) a window on packets under way. (3) A switch that was idle starts with a short burst and
-/// takes the next packets only when the first of them is through: that is why an 8 KiB message waits
-/// so much longer behind groups than a 4 KiB one (docs/twin/validation.md, item 1).
+/// where every hop takes a clock cycle (`occupancy` is what a packet takes of the direction's
+/// pipes), and (2) a window on packets under way. (3) A switch that was idle starts with a short
+/// burst and takes the next packets only when the first of them is through: that is why an 8 KiB
+/// message waits so much longer behind groups than a 4 KiB one (docs/twin/validation.md, item 1).
 ///
 /// Source: ScalaCN logs for 1 to 3; Neo-Host counter reports for cycles and pipes.
 
@@ -29,7 +29,8 @@ class Walk {
         ring_(bounds.equal_walks ? bounds.window_packets : 0),
         slots_(bounds.equal_walks ? 0 : bounds.window_packets) {}
 
-  /// Packets come in order of their arrival. Returns when the walk ends. Acknowledgements and requests
+  /// Packets come in order of their arrival. Returns when the walk ends. Acknowledgements and
+  /// requests
   /// (`data` false) carry nothing to place in memory and wait for no burst.
   Time pass(Time arrival, Time latency, Time occupancy, bool data) {
     Time start = arrival;

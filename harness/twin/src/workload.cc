@@ -70,8 +70,8 @@ std::optional<Refusal> refuse(const Workload& w, const Parameters& parameters) {
                                largest, w.mtu_bytes)};
   }
   if (largest > kLargestMessage) {
-    return Refusal{fmt::format("IBV_WC_LOC_LEN_ERR: {} bytes in one message; RC carries 2 GiB",
-                               largest)};
+    return Refusal{
+        fmt::format("IBV_WC_LOC_LEN_ERR: {} bytes in one message; RC carries 2 GiB", largest)};
   }
   if (w.operation == Operation::kAtomic && parameters.atomic_rate_mops <= 0) {
     return Refusal{"EOPNOTSUPP: the RNIC has no RoCE atomics"};

@@ -55,7 +55,9 @@ struct Workload {
   [[nodiscard]] bool carries_data_in_request() const {
     return operation == Operation::kSend || operation == Operation::kWrite;
   }
-  [[nodiscard]] const GroupWalk& walk(Hop hop) const { return walks[static_cast<std::size_t>(hop)]; }
+  [[nodiscard]] const GroupWalk& walk(Hop hop) const {
+    return walks[static_cast<std::size_t>(hop)];
+  }
   [[nodiscard]] GroupWalk& walk(Hop hop) { return walks[static_cast<std::size_t>(hop)]; }
 };
 

@@ -1,20 +1,22 @@
 #pragma once
 
 /// The twin: a virtual RNIC pair as a target. "twin:cx6" opens a model that is compiled in,
-/// "twin:path/to/model.json" one from a file; greynic devices lists them. Measurements run in virtual
-/// time, cost no hardware, and with the same seed give the same numbers, whatever the thread count.
+/// "twin:path/to/model.json" one from a file; greynic devices lists them. Measurements run in
+/// virtual time, cost no hardware, and with the same seed give the same numbers, whatever the
+/// thread count.
 ///
 /// Options, as "twin:cx6?option=value&option=value":
 ///   profile=logs|surface   parameter set of the model file; default: the file's own
-///   defects=S1,S6,C4|none  planted defects that are on (docs/twin/defects.md); default: S6, the walk
+///   defects=S1,S6,C4|none  planted defects that are on (docs/twin/defects.md); default: S6, the
+///   walk
 ///                          through masks one after another that every published RNIC shows
 ///   threads=N              measurements at once; default: as many as the machine has cores
-///   posting=window|round   keep the queues full (default), or post send_queue_depth and wait for all
-///   overlay=on|off         VXLAN around every packet; default: on where the RNIC has a switch
+///   posting=window|round   keep the queues full (default), or post send_queue_depth and wait for
+///   all overlay=on|off         VXLAN around every packet; default: on where the RNIC has a switch
 ///   stop=steady|duration   stop when the mean is known well enough (default), or when time is up
 ///
-/// Every parameter that a measurement depends on is in info().facts, with unit, grade and source. The
-/// headers behind it are private: who must infer the truth sees observations and counters only.
+/// Every parameter that a measurement depends on is in info().facts, with unit, grade and source.
+/// The headers behind it are private: who must infer the truth sees observations and counters only.
 
 #include <chrono>
 #include <functional>

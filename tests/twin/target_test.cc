@@ -1,0 +1,161 @@
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "greynic/twin/twin.h"
+
+namespace greynic::twin {
+namespace {
+
+Observation measured(const std::string& target, const std::string& settings,
+                     std::uint64_t seed = 1) {
+  auto twin = create(target);
+  EXPECT_TRUE(twin) << twin.error().message;
+  target::MeasureRequest request;
+  request.configuration = parse_configuration(settings).value();
+  request.seed = seed;
+  return target::measure_one(**twin, request).value();
+}
+
+constexpr const char* kLogs = "qp_count=4,signal_every=100,message_bytes=8388608";
+
+// Claim:  goodput of a full line is the share of payload in a packet's wire time.
+// Oracle: header sizes added up by hand: 1024 of 1156 bytes.
+// Method: 200 Gbit/s, MTU 1024, VXLAN, no masks.
+TEST(Twin, CountsEveryHeaderByte) {
+  const Observation seen = measured("twin:cx6", kLogs);
+  ASSERT_EQ(seen.outcome, Outcome::kMeasured) << seen.reason;
+  EXPECT_NEAR(*seen.value(measure::kBandwidth), 200.0 * 1024 / 1156, 0.2);
+  EXPECT_TRUE(seen.steady->settled);
+}
+
+// Claim:  the same seed gives the same observation, whatever the number of threads.
+// Oracle: field-by-field comparison.
+// Method: twelve settings measured by one worker and by three.
+TEST(Twin, GivesTheSameBytesForTheSameSeedOnAnyNumberOfThreads) {
+  std::vector<target::MeasureRequest> requests(12);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    requests[i].configuration.set("server_decap_masks", static_cast<double>(3 * i));
+    requests[i].configuration.set("qp_count", static_cast<double>(1 + i));
+    requests[i].seed = 100 + i;
+  }
+  const auto all = [&](const std::string& name) {
+    std::vector<Observation> got;
+    auto twin = create(name);
+    EXPECT_TRUE((*twin)->measure(requests, [&](std::size_t index, Observation o) {
+      EXPECT_EQ(index, got.size());
+      got.push_back(std::move(o));
+      return true;
+    }));
+    return got;
+  };
+  const auto one = all("twin:cx6?threads=1");
+  const auto three = all("twin:cx6?threads=3");
+  ASSERT_EQ(one.size(), three.size());
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    EXPECT_EQ(one[i].measures, three[i].measures);
+    EXPECT_EQ(one[i].counters_after, three[i].counters_after);
+    EXPECT_EQ(one[i].latency, three[i].latency);
+  }
+}
+
+// Claim:  another seed gives another observation, close to the first.
+// Oracle: the reported standard errors.
+TEST(Twin, VariesBetweenSeedsWithinItsErrors) {
+  const std::string settings = "qp_count=4,message_bytes=64";
+  const Observation a = measured("twin:cx6", settings, 1);
+  const Observation b = measured("twin:cx6", settings, 2);
+  EXPECT_NE(a.measures, b.measures);
+  EXPECT_NEAR(*a.value(measure::kMessageRate), *b.value(measure::kMessageRate),
+              0.02 * *a.value(measure::kMessageRate));
+}
+
+// Claim:  what verbs forbid is refused as an outcome, with a reason.
+// Oracle: the table of transports and operations in the verbs manual.
+TEST(Twin, RefusesWhatVerbsForbid) {
+  for (const char* settings :
+       {"transport=UD,operation=WRITE", "transport=UD,message_bytes=65536,operation=SEND",
+        "transport=UC,operation=READ", "transport=UC,operation=ATOMIC", "inline_bytes=4000"}) {
+    const Observation seen = measured("twin:cx6", settings);
+    EXPECT_EQ(seen.outcome, Outcome::kRefused) << settings;
+    EXPECT_FALSE(seen.reason.empty()) << settings;
+  }
+  EXPECT_EQ(measured("twin:e810", "operation=ATOMIC").outcome, Outcome::kRefused);
+  EXPECT_EQ(measured("twin:e810", "server_decap_masks=65").outcome, Outcome::kRefused);
+  EXPECT_EQ(measured("twin:e810", "server_decap_masks=64").outcome, Outcome::kMeasured);
+  EXPECT_EQ(measured("twin:cx3", "server_decap_masks=1").outcome, Outcome::kRefused);
+}
+
+// Claim:  a wrong target name is told in one message that says what there is.
+TEST(Twin, NamesWhatIsWrongInATargetName) {
+  for (const char* name :
+       {"twin:cx99", "twin:cx6?profile=nope", "twin:cx6?speed=9", "twin:cx6?threads=none",
+        "twin:cx6?defects=S9", "twin:/no/such.json", "twin:cx6?stop=never"}) {
+    const auto twin = create(name);
+    ASSERT_FALSE(twin) << name;
+    EXPECT_EQ(twin.error().code, ErrorCode::kBadInput) << name << ": " << twin.error().message;
+  }
+}
+
+Matcher matcher_of(MatchField field, std::uint64_t value) {
+  FlowRule rule;
+  rule.match.set(field, value);
+  rule.actions = {Action::forward("p1")};
+  Matcher matcher;
+  matcher.mask = rule.match.mask();
+  matcher.rules = {rule};
+  return matcher;
+}
+
+// Claim:  after apply, a packet walks as many matchers as the reference lookup tries, flow by flow.
+// Oracle: core's look_up gives the mean; a plain number of masks gives the same walk.
+// Method: 30 matchers, traffic that hits the last or the first; compared with masks=30 and masks=1.
+TEST(Twin, WalksAnInstalledLayoutAsTheReferenceLookupDoes) {
+  Layout layout;
+  layout.tables.push_back({});
+  for (int i = 0; i < 29; ++i) {
+    layout.tables[0].matchers.push_back(
+        matcher_of(MatchField::kReg0, static_cast<std::uint64_t>(1000 + i)));
+  }
+  layout.tables[0].matchers.push_back(matcher_of(MatchField::kL4DstPort, 7));
+  Packet last;
+  last.set(MatchField::kL4DstPort, 7);
+  Traffic traffic;
+  traffic.flows.push_back({last, 1.0});
+  ASSERT_EQ(look_up(layout, last).matchers_tried, 30U);
+
+  auto twin = create("twin:cx6").value();
+  ASSERT_TRUE(twin->apply(layout, &traffic, {Hop::kServerDecap}));
+  target::MeasureRequest request;
+  request.configuration = parse_configuration(kLogs).value();
+  const Observation applied = target::measure_one(*twin, request).value();
+  const Observation masks =
+      measured("twin:cx6", std::string(kLogs) + ",server_decap_masks=30", request.seed);
+  EXPECT_NEAR(*applied.value(measure::kBandwidth), *masks.value(measure::kBandwidth),
+              0.01 * *masks.value(measure::kBandwidth));
+  ASSERT_TRUE(twin->roll_back());
+  const Observation back = target::measure_one(*twin, request).value();
+  EXPECT_NEAR(*back.value(measure::kBandwidth), 177.16, 0.2);
+}
+
+// Claim:  with a sink, counters come once each counter_poll_ms of virtual time and never fall.
+// Oracle: the number of periods in the duration; monotone sums.
+TEST(Twin, PublishesCountersWhileTrafficRuns) {
+  auto twin = create("twin:cx6?threads=1").value();
+  std::vector<double> packets;
+  twin->set_counter_sink([&](const CounterSnapshot& snapshot) {
+    for (const auto& [name, value] : snapshot.counters) {
+      if (name == "tx_vport_rdma_unicast_packets") packets.push_back(value);
+    }
+  });
+  target::MeasureRequest request;
+  request.configuration = parse_configuration("qp_count=4,counter_poll_ms=1").value();
+  request.duration = std::chrono::milliseconds(10);
+  (void)target::measure_one(*twin, request).value();
+  ASSERT_GE(packets.size(), 9U);
+  ASSERT_LE(packets.size(), 10U);
+  for (std::size_t i = 1; i < packets.size(); ++i) EXPECT_GT(packets[i], packets[i - 1]);
+}
+
+}  // namespace
+}  // namespace greynic::twin
