@@ -44,9 +44,9 @@ std::size_t Layout::rule_count() const {
   return count;
 }
 
-Lookup look_up(const Layout& layout, const Packet& packet) {
+Lookup look_up(const Layout& layout, const Packet& packet, std::uint32_t first_table) {
   Lookup result;
-  std::uint64_t wanted = 0;
+  std::uint64_t wanted = first_table;
   for (int jumps = 0; jumps <= kMostJumps; ++jumps) {
     const auto table =
         std::find_if(layout.tables.begin(), layout.tables.end(),
@@ -118,7 +118,7 @@ double expected_matchers_tried(const Layout& layout, const Traffic& traffic) {
   double tried = 0.0;
   double weight = 0.0;
   for (const TrafficFlow& flow : traffic.flows) {
-    tried += flow.weight * static_cast<double>(look_up(layout, flow.packet).matchers_tried);
+    tried += flow.weight * static_cast<double>(look_up(layout, flow.packet, flow.table).matchers_tried);
     weight += flow.weight;
   }
   return weight > 0.0 ? tried / weight : 0.0;

@@ -119,6 +119,7 @@ constexpr std::array<MatchFieldInfo, kMatchFieldCount> kFields = {{
     {F::kPacketMark, "packet_mark", 32, L::kRegister, V::kHex, "mark.id", "", "pkt_mark", ""},
     {F::kConjunctionId, "conjunction_id", 32, L::kRegister, V::kDecimal, "", "", "conj_id", ""},
     {F::kRecirculationId, "recirculation_id", 32, L::kRegister, V::kHex, "", "", "recirc_id", ""},
+    {F::kDatapathHash, "datapath_hash", 32, L::kRegister, V::kHex, "", "", "dp_hash", ""},
     {F::kReg0, "reg0", 32, L::kRegister, V::kHex, "tag0.data", "", "reg0", ""},
     {F::kReg1, "reg1", 32, L::kRegister, V::kHex, "tag1.data", "", "reg1", ""},
     {F::kReg2, "reg2", 32, L::kRegister, V::kHex, "tag2.data", "", "reg2", ""},

@@ -31,13 +31,14 @@ class LineReader {
     const std::string_view word = next_word();
     const std::size_t slash = word.find('/');
     const auto address = field_value_from_string(field, word.substr(0, slash));
-    const auto length =
-        slash == std::string_view::npos ? std::nullopt : number_from(word.substr(slash + 1));
-    if (!address || !length || *length > 32 || word.find('.') == std::string_view::npos) {
+    // Without a slash there is no length; 33 says so and is refused below.
+    const auto length = number_from(slash == std::string_view::npos ? "33" : word.substr(slash + 1))
+                            .value_or(33);
+    if (!address || length > 32 || word.find('.') == std::string_view::npos) {
       return complain(fmt::format("the {} prefix must read like 10.1.2.0/24, not '{}'", what,
                                   shown(word)));
     }
-    const U128 bits = prefix_bits(field, static_cast<unsigned>(*length));
+    const U128 bits = prefix_bits(field, static_cast<unsigned>(length));
     return {*address & bits, bits};
   }
 

@@ -156,7 +156,8 @@ struct Lookup {
 };
 
 /// Reference lookup in a layout: walks matchers in order, follows jumps (at most 64).
-[[nodiscard]] Lookup look_up(const Layout& layout, const Packet& packet);
+[[nodiscard]] Lookup look_up(const Layout& layout, const Packet& packet,
+                             std::uint32_t first_table = 0);
 
 /// Reference lookup in one table of a rule set: smallest priority number, then input order.
 [[nodiscard]] const FlowRule* look_up(const RuleSet& rules, std::uint32_t table,
@@ -169,7 +170,8 @@ struct Lookup {
 /// Packets with weights: the traffic that a layout is judged under.
 struct TrafficFlow {
   Packet packet;
-  double weight = 1.0;  ///< relative packet rate
+  double weight = 1.0;      ///< relative packet rate
+  std::uint32_t table = 0;  ///< where it enters
 };
 struct Traffic {
   std::vector<TrafficFlow> flows;

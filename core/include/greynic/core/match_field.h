@@ -81,6 +81,7 @@ enum class MatchField : std::uint8_t {
   kPacketMark,
   kConjunctionId,
   kRecirculationId,
+  kDatapathHash,
   kReg0,
   kReg1,
   kReg2,

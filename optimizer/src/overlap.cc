@@ -1,0 +1,191 @@
+#include "overlap.h"
+
+#include <algorithm>
+#include <memory>
+#include <unordered_map>
+
+#include "key_table.h"
+
+namespace greynic::optimizer {
+namespace {
+
+const auto kRankIsRow = [](std::uint32_t row) { return row; };
+
+struct Pair {
+  std::uint32_t a;
+  std::uint32_t b;
+};
+
+/// Which of the two must come before the other, by their keys under one mask.
+void join(const KeyTable& a, const KeyTable& b, bool& a_first, bool& b_first) {
+  const bool a_smaller = a.size() <= b.size();
+  const KeyTable& small = a_smaller ? a : b;
+  const KeyTable& large = a_smaller ? b : a;
+  for (std::size_t i = 0; i < small.size() && !(a_first && b_first); ++i) {
+    const Ranks& mine = small.entry(i);
+    const Ranks* theirs = large.lookup(mine.key);
+    if (theirs == nullptr) continue;
+    const bool small_first = mine.precedes(*theirs);
+    const bool large_first = theirs->precedes(mine);
+    a_first = a_first || (a_smaller ? small_first : large_first);
+    b_first = b_first || (a_smaller ? large_first : small_first);
+  }
+}
+
+}  // namespace
+
+std::vector<Group> groups_by_mask(const Problem& problem, const std::vector<std::uint32_t>& rows) {
+  std::vector<Group> groups;
+  ByMask<std::size_t> known;
+  for (const std::uint32_t row : rows) {
+    const auto [place, fresh] = known.try_emplace(mask_of(problem.rows, row), groups.size());
+    if (fresh) groups.emplace_back();
+    Group& group = groups[place->second];
+    group.rows.push_back(row);
+    group.weight += problem.weight[row];
+  }
+  return groups;
+}
+
+BitMatrix precedence(const Problem& problem, const std::vector<Group>& groups) {
+  BitMatrix before(groups.size());
+  std::vector<std::vector<Word>> masks;
+  masks.reserve(groups.size());
+  for (const Group& group : groups) masks.push_back(mask_of(problem.rows, group.rows.front()));
+
+  // Pairs with the same common bits share their hash tables.
+  ByMask<std::vector<Pair>> pairs_of;
+  for (std::uint32_t a = 0; a < groups.size(); ++a) {
+    for (std::uint32_t b = a + 1; b < groups.size(); ++b) {
+      pairs_of[common(masks[a], masks[b])].push_back({a, b});
+    }
+  }
+  std::vector<std::unique_ptr<KeyTable>> table(groups.size());
+  for (const auto& [mask, pairs] : pairs_of) {
+    std::vector<std::uint32_t> used;
+    const auto table_of = [&](std::uint32_t group) -> const KeyTable& {
+      if (!table[group]) {
+        table[group] = std::make_unique<KeyTable>(problem.rows, groups[group].rows, mask.data(),
+                                                  kRankIsRow, problem.effect);
+        used.push_back(group);
+      }
+      return *table[group];
+    };
+    for (const Pair& pair : pairs) {
+      bool a_first = false;
+      bool b_first = false;
+      join(table_of(pair.a), table_of(pair.b), a_first, b_first);
+      if (a_first) before.set(pair.a, pair.b);
+      if (b_first) before.set(pair.b, pair.a);
+    }
+    for (const std::uint32_t group : used) table[group].reset();
+  }
+  return before;
+}
+
+void count_blocked(const Problem& problem, const std::vector<std::uint32_t>& earlier,
+                   const std::vector<std::uint32_t>& later, int step,
+                   std::vector<std::int32_t>& counts) {
+  if (earlier.empty() || later.empty()) return;
+  const std::vector<Word> mask =
+      common(mask_of(problem.rows, earlier.front()), mask_of(problem.rows, later.front()));
+  const KeyTable table(problem.rows, earlier, mask.data(), kRankIsRow, problem.effect);
+  const std::size_t words = problem.rows.words();
+  for (const std::uint32_t row : later) {
+    const Ranks* ranks = table.lookup(hash_under(problem.rows.value[row], mask.data(), words));
+    if (ranks != nullptr && ranks->blocks(row, problem.effect[row])) counts[row] += step;
+  }
+}
+
+namespace {
+
+/// Rows of one mask, found by exact comparison behind the hash.
+class ExactTable {
+ public:
+  ExactTable(const Problem& problem, const std::vector<std::uint32_t>& rows, const Word* mask)
+      : problem_(problem), mask_(mask) {
+    for (const std::uint32_t row : rows) {
+      rows_[hash_under(problem.rows.value[row], mask, problem.rows.words())].push_back(row);
+    }
+  }
+  /// Calls visit(row) for each row whose value is that of `other` under the mask.
+  template <typename Visit>
+  void containing(std::uint32_t other, Visit visit) const {
+    const std::size_t words = problem_.rows.words();
+    const auto found = rows_.find(hash_under(problem_.rows.value[other], mask_, words));
+    if (found == rows_.end()) return;
+    for (const std::uint32_t row : found->second) {
+      if (matches(problem_.rows.value[row], mask_, problem_.rows.value[other], words)) visit(row);
+    }
+  }
+
+ private:
+  const Problem& problem_;
+  const Word* mask_;
+  std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> rows_;
+};
+
+bool covers(const Word* wide, const Word* narrow, std::size_t words) {
+  for (std::size_t w = 0; w < words; ++w) {
+    if ((narrow[w] & ~wide[w]) != 0) return false;
+  }
+  return true;
+}
+
+/// May `row` be left to `later`, which contains it and does the same? Not if a row between them
+/// that does something else would then take its packets.
+bool nothing_between(const Problem& problem, const std::vector<bool>& gone, std::uint32_t row,
+                     std::uint32_t later, std::size_t& budget) {
+  const Ternaries& t = problem.rows;
+  for (std::uint32_t between = row + 1; between < later; ++between) {
+    if (budget == 0) return false;
+    --budget;
+    if (gone[between] || problem.effect[between] == problem.effect[row]) continue;
+    if (overlap(t.value[row], t.mask[row], t.value[between], t.mask[between], t.words())) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+std::vector<bool> redundant_rows(const Problem& problem) {
+  const Ternaries& t = problem.rows;
+  std::vector<std::uint32_t> all(t.size());
+  for (std::uint32_t i = 0; i < all.size(); ++i) all[i] = i;
+  const std::vector<Group> groups = groups_by_mask(problem, all);
+  std::vector<bool> gone(t.size(), false);
+  std::vector<std::vector<std::uint32_t>> same_later(t.size());
+  for (const Group& wide : groups) {
+    const Word* wide_mask = t.mask[wide.rows.front()];
+    const ExactTable table(problem, wide.rows, wide_mask);
+    for (const Group& narrow : groups) {
+      if (!covers(t.mask[narrow.rows.front()], wide_mask, t.words())) continue;
+      for (const std::uint32_t row : narrow.rows) {
+        table.containing(row, [&](std::uint32_t other) {
+          if (other < row) gone[row] = true;
+          if (other > row && problem.effect[other] == problem.effect[row]) {
+            same_later[row].push_back(other);
+          }
+        });
+      }
+    }
+  }
+  // From the last row up, so that a row kept as another's heir is itself kept. Each comparison costs;
+  // what the budget leaves unexamined stays, which is never wrong.
+  std::size_t budget = 200'000'000;
+  for (auto row = static_cast<std::uint32_t>(t.size()); row-- > 0;) {
+    if (gone[row]) continue;
+    auto& heirs = same_later[row];
+    std::sort(heirs.begin(), heirs.end());
+    for (const std::uint32_t heir : heirs) {
+      if (gone[heir] || !nothing_between(problem, gone, row, heir, budget)) continue;
+      gone[row] = true;
+      break;
+    }
+  }
+  return gone;
+}
+
+}  // namespace greynic::optimizer

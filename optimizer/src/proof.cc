@@ -1,0 +1,488 @@
+#include "proof.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+
+#include "key_table.h"
+#include "problem.h"
+
+namespace greynic::optimizer {
+namespace {
+
+constexpr std::uint32_t kNone = 0xffffffff;
+constexpr int kMostDepth = 64;             // as core's look_up: a longer chain of jumps is a loop
+constexpr std::size_t kMostSplits = 4096;  // of one rule, to see it covered by several others
+
+using Members = std::vector<std::uint32_t>;
+
+/// A layout table, packed, rules in the order in which they are tried.
+struct PackedTable {
+  explicit PackedTable(std::size_t words) : rows(words) {}
+  Ternaries rows;
+  std::vector<std::uint32_t> matcher;  ///< position of the rule's matcher
+  std::vector<std::uint32_t> effect;   ///< kNone for a jump to another part of the layout
+  std::vector<std::uint32_t> target;   ///< table of that jump, else kNone
+};
+
+/// What holds for one table under one region: input rules and layout rules, both cut to the region.
+struct Scene {
+  Scene(std::size_t words) : inputs(words), entries(words) {}
+  Ternaries inputs;
+  std::vector<std::uint32_t> input;         ///< row of the Problem; ascending, so it is the rank
+  std::vector<std::uint32_t> input_effect;  ///< by row of inputs
+  Ternaries entries;
+  std::vector<std::uint32_t> position;      ///< of the matcher
+  std::vector<std::uint32_t> effect;
+  std::vector<std::uint32_t> target;
+  std::vector<std::uint32_t> home;          ///< by input: first position that contains it; kNone
+  std::vector<std::uint32_t> witness;       ///< by entry: first input of its effect containing it
+};
+
+void add_within(Ternaries& out, const Word* value, const Word* mask, const Word* region_value,
+                const Word* region_mask) {
+  Word* const new_value = out.value.add();
+  Word* const new_mask = out.mask.add();
+  for (std::size_t w = 0; w < out.words(); ++w) {
+    new_value[w] = value[w] | region_value[w];
+    new_mask[w] = mask[w] | region_mask[w];
+  }
+}
+
+/// Rows of a scene by what `key` says of them beside their mask.
+template <typename Key>
+std::vector<Members> grouped(const Ternaries& rows, Key key) {
+  std::vector<Members> groups;
+  ByMask<std::map<std::uint32_t, std::size_t>> known;
+  for (std::uint32_t row = 0; row < rows.size(); ++row) {
+    const auto [place, fresh] = known[mask_of(rows, row)].try_emplace(key(row), groups.size());
+    if (fresh) groups.emplace_back();
+    groups[place->second].push_back(row);
+  }
+  return groups;
+}
+
+bool mask_within(const Word* inner, const Word* outer, std::size_t words) {
+  for (std::size_t w = 0; w < words; ++w) {
+    if ((inner[w] & ~outer[w]) != 0) return false;
+  }
+  return true;
+}
+
+/// Calls visit(wide row, narrow row) for each pair in which the wide one contains the narrow one.
+template <typename Visit>
+void for_containing(const Ternaries& wide, const std::vector<Members>& wide_groups,
+                    const Ternaries& narrow, const std::vector<Members>& narrow_groups,
+                    Visit visit) {
+  const std::size_t words = wide.words();
+  for (const Members& outer : wide_groups) {
+    const Word* mask = wide.mask[outer.front()];
+    std::unordered_multimap<std::uint64_t, std::uint32_t> table;
+    for (const Members& inner : narrow_groups) {
+      if (!mask_within(mask, narrow.mask[inner.front()], words)) continue;
+      if (table.empty()) {
+        for (const std::uint32_t row : outer) {
+          table.emplace(hash_under(wide.value[row], mask, words), row);
+        }
+      }
+      for (const std::uint32_t row : inner) {
+        const auto [begin, end] = table.equal_range(hash_under(narrow.value[row], mask, words));
+        for (auto found = begin; found != end; ++found) {
+          if (matches(wide.value[found->second], mask, narrow.value[row], words)) {
+            visit(found->second, row);
+          }
+        }
+      }
+    }
+  }
+}
+
+/// Do the entries at positions below `limit` together contain this ternary?
+class Cover {
+ public:
+  Cover(const Scene& scene, std::uint32_t limit) : scene_(scene), limit_(limit) {}
+
+  bool contains_all(const Word* value, const Word* mask) {
+    Members candidates;
+    for (std::uint32_t entry = 0; entry < scene_.entries.size(); ++entry) {
+      if (scene_.position[entry] < limit_) candidates.push_back(entry);
+    }
+    const std::size_t words = scene_.entries.words();
+    return split({value, value + words}, {mask, mask + words}, candidates);
+  }
+
+ private:
+  bool split(std::vector<Word> value, std::vector<Word> mask, const Members& among) {
+    const std::size_t words = mask.size();
+    Members near;
+    for (const std::uint32_t entry : among) {
+      const Word* entry_value = scene_.entries.value[entry];
+      const Word* entry_mask = scene_.entries.mask[entry];
+      if (contains(entry_value, entry_mask, value.data(), mask.data(), words)) return true;
+      if (overlap(entry_value, entry_mask, value.data(), mask.data(), words)) near.push_back(entry);
+    }
+    if (near.empty() || ++splits_ > kMostSplits) return false;
+    for (std::size_t w = 0; w < words; ++w) {
+      const Word open = scene_.entries.mask[near.front()][w] & ~mask[w];
+      if (open == 0) continue;
+      const Word bit = open & (~open + 1);
+      mask[w] |= bit;
+      if (!split(value, mask, near)) return false;
+      value[w] |= bit;
+      return split(std::move(value), std::move(mask), near);
+    }
+    return false;  // not reached: an entry that overlaps and contains not has an open bit
+  }
+
+  const Scene& scene_;
+  std::uint32_t limit_;
+  std::size_t splits_ = 0;
+};
+
+class Prover {
+ public:
+  Prover(const Problem& problem, const std::map<std::uint32_t, PackedTable>& tables)
+      : problem_(problem), tables_(tables) {}
+
+  Result<void> prove_table(std::uint32_t table, const std::vector<Word>& region_value,
+                           const std::vector<Word>& region_mask, const Members& inputs, int depth) {
+    if (depth > kMostDepth) return refuse(table, "its jumps form a loop");
+    Scene scene = make_scene(tables_.at(table), region_value, region_mask, inputs);
+    ++proof.tables;
+    proof.pairs += scene.inputs.size() * scene.entries.size();
+    const auto by_position = grouped(scene.entries, [&](auto row) { return scene.position[row]; });
+    const auto by_mask = grouped(scene.inputs, [](auto) { return 0U; });
+    find_homes(scene, by_position, by_mask);
+    if (auto done = check_missed(scene, table); !done) return done;
+    if (auto done = check_witnesses(scene, by_position, table); !done) return done;
+    if (auto done = check_order(scene, by_position, table); !done) return done;
+    return follow_jumps(scene, by_position, by_mask, depth);
+  }
+
+  Proof proof;
+
+ private:
+  static tl::unexpected<Error> refuse(std::uint32_t table, std::string_view why) {
+    return fail(ErrorCode::kInternal,
+                fmt::format("the layout cannot be proven: table {}: {}", table, why));
+  }
+
+  [[nodiscard]] std::string shown(const Ternaries& rows, std::uint32_t row) const {
+    return to_string(problem_.columns.unpack(rows.value[row], rows.mask[row]));
+  }
+
+  Scene make_scene(const PackedTable& table, const std::vector<Word>& region_value,
+                   const std::vector<Word>& region_mask, const Members& inputs) const {
+    const std::size_t words = problem_.rows.words();
+    Scene scene(words);
+    for (const std::uint32_t row : inputs) {
+      add_within(scene.inputs, problem_.rows.value[row], problem_.rows.mask[row],
+                 region_value.data(), region_mask.data());
+      scene.input.push_back(row);
+      scene.input_effect.push_back(problem_.effect[row]);
+    }
+    for (std::uint32_t row = 0; row < table.rows.size(); ++row) {
+      if (!overlap(table.rows.value[row], table.rows.mask[row], region_value.data(),
+                   region_mask.data(), words)) {
+        continue;
+      }
+      add_within(scene.entries, table.rows.value[row], table.rows.mask[row], region_value.data(),
+                 region_mask.data());
+      scene.position.push_back(table.matcher[row]);
+      scene.effect.push_back(table.effect[row]);
+      scene.target.push_back(table.target[row]);
+    }
+    scene.home.assign(scene.inputs.size(), kNone);
+    scene.witness.assign(scene.entries.size(), kNone);
+    return scene;
+  }
+
+  static void find_homes(Scene& scene, const std::vector<Members>& entries,
+                         const std::vector<Members>& inputs) {
+    for_containing(scene.entries, entries, scene.inputs, inputs, [&](auto entry, auto input) {
+      scene.home[input] = std::min(scene.home[input], scene.position[entry]);
+    });
+    for_containing(scene.inputs, inputs, scene.entries, entries, [&](auto input, auto entry) {
+      if (scene.target[entry] != kNone || scene.input_effect[input] != scene.effect[entry]) return;
+      scene.witness[entry] = std::min(scene.witness[entry], scene.input[input]);
+    });
+  }
+
+  Result<void> check_missed(const Scene& scene, std::uint32_t table) const {
+    for (std::uint32_t row = 0; row < scene.inputs.size(); ++row) {
+      if (scene.home[row] != kNone) continue;
+      if (!Cover(scene, kNone).contains_all(scene.inputs.value[row], scene.inputs.mask[row])) {
+        return refuse(table, fmt::format("packets of {} can miss it", shown(scene.inputs, row)));
+      }
+    }
+    return {};
+  }
+
+  Result<void> check_witnesses(const Scene& scene, const std::vector<Members>& groups,
+                               std::uint32_t table) const {
+    for (const Members& group : groups) {
+      std::set<std::vector<Word>> seen;
+      for (const std::uint32_t row : group) {
+        const Word* value = scene.entries.value[row];
+        if (!seen.emplace(value, value + scene.entries.words()).second) {
+          return refuse(table, fmt::format("one matcher has {} twice", shown(scene.entries, row)));
+        }
+        if (scene.target[row] == kNone && scene.witness[row] == kNone) {
+          return refuse(table, fmt::format("no input rule does what the rule {} does",
+                                           shown(scene.entries, row)));
+        }
+      }
+    }
+    return {};
+  }
+
+  /// Claim 2 of the header, by joining input rules of equal mask and home with every matcher that is
+  /// tried no later than that home.
+  Result<void> check_order(const Scene& scene, const std::vector<Members>& entry_groups,
+                           std::uint32_t table) const {
+    const auto input_groups = grouped(scene.inputs, [&](auto row) { return scene.home[row]; });
+    const auto rank_of_input = [&](std::uint32_t row) { return scene.input[row]; };
+    const auto rank_of_entry = [&](std::uint32_t row) { return scene.witness[row]; };
+    struct Joined {
+      std::uint32_t inputs;
+      std::uint32_t entries;
+    };
+    ByMask<std::vector<Joined>> joins;
+    std::vector<Members> finals;
+    for (const Members& group : entry_groups) {
+      finals.emplace_back();
+      for (const std::uint32_t row : group) {
+        if (scene.target[row] == kNone) finals.back().push_back(row);
+      }
+    }
+    for (std::uint32_t i = 0; i < input_groups.size(); ++i) {
+      const std::uint32_t input = input_groups[i].front();
+      const std::vector<Word> mask = mask_of(scene.inputs, input);
+      for (std::uint32_t e = 0; e < finals.size(); ++e) {
+        if (finals[e].empty() || scene.home[input] < scene.position[finals[e].front()]) continue;
+        joins[common(mask, mask_of(scene.entries, finals[e].front()))].push_back({i, e});
+      }
+    }
+    for (const auto& [mask, pairs] : joins) {
+      std::map<std::uint32_t, KeyTable> input_tables;
+      std::map<std::uint32_t, KeyTable> entry_tables;
+      for (const Joined& pair : pairs) {
+        const KeyTable& inputs =
+            input_tables
+                .try_emplace(pair.inputs, scene.inputs, input_groups[pair.inputs], mask.data(),
+                             rank_of_input, scene.input_effect)
+                .first->second;
+        const KeyTable& entries = entry_tables
+                                      .try_emplace(pair.entries, scene.entries,
+                                                   finals[pair.entries], mask.data(),
+                                                   rank_of_entry, scene.effect)
+                                      .first->second;
+        if (!some_precedes(inputs, entries)) continue;
+        if (auto done = check_pairs(scene, input_groups[pair.inputs], finals[pair.entries], table);
+            !done) {
+          return done;
+        }
+      }
+    }
+    return {};
+  }
+
+  static bool some_precedes(const KeyTable& inputs, const KeyTable& entries) {
+    if (inputs.size() <= entries.size()) {
+      for (std::size_t i = 0; i < inputs.size(); ++i) {
+        const Ranks* other = entries.lookup(inputs.entry(i).key);
+        if (other != nullptr && inputs.entry(i).precedes(*other)) return true;
+      }
+      return false;
+    }
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      const Ranks* other = inputs.lookup(entries.entry(i).key);
+      if (other != nullptr && other->precedes(entries.entry(i))) return true;
+    }
+    return false;
+  }
+
+  /// The join found a pair that may break claim 2; look at each, and whether earlier entries have
+  /// taken what the two have in common.
+  Result<void> check_pairs(const Scene& scene, const Members& inputs, const Members& entries,
+                           std::uint32_t table) const {
+    const std::size_t words = scene.inputs.words();
+    for (const std::uint32_t input : inputs) {
+      const Word* value = scene.inputs.value[input];
+      const Word* mask = scene.inputs.mask[input];
+      for (const std::uint32_t entry : entries) {
+        if (scene.input[input] > scene.witness[entry] ||
+            scene.input_effect[input] == scene.effect[entry] ||
+            !overlap(value, mask, scene.entries.value[entry], scene.entries.mask[entry], words)) {
+          continue;
+        }
+        Ternaries shared(words);
+        add_within(shared, value, mask, scene.entries.value[entry], scene.entries.mask[entry]);
+        if (!Cover(scene, scene.position[entry]).contains_all(shared.value[0], shared.mask[0])) {
+          return refuse(table, fmt::format("the rule {} takes packets of {}, which wins over it",
+                                           shown(scene.entries, entry),
+                                           shown(scene.inputs, input)));
+        }
+      }
+    }
+    return {};
+  }
+
+  Result<void> follow_jumps(const Scene& scene, const std::vector<Members>& entry_groups,
+                            const std::vector<Members>& input_groups, int depth) {
+    const std::size_t words = scene.inputs.words();
+    std::map<std::uint32_t, Members> inputs_of;  // by entry
+    for (const Members& group : entry_groups) {
+      Members jumps;
+      for (const std::uint32_t entry : group) {
+        if (scene.target[entry] != kNone) jumps.push_back(entry);
+      }
+      if (jumps.empty()) continue;
+      for (const std::uint32_t entry : jumps) inputs_of[entry];
+      for (const Members& inputs : input_groups) {
+        const std::vector<Word> mask =
+            common(mask_of(scene.entries, jumps.front()), mask_of(scene.inputs, inputs.front()));
+        std::unordered_multimap<std::uint64_t, std::uint32_t> table;
+        for (const std::uint32_t entry : jumps) {
+          table.emplace(hash_under(scene.entries.value[entry], mask.data(), words), entry);
+        }
+        for (const std::uint32_t input : inputs) {
+          const auto [begin, end] =
+              table.equal_range(hash_under(scene.inputs.value[input], mask.data(), words));
+          for (auto found = begin; found != end; ++found) {
+            if (overlap(scene.entries.value[found->second], scene.entries.mask[found->second],
+                        scene.inputs.value[input], scene.inputs.mask[input], words)) {
+              inputs_of[found->second].push_back(scene.input[input]);
+            }
+          }
+        }
+      }
+    }
+    for (auto& [entry, inputs] : inputs_of) {
+      std::sort(inputs.begin(), inputs.end());
+      const Word* value = scene.entries.value[entry];
+      const Word* mask = scene.entries.mask[entry];
+      if (auto done = prove_table(scene.target[entry], {value, value + words},
+                                  {mask, mask + words}, inputs, depth + 1);
+          !done) {
+        return done;
+      }
+    }
+    return {};
+  }
+
+  const Problem& problem_;
+  const std::map<std::uint32_t, PackedTable>& tables_;
+};
+
+/// Layout tables by id, those of the input apart from those that the layout added.
+struct Tables {
+  std::map<std::uint32_t, const LayoutTable*> all;
+  std::set<std::uint32_t> added;
+};
+
+Result<Tables> sort_out(const RulesOfTable& input, const RuleSet& rules, const Layout& layout) {
+  Tables tables;
+  for (const LayoutTable& table : layout.tables) {
+    if (!tables.all.try_emplace(table.id, &table).second) {
+      return fail(ErrorCode::kInternal, fmt::format("the layout has table {} twice", table.id));
+    }
+    if (!input.contains(table.id)) tables.added.insert(table.id);
+  }
+  for (const FlowRule& rule : rules.rules) {
+    for (const Action& action : rule.actions) {
+      if (action.kind == ActionKind::kJump && action.number <= kNone &&
+          tables.added.contains(static_cast<std::uint32_t>(action.number))) {
+        return fail(ErrorCode::kInternal,
+                    fmt::format("the layout adds table {}, to which an input rule jumps",
+                                action.number));
+      }
+    }
+  }
+  return tables;
+}
+
+/// The added table that a rule jumps to, when that is all it does.
+std::uint32_t added_target(const FlowRule& rule, const Tables& tables) {
+  if (rule.actions.size() != 1 || rule.actions.front().kind != ActionKind::kJump) return kNone;
+  const std::uint64_t target = rule.actions.front().number;
+  const bool added = target < kNone && tables.added.contains(static_cast<std::uint32_t>(target));
+  return added ? static_cast<std::uint32_t>(target) : kNone;
+}
+
+/// Tables that a packet entering at `id` can reach without leaving the input table.
+std::vector<std::uint32_t> reach(std::uint32_t id, const Tables& tables) {
+  std::vector<std::uint32_t> order = {id};
+  std::set<std::uint32_t> seen = {id};
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    for (const Matcher& matcher : tables.all.at(order[i])->matchers) {
+      for (const FlowRule& rule : matcher.rules) {
+        const std::uint32_t target = added_target(rule, tables);
+        if (target != kNone && seen.insert(target).second) order.push_back(target);
+      }
+    }
+  }
+  return order;
+}
+
+Result<PackedTable> packed(const LayoutTable& table, const Tables& tables, const Problem& problem,
+                           Effects& effects) {
+  PackedTable result(problem.rows.words());
+  for (std::uint32_t m = 0; m < table.matchers.size(); ++m) {
+    for (const FlowRule& rule : table.matchers[m].rules) {
+      if (rule.match.mask() != table.matchers[m].mask) {
+        return fail(ErrorCode::kInternal,
+                    fmt::format("the layout cannot be proven: table {}: {} is not under the mask "
+                                "of its matcher",
+                                table.id, to_string(rule.match)));
+      }
+      Word* const value = result.rows.value.add();
+      Word* const mask = result.rows.mask.add();
+      problem.columns.pack(rule.match, value, mask);
+      if (problem.columns.unpack_mask(mask) != table.matchers[m].mask) {
+        return fail(ErrorCode::kInternal,
+                    fmt::format("the layout cannot be proven: table {}: {} looks at bits that no "
+                                "input rule looks at",
+                                table.id, to_string(rule.match)));
+      }
+      const std::uint32_t target = added_target(rule, tables);
+      result.matcher.push_back(m);
+      result.target.push_back(target);
+      result.effect.push_back(target == kNone ? effects.number(rule.actions) : kNone);
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+Result<Proof> prove(const RuleSet& rules, const Layout& layout) {
+  const RulesOfTable input = rules_by_table(rules);
+  const auto tables = sort_out(input, rules, layout);
+  if (!tables) return pass_on(tables);
+  Proof proof;
+  Effects effects;
+  for (const auto& [id, members] : input) {
+    if (!tables->all.contains(id)) {
+      return fail(ErrorCode::kInternal, fmt::format("the layout lacks table {}", id));
+    }
+    Problem problem = make_problem(rules, members, effects);
+    std::map<std::uint32_t, PackedTable> reached;
+    for (const std::uint32_t table : reach(id, *tables)) {
+      auto one = packed(*tables->all.at(table), *tables, problem, effects);
+      if (!one) return pass_on(one);
+      reached.emplace(table, std::move(*one));
+    }
+    Members all(members.size());
+    for (std::uint32_t i = 0; i < all.size(); ++i) all[i] = i;
+    Prover prover(problem, reached);
+    const std::vector<Word> anywhere(problem.rows.words(), 0);
+    if (auto done = prover.prove_table(id, anywhere, anywhere, all, 0); !done) return pass_on(done);
+    proof.tables += prover.proof.tables;
+    proof.pairs += prover.proof.pairs;
+  }
+  return proof;
+}
+
+}  // namespace greynic::optimizer

@@ -1,0 +1,174 @@
+#include "ternary.h"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+namespace greynic::optimizer {
+namespace {
+
+std::size_t bit_count(U128 bits) {
+  return static_cast<std::size_t>(std::popcount(static_cast<Word>(bits)) +
+                                  std::popcount(static_cast<Word>(bits >> 64)));
+}
+
+}  // namespace
+
+Columns::Columns(const Mask& all) {
+  for (const FieldMask& entry : all.fields()) {
+    fields_.push_back({entry.field, entry.bits, count_});
+    count_ += bit_count(entry.bits);
+  }
+  words_ = std::max<std::size_t>(1, (count_ + 63) / 64);
+}
+
+void Columns::scatter(const FieldColumns& place, U128 bits, Word* out) const {
+  std::size_t column = place.first;
+  for (U128 rest = place.bits; rest != 0; rest &= rest - 1, ++column) {
+    const U128 lowest = rest & (~rest + 1);
+    if ((bits & lowest) != 0) out[column / 64] |= Word{1} << column % 64;
+  }
+}
+
+U128 Columns::gather(const FieldColumns& place, const Word* row) const {
+  U128 bits = 0;
+  std::size_t column = place.first;
+  for (U128 rest = place.bits; rest != 0; rest &= rest - 1, ++column) {
+    if ((row[column / 64] >> column % 64 & 1) != 0) bits |= rest & (~rest + 1);
+  }
+  return bits;
+}
+
+void Columns::pack(const Match& match, Word* value, Word* mask) const {
+  auto place = fields_.begin();
+  for (const FieldMatch& entry : match.fields()) {
+    while (place != fields_.end() && place->field < entry.field) ++place;
+    if (place == fields_.end()) break;
+    if (place->field != entry.field) continue;
+    scatter(*place, entry.value, value);
+    scatter(*place, entry.bits, mask);
+  }
+}
+
+void Columns::pack(const Packet& packet, Word* value) const {
+  auto place = fields_.begin();
+  for (const auto& [field, bits] : packet.values()) {
+    while (place != fields_.end() && place->field < field) ++place;
+    if (place == fields_.end()) break;
+    if (place->field == field) scatter(*place, bits, value);
+  }
+}
+
+Mask Columns::unpack_mask(const Word* mask) const {
+  Mask result;
+  for (const FieldColumns& place : fields_) result.add(place.field, gather(place, mask));
+  return result;
+}
+
+Match Columns::unpack(const Word* value, const Word* mask) const {
+  Match match;
+  for (const FieldColumns& place : fields_) {
+    match.set(place.field, gather(place, value), gather(place, mask));
+  }
+  return match;
+}
+
+int best_split(const Ternaries& rows, std::span<const std::uint32_t> members,
+               const std::vector<Word>& decided) {
+  constexpr std::size_t kSample = 128;
+  const std::size_t words = rows.words();
+  const std::size_t step = std::max<std::size_t>(1, members.size() / kSample);
+  std::vector<std::uint16_t> zeros(words * 64, 0);
+  std::vector<std::uint16_t> ones(words * 64, 0);
+  for (std::size_t i = 0; i < members.size(); i += step) {
+    const Word* value = rows.value[members[i]];
+    const Word* mask = rows.mask[members[i]];
+    for (std::size_t w = 0; w < words; ++w) {
+      for (Word rest = mask[w] & ~decided[w]; rest != 0; rest &= rest - 1) {
+        const std::size_t column = w * 64 + static_cast<std::size_t>(std::countr_zero(rest));
+        ++((value[w] & rest & (~rest + 1)) != 0 ? ones : zeros)[column];
+      }
+    }
+  }
+  int best = -1;
+  unsigned best_score = 0;
+  for (std::size_t column = 0; column < zeros.size(); ++column) {
+    // Both sides lose rows: the smaller loss counts most, the larger one breaks ties.
+    const unsigned low = std::min(zeros[column], ones[column]);
+    const unsigned high = std::max(zeros[column], ones[column]);
+    const unsigned score = low * 4 + high;
+    if (score > best_score) {
+      best_score = score;
+      best = static_cast<int>(column);
+    }
+  }
+  return best;
+}
+
+namespace {
+
+class Classifier {
+ public:
+  Classifier(const Ternaries& rows, const Rows& packets)
+      : rows_(rows), packets_(packets), hit_(packets.size(), kNoRow), decided_(rows.words(), 0) {}
+
+  std::vector<std::uint32_t> run() {
+    std::vector<std::uint32_t> rows(rows_.size());
+    std::iota(rows.begin(), rows.end(), 0U);
+    std::vector<std::uint32_t> packets(packets_.size());
+    std::iota(packets.begin(), packets.end(), 0U);
+    split(rows, packets);
+    return std::move(hit_);
+  }
+
+ private:
+  void scan(const std::vector<std::uint32_t>& rows, const std::vector<std::uint32_t>& packets) {
+    const std::size_t words = rows_.words();
+    for (const std::uint32_t packet : packets) {
+      for (const std::uint32_t row : rows) {
+        if (!matches(rows_.value[row], rows_.mask[row], packets_[packet], words)) continue;
+        hit_[packet] = row;
+        break;
+      }
+    }
+  }
+
+  void split(const std::vector<std::uint32_t>& rows, const std::vector<std::uint32_t>& packets) {
+    constexpr std::size_t kFewRows = 12;
+    if (packets.empty() || rows.empty()) return;
+    const int column = rows.size() <= kFewRows || packets.size() <= 2
+                           ? -1
+                           : best_split(rows_, rows, decided_);
+    if (column < 0) return scan(rows, packets);
+    const auto w = static_cast<std::size_t>(column) / 64;
+    const Word bit = Word{1} << column % 64;
+    decided_[w] |= bit;
+    for (const Word side : {Word{0}, bit}) {
+      std::vector<std::uint32_t> side_rows;
+      std::vector<std::uint32_t> side_packets;
+      for (const std::uint32_t row : rows) {
+        if ((rows_.mask[row][w] & bit) == 0 || (rows_.value[row][w] & bit) == side) {
+          side_rows.push_back(row);
+        }
+      }
+      for (const std::uint32_t packet : packets) {
+        if ((packets_[packet][w] & bit) == side) side_packets.push_back(packet);
+      }
+      split(side_rows, side_packets);
+    }
+    decided_[w] &= ~bit;
+  }
+
+  const Ternaries& rows_;
+  const Rows& packets_;
+  std::vector<std::uint32_t> hit_;
+  std::vector<Word> decided_;
+};
+
+}  // namespace
+
+std::vector<std::uint32_t> first_matches(const Ternaries& rows, const Rows& packets) {
+  return Classifier(rows, packets).run();
+}
+
+}  // namespace greynic::optimizer
