@@ -1,0 +1,157 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "commands.h"
+#include "greynic/files/core_json.h"
+#include "greynic/model/model.h"
+#include "greynic/optimizer/optimize.h"
+#include "greynic/rules/traffic.h"
+#include "rule_input.h"
+
+namespace greynic::cli {
+namespace {
+
+using nlohmann::json;
+
+struct Flags {
+  RuleInput rules;
+  std::string model;
+  std::string at;
+  std::string hop = "server_decap";
+  std::string traffic = "uniform";
+  std::string out;
+  std::uint64_t seed = 1;
+  double growth = optimizer::OptimizeOptions{}.max_growth;
+  bool single_table = false;
+  bool as_json = false;
+};
+
+json to_json(const optimizer::LayoutCost& cost) {
+  json object = {{"tables", cost.tables},
+                 {"matchers", cost.matchers},
+                 {"rules", cost.rules},
+                 {"matchers_tried_mean", cost.matchers_tried},
+                 {"matchers_tried_most", cost.most_matchers_tried}};
+  if (cost.prediction) {
+    for (const auto& [name, measure] : cost.prediction->measures) {
+      object["predicted"][name] = {
+          {"value", measure.value}, {"low", measure.low}, {"high", measure.high}};
+    }
+    object["predicted"]["extrapolated"] = cost.prediction->extrapolated;
+    object["predicted"]["law"] = cost.prediction->law;
+  }
+  return object;
+}
+
+std::string cell(const optimizer::LayoutCost& cost, const std::string& name) {
+  const auto found = cost.prediction->measures.find(name);
+  if (found == cost.prediction->measures.end()) return "-";
+  const auto& measure = found->second;
+  return fmt::format("{:.4g} ({:.4g}..{:.4g}){}", measure.value, measure.low, measure.high,
+                     cost.prediction->extrapolated ? " *" : "");
+}
+
+void print_table(const optimizer::OptimizedLayout& result) {
+  const auto row = [](std::string_view what, const auto& before, const auto& after) {
+    fmt::print("{:<28} {:>26} {:>26}\n", what, before, after);
+  };
+  const auto& before = result.before;
+  const auto& after = result.after;
+  row("", "before", "after");
+  row("tables", before.tables, after.tables);
+  row("matchers, in all tables", before.matchers, after.matchers);
+  row("rules", before.rules, after.rules);
+  row("matchers tried, mean", fmt::format("{:.2f}", before.matchers_tried),
+      fmt::format("{:.2f}", after.matchers_tried));
+  row("matchers tried, most", before.most_matchers_tried, after.most_matchers_tried);
+  if (before.prediction && after.prediction) {
+    for (const auto& [name, measure] : before.prediction->measures) {
+      row("predicted " + name, cell(before, name), cell(after, name));
+    }
+    if (before.prediction->extrapolated || after.prediction->extrapolated) {
+      fmt::print("* outside what the model was fitted to: read it as a direction\n");
+    }
+  }
+  fmt::print("equivalent: proven for {} layout tables over {} pairs of rules\n",
+             result.proof.tables, result.proof.pairs);
+  for (const std::string& note : result.notes) fmt::print("{}\n", note);
+}
+
+int run(const Flags& flags) {
+  const auto hop = hop_named(flags.hop);
+  if (!hop) {
+    return tell({ErrorCode::kBadInput,
+                 fmt::format("--hop {}: there are client_encap, server_decap, server_encap and "
+                             "client_decap",
+                             flags.hop)});
+  }
+  const auto at = parse_configuration(flags.at);
+  if (!at) return tell(at.error());
+  std::unique_ptr<model::Model> model;
+  optimizer::OptimizeOptions options;
+  options.seed = flags.seed;
+  options.max_growth = flags.growth;
+  options.single_table = flags.single_table;
+  if (!flags.model.empty()) {
+    auto loaded = model::load(flags.model);
+    if (!loaded) return tell(loaded.error());
+    model = std::move(*loaded);
+    options.cost = optimizer::mask_cost(*model, *at, *hop);
+  }
+  const auto rules = load_rules(flags.rules);
+  if (!rules) return tell(rules.error());
+  const auto traffic = rules::traffic_for(flags.traffic, *rules, flags.seed);
+  if (!traffic) return tell(traffic.error());
+  const auto result = optimizer::optimize(*rules, *traffic, options);
+  if (!result) return tell(result.error());
+  if (!flags.out.empty()) {
+    if (const auto written = files::write_layout(result->layout, flags.out); !written) {
+      return tell(written.error());
+    }
+  }
+  if (flags.as_json) {
+    const json document = {
+        {"before", to_json(result->before)},
+        {"after", to_json(result->after)},
+        {"rules_dropped", result->rules_dropped},
+        {"proof", {{"tables", result->proof.tables}, {"pairs", result->proof.pairs}}},
+        {"notes", result->notes}};
+    fmt::print("{}\n", document.dump(1));
+  } else {
+    print_table(*result);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_optimize(CLI::App& root, Program& program) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = add_command(
+      root, "optimize", "An equivalent rule layout that tries fewer matchers, proven",
+      "  greynic optimize filters.rules --model published:cx6 -o layout.json\n"
+      "  greynic optimize flows.txt --traffic zipf:1.1 --growth 1.1 --json\n"
+      "  greynic optimize flows.txt --model model.json --at operation=SEND,message_bytes=8388608 \\\n"
+      "                   --hop client_encap --traffic traffic.json -o layout.json");
+  add_rule_input(*command, flags->rules);
+  command->add_option("--model", flags->model,
+                      "Model file, or published:cx4 cx5 cx6 cx7 bf3 e810; without it nothing is "
+                      "predicted");
+  command->add_option("--at", flags->at, "Factors of the prediction: name=level,name=level");
+  command->add_option("--hop", flags->hop,
+                      "Which mask sequence it is: client_encap, server_decap (standard), "
+                      "server_encap, client_decap");
+  command->add_option("--traffic", flags->traffic,
+                      "uniform (one packet inside each rule), zipf:EXPONENT, or a traffic file");
+  command->add_option("-o,--out", flags->out, "Write the layout here");
+  command->add_option("--seed", flags->seed, "Of the made-up traffic and of the search");
+  command->add_option("--growth", flags->growth,
+                      "Rules in the layout, jumps included, at most this times the input");
+  command->add_flag("--single-table", flags->single_table, "No jumps: one chain for each table");
+  command->add_flag("--json", flags->as_json, "JSON on stdout");
+  command->callback([flags, &program] { program.exit_code = run(*flags); });
+}
+
+}  // namespace greynic::cli

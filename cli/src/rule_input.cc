@@ -1,0 +1,38 @@
+#include "rule_input.h"
+
+#include <fmt/format.h>
+
+#include "greynic/rules/read_rules.h"
+
+namespace greynic::cli {
+
+void add_rule_input(CLI::App& command, RuleInput& input) {
+  command.add_option("RULES", input.path, "Rule set; .xz and .gz are unpacked")->required();
+  command.add_option("--format", input.format,
+                     "classbench, openflow, fields, megaflow, tc or layout; else told from the "
+                     "text (docs/formats/rules.md)");
+}
+
+Result<RuleSet> load_rules(const RuleInput& input) {
+  std::optional<rules::Format> format;
+  if (!input.format.empty()) {
+    format = rules::format_named(input.format);
+    if (!format) {
+      return fail(ErrorCode::kBadInput,
+                  fmt::format("--format {}: there are classbench, openflow, fields, megaflow, tc "
+                              "and layout",
+                              input.format));
+    }
+  }
+  auto read = rules::read_rules(input.path, format);
+  if (!read || !rules::has_conjunctions(*read)) return read;
+  const std::size_t before = read->rules.size();
+  auto resolved = rules::resolve_conjunctions(std::move(*read));
+  if (resolved) {
+    say(fmt::format("{}: {} rules, {} with their conjunctions as plain rules", input.path, before,
+                    resolved->rules.size()));
+  }
+  return resolved;
+}
+
+}  // namespace greynic::cli

@@ -1,0 +1,23 @@
+#pragma once
+
+/// Rules as the commands optimize and verify take them: read, told apart, conjunctions resolved.
+
+#include <string>
+
+#include "command.h"
+#include "greynic/core/flow_rule.h"
+
+namespace greynic::cli {
+
+struct RuleInput {
+  std::string path;
+  std::string format;  ///< empty: told from the text
+};
+
+/// Adds the argument RULES and the option --format.
+void add_rule_input(CLI::App& command, RuleInput& input);
+
+/// Reads the rules; says on stderr when conjunctions became plain rules.
+[[nodiscard]] Result<RuleSet> load_rules(const RuleInput& input);
+
+}  // namespace greynic::cli
