@@ -129,12 +129,13 @@ int run(const Flags& flags) {
 
 void add_optimize(CLI::App& root, Program& program) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = add_command(
-      root, "optimize", "An equivalent rule layout that tries fewer matchers, proven",
-      "  greynic optimize filters.rules --model published:cx6 -o layout.json\n"
-      "  greynic optimize flows.txt --traffic zipf:1.1 --growth 1.1 --json\n"
-      "  greynic optimize flows.txt --model model.json --at operation=SEND,message_bytes=8388608 \\\n"
-      "                   --hop client_encap --traffic traffic.json -o layout.json");
+  CLI::App* command =
+      add_command(root, "optimize", "An equivalent rule layout that tries fewer matchers, proven",
+                  "  greynic optimize filters.rules --model published:cx6 -o layout.json\n"
+                  "  greynic optimize flows.txt --traffic zipf:1.1 --growth 1.1 --json\n"
+                  "  greynic optimize flows.txt --model model.json --at "
+                  "operation=SEND,message_bytes=8388608 \\\n"
+                  "                   --hop client_encap --traffic traffic.json -o layout.json");
   add_rule_input(*command, flags->rules);
   command->add_option("--model", flags->model,
                       "Model file, or published:cx4 cx5 cx6 cx7 bf3 e810; without it nothing is "

@@ -118,7 +118,8 @@ double expected_matchers_tried(const Layout& layout, const Traffic& traffic) {
   double tried = 0.0;
   double weight = 0.0;
   for (const TrafficFlow& flow : traffic.flows) {
-    tried += flow.weight * static_cast<double>(look_up(layout, flow.packet, flow.table).matchers_tried);
+    tried +=
+        flow.weight * static_cast<double>(look_up(layout, flow.packet, flow.table).matchers_tried);
     weight += flow.weight;
   }
   return weight > 0.0 ? tried / weight : 0.0;

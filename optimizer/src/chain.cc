@@ -62,8 +62,9 @@ std::vector<Members> circles(const BitMatrix& before) {
   return result;
 }
 
-/// Splits the groups of one circle until an order exists: groups that nothing holds back leave; when
-/// none is left, the one with the largest share of free rows gives those up as a group of its own.
+/// Splits the groups of one circle until an order exists: groups that nothing holds back leave;
+/// when none is left, the one with the largest share of free rows gives those up as a group of its
+/// own.
 class CircleBreaker {
  public:
   CircleBreaker(const Problem& problem, const std::vector<Group>& groups, const BitMatrix& before,
@@ -125,7 +126,7 @@ class CircleBreaker {
   const BitMatrix& before_;
   const Members& circle_;
   std::vector<std::vector<std::uint32_t>> rows_;  ///< still held, for each member of the circle
-  std::vector<std::int32_t> blockers_;            ///< by row: groups of the circle that hold it back
+  std::vector<std::int32_t> blockers_;  ///< by row: groups of the circle that hold it back
 };
 
 Group group_of(const Problem& problem, std::vector<std::uint32_t> rows) {
@@ -168,7 +169,8 @@ Chain build_chain(const Problem& problem, const std::vector<std::uint32_t>& rows
 
 double weighted_position(const Chain& chain) {
   double sum = 0.0;
-  for (std::size_t i = 0; i < chain.size(); ++i) sum += chain[i].weight * static_cast<double>(i + 1);
+  for (std::size_t i = 0; i < chain.size(); ++i)
+    sum += chain[i].weight * static_cast<double>(i + 1);
   return sum;
 }
 

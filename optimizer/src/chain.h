@@ -12,16 +12,16 @@ namespace greynic::optimizer {
 /// Groups in the order in which they are tried.
 using Chain = std::vector<Group>;
 
-/// Rows (ascending) as a chain: groups of equal mask are split only where precedence makes a circle,
-/// then ordered so that the mean position over the rows' weights is small.
+/// Rows (ascending) as a chain: groups of equal mask are split only where precedence makes a
+/// circle, then ordered so that the mean position over the rows' weights is small.
 [[nodiscard]] Chain build_chain(const Problem& problem, const std::vector<std::uint32_t>& rows);
 
 /// Sum over the groups of weight x position (counted from 1).
 [[nodiscard]] double weighted_position(const Chain& chain);
 
-/// Orders groups under `before`, which has no circle: the classic problem of scheduling jobs of unit
-/// length under precedence for the least weighted completion time, by merging jobs into blocks that
-/// a precedence forces together and sorting the blocks by mean weight, repeated until no gain.
+/// Orders groups under `before`, which has no circle: the classic problem of scheduling jobs of
+/// unit length under precedence for the least weighted completion time, by merging jobs into blocks
+/// that a precedence forces together and sorting the blocks by mean weight, repeated until no gain.
 /// Source: Sidney, Operations Research 23(2), 1975, and Horn's algorithm, which it is on trees.
 [[nodiscard]] std::vector<std::uint32_t> order_groups(const std::vector<double>& weights,
                                                       const BitMatrix& before);

@@ -26,9 +26,8 @@ struct PackedTable {
         Word* const mask = rows.mask.add();
         columns.pack(rule.match, value, mask);
         matcher.push_back(m);
-        const auto jump = std::find_if(rule.actions.begin(), rule.actions.end(), [](const Action& a) {
-          return a.kind == ActionKind::kJump;
-        });
+        const auto jump = std::find_if(rule.actions.begin(), rule.actions.end(),
+                                       [](const Action& a) { return a.kind == ActionKind::kJump; });
         target.push_back(jump == rule.actions.end() ? -1 : static_cast<std::int64_t>(jump->number));
       }
     }

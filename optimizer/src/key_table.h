@@ -1,7 +1,7 @@
 #pragma once
 
-/// The hash join behind the overlap scan: rows by their bits under a mask, with the extreme ranks of
-/// each key.
+/// The hash join behind the overlap scan: rows by their bits under a mask, with the extreme ranks
+/// of each key.
 
 #include <algorithm>
 #include <bit>

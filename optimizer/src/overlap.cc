@@ -172,8 +172,8 @@ std::vector<bool> redundant_rows(const Problem& problem) {
       }
     }
   }
-  // From the last row up, so that a row kept as another's heir is itself kept. Each comparison costs;
-  // what the budget leaves unexamined stays, which is never wrong.
+  // From the last row up, so that a row kept as another's heir is itself kept. Each comparison
+  // costs; what the budget leaves unexamined stays, which is never wrong.
   std::size_t budget = 200'000'000;
   for (auto row = static_cast<std::uint32_t>(t.size()); row-- > 0;) {
     if (gone[row]) continue;

@@ -32,7 +32,8 @@ struct Group {
 /// Square matrix of bits.
 class BitMatrix {
  public:
-  explicit BitMatrix(std::size_t size) : size_(size), words_((size + 63) / 64), bits_(size * words_) {}
+  explicit BitMatrix(std::size_t size)
+      : size_(size), words_((size + 63) / 64), bits_(size * words_) {}
   [[nodiscard]] std::size_t size() const { return size_; }
   [[nodiscard]] std::size_t words() const { return words_; }
   void set(std::size_t row, std::size_t column) {

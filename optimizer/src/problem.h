@@ -8,7 +8,8 @@
 
 namespace greynic::optimizer {
 
-/// Actions to numbers: equal numbers do the same to a packet. An empty list and a lone drop are one.
+/// Actions to numbers: equal numbers do the same to a packet. An empty list and a lone drop are
+/// one.
 class Effects {
  public:
   std::uint32_t number(const std::vector<Action>& actions);

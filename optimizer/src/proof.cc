@@ -33,11 +33,11 @@ struct Scene {
   std::vector<std::uint32_t> input;         ///< row of the Problem; ascending, so it is the rank
   std::vector<std::uint32_t> input_effect;  ///< by row of inputs
   Ternaries entries;
-  std::vector<std::uint32_t> position;      ///< of the matcher
+  std::vector<std::uint32_t> position;  ///< of the matcher
   std::vector<std::uint32_t> effect;
   std::vector<std::uint32_t> target;
-  std::vector<std::uint32_t> home;          ///< by input: first position that contains it; kNone
-  std::vector<std::uint32_t> witness;       ///< by entry: first input of its effect containing it
+  std::vector<std::uint32_t> home;     ///< by input: first position that contains it; kNone
+  std::vector<std::uint32_t> witness;  ///< by entry: first input of its effect containing it
 };
 
 void add_within(Ternaries& out, const Word* value, const Word* mask, const Word* region_value,
@@ -148,7 +148,8 @@ class Prover {
   Result<void> prove_table(std::uint32_t table, const std::vector<Word>& region_value,
                            const std::vector<Word>& region_mask, const Members& inputs, int depth) {
     if (depth > kMostDepth) return refuse(table, "its jumps form a loop");
-    Scene scene = make_scene(tables_.at(table), region_value, region_mask, inputs);
+    const Members deciding = without_shadowed(region_value, region_mask, inputs);
+    Scene scene = make_scene(tables_.at(table), region_value, region_mask, deciding);
     ++proof.tables;
     proof.pairs += scene.inputs.size() * scene.entries.size();
     const auto by_position = grouped(scene.entries, [&](auto row) { return scene.position[row]; });
@@ -170,6 +171,28 @@ class Prover {
 
   [[nodiscard]] std::string shown(const Ternaries& rows, std::uint32_t row) const {
     return to_string(problem_.columns.unpack(rows.value[row], rows.mask[row]));
+  }
+
+  /// Leaves out inputs that one input of a smaller rank contains in the region: they decide
+  /// nothing.
+  [[nodiscard]] Members without_shadowed(const std::vector<Word>& region_value,
+                                         const std::vector<Word>& region_mask,
+                                         const Members& inputs) const {
+    Ternaries rows(problem_.rows.words());
+    for (const std::uint32_t row : inputs) {
+      add_within(rows, problem_.rows.value[row], problem_.rows.mask[row], region_value.data(),
+                 region_mask.data());
+    }
+    const auto groups = grouped(rows, [](auto) { return 0U; });
+    std::vector<bool> shadowed(inputs.size(), false);
+    for_containing(rows, groups, rows, groups, [&](auto wide, auto narrow) {
+      if (wide < narrow) shadowed[narrow] = true;  // inputs ascend, so a row's number is its rank
+    });
+    Members deciding;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (!shadowed[i]) deciding.push_back(inputs[i]);
+    }
+    return deciding;
   }
 
   Scene make_scene(const PackedTable& table, const std::vector<Word>& region_value,
@@ -237,8 +260,8 @@ class Prover {
     return {};
   }
 
-  /// Claim 2 of the header, by joining input rules of equal mask and home with every matcher that is
-  /// tried no later than that home.
+  /// Claim 2 of the header, by joining input rules of equal mask and home with every matcher that
+  /// is tried no later than that home.
   Result<void> check_order(const Scene& scene, const std::vector<Members>& entry_groups,
                            std::uint32_t table) const {
     const auto input_groups = grouped(scene.inputs, [&](auto row) { return scene.home[row]; });
@@ -273,11 +296,11 @@ class Prover {
                 .try_emplace(pair.inputs, scene.inputs, input_groups[pair.inputs], mask.data(),
                              rank_of_input, scene.input_effect)
                 .first->second;
-        const KeyTable& entries = entry_tables
-                                      .try_emplace(pair.entries, scene.entries,
-                                                   finals[pair.entries], mask.data(),
-                                                   rank_of_entry, scene.effect)
-                                      .first->second;
+        const KeyTable& entries =
+            entry_tables
+                .try_emplace(pair.entries, scene.entries, finals[pair.entries], mask.data(),
+                             rank_of_entry, scene.effect)
+                .first->second;
         if (!some_precedes(inputs, entries)) continue;
         if (auto done = check_pairs(scene, input_groups[pair.inputs], finals[pair.entries], table);
             !done) {
@@ -320,9 +343,9 @@ class Prover {
         Ternaries shared(words);
         add_within(shared, value, mask, scene.entries.value[entry], scene.entries.mask[entry]);
         if (!Cover(scene, scene.position[entry]).contains_all(shared.value[0], shared.mask[0])) {
-          return refuse(table, fmt::format("the rule {} takes packets of {}, which wins over it",
-                                           shown(scene.entries, entry),
-                                           shown(scene.inputs, input)));
+          return refuse(table,
+                        fmt::format("the rule {} takes packets of {}, which wins over it",
+                                    shown(scene.entries, entry), shown(scene.inputs, input)));
         }
       }
     }
@@ -363,8 +386,8 @@ class Prover {
       std::sort(inputs.begin(), inputs.end());
       const Word* value = scene.entries.value[entry];
       const Word* mask = scene.entries.mask[entry];
-      if (auto done = prove_table(scene.target[entry], {value, value + words},
-                                  {mask, mask + words}, inputs, depth + 1);
+      if (auto done = prove_table(scene.target[entry], {value, value + words}, {mask, mask + words},
+                                  inputs, depth + 1);
           !done) {
         return done;
       }
@@ -394,9 +417,9 @@ Result<Tables> sort_out(const RulesOfTable& input, const RuleSet& rules, const L
     for (const Action& action : rule.actions) {
       if (action.kind == ActionKind::kJump && action.number <= kNone &&
           tables.added.contains(static_cast<std::uint32_t>(action.number))) {
-        return fail(ErrorCode::kInternal,
-                    fmt::format("the layout adds table {}, to which an input rule jumps",
-                                action.number));
+        return fail(
+            ErrorCode::kInternal,
+            fmt::format("the layout adds table {}, to which an input rule jumps", action.number));
       }
     }
   }

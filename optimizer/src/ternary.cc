@@ -136,9 +136,8 @@ class Classifier {
   void split(const std::vector<std::uint32_t>& rows, const std::vector<std::uint32_t>& packets) {
     constexpr std::size_t kFewRows = 12;
     if (packets.empty() || rows.empty()) return;
-    const int column = rows.size() <= kFewRows || packets.size() <= 2
-                           ? -1
-                           : best_split(rows_, rows, decided_);
+    const int column =
+        rows.size() <= kFewRows || packets.size() <= 2 ? -1 : best_split(rows_, rows, decided_);
     if (column < 0) return scan(rows, packets);
     const auto w = static_cast<std::size_t>(column) / 64;
     const Word bit = Word{1} << column % 64;

@@ -115,8 +115,8 @@ struct Ternaries {
   return hash ^ hash >> 29;
 }
 
-/// For each packet the first row, in order, that matches it; kNoRow when none does. Rows and packets
-/// are split together, bit by bit, so the time grows little faster than their number.
+/// For each packet the first row, in order, that matches it; kNoRow when none does. Rows and
+/// packets are split together, bit by bit, so the time grows little faster than their number.
 inline constexpr std::uint32_t kNoRow = 0xffffffff;
 [[nodiscard]] std::vector<std::uint32_t> first_matches(const Ternaries& rows, const Rows& packets);
 

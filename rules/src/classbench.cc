@@ -32,11 +32,11 @@ class LineReader {
     const std::size_t slash = word.find('/');
     const auto address = field_value_from_string(field, word.substr(0, slash));
     // Without a slash there is no length; 33 says so and is refused below.
-    const auto length = number_from(slash == std::string_view::npos ? "33" : word.substr(slash + 1))
-                            .value_or(33);
+    const auto length =
+        number_from(slash == std::string_view::npos ? "33" : word.substr(slash + 1)).value_or(33);
     if (!address || length > 32 || word.find('.') == std::string_view::npos) {
-      return complain(fmt::format("the {} prefix must read like 10.1.2.0/24, not '{}'", what,
-                                  shown(word)));
+      return complain(
+          fmt::format("the {} prefix must read like 10.1.2.0/24, not '{}'", what, shown(word)));
     }
     const U128 bits = prefix_bits(field, static_cast<unsigned>(length));
     return {*address & bits, bits};
@@ -49,9 +49,9 @@ class LineReader {
     const auto first = number_from(low);
     const auto last = number_from(high);
     if (!first || !last || colon != ":" || *first > *last || *last > 65535) {
-      complain(fmt::format(
-          "the {} ports must read like 1024 : 65535, from low to high, not '{} {} {}'", what,
-          shown(low), shown(colon), shown(high)));
+      complain(
+          fmt::format("the {} ports must read like 1024 : 65535, from low to high, not '{} {} {}'",
+                      what, shown(low), shown(colon), shown(high)));
       return {};
     }
     return {static_cast<std::uint32_t>(*first), static_cast<std::uint32_t>(*last)};

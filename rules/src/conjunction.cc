@@ -98,9 +98,8 @@ Result<Conjunctions> collect(const RuleSet& set) {
     for (const Action& action : rule.actions) {
       const auto clause = clause_from(action.text);
       if (!clause) {
-        return fail(ErrorCode::kBadInput,
-                    fmt::format("{}: '{}' must read like conjunction(7,1/2)",
-                                place(rule, set.source), shown(action.text)));
+        return fail(ErrorCode::kBadInput, fmt::format("{}: '{}' must read like conjunction(7,1/2)",
+                                                      place(rule, set.source), shown(action.text)));
       }
       auto& conjunction = found[{rule.table, clause->id}][rule.priority];
       if (conjunction.clauses.empty()) conjunction.clauses.resize(clause->count);

@@ -49,10 +49,9 @@ constexpr std::array kGroups = {
     Group{"sctp", {{{"src", F::kL4SrcPort}, {"dst", F::kL4DstPort}}}},
     Group{"icmp", {{{"type", F::kIcmpType}, {"code", F::kIcmpCode}}}},
     Group{"icmpv6", {{{"type", F::kIcmpType}, {"code", F::kIcmpCode}}}},
-    Group{"nd",
-          {{{"target", F::kNdTarget},
-            {"sll", F::kNdSourceEthernet},
-            {"tll", F::kNdTargetEthernet}}}},
+    Group{
+        "nd",
+        {{{"target", F::kNdTarget}, {"sll", F::kNdSourceEthernet}, {"tll", F::kNdTargetEthernet}}}},
     Group{"arp",
           {{{"sip", F::kArpSenderIpv4},
             {"tip", F::kArpTargetIpv4},
@@ -68,9 +67,12 @@ struct Single {
   MatchField field;
 };
 constexpr std::array kSingles = {
-    Single{"recirc_id", F::kRecirculationId}, Single{"dp_hash", F::kDatapathHash},
-    Single{"skb_mark", F::kPacketMark},       Single{"eth_type", F::kEtherType},
-    Single{"ct_zone", F::kCtZone},            Single{"ct_mark", F::kCtMark},
+    Single{"recirc_id", F::kRecirculationId},
+    Single{"dp_hash", F::kDatapathHash},
+    Single{"skb_mark", F::kPacketMark},
+    Single{"eth_type", F::kEtherType},
+    Single{"ct_zone", F::kCtZone},
+    Single{"ct_mark", F::kCtMark},
     Single{"ct_label", F::kCtLabel},
 };
 

@@ -17,10 +17,10 @@ struct Protocol {
   std::uint8_t ip_protocol;  ///< 0: any
 };
 constexpr std::array kProtocols = {
-    Protocol{"ip", 0x0800, 0},      Protocol{"ipv6", 0x86dd, 0},   Protocol{"arp", 0x0806, 0},
-    Protocol{"rarp", 0x8035, 0},    Protocol{"mpls", 0x8847, 0},   Protocol{"icmp", 0x0800, 1},
-    Protocol{"icmp6", 0x86dd, 58},  Protocol{"tcp", 0x0800, 6},    Protocol{"tcp6", 0x86dd, 6},
-    Protocol{"udp", 0x0800, 17},    Protocol{"udp6", 0x86dd, 17},  Protocol{"sctp", 0x0800, 132},
+    Protocol{"ip", 0x0800, 0},      Protocol{"ipv6", 0x86dd, 0},  Protocol{"arp", 0x0806, 0},
+    Protocol{"rarp", 0x8035, 0},    Protocol{"mpls", 0x8847, 0},  Protocol{"icmp", 0x0800, 1},
+    Protocol{"icmp6", 0x86dd, 58},  Protocol{"tcp", 0x0800, 6},   Protocol{"tcp6", 0x86dd, 6},
+    Protocol{"udp", 0x0800, 17},    Protocol{"udp6", 0x86dd, 17}, Protocol{"sctp", 0x0800, 132},
     Protocol{"sctp6", 0x86dd, 132},
 };
 

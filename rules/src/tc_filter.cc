@@ -21,11 +21,11 @@ struct EtherType {
   std::string_view name;
   std::uint16_t number;
 };
-constexpr std::array kEtherTypes = {
-    EtherType{"ip", 0x0800},     EtherType{"ipv4", 0x0800},    EtherType{"ipv6", 0x86dd},
-    EtherType{"arp", 0x0806},    EtherType{"rarp", 0x8035},    EtherType{"802.1Q", 0x8100},
-    EtherType{"802.1q", 0x8100}, EtherType{"802.1ad", 0x88a8}, EtherType{"802.1AD", 0x88a8},
-    EtherType{"mpls_uc", 0x8847}};
+constexpr std::array kEtherTypes = {EtherType{"ip", 0x0800},      EtherType{"ipv4", 0x0800},
+                                    EtherType{"ipv6", 0x86dd},    EtherType{"arp", 0x0806},
+                                    EtherType{"rarp", 0x8035},    EtherType{"802.1Q", 0x8100},
+                                    EtherType{"802.1q", 0x8100},  EtherType{"802.1ad", 0x88a8},
+                                    EtherType{"802.1AD", 0x88a8}, EtherType{"mpls_uc", 0x8847}};
 
 struct IpProtocol {
   std::string_view name;
@@ -58,19 +58,29 @@ struct Key {
   std::string_view name;
   MatchField field;
 };
-constexpr std::array kKeys = {
-    Key{"dst_mac", F::kEthernetDst},        Key{"src_mac", F::kEthernetSrc},
-    Key{"vlan_prio", F::kVlanPriority},     Key{"cvlan_prio", F::kSvlanPriority},
-    Key{"src_port", F::kL4SrcPort},         Key{"dst_port", F::kL4DstPort},
-    Key{"tcp_flags", F::kTcpFlags},         Key{"ip_ttl", F::kIpTtl},
-    Key{"icmp_type", F::kIcmpType},         Key{"icmp_code", F::kIcmpCode},
-    Key{"type", F::kIcmpType},              Key{"code", F::kIcmpCode},
-    Key{"arp_sip", F::kArpSenderIpv4},      Key{"arp_tip", F::kArpTargetIpv4},
-    Key{"arp_op", F::kArpOperation},        Key{"arp_sha", F::kArpSenderEthernet},
-    Key{"arp_tha", F::kArpTargetEthernet},  Key{"enc_src_ip", F::kTunnelIpv4Src},
-    Key{"enc_dst_ip", F::kTunnelIpv4Dst},   Key{"enc_key_id", F::kVxlanVni},
-    Key{"ct_zone", F::kCtZone},             Key{"ct_mark", F::kCtMark},
-    Key{"ct_label", F::kCtLabel}};
+constexpr std::array kKeys = {Key{"dst_mac", F::kEthernetDst},
+                              Key{"src_mac", F::kEthernetSrc},
+                              Key{"vlan_prio", F::kVlanPriority},
+                              Key{"cvlan_prio", F::kSvlanPriority},
+                              Key{"src_port", F::kL4SrcPort},
+                              Key{"dst_port", F::kL4DstPort},
+                              Key{"tcp_flags", F::kTcpFlags},
+                              Key{"ip_ttl", F::kIpTtl},
+                              Key{"icmp_type", F::kIcmpType},
+                              Key{"icmp_code", F::kIcmpCode},
+                              Key{"type", F::kIcmpType},
+                              Key{"code", F::kIcmpCode},
+                              Key{"arp_sip", F::kArpSenderIpv4},
+                              Key{"arp_tip", F::kArpTargetIpv4},
+                              Key{"arp_op", F::kArpOperation},
+                              Key{"arp_sha", F::kArpSenderEthernet},
+                              Key{"arp_tha", F::kArpTargetEthernet},
+                              Key{"enc_src_ip", F::kTunnelIpv4Src},
+                              Key{"enc_dst_ip", F::kTunnelIpv4Dst},
+                              Key{"enc_key_id", F::kVxlanVni},
+                              Key{"ct_zone", F::kCtZone},
+                              Key{"ct_mark", F::kCtMark},
+                              Key{"ct_label", F::kCtLabel}};
 
 /// Reads the keys of one filter; matches multiply where a port key is a range.
 class KeyReader {
@@ -217,9 +227,10 @@ Action action_from(const json& action, bool last) {
   return other_action(action);
 }
 
-/// A whole number member of at most `most`; `standard` when it is not there, empty when it is wrong.
-std::optional<std::uint32_t> number_member(const json& object, const char* name,
-                                           std::uint64_t most, std::uint32_t standard) {
+/// A whole number member of at most `most`; `standard` when it is not there, empty when it is
+/// wrong.
+std::optional<std::uint32_t> number_member(const json& object, const char* name, std::uint64_t most,
+                                           std::uint32_t standard) {
   const auto found = object.find(name);
   if (found == object.end()) return standard;
   if (!found->is_number_unsigned() || found->get<std::uint64_t>() > most) return std::nullopt;

@@ -99,8 +99,8 @@ std::string shown(std::string_view text) {
 
 tl::unexpected<Error> bad_line(const std::string& source, std::size_t line_index,
                                const Complaint& complaint) {
-  return fail(ErrorCode::kBadInput, fmt::format("{}: line {}: {}", source, line_index + 1,
-                                                complaint));
+  return fail(ErrorCode::kBadInput,
+              fmt::format("{}: line {}: {}", source, line_index + 1, complaint));
 }
 
 std::vector<std::string_view> lines_of(std::string_view text) {

@@ -54,8 +54,8 @@ using Complaint = std::string;
 /// Lines without their end ("\n" or "\r\n"); the last one may lack it.
 [[nodiscard]] std::vector<std::string_view> lines_of(std::string_view text);
 
-/// The action that stands for "input line N decides" in formats that have no actions: the packet mark
-/// is set to the line's 0-based number, which rte_flow, tc and Open vSwitch can all do.
+/// The action that stands for "input line N decides" in formats that have no actions: the packet
+/// mark is set to the line's 0-based number, which rte_flow, tc and Open vSwitch can all do.
 [[nodiscard]] Action mark_line(std::uint32_t line);
 
 }  // namespace greynic::rules

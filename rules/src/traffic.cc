@@ -53,9 +53,9 @@ Result<Packet> packet_from(const json& object, const std::string& source, const 
     }
     const auto number = field_value_from_string(*field, value.get<std::string>());
     if (!number) {
-      return files::bad_value(
-          source, here + "/" + name,
-          fmt::format("{} is no value of this {}-bit field", value.dump(), info(*field).width_bits));
+      return files::bad_value(source, here + "/" + name,
+                              fmt::format("{} is no value of this {}-bit field", value.dump(),
+                                          info(*field).width_bits));
     }
     packet.set(*field, *number);
   }

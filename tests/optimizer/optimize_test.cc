@@ -15,7 +15,8 @@ namespace {
 const FlowRule* decides(const Layout& layout, std::uint32_t table, const Packet& packet) {
   const Lookup found = look_up(layout, packet, table);
   // A jump whose target misses decides nothing.
-  if (found.rule != nullptr && found.rule->actions.front().kind == ActionKind::kJump) return nullptr;
+  if (found.rule != nullptr && found.rule->actions.front().kind == ActionKind::kJump)
+    return nullptr;
   return found.rule;
 }
 

@@ -35,10 +35,10 @@ using CostModel = std::function<Result<model::Prediction>(double matchers_tried)
 [[nodiscard]] CostModel mask_cost(const model::Model& model, Configuration at, Hop hop);
 
 struct OptimizeOptions {
-  std::uint64_t seed = 1;      ///< of the order search; the same seed gives the same layout
-  bool single_table = false;   ///< no jumps: one chain of matchers for each input table
-  double max_growth = 1.5;     ///< rules in the layout, jumps included, at most this times the input
-  CostModel cost;              ///< empty: nothing is predicted
+  std::uint64_t seed = 1;     ///< of the order search; the same seed gives the same layout
+  bool single_table = false;  ///< no jumps: one chain of matchers for each input table
+  double max_growth = 1.5;    ///< rules in the layout, jumps included, at most this times the input
+  CostModel cost;             ///< empty: nothing is predicted
 };
 
 /// What a layout costs under the traffic.
@@ -75,8 +75,8 @@ struct OptimizedLayout {
 /// the mask changes. Where rules of one priority do not overlap, they share matchers by mask.
 [[nodiscard]] Layout plain_layout(const RuleSet& rules);
 
-/// Mean and largest number of matchers tried, as core's expected_matchers_tried counts them, in time
-/// that suits 100,000 rules and as many packets; no prediction.
+/// Mean and largest number of matchers tried, as core's expected_matchers_tried counts them, in
+/// time that suits 100,000 rules and as many packets; no prediction.
 [[nodiscard]] LayoutCost cost_of(const Layout& layout, const Traffic& traffic);
 
 }  // namespace greynic::optimizer

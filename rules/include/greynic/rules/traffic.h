@@ -17,8 +17,8 @@ namespace greynic::rules {
 [[nodiscard]] Result<Traffic> parse_traffic(std::string_view text, const std::string& source);
 [[nodiscard]] Result<void> write_traffic(const Traffic& traffic, const std::string& path);
 
-/// One packet inside each rule, entering at the rule's table: bits that the rule does not look at are
-/// random. All weights are 1.
+/// One packet inside each rule, entering at the rule's table: bits that the rule does not look at
+/// are random. All weights are 1.
 [[nodiscard]] Traffic uniform_traffic(const RuleSet& rules, std::uint64_t seed);
 
 /// The same packets with Zipf weights: the flow of rank k weighs k^-exponent; ranks are a random
