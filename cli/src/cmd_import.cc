@@ -1,0 +1,93 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "greynic/results/perftest.h"
+#include "greynic/results/store.h"
+
+namespace greynic::cli {
+namespace {
+
+struct Flags {
+  std::vector<std::string> logs;
+  std::string pattern;
+  std::string json_unit;
+  std::string out;
+  bool json = false;
+};
+
+Result<void> store(const Flags& flags, const std::vector<Observation>& observations) {
+  results::RunHeader header;
+  header.campaign_name = "perftest";
+  header.target = "import:perftest";
+  header.settings = {{"logs", std::to_string(flags.logs.size())}, {"name_pattern", flags.pattern}};
+  auto run = results::RunStore::open_to_append(flags.out, header);
+  if (!run) return pass_on(run);
+  return run->append_all(observations);
+}
+
+int import(const Flags& flags) {
+  results::PerftestOptions options;
+  options.name_pattern = flags.pattern;
+  options.json_unit = results::perftest_unit_named(flags.json_unit);
+  if (std::filesystem::exists(flags.out)) {
+    return tell({ErrorCode::kBadInput,
+                 flags.out + ": is there already; an import makes a new run. Remove it, or choose "
+                             "another name with -o"});
+  }
+  auto import = results::import_perftest(flags.logs, options);
+  if (!import) return tell(import.error());
+  for (const std::string& warning : import->warnings) say("warning: " + warning);
+  if (auto stored = store(flags, import->observations); !stored) return tell(stored.error());
+
+  std::map<std::string, std::size_t> outcomes;
+  std::map<std::string, std::size_t> measures;
+  for (const Observation& observation : import->observations) {
+    ++outcomes[std::string(to_string(observation.outcome))];
+    for (const auto& [name, measure] : observation.measures) ++measures[name];
+  }
+  if (flags.json) {
+    const nlohmann::json document = {{"run", flags.out},
+                                     {"logs", flags.logs.size()},
+                                     {"observations", import->observations.size()},
+                                     {"outcomes", outcomes},
+                                     {"measures", measures},
+                                     {"warnings", import->warnings}};
+    fmt::print("{}\n", document.dump(1));
+    return 0;
+  }
+  fmt::print("run           {}\nlogs          {}\nobservations  {}\n", flags.out, flags.logs.size(),
+             import->observations.size());
+  for (const auto& [name, count] : measures) fmt::print("  {:<26}{:>8}\n", name, count);
+  return 0;
+}
+
+}  // namespace
+
+void add_import(CLI::App& root, Program& program) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command =
+      add_command(root, "import", "Make a run of measurements made elsewhere",
+                  "  greynic import perftest ib_write_bw.log -o run.db\n"
+                  "  greynic import perftest logs/*.log -o run.db --name-pattern \\\n"
+                  "    'cen_{client_encap_masks}_sde_{server_decap_masks}_{*}.log'");
+  command->require_subcommand(1);
+  CLI::App* perftest =
+      command->add_subcommand("perftest", "Logs of linux-rdma/perftest: text tables and JSON");
+  perftest->add_option("logs", flags->logs, "Log files")->required();
+  perftest->add_option("--name-pattern", flags->pattern,
+                       "Settings in the files' names: {factor} takes one, {*} anything");
+  perftest
+      ->add_option("--json-unit", flags->json_unit,
+                   "Bandwidth unit of JSON logs that do not tell it")
+      ->check(CLI::IsMember({"MiB/s", "Gb/s"}));
+  perftest->add_option("-o,--out", flags->out, "Run file to make")->required();
+  perftest->add_flag("--json", flags->json, "Summary as JSON on stdout");
+  perftest->callback([flags, &program] { program.exit_code = import(*flags); });
+}
+
+}  // namespace greynic::cli

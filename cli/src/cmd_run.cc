@@ -1,0 +1,132 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "greynic/campaign/job.h"
+#include "greynic/core/units.h"
+#include "progress.h"
+
+namespace greynic::cli {
+namespace {
+
+struct Flags {
+  campaign::Job job;
+  bool dry_run = false;
+  bool json = false;
+};
+
+std::string duration_text(double seconds) {
+  return to_string(std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9)));
+}
+
+void print_summary(const Flags& flags, const campaign::Prepared& prepared,
+                   const campaign::RunSummary& summary) {
+  if (flags.json) {
+    nlohmann::json outcomes = nlohmann::json::object();
+    for (const auto& [outcome, count] : summary.outcomes) {
+      outcomes[std::string(to_string(outcome))] = count;
+    }
+    const nlohmann::json document = {{"run", prepared.out},
+                                     {"campaign", prepared.plan.campaign.name},
+                                     {"target", flags.job.target},
+                                     {"seed", flags.job.seed},
+                                     {"configurations", prepared.plan.configurations.size()},
+                                     {"observations", summary.total},
+                                     {"found_stored", summary.found},
+                                     {"stored_now", summary.measured},
+                                     {"outcomes", outcomes},
+                                     {"complete", summary.complete},
+                                     {"seconds", summary.seconds}};
+    fmt::print("{}\n", document.dump(1));
+    return;
+  }
+  fmt::print("run             {}\n", prepared.out);
+  fmt::print("configurations  {}\n", prepared.plan.configurations.size());
+  fmt::print("observations    {} of {} ({} were there, {} made now in {})\n",
+             summary.found + summary.measured, summary.total, summary.found, summary.measured,
+             duration_text(summary.seconds));
+  for (const auto& [outcome, count] : summary.outcomes) {
+    fmt::print("  {:<14}{}\n", to_string(outcome), count);
+  }
+}
+
+int measure(const Flags& flags, const campaign::Prepared& prepared) {
+  auto store = campaign::start(prepared);
+  if (!store) return tell(store.error());
+  campaign::RunOptions options = campaign::options_of(prepared);
+  Progress bar("measuring", static_cast<double>(prepared.plan.configurations.size()) *
+                                static_cast<double>(options.repeats));
+  options.progress = [&](const campaign::Progress& progress) {
+    bar.update(static_cast<double>(progress.done));
+  };
+  auto summary = campaign::run(*prepared.device, prepared.plan.configurations, *store, options);
+  bar.clear();
+  if (!summary) {
+    return tell(Error{summary.error().code, summary.error().message +
+                                                "\nwhat was measured is kept in " + prepared.out +
+                                                "; the same command goes on from there"});
+  }
+  print_summary(flags, prepared, *summary);
+  if (summary->complete) return 0;
+  say("stopped; what was measured is kept, and the same command goes on from there");
+  return exit_code(ErrorCode::kInterrupted);
+}
+
+int run(const Flags& flags) {
+  campaign::Job job = flags.job;
+  Progress planning("planning", 1.0);
+  job.progress = [&](double share, std::size_t configurations) {
+    planning.update(share, fmt::format("{} configurations", configurations));
+  };
+  auto prepared = campaign::prepare(job);
+  planning.clear();
+  if (!prepared) return tell(prepared.error());
+  for (const auto& [name, value] : prepared->settings) say(fmt::format("{:<28}{}", name, value));
+  for (const std::string& note : prepared->plan.report.notes) say("note: " + note);
+  if (prepared->plan.report.target_seconds) {
+    say(fmt::format("{:<28}{}", "expected time",
+                    duration_text(*prepared->plan.report.target_seconds)));
+  }
+  if (flags.dry_run) {
+    campaign::RunSummary nothing;
+    nothing.total = prepared->plan.configurations.size() *
+                    static_cast<std::size_t>(prepared->plan.campaign.measure.repeats);
+    print_summary(flags, *prepared, nothing);
+    return 0;
+  }
+  return measure(flags, *prepared);
+}
+
+}  // namespace
+
+void add_run(CLI::App& root, Program& program) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command =
+      add_command(root, "run", "Measure a campaign on a target; goes on where it was stopped",
+                  "  greynic run configs/campaigns/mask_wall.json --target twin:cx6 -o run.db\n"
+                  "  greynic run configs/campaigns/qp_wall.json --target twin:cx7 --set "
+                  "qp_count=64,4096\n"
+                  "  greynic run plan.json --target 'exec:./measure.sh' -o run.db --dry-run");
+  command->add_option("campaign", flags->job.file, "Campaign file, or a plan of `greynic plan -o`")
+      ->required();
+  command->add_option("--target", flags->job.target, "What is measured; see `greynic devices`")
+      ->required();
+  command->add_option("-o,--out", flags->job.out,
+                      "Run file; results/<date>-<campaign>/run.db when absent");
+  command->add_option("--seed", flags->job.seed, "Seed of the plan and of every measurement")
+      ->capture_default_str();
+  command
+      ->add_option("--set", flags->job.overrides,
+                   "factor=level,level: replaces the campaign's levels; may come again")
+      ->allow_extra_args(false);
+  command->add_option("--threads", flags->job.threads, "Threads for planning")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  command->add_flag("--dry-run", flags->dry_run, "Plan and print the settings; measure nothing");
+  command->add_flag("--json", flags->json, "Summary as JSON on stdout");
+  command->callback([flags, &program] { program.exit_code = run(*flags); });
+}
+
+}  // namespace greynic::cli
