@@ -4,12 +4,18 @@
 #ifdef GREYNIC_WITH_TWIN
 #include "greynic/twin/twin.h"
 #endif
+#ifdef GREYNIC_WITH_EXEC
+#include "greynic/exec/exec_target.h"
+#endif
 
 namespace greynic::cli {
 
 void register_kinds() {
 #ifdef GREYNIC_WITH_TWIN
   target::register_kind(twin::kind());
+#endif
+#ifdef GREYNIC_WITH_EXEC
+  target::register_kind(exec::kind());
 #endif
 }
 

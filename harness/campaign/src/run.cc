@@ -119,6 +119,9 @@ Result<RunSummary> run(target::Target& device, std::span<const Configuration> pl
   summary.total = plan.size() * static_cast<std::size_t>(options.repeats);
   summary.found = summary.total - requests.size();
 
+  summary.complete = requests.empty();
+  if (summary.complete) return summary;
+
   Recorder recorder(store, options, device.info().virtual_time);
   const target::InterruptGuard guard;
   Progress progress{.done = summary.found, .total = summary.total, .latest = nullptr};
