@@ -203,6 +203,8 @@ Result<ModelCover> cover_model(const CoverModel& model, const CoverOptions& opti
   if (!space) return pass_on(space);
   ModelCover out;
   std::vector<Row> positive_rows;
+  std::size_t positive_bound = 0;
+  double positive_seconds = 0.0;
   CoverOptions pass = options;
   if (model.has_negative_levels()) {
     Space positive = *space;
@@ -221,6 +223,8 @@ Result<ModelCover> cover_model(const CoverModel& model, const CoverOptions& opti
     // A model may be such that every row has a negative level; the second pass then does it all.
     if (first) {
       positive_rows = std::move(first->rows);
+      positive_bound = first->lower_bound;
+      positive_seconds = first->seconds;
     } else if (first.error().code != ErrorCode::kInfeasible) {
       return pass_on(first);
     }
@@ -240,6 +244,12 @@ Result<ModelCover> cover_model(const CoverModel& model, const CoverOptions& opti
   for (const Row& row : positive_rows) out.rows.push_back(decode(model, row));
   for (const Row& row : covered->rows) out.rows.push_back(decode(model, row));
   out.summary = std::move(*covered);
+  if (!positive_rows.empty()) {
+    // The second pass was given the rows of the first, so its own bound says nothing of both.
+    out.summary.lower_bound = positive_bound;
+    out.summary.lower_bound_reason = "rows without negative levels alone";
+    out.summary.seconds += positive_seconds;
+  }
   return out;
 }
 

@@ -37,8 +37,8 @@ std::map<MatchField, std::set<std::string>> headers_of(const MaskGroup& group) {
   std::map<MatchField, std::set<std::string>> headers;
   for (const MatchField field : group.fields) {
     const auto need = need_of(field);
-    if (!need || std::find(group.fields.begin(), group.fields.end(), need->field) ==
-                     group.fields.end()) {
+    if (!need ||
+        std::find(group.fields.begin(), group.fields.end(), need->field) == group.fields.end()) {
       continue;  // a header that the group does not look at is taken for granted
     }
     headers[need->field].insert(need->values.begin(), need->values.end());
@@ -95,7 +95,8 @@ Result<void> add_mask_group(const MaskGroup& group, CoverModel& model) {
   std::map<MatchField, std::pair<std::uint32_t, std::uint32_t>> range;  // parameters of each field
   for (const MatchField field : group.fields) {
     if (range.contains(field)) {
-      return fail(ErrorCode::kBadInput, fmt::format("field '{}' twice in one mask", info(field).name));
+      return fail(ErrorCode::kBadInput,
+                  fmt::format("field '{}' twice in one mask", info(field).name));
     }
     const auto header = headers.find(field);
     const auto first = static_cast<std::uint32_t>(model.parameters.size());
@@ -122,8 +123,8 @@ Result<void> add_mask_group(const MaskGroup& group, CoverModel& model) {
         }
       }
       model.clauses.push_back(std::move(clause));
-      model.clause_where.push_back(fmt::format("{} needs {}", model.parameters[p].name,
-                                               info(field).needs));
+      model.clause_where.push_back(
+          fmt::format("{} needs {}", model.parameters[p].name, info(field).needs));
     }
   }
   return {};

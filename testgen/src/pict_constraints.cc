@@ -91,7 +91,8 @@ class PictParser {
   bool keyword(std::string_view word) {
     cursor_.skip_space();
     const std::string_view rest = cursor_.rest();
-    if (rest.size() < word.size() || pict_folded(rest.substr(0, word.size())) != pict_folded(word)) {
+    if (rest.size() < word.size() ||
+        pict_folded(rest.substr(0, word.size())) != pict_folded(word)) {
       return false;
     }
     if (rest.size() > word.size() &&
@@ -245,9 +246,9 @@ class PictParser {
   Expr between_parameters(CompareOp op, std::uint32_t left, std::uint32_t right,
                           std::size_t position) const {
     if (is_numeric(left) != is_numeric(right)) {
-      throw PictError{position, fmt::format("[{}] and [{}] are of different types",
-                                            model_.parameters[left].name,
-                                            model_.parameters[right].name)};
+      throw PictError{position,
+                      fmt::format("[{}] and [{}] are of different types",
+                                  model_.parameters[left].name, model_.parameters[right].name)};
     }
     if (left == right) throw PictError{position, "a parameter is compared to itself"};
     std::vector<Expr> alternatives;
@@ -365,6 +366,23 @@ std::optional<double> pict_number(std::string_view text) {
   return value;
 }
 
+namespace {
+
+/// Constraints run over several lines; messages do not.
+std::string one_line(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (!TextCursor::is_space(c)) {
+      out.push_back(c);
+    } else if (!out.ends_with(' ')) {
+      out.push_back(' ');
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
 Result<void> read_pict_constraints(TextCursor cursor, CoverModel& model) {
   cursor.skip_space();
   while (!cursor.done()) {
@@ -373,7 +391,7 @@ Result<void> read_pict_constraints(TextCursor cursor, CoverModel& model) {
     try {
       Expr expression = PictParser(cursor, model).constraint();
       model.constraints.push_back({std::move(expression),
-                                   std::string(text.substr(0, cursor.position() - start)),
+                                   one_line(text.substr(0, cursor.position() - start)),
                                    fmt::format("line {}", cursor.line_of(start))});
     } catch (const PictError& error) {
       return cursor.error_at(error.position, error.what);

@@ -9,8 +9,8 @@
 
 namespace greynic::testgen {
 
-/// Reads constraints from the cursor to the end of its text and adds them to the model. Comment lines
-/// must have been blanked.
+/// Reads constraints from the cursor to the end of its text and adds them to the model. Comment
+/// lines must have been blanked.
 [[nodiscard]] Result<void> read_pict_constraints(TextCursor cursor, CoverModel& model);
 
 /// Case does not matter in PICT: neither in names nor in values.

@@ -18,8 +18,8 @@ Result<std::int64_t> number(TextCursor& cursor, std::string_view what, std::int6
   const auto [end, status] = std::from_chars(word.data(), word.data() + word.size(), value);
   if (word.empty()) return cursor.error_at(position, fmt::format("{} is missing", what));
   if (status != std::errc() || end != word.data() + word.size() || value < low || value > high) {
-    return cursor.error_at(position, fmt::format("{} must be a number from {} to {}, not '{}'", what,
-                                                 low, high, word.substr(0, 40)));
+    return cursor.error_at(position, fmt::format("{} must be a number from {} to {}, not '{}'",
+                                                 what, low, high, word.substr(0, 40)));
   }
   return value;
 }
@@ -45,7 +45,8 @@ Result<CoverModel> parse_casa(std::string_view text, const std::string& model_so
   if (!options) return pass_on(options);
   std::vector<std::pair<std::uint32_t, std::uint16_t>> symbols;
   for (std::int64_t p = 0; p < *options; ++p) {
-    const auto levels = number(cursor, fmt::format("the level count of option {}", p + 1), 1, 10'000);
+    const auto levels =
+        number(cursor, fmt::format("the level count of option {}", p + 1), 1, 10'000);
     if (!levels) return pass_on(levels);
     ModelParameter parameter;
     parameter.name = fmt::format("p{}", p + 1);
@@ -75,7 +76,8 @@ Result<CoverModel> parse_casa(std::string_view text, const std::string& model_so
         return terms.error_at(terms.position(), "a term must begin with '-' or '+'");
       }
       terms.advance();
-      const auto symbol = number(terms, "the symbol", 0, static_cast<std::int64_t>(symbols.size()) - 1);
+      const auto symbol =
+          number(terms, "the symbol", 0, static_cast<std::int64_t>(symbols.size()) - 1);
       if (!symbol) return pass_on(symbol);
       const auto& [parameter, level] = symbols[static_cast<std::size_t>(*symbol)];
       clause.push_back({parameter, level, sign == '+'});

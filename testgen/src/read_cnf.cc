@@ -44,7 +44,8 @@ class CnfReader {
       ++line_number;
     }
     if (!seen_header_) return cursor_.error_at(0, "no 'p cnf VARIABLES CLAUSES' line");
-    if (!clause_.empty()) return cursor_.error_at(text_.size(), "the last clause does not end in 0");
+    if (!clause_.empty())
+      return cursor_.error_at(text_.size(), "the last clause does not end in 0");
     if (model_.clauses.size() != clause_count_) {
       return cursor_.error_at(text_.size(), fmt::format("{} clauses announced, {} found",
                                                         clause_count_, model_.clauses.size()));
@@ -103,8 +104,7 @@ class CnfReader {
         return cursor_.error_at(position, fmt::format("variable {} is beyond the {} announced",
                                                       *literal, model_.parameters.size()));
       }
-      clause_.push_back(
-          {static_cast<std::uint32_t>(std::abs(*literal) - 1), 1, *literal > 0});
+      clause_.push_back({static_cast<std::uint32_t>(std::abs(*literal) - 1), 1, *literal > 0});
     }
     return {};
   }

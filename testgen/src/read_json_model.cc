@@ -31,7 +31,8 @@ class JsonModelReader {
       if (auto done = parameters(document["parameters"]); !done) return pass_on(done);
     }
     if (document.contains("masks")) {
-      if (auto done = masks(document["masks"], document.value("mask_order", false)); !done) return pass_on(done);
+      if (auto done = masks(document["masks"], document.value("mask_order", false)); !done)
+        return pass_on(done);
     }
     if (model_.parameters.empty()) {
       return files::bad_value(model_.source, "/", "the model has no parameters and no masks");
@@ -74,8 +75,8 @@ class JsonModelReader {
         if (!entry.contains(key)) continue;
         *to = entry[key].get<std::vector<double>>();
         if (to->size() != levels.size()) {
-          return bad(path + "/" + key, fmt::format("{} numbers for {} levels", to->size(),
-                                                   levels.size()));
+          return bad(path + "/" + key,
+                     fmt::format("{} numbers for {} levels", to->size(), levels.size()));
         }
       }
       parameter.covered = entry.value("covered", true);
@@ -110,9 +111,10 @@ class JsonModelReader {
       for (const json& name : list[i]["fields"]) {
         const auto field = match_field_named(name.get<std::string>());
         if (!field) {
-          return bad(path + "/fields", fmt::format("unknown match field '{}'; docs/formats/rules.md "
-                                                   "lists them",
-                                                   name.get<std::string>()));
+          return bad(path + "/fields",
+                     fmt::format("unknown match field '{}'; docs/formats/rules.md "
+                                 "lists them",
+                                 name.get<std::string>()));
         }
         group.fields.push_back(*field);
       }

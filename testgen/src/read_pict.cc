@@ -40,8 +40,7 @@ bool starts_constraint(std::string_view line) {
     if (TextCursor::is_space(rest[0])) {
       const std::size_t colon = rest.find(':');
       const std::size_t bracket = rest.find_first_of("[(");
-      return bracket != std::string_view::npos ? bracket < colon
-                                               : colon == std::string_view::npos;
+      return bracket != std::string_view::npos ? bracket < colon : colon == std::string_view::npos;
     }
   }
   return false;
@@ -151,8 +150,8 @@ class PictReader {
     }
     const std::vector<std::string_view> names = split(item, '|');
     const bool negative = names[0].starts_with('~');
-    parameter.levels.push_back(
-        negative ? "~" + std::string(trimmed(names[0].substr(1))) : std::string(names[0]));
+    parameter.levels.push_back(negative ? "~" + std::string(trimmed(names[0].substr(1)))
+                                        : std::string(names[0]));
     parameter.aliases.emplace_back(names.begin() + 1, names.end());
     parameter.negative.push_back(negative);
     parameter.weights.push_back(weight);

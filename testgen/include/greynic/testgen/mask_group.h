@@ -1,9 +1,10 @@
 #pragma once
 
-/// A ternary match as a group of factors: which fields, which of their bits, and, with several groups,
-/// in what order they are tried. A header that a field needs (core/match_field.h, `needs`) is matched
-/// too, or the field is not: such header fields become factors with the values that are needed as
-/// levels, beside "none", so fields of headers that exclude each other never meet in one mask.
+/// A ternary match as a group of factors: which fields, which of their bits, and, with several
+/// groups, in what order they are tried. A header that a field needs (core/match_field.h, `needs`)
+/// is matched too, or the field is not: such header fields become factors with the values that are
+/// needed as levels, beside "none", so fields of headers that exclude each other never meet in one
+/// mask.
 
 #include <optional>
 #include <string>
@@ -27,8 +28,8 @@ struct MaskGroup {
   MaskBits bits = MaskBits::kEach;
 };
 
-/// Adds the factors NAME.FIELD.BIT (each), NAME.FIELD (prefix, whole, headers) and their constraints.
-/// kBadInput: a field twice, or a name that is taken.
+/// Adds the factors NAME.FIELD.BIT (each), NAME.FIELD (prefix, whole, headers) and their
+/// constraints. kBadInput: a field twice, or a name that is taken.
 [[nodiscard]] Result<void> add_mask_group(const MaskGroup& group, CoverModel& model);
 
 /// Adds a factor NAME.order for each group, its place among them from 1; no two are the same.

@@ -1,0 +1,130 @@
+#include <fmt/format.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+
+#include "commands.h"
+#include "greynic/core/units.h"
+#include "greynic/files/json_file.h"
+#include "greynic/testgen/array_check.h"
+#include "greynic/testgen/array_file.h"
+#include "greynic/testgen/model_reader.h"
+#include "progress.h"
+
+namespace greynic::cli {
+namespace {
+
+struct Flags {
+  std::string model;
+  std::string format;
+  std::string constraints;
+  std::string seeds;
+  int strength = 0;
+  std::uint64_t seed = 1;
+  std::string deadline;
+  int threads = 1;
+  std::string check;
+  bool lower_bound = false;
+  bool explain = false;
+  bool json = false;
+};
+
+int check_file(const testgen::CoverModel& model, const Flags& flags, int strength) {
+  const auto text = files::read_text(flags.check);
+  if (!text) return tell(text.error());
+  const auto rows = testgen::parse_rows(model, *text, flags.check);
+  if (!rows) return tell(rows.error());
+  const testgen::CheckReport report = testgen::check_array(model, *rows, strength);
+  fmt::print("rows {}\ninvalid {}\ncovered {}\nmissing {}\ninfeasible {}\nundecided {}\n",
+             report.rows, report.invalid_rows, report.tuples_covered, report.tuples_missing,
+             report.tuples_infeasible, report.tuples_undecided);
+  for (const std::string& finding : report.findings) say(finding);
+  say(report.good()
+          ? fmt::format("good: every row is valid, every feasible {}-tuple is covered", strength)
+          : "not good");
+  return report.good() ? 0 : 1;
+}
+
+int run(const Flags& flags) {
+  testgen::ModelFile file{flags.model, std::nullopt, std::nullopt};
+  if (!flags.format.empty()) file.format = testgen::model_format_named(flags.format);
+  if (!flags.constraints.empty()) file.constraints = flags.constraints;
+  auto model = testgen::read_model(file);
+  if (!model) return tell(model.error());
+  const int strength = flags.strength > 0 ? flags.strength : model->strength.value_or(2);
+  if (!flags.check.empty()) return check_file(*model, flags, strength);
+
+  testgen::CoverOptions options;
+  options.strength = strength;
+  options.seed = flags.seed;
+  options.threads = flags.threads;
+  options.report_lower_bound = flags.lower_bound;
+  options.list_infeasible = flags.explain;
+  if (!flags.deadline.empty()) {
+    const auto deadline = parse_duration(flags.deadline);
+    if (!deadline) return tell(deadline.error());
+    options.deadline_seconds = std::chrono::duration<double>(*deadline).count();
+  }
+  if (!flags.seeds.empty()) {
+    const auto text = files::read_text(flags.seeds);
+    if (!text) return tell(text.error());
+    auto rows = testgen::parse_rows(*model, *text, flags.seeds);
+    if (!rows) return tell(rows.error());
+    model->seeds.insert(model->seeds.end(), rows->begin(), rows->end());
+  }
+  std::optional<Progress> progress(std::in_place, "covering", 1.0);
+  options.progress = [&](double share, std::size_t rows) {
+    progress->update(share, fmt::format("{} rows", rows));
+  };
+  const auto covered = testgen::cover_model(*model, options);
+  progress.reset();
+  if (!covered) return tell(covered.error());
+  const std::string out = flags.json ? testgen::cover_to_json_text(*model, *covered, strength)
+                                     : testgen::rows_to_tsv(*model, covered->rows);
+  fmt::print("{}", out);
+  const testgen::Cover& summary = covered->summary;
+  say(fmt::format("rows {}, at least {} ({}); {} tuples covered, {} infeasible; {:.3f} s{}",
+                  covered->rows.size(), summary.lower_bound, summary.lower_bound_reason,
+                  summary.tuples_covered, summary.tuples_infeasible, summary.seconds,
+                  summary.deadline_reached ? "; the deadline ended it" : ""));
+  if (flags.explain) {
+    for (const std::string& line : testgen::explain_infeasible(*model, summary.infeasible)) {
+      say("infeasible: " + line);
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_cover(CLI::App& root, Program& program) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = add_command(
+      root, "cover", "A covering array for a model of PICT, CASA, a feature model or our own",
+      "  greynic cover model.pict --strength 2 > rows.tsv\n"
+      "  greynic cover model.citmodel --constraints model.constraints --deadline 2s --threads 2\n"
+      "  greynic cover busybox.dimacs --lower-bound > rows.tsv\n"
+      "  greynic cover model.json --strength 3 --check rows.tsv   # 0: good, 1: not\n"
+      "  greynic cover model.json --explain-infeasible > rows.tsv");
+  command->add_option("model", flags->model, "The model file")->required();
+  command->add_option("--format", flags->format, "pict, casa, cnf or json; guessed when not given")
+      ->check(CLI::IsMember({"pict", "casa", "cnf", "json"}));
+  command->add_option("--constraints", flags->constraints,
+                      "CASA's constraints file; else NAME.constraints beside the model");
+  command->add_option("--seeds", flags->seeds, "Rows that must be in, as a table");
+  command->add_option("--strength", flags->strength, "1 to 6; 2, or what the model says")
+      ->check(CLI::Range(1, 6));
+  command->add_option("--seed", flags->seed, "Of every random choice");
+  command->add_option("--deadline", flags->deadline,
+                      "Improve the array until then, e.g. 2s; else one fast pass");
+  command->add_option("--threads", flags->threads, "Threads to use")->check(CLI::Range(1, 64));
+  command->add_option("--check", flags->check, "Verify this array instead of making one");
+  command->add_flag("--lower-bound", flags->lower_bound, "Spend time on a better lower bound");
+  command->add_flag("--explain-infeasible", flags->explain,
+                    "Tell each infeasible tuple and the constraints that forbid it, on stderr");
+  command->add_flag("--json", flags->json, "JSON on stdout");
+  command->callback([flags, &program] { program.exit_code = run(*flags); });
+}
+
+}  // namespace greynic::cli

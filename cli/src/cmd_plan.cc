@@ -1,0 +1,123 @@
+#include <fmt/format.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+
+#include "commands.h"
+#include "greynic/core/units.h"
+#include "greynic/files/campaign_file.h"
+#include "greynic/target/target.h"
+#include "greynic/testgen/plan.h"
+#include "progress.h"
+
+namespace greynic::cli {
+namespace {
+
+struct Flags {
+  std::string campaign;
+  std::string out;
+  std::string target;
+  std::uint64_t seed = 1;
+  std::vector<std::string> set;
+  std::string deadline;
+  int threads = 1;
+  bool json = false;
+};
+
+Result<testgen::DeviceLimits> limits_of(const std::string& name) {
+  auto opened = target::open(name);
+  if (!opened) return pass_on(opened);
+  const target::Info info = (*opened)->info();
+  return testgen::DeviceLimits{name, info.limits, info.categories, info.seconds_per_test,
+                               info.virtual_time};
+}
+
+std::string seconds_to_text(double seconds) {
+  return to_string(std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9)));
+}
+
+void print_report(const testgen::Plan& plan) {
+  const testgen::SpaceReport& report = plan.report;
+  fmt::print("{:<20} {}\n", "raw space", describe(report.raw));
+  fmt::print("{:<20} {}\n", "after topology", describe(report.after_topology));
+  fmt::print("{:<20} {}\n", "after constraints", describe(report.after_constraints));
+  fmt::print("{:<20} {}{}\n", "kept", report.kept,
+             report.lower_bound > 0
+                 ? fmt::format("  (at least {}: {})", report.lower_bound, report.lower_bound_reason)
+                 : "");
+  if (report.tuples_covered > 0) {
+    fmt::print("{:<20} {} covered, {} infeasible\n", "tuples", report.tuples_covered,
+               report.tuples_infeasible);
+  }
+  fmt::print("{:<20} {}\n", "time to generate", seconds_to_text(report.generation_seconds));
+  fmt::print("{:<20} {}\n", "time on the target",
+             report.target_seconds ? seconds_to_text(*report.target_seconds)
+                                   : "unknown; name one with --target");
+}
+
+Result<testgen::Plan> make(const Flags& flags) {
+  auto campaign = files::read_campaign(flags.campaign);
+  if (!campaign) return pass_on(campaign);
+  auto changed = files::override_levels(std::move(*campaign), flags.set);
+  if (!changed) return pass_on(changed);
+  testgen::PlanOptions options;
+  options.seed = flags.seed;
+  options.threads = flags.threads;
+  options.overrides = flags.set;
+  if (!flags.deadline.empty()) {
+    const auto deadline = parse_duration(flags.deadline);
+    if (!deadline) return pass_on(deadline);
+    options.deadline_seconds = std::chrono::duration<double>(*deadline).count();
+  }
+  if (!flags.target.empty()) {
+    auto limits = limits_of(flags.target);
+    if (!limits) return pass_on(limits);
+    options.device = std::move(*limits);
+  }
+  Progress progress("planning", 1.0);
+  options.progress = [&](double share, std::size_t rows) {
+    progress.update(share, fmt::format("{} configurations", rows));
+  };
+  return testgen::make_plan(*changed, options);
+}
+
+int run(const Flags& flags) {
+  const auto plan = make(flags);
+  if (!plan) return tell(plan.error());
+  for (const std::string& note : plan->report.notes) say(note);
+  if (!flags.out.empty()) {
+    if (auto written = testgen::write_plan(*plan, flags.out); !written)
+      return tell(written.error());
+    say(fmt::format("wrote {}", flags.out));
+  }
+  if (flags.json) {
+    fmt::print("{}", testgen::plan_to_json_text(*plan));
+  } else {
+    print_report(*plan);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_plan(CLI::App& root, Program& program) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = add_command(
+      root, "plan", "The smallest valid set of configurations that a campaign's design asks for",
+      "  greynic plan configs/campaigns/mask_wall.json -o plan.json\n"
+      "  greynic plan configs/campaigns/qp_wall.json --target twin:cx6 --seed 7\n"
+      "  greynic plan configs/campaigns/qp_wall.json --set qp_count=1,64 --json");
+  command->add_option("campaign", flags->campaign, "The campaign file")->required();
+  command->add_option("-o,--out", flags->out, "Write the plan here");
+  command->add_option("--target", flags->target, "Ask this target for its limits and its speed");
+  command->add_option("--seed", flags->seed, "Of every random choice");
+  command->add_option("--set", flags->set, "factor=level,level: replace a factor's levels");
+  command->add_option("--deadline", flags->deadline,
+                      "Improve a covering plan until then, e.g. 2s; else one fast pass");
+  command->add_option("--threads", flags->threads, "Threads to use")->check(CLI::Range(1, 64));
+  command->add_flag("--json", flags->json, "The plan as JSON on stdout");
+  command->callback([flags, &program] { program.exit_code = run(*flags); });
+}
+
+}  // namespace greynic::cli
