@@ -1,0 +1,65 @@
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "commands.h"
+#include "explaining.h"
+#include "greynic/results/store.h"
+#include "greynic/target/interrupt.h"
+
+namespace greynic::cli {
+namespace {
+
+struct Flags {
+  std::string run;
+  std::string target;
+  causal::ExplainOptions options;
+  bool json = false;
+};
+
+Result<causal::Explanation> explain_run(const Flags& flags) {
+  if (flags.target.empty()) {
+    auto store = results::RunStore::open_to_read(flags.run);
+    if (!store) return pass_on(store);
+    return explain_stored(*store, flags.options);
+  }
+  auto device = target::open(flags.target);
+  if (!device) return pass_on(device);
+  auto reading = results::RunStore::open_to_read(flags.run);
+  if (!reading) return pass_on(reading);
+  auto store = results::RunStore::open_to_append(flags.run, reading->header());
+  if (!store) return pass_on(store);
+  const target::InterruptGuard guard;
+  return explain_on(**device, *store, flags.options);
+}
+
+int explain_command(const Flags& flags) {
+  const auto explanation = explain_run(flags);
+  if (!explanation) return tell(explanation.error());
+  fmt::print("{}", flags.json ? causal::to_json_text(*explanation) : causal::to_text(*explanation));
+  return explanation->walls.empty() ? 0 : 1;
+}
+
+}  // namespace
+
+void add_explain(CLI::App& root, Program& program) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command =
+      add_command(root, "explain", "Walls of a run and the few settings that cause each",
+                  "  greynic explain run.db\n"
+                  "  greynic explain run.db --target twin:cx6      # orders the tests that it needs\n"
+                  "  greynic explain run.db --confidence 0.999 --json");
+  command->add_option("run", flags->run, "Run file of `greynic run`")->required();
+  command->add_option("--target", flags->target,
+                      "Device to order further tests from; they are stored with the run");
+  command->add_option("--confidence", flags->options.confidence, "Confidence asked for (0.99)")
+      ->check(CLI::Range(0.5, 0.999999));
+  command->add_option("--most-tests", flags->options.most_tests, "Tests to order at most (400)");
+  command->add_option("--most-repeats", flags->options.most_repeats,
+                      "Repeats of one configuration at most (12)")
+      ->check(CLI::Range(2, 10000));
+  command->add_flag("--json", flags->json, "JSON on stdout");
+  command->callback([flags, &program] { program.exit_code = explain_command(*flags); });
+}
+
+}  // namespace greynic::cli

@@ -1,0 +1,34 @@
+#pragma once
+
+/// Further tests on a run: whoever needs one more answer about a configuration gets its next repeats
+/// measured, stored with the run and handed back. Because they are stored, asking the same again
+/// after a stop costs nothing.
+
+#include <map>
+#include <vector>
+
+#include "greynic/campaign/run.h"
+
+namespace greynic::campaign {
+
+class Laboratory {
+ public:
+  /// All three must outlive it. `options.repeats` is not used; repeats go on where the store ends.
+  [[nodiscard]] static Result<Laboratory> create(target::Target& device, results::RunStore& store,
+                                                 RunOptions options);
+
+  /// `count` new observations of one configuration. kInterrupted when the user stopped it.
+  [[nodiscard]] Result<std::vector<Observation>> measure(const Configuration& configuration,
+                                                         int count);
+
+ private:
+  Laboratory(target::Target& device, results::RunStore& store, RunOptions options)
+      : device_(&device), store_(&store), options_(std::move(options)) {}
+
+  target::Target* device_;
+  results::RunStore* store_;
+  RunOptions options_;
+  std::map<std::string, int> repeats_;  // stored so far, by configuration
+};
+
+}  // namespace greynic::campaign
