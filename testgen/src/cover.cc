@@ -7,6 +7,8 @@
 #include "engine_bits.h"
 #include "engine_values.h"
 #include "greynic/testgen/space.h"
+#include "local_search.h"
+#include "lower_bound.h"
 #include "open_tuples.h"
 #include "row_builder.h"
 #include "validity.h"
@@ -101,6 +103,7 @@ class Engine {
       rows_.push_back(row);
     }
     greedy();
+    improve();
     return finish();
   }
 
@@ -192,7 +195,7 @@ class Engine {
       if (strength == 0) continue;
       layers_.emplace_back(index_, strength, parameters, compatible_);
       infeasible_count_ += tuples_among(parameters, strength) - layers_.back().open();
-      parameters_of_layer_.push_back(std::move(parameters));
+      layer_shapes_.push_back({strength, std::move(parameters)});
     }
     return {};
   }
@@ -259,6 +262,31 @@ class Engine {
     }
   }
 
+  void improve() {
+    Words wanted(index_.words(), 0);
+    for (Value v = 0; v < index_.values(); ++v) {
+      if (test_bit(&compatible_[v * index_.words()], v)) set_bit(wanted.data(), v);
+    }
+    std::vector<std::vector<Value>> all;
+    for (const Row& row : space_.already) all.push_back(values_of(row));
+    all.insert(all.end(), rows_.begin(), rows_.end());
+    bound_ = lower_bound(index_, layer_shapes_[0], wanted,rows_, {all.begin(), all.begin()+space_.already.size()}, 4);
+    const RowRules rules(space_, index_);
+    LocalSearch search(index_, layer_shapes_, wanted, rules, validity_, std::move(all),
+                       space_.already.size() + space_.seeds.size(), options_.seed);
+    const std::size_t enough = space_.already.size()+bound_.rows;
+    static const double W = getenv("W") ? atof(getenv("W")) : 1e6;
+    static const double F = getenv("F") ? atof(getenv("F")) : 1e6;
+    std::size_t best = search.best().size(); double since = 0;
+    if (options_.deadline_seconds > 0) {
+      search.run(enough, [&] { return std::chrono::duration<double>(Clock::now() - start_).count() > options_.deadline_seconds; });
+    } else {
+      search.run(enough, [&] { if (search.best().size()<best) {best=search.best().size();since=search.work();} return static_cast<double>(search.work()) > W || search.work()-since>F; });
+    }
+    if (getenv("V")) fprintf(stderr, "steps %lu work %lu\n", search.steps(), search.work());
+    rows_.assign(search.best().begin() + static_cast<std::ptrdiff_t>(space_.already.size()), search.best().end());
+  }
+
   Cover finish() {
     Cover cover;
     for (const auto& values : rows_) {
@@ -267,10 +295,11 @@ class Engine {
       cover.rows.push_back(std::move(row));
     }
     cover.tuples_covered = covered_;
+    cover.lower_bound = bound_.rows; cover.lower_bound_reason = bound_.reason;
     cover.tuples_infeasible = infeasible_count_ + infeasible_.size();
     if (options_.list_infeasible) {
       for (std::size_t i = 0; i < layers_.size(); ++i) {
-        list_incompatible(cover, parameters_of_layer_[i], layers_[i].strength());
+        list_incompatible(cover, layer_shapes_[i].parameters, layer_shapes_[i].strength);
       }
       for (const auto& values : infeasible_) {
         Tuple tuple;
@@ -292,9 +321,10 @@ class Engine {
   std::vector<OpenTuples> layers_;
   std::vector<std::vector<Value>> rows_;
   std::vector<std::vector<Value>> infeasible_;
-  std::vector<std::vector<std::uint32_t>> parameters_of_layer_;
+  std::vector<Layer> layer_shapes_;
   std::uint64_t infeasible_count_ = 0;  ///< refuted before the first row
   std::uint64_t covered_ = 0;
+  LowerBound bound_;
 };
 
 }  // namespace
