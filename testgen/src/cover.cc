@@ -18,6 +18,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+/// Without a deadline the local search goes on until this much work brought no smaller array. More
+/// work buys little: ten times as much takes off less than one row in a hundred
+/// (docs/testgen/engine.md).
+constexpr std::uint64_t kPatience = 20'000;
+constexpr std::uint64_t kPatiencePerCell = 60;
+/// Parameters tried as the first one in a lower bound above pairs.
+constexpr std::size_t kBreadth = 4;
+constexpr std::size_t kThoroughBreadth = 64;
+
 std::string describe(const Literal& l) {
   return fmt::format("parameter #{}{}{}", l.parameter, l.positive ? " = " : " != ", l.level);
 }
@@ -108,6 +117,8 @@ class Engine {
   }
 
  private:
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+
   tl::unexpected<Error> no_row() const {
     std::string text;
     for (const std::size_t i : Validity::unsatisfiable_core(space_, index_)) {
@@ -270,21 +281,30 @@ class Engine {
     std::vector<std::vector<Value>> all;
     for (const Row& row : space_.already) all.push_back(values_of(row));
     all.insert(all.end(), rows_.begin(), rows_.end());
-    bound_ = lower_bound(index_, layer_shapes_[0], wanted,rows_, {all.begin(), all.begin()+space_.already.size()}, 4);
+    const auto given = static_cast<std::ptrdiff_t>(space_.already.size());
+    const std::vector<std::vector<Value>> already(all.begin(), all.begin() + given);
+    for (const Layer& layer : layer_shapes_) {
+      LowerBound bound = lower_bound(index_, layer, wanted, rows_, already,
+                                     options_.report_lower_bound ? kThoroughBreadth : kBreadth);
+      if (bound.rows > bound_.rows) bound_ = std::move(bound);
+    }
     const RowRules rules(space_, index_);
     LocalSearch search(index_, layer_shapes_, wanted, rules, validity_, std::move(all),
                        space_.already.size() + space_.seeds.size(), options_.seed);
-    const std::size_t enough = space_.already.size()+bound_.rows;
-    static const double W = getenv("W") ? atof(getenv("W")) : 1e6;
-    static const double F = getenv("F") ? atof(getenv("F")) : 1e6;
-    std::size_t best = search.best().size(); double since = 0;
-    if (options_.deadline_seconds > 0) {
-      search.run(enough, [&] { return std::chrono::duration<double>(Clock::now() - start_).count() > options_.deadline_seconds; });
-    } else {
-      search.run(enough, [&] { if (search.best().size()<best) {best=search.best().size();since=search.work();} return static_cast<double>(search.work()) > W || search.work()-since>F; });
-    }
-    if (getenv("V")) fprintf(stderr, "steps %lu work %lu\n", search.steps(), search.work());
-    rows_.assign(search.best().begin() + static_cast<std::ptrdiff_t>(space_.already.size()), search.best().end());
+    const std::uint64_t patience =
+        kPatience + kPatiencePerCell * rows_.size() * index_.parameters();
+    std::size_t fewest = search.best().size();
+    std::uint64_t found_at = 0;
+    search.run(space_.already.size() + bound_.rows, [&] {
+      if (options_.deadline_seconds > 0) return seconds() > options_.deadline_seconds;
+      if (search.best().size() < fewest) {
+        fewest = search.best().size();
+        found_at = search.work();
+      }
+      return search.work() - found_at > patience;
+    });
+    rows_.assign(search.best().begin() + static_cast<std::ptrdiff_t>(space_.already.size()),
+                 search.best().end());
   }
 
   Cover finish() {
@@ -295,7 +315,8 @@ class Engine {
       cover.rows.push_back(std::move(row));
     }
     cover.tuples_covered = covered_;
-    cover.lower_bound = bound_.rows; cover.lower_bound_reason = bound_.reason;
+    cover.lower_bound = bound_.rows;
+    cover.lower_bound_reason = bound_.reason;
     cover.tuples_infeasible = infeasible_count_ + infeasible_.size();
     if (options_.list_infeasible) {
       for (std::size_t i = 0; i < layers_.size(); ++i) {
@@ -307,7 +328,7 @@ class Engine {
         cover.infeasible.push_back(std::move(tuple));
       }
     }
-    cover.seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+    cover.seconds = seconds();
     return cover;
   }
 

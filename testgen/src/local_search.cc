@@ -16,7 +16,9 @@ Holders holders(const Word* a, const Word* b, std::size_t words) {
   for (std::size_t i = 0; i < words; ++i) {
     const Word both = a[i] & b[i];
     if (both == 0) continue;
-    if (h.count == 0) h.first = static_cast<std::uint32_t>(i * 64) + static_cast<std::uint32_t>(std::countr_zero(both));
+    if (h.count == 0)
+      h.first =
+          static_cast<std::uint32_t>(i * 64) + static_cast<std::uint32_t>(std::countr_zero(both));
     h.count += (both & (both - 1)) != 0 ? 2 : 1;
     if (h.count > 1) return h;
   }
@@ -65,10 +67,11 @@ LocalSearch::LocalSearch(const ValueIndex& index, const std::vector<Layer>& laye
       });
     }
   }
+  work_ = 0;
 }
 
-/// Visits every set of partners with which v forms a tuple in the row: the rows that hold all of them,
-/// and the partners.
+/// Visits every set of partners with which v forms a tuple in the row: the rows that hold all of
+/// them, and the partners.
 template <typename Visit>
 void LocalSearch::for_each_partner_set(std::uint32_t row, Value v, Visit&& visit) {
   const std::uint32_t p = index_.parameter(v);
@@ -87,7 +90,8 @@ void LocalSearch::for_each_partner_set(std::uint32_t row, Value v, Visit&& visit
       for (const std::uint32_t q : members) {
         if (q == p || !test_bit(wanted_.data(), values[q])) continue;
         chosen[0] = values[q];
-        visit(static_cast<const Word*>(rows_with(chosen[0])), std::span<const Value>(chosen.data(), 1));
+        visit(static_cast<const Word*>(rows_with(chosen[0])),
+              std::span<const Value>(chosen.data(), 1));
       }
       work_ += members.size();
       continue;
@@ -287,15 +291,18 @@ bool LocalSearch::cell_move() {
           rows &= (Word{1} << (count_ % 64)) - 1;
         }
         for (; rows != 0; rows &= rows - 1) {
-          const auto r = static_cast<std::uint32_t>(w * 64) + static_cast<std::uint32_t>(std::countr_zero(rows));
+          const auto r = static_cast<std::uint32_t>(w * 64) +
+                         static_cast<std::uint32_t>(std::countr_zero(rows));
           if (r < frozen_ || r >= count_) continue;
           const std::size_t cell = static_cast<std::size_t>(r) * parameters_ + p;
           ++work_;
-          if (found && -loss_[cell] + static_cast<std::int64_t>(open_with_[v].size()) < best.delta) continue;
+          if (found && -loss_[cell] + static_cast<std::int64_t>(open_with_[v].size()) < best.delta)
+            continue;
           const std::int64_t delta = gain(r, v) - loss_[cell];
-          if (tabu_until_[cell] > step_ && delta < static_cast<std::int64_t>(open_.size())) continue;
-          if (found && (delta < best.delta ||
-                        (delta == best.delta && changed_at_[cell] >= best.age))) {
+          if (tabu_until_[cell] > step_ && delta < static_cast<std::int64_t>(open_.size()))
+            continue;
+          if (found &&
+              (delta < best.delta || (delta == best.delta && changed_at_[cell] >= best.age))) {
             continue;
           }
           if (!rules_.allows(rows_[r].data(), v)) continue;

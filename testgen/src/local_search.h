@@ -1,12 +1,12 @@
 #pragma once
 
-/// Makes an array smaller: takes a row away and mends what that opened by changing other rows, cell by
-/// cell, until nothing is open again. Tabu on the cells just changed; a row whose constraints do not let
-/// a single cell change is bent to the tuple through the propagator instead.
+/// Makes an array smaller: takes a row away and mends what that opened by changing other rows, cell
+/// by cell, until nothing is open again. Tabu on the cells just changed; a row whose constraints do
+/// not let a single cell change is bent to the tuple through the propagator instead.
 ///
-/// How often a tuple occurs is not stored: each value knows the set of rows that hold it, and the rows
-/// with a tuple are the intersection. Stored are, for each cell, the tuples that no other row holds (its
-/// loss), and the open tuples.
+/// How often a tuple occurs is not stored: each value knows the set of rows that hold it, and the
+/// rows with a tuple are the intersection. Stored are, for each cell, the tuples that no other row
+/// holds (its loss), and the open tuples.
 
 #include <array>
 #include <cstdint>

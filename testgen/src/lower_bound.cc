@@ -21,9 +21,8 @@ class Bounder {
     if (strength == 1) return levels(parameters, rows, already);
     if (strength == 2) return pairs(parameters, rows, already);
     std::vector<std::uint32_t> order = parameters;
-    std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) {
-      return index_.level_count(a) > index_.level_count(b);
-    });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](auto a, auto b) { return index_.level_count(a) > index_.level_count(b); });
     if (order.size() > breadth_) order.resize(breadth_);
     LowerBound best;
     for (const std::uint32_t p : order) {
@@ -41,9 +40,10 @@ class Bounder {
         inner = part.reason;
       }
       if (sum > best.rows) {
-        best = {sum, fmt::format("each level of parameter #{} needs rows of its own; for one of them "
-                                 "{}",
-                                 p, inner)};
+        best = {sum,
+                fmt::format("each level of parameter #{} needs rows of its own; for one of them "
+                            "{}",
+                            p, inner)};
       }
     }
     return best;
@@ -117,7 +117,6 @@ class Bounder {
     for (const Value* row : already) fold(row, false);
     LowerBound best;
     for (const std::uint32_t p : parameters) {
-      std::vector<std::uint32_t> others;
       std::size_t sum = 0;
       for (Value v = index_.first(p); v < index_.first(p) + index_.level_count(p); ++v) {
         if (!test_bit(mask.data(), v)) continue;
@@ -133,8 +132,8 @@ class Bounder {
         sum += most;
       }
       if (sum > best.rows) {
-        best = {sum, fmt::format("the levels of parameter #{} form {} pairs that need a row each", p,
-                                 sum)};
+        best = {sum, fmt::format("the levels of parameter #{} form {} pairs that need a row each",
+                                 p, sum)};
       }
     }
     improve_by_uniform(parameters, with, best);
@@ -171,10 +170,11 @@ class Bounder {
                 fmt::format("{} two-level parameters take all pairs (Kleitman-Spencer, Katona)",
                             clique.size())};
       } else if (clique.size() > v + 1 && std::size_t{v} * v + 1 > best.rows) {
-        best = {std::size_t{v} * v + 1,
-                fmt::format("{} parameters of {} levels take all pairs, and {} rows serve at most {} "
-                            "(Bush)",
-                            clique.size(), v, v * v, v + 1)};
+        best = {
+            std::size_t{v} * v + 1,
+            fmt::format("{} parameters of {} levels take all pairs, and {} rows serve at most {} "
+                        "(Bush)",
+                        clique.size(), v, v * v, v + 1)};
       }
     }
   }

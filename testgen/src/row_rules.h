@@ -1,7 +1,7 @@
 #pragma once
 
-/// Whether a valid row stays valid when one parameter changes its level: only clauses that speak of the
-/// parameter and are not satisfied by its new level need a look.
+/// Whether a valid row stays valid when one parameter changes its level: only clauses that speak of
+/// the parameter and are not satisfied by its new level need a look.
 
 #include <algorithm>
 #include <span>
@@ -14,7 +14,8 @@ namespace greynic::testgen {
 
 class RowRules {
  public:
-  RowRules(const Space& space, const ValueIndex& index) : index_(index), broken_by_(index.values()) {
+  RowRules(const Space& space, const ValueIndex& index)
+      : index_(index), broken_by_(index.values()) {
     for (const Clause& clause : space.clauses) {
       const auto at = static_cast<std::uint32_t>(literals_.size());
       literals_.push_back({static_cast<std::uint32_t>(clause.size()), 0, false});
