@@ -192,7 +192,8 @@ class Engine {
     double bytes = 0;
     for (auto& [strength, parameters] : wanted) {
       strength = std::min(strength, static_cast<int>(parameters.size()));
-      if (strength > 0) bytes += OpenTuples::bytes_needed(index_, strength);
+      if (strength > 0)
+        bytes += 2 * PrefixBits::bytes_needed(index_, static_cast<std::size_t>(strength - 1));
     }
     if (bytes > static_cast<double>(options_.memory_bytes)) {
       return fail(
@@ -288,6 +289,7 @@ class Engine {
                                      options_.report_lower_bound ? kThoroughBreadth : kBreadth);
       if (bound.rows > bound_.rows) bound_ = std::move(bound);
     }
+    layers_.clear();  // all closed; the search needs the room
     const RowRules rules(space_, index_);
     LocalSearch search(index_, layer_shapes_, wanted, rules, validity_, std::move(all),
                        space_.already.size() + space_.seeds.size(), options_.seed);
@@ -319,7 +321,7 @@ class Engine {
     cover.lower_bound_reason = bound_.reason;
     cover.tuples_infeasible = infeasible_count_ + infeasible_.size();
     if (options_.list_infeasible) {
-      for (std::size_t i = 0; i < layers_.size(); ++i) {
+      for (std::size_t i = 0; i < layer_shapes_.size(); ++i) {
         list_incompatible(cover, layer_shapes_[i].parameters, layer_shapes_[i].strength);
       }
       for (const auto& values : infeasible_) {

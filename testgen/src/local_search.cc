@@ -3,15 +3,7 @@
 #include <algorithm>
 
 namespace greynic::testgen {
-namespace {
-
-/// Rows that hold a tuple are only ever told apart as none, one, or more.
-struct Holders {
-  int count = 0;
-  std::uint32_t first = 0;
-};
-
-Holders holders(const Word* a, const Word* b, std::size_t words) {
+LocalSearch::Holders LocalSearch::holders(const Word* a, const Word* b, std::size_t words) {
   Holders h;
   for (std::size_t i = 0; i < words; ++i) {
     const Word both = a[i] & b[i];
@@ -24,8 +16,6 @@ Holders holders(const Word* a, const Word* b, std::size_t words) {
   }
   return h;
 }
-
-}  // namespace
 
 LocalSearch::LocalSearch(const ValueIndex& index, const std::vector<Layer>& layers,
                          const Words& wanted, const RowRules& rules, Validity& validity,
@@ -40,6 +30,7 @@ LocalSearch::LocalSearch(const ValueIndex& index, const std::vector<Layer>& laye
       parameters_(index.parameters()),
       count_(static_cast<std::uint32_t>(rows.size())),
       frozen_(static_cast<std::uint32_t>(frozen)),
+      words_(index.words()),
       row_words_((rows.size() + 63) / 64),
       rows_(std::move(rows)),
       best_(rows_),
@@ -49,103 +40,212 @@ LocalSearch::LocalSearch(const ValueIndex& index, const std::vector<Layer>& laye
       changed_at_(rows_.size() * parameters_, 0),
       open_with_(index.values()) {
   wanted_.push_back(0);
+  row_bits_.assign(rows_.size() * words_, 0);
+  shared_.assign(words_, 0);
   for (const Layer& layer : layers_) {
     in_layer_.emplace_back(parameters_, 0);
-    for (const std::uint32_t p : layer.parameters) in_layer_.back()[p] = 1;
+    Words members(words_, 0);
+    for (const std::uint32_t p : layer.parameters) {
+      in_layer_.back()[p] = 1;
+      for (Value v = index_.first(p); v < index_.first(p) + index_.level_count(p); ++v) {
+        if (test_bit(wanted_.data(), v)) set_bit(members.data(), v);
+      }
+    }
+    members_.insert(members_.end(), members.begin(), members.end());
   }
-  for (std::uint32_t r = 0; r < count_; ++r) {
-    for (const Value v : rows_[r]) set_bit(rows_with(v), r);
-  }
-  // Tuples that one row alone holds, counted once for each of their cells.
   for (std::uint32_t r = 0; r < count_; ++r) {
     for (const Value v : rows_[r]) {
-      if (!test_bit(wanted_.data(), v)) continue;
-      for_each_partner_set(r, v, [&](const Word* others, std::span<const Value>) {
-        if (holders(others, rows_with(v), row_words_).count == 1) {
-          ++loss_[r * parameters_ + index_.parameter(v)];
-        }
-      });
+      set_bit(rows_with(v), r);
+      set_bit(&row_bits_[r * words_], v);
     }
   }
-  work_ = 0;
+  for (std::size_t l = 0; l < layers_.size(); ++l) count_losses(l);
 }
 
-/// Visits every set of partners with which v forms a tuple in the row: the rows that hold all of
-/// them, and the partners.
+/// Tuples that one row alone holds, counted for each of their cells.
+void LocalSearch::count_losses(std::size_t l) {
+  const auto prefix_size = static_cast<std::size_t>(layers_[l].strength - 1);
+  PrefixBits once(index_, prefix_size);
+  PrefixBits twice(index_, prefix_size);
+  std::vector<Value> members;
+  Words held(words_, 0);
+  const auto gather = [&](std::uint32_t r) {
+    members.clear();
+    std::fill(held.begin(), held.end(), 0);
+    for (const std::uint32_t p : layers_[l].parameters) {
+      const Value v = rows_[r][p];
+      if (!test_bit(wanted_.data(), v)) continue;
+      members.push_back(v);
+      set_bit(held.data(), v);
+    }
+  };
+  for (std::uint32_t r = 0; r < count_; ++r) {
+    gather(r);
+    once.for_each_prefix(members, [&](std::span<const Value>, std::size_t rank) {
+      Word* first = once.at(rank);
+      Word* more = twice.at(rank);
+      for (std::size_t w = 0; w < words_; ++w) {
+        more[w] |= first[w] & held[w];
+        first[w] |= held[w];
+      }
+    });
+  }
+  for (std::uint32_t r = 0; r < count_; ++r) {
+    gather(r);
+    std::int32_t* loss = &loss_[static_cast<std::size_t>(r) * parameters_];
+    once.for_each_prefix(members, [&](std::span<const Value> prefix, std::size_t rank) {
+      const Word* more = twice.at(rank);
+      for (std::size_t w = 0; w < words_; ++w) {
+        for (Word alone = held[w] & ~more[w]; alone != 0; alone &= alone - 1) {
+          const auto v =
+              static_cast<Value>(w * 64 + static_cast<std::size_t>(std::countr_zero(alone)));
+          // A prefix stands in every set of its own values, which is no tuple.
+          if (std::find(prefix.begin(), prefix.end(), v) == prefix.end())
+            ++loss[index_.parameter(v)];
+        }
+      }
+    });
+  }
+}
+
+/// Visits the partners with which v forms a tuple in the row that at most one of the rows that hold
+/// v now has: visit(partners, holders). The row itself must not be among those.
 template <typename Visit>
-void LocalSearch::for_each_partner_set(std::uint32_t row, Value v, Visit&& visit) {
+void LocalSearch::for_each_scarce(std::uint32_t row, Value v, Visit&& visit) {
   const std::uint32_t p = index_.parameter(v);
   const std::vector<Value>& values = rows_[row];
   for (std::size_t l = 0; l < layers_.size(); ++l) {
     if (!in_layer_[l][p]) continue;
     const std::size_t partners = static_cast<std::size_t>(layers_[l].strength) - 1;
     const auto& members = layers_[l].parameters;
-    std::array<Value, 5> chosen{};
-    if (partners == 0) {
-      scratch_.assign(row_words_, ~Word{0});
-      visit(scratch_.data(), std::span<const Value>());
+    if (partners == 2) {
+      for_each_scarce_triple(row, v, l, visit);
       continue;
     }
-    if (partners == 1) {
+    std::array<Value, 5> chosen{};
+    if (partners <= 1) {
+      work_ += members.size();
+      if (partners == 0) {
+        const Holders h = holders(rows_with(v), rows_with(v), row_words_);
+        if (h.count <= 1) visit(std::span<const Value>(), h);
+        continue;
+      }
       for (const std::uint32_t q : members) {
         if (q == p || !test_bit(wanted_.data(), values[q])) continue;
         chosen[0] = values[q];
-        visit(static_cast<const Word*>(rows_with(chosen[0])),
-              std::span<const Value>(chosen.data(), 1));
+        const Holders h = holders(rows_with(chosen[0]), rows_with(v), row_words_);
+        if (h.count <= 1) visit(std::span<const Value>(chosen.data(), 1), h);
       }
-      work_ += members.size();
       continue;
     }
     scratch_.resize(partners * row_words_);
     const auto descend = [&](const auto& self, std::size_t depth, std::size_t from,
                              const Word* held) -> void {
+      work_ += members.size() - std::min(from, members.size());
       for (std::size_t i = from; i < members.size(); ++i) {
         const std::uint32_t q = members[i];
         if (q == p || !test_bit(wanted_.data(), values[q])) continue;
         chosen[depth] = values[q];
-        const Word* mine = rows_with(values[q]);
-        if (held != nullptr) {
-          Word* both = &scratch_[depth * row_words_];
-          for (std::size_t w = 0; w < row_words_; ++w) both[w] = mine[w] & held[w];
-          mine = both;
-        }
         if (depth + 1 == partners) {
-          visit(mine, std::span<const Value>(chosen.data(), partners));
-        } else {
-          self(self, depth + 1, i + 1, mine);
+          const Holders h = holders(rows_with(values[q]), held, row_words_);
+          if (h.count <= 1) visit(std::span<const Value>(chosen.data(), partners), h);
+          continue;
         }
+        const Word* mine = rows_with(values[q]);
+        Word* both = &scratch_[depth * row_words_];
+        for (std::size_t w = 0; w < row_words_; ++w) both[w] = mine[w] & held[w];
+        self(self, depth + 1, i + 1, both);
       }
-      work_ += members.size() - std::min(from, members.size());
     };
-    descend(descend, 0, 0, nullptr);
+    descend(descend, 0, 0, rows_with(v));
   }
 }
 
-void LocalSearch::add_open(std::span<const Value> tuple) {
+/// The same for triples. Another row with v holds those triples whose partners it shares with this
+/// row, so the shared sets of all such rows are summed up, one and two or more apart, by whole
+/// words.
+template <typename Visit>
+void LocalSearch::for_each_scarce_triple(std::uint32_t row, Value v, std::size_t l, Visit&& visit) {
+  const Word* mine = &row_bits_[row * words_];
+  Words& shared = shared_;
+  once_.assign(parameters_ * words_, 0);
+  twice_.assign(parameters_ * words_, 0);
+  const Word* members = &members_[l * words_];
+  for_each_bit(rows_with(v), row_words_, [&](std::size_t r) {
+    const Word* theirs = &row_bits_[r * words_];
+    for (std::size_t w = 0; w < words_; ++w) shared[w] = mine[w] & theirs[w] & members[w];
+    clear_bit(shared.data(), v);
+    for_each_bit(shared.data(), words_, [&](std::size_t x) {
+      const std::size_t at = index_.parameter(static_cast<Value>(x)) * words_;
+      // Partners are taken with the larger one in the set of the smaller one.
+      for (std::size_t w = x / 64; w < words_; ++w) {
+        twice_[at + w] |= once_[at + w] & shared[w];
+        once_[at + w] |= shared[w];
+      }
+      ++work_;
+    });
+  });
+  const std::uint32_t p = index_.parameter(v);
+  std::array<Value, 2> partners{};
+  for (std::size_t w = 0; w < words_; ++w) shared[w] = mine[w] & members[w];
+  for (std::uint32_t own = 0; own < index_.level_count(p); ++own) {
+    clear_bit(shared.data(), index_.first(p) + own);
+  }
+  for_each_bit(shared.data(), words_, [&](std::size_t x) {
+    const std::size_t at = index_.parameter(static_cast<Value>(x)) * words_;
+    partners[0] = static_cast<Value>(x);
+    ++work_;
+    for (std::size_t w = x / 64; w < words_; ++w) {
+      Word scarce = shared[w] & ~twice_[at + w];
+      if (w == x / 64) scarce &= ~Word{1} << (x % 64);
+      for (; scarce != 0; scarce &= scarce - 1) {
+        const auto y =
+            static_cast<Value>(w * 64 + static_cast<std::size_t>(std::countr_zero(scarce)));
+        partners[1] = y;
+        Holders h;
+        if (test_bit(&once_[at], y)) {
+          h.count = 1;
+          for (std::size_t i = 0; i < row_words_; ++i) {
+            const Word all = rows_with(v)[i] & rows_with(partners[0])[i] & rows_with(y)[i];
+            if (all == 0) continue;
+            h.first = static_cast<std::uint32_t>(i * 64) +
+                      static_cast<std::uint32_t>(std::countr_zero(all));
+            break;
+          }
+        }
+        visit(std::span<const Value>(partners), h);
+      }
+    }
+  });
+}
+
+void LocalSearch::add_open(Value v, std::span<const Value> partners) {
   const auto slot = static_cast<std::uint32_t>(open_.size());
   Open open;
-  open.size = static_cast<std::uint32_t>(tuple.size());
-  std::copy(tuple.begin(), tuple.end(), open.values.begin());
+  open.size = static_cast<std::uint32_t>(partners.size() + 1);
+  std::copy(partners.begin(), partners.end(), open.values.begin());
+  open.values[partners.size()] = v;
   open_.push_back(open);
-  for (const Value v : tuple) open_with_[v].push_back(slot);
+  for (std::uint32_t i = 0; i < open.size; ++i) open_with_[open.values[i]].push_back(slot);
 }
 
-void LocalSearch::drop_open(std::span<const Value> tuple) {
+void LocalSearch::drop_open(Value v, std::span<const Value> partners) {
   // The shortest list is searched; tuples are kept in no special order of their values.
-  const auto* list = &open_with_[tuple[0]];
-  for (const Value v : tuple) {
-    if (open_with_[v].size() < list->size()) list = &open_with_[v];
+  const auto* list = &open_with_[v];
+  for (const Value x : partners) {
+    if (open_with_[x].size() < list->size()) list = &open_with_[x];
   }
   for (const std::uint32_t slot : *list) {
-    const Open& open = open_[slot];
-    if (open.size != tuple.size()) continue;
-    const bool same = std::all_of(tuple.begin(), tuple.end(), [&](Value v) {
-      return std::find(open.values.begin(), open.values.begin() + open.size, v) !=
+    const Open open = open_[slot];
+    const auto holds = [&](Value x) {
+      return std::find(open.values.begin(), open.values.begin() + open.size, x) !=
              open.values.begin() + open.size;
-    });
+    };
+    const bool same = open.size == partners.size() + 1 && holds(v) &&
+                      std::all_of(partners.begin(), partners.end(), holds);
     if (!same) continue;
-    for (const Value v : tuple) {
-      auto& slots = open_with_[v];
+    for (std::uint32_t i = 0; i < open.size; ++i) {
+      auto& slots = open_with_[open.values[i]];
       *std::find(slots.begin(), slots.end(), slot) = slots.back();
       slots.pop_back();
     }
@@ -165,20 +265,16 @@ void LocalSearch::drop_open(std::span<const Value> tuple) {
 
 void LocalSearch::take_out(std::uint32_t row, Value v) {
   clear_bit(rows_with(v), row);
+  clear_bit(&row_bits_[row * words_], v);
   if (!test_bit(wanted_.data(), v)) return;
   const std::uint32_t p = index_.parameter(v);
-  std::int32_t* loss = &loss_[row * parameters_];
-  for_each_partner_set(row, v, [&](const Word* others, std::span<const Value> partners) {
-    const Holders h = holders(others, rows_with(v), row_words_);
-    if (h.count > 1) return;
+  std::int32_t* loss = &loss_[static_cast<std::size_t>(row) * parameters_];
+  for_each_scarce(row, v, [&](std::span<const Value> partners, const Holders& h) {
     if (h.count == 0) {
       for (const Value x : partners) --loss[index_.parameter(x)];
-      std::array<Value, 6> tuple{};
-      std::copy(partners.begin(), partners.end(), tuple.begin());
-      tuple[partners.size()] = v;
-      add_open(std::span<const Value>(tuple.data(), partners.size() + 1));
+      add_open(v, partners);
     } else {
-      std::int32_t* theirs = &loss_[h.first * parameters_];
+      std::int32_t* theirs = &loss_[static_cast<std::size_t>(h.first) * parameters_];
       for (const Value x : partners) ++theirs[index_.parameter(x)];
       ++theirs[p];
     }
@@ -187,28 +283,24 @@ void LocalSearch::take_out(std::uint32_t row, Value v) {
 }
 
 void LocalSearch::put_in(std::uint32_t row, Value v) {
-  rows_[row][index_.parameter(v)] = v;
+  const std::uint32_t p = index_.parameter(v);
+  rows_[row][p] = v;
   if (test_bit(wanted_.data(), v)) {
-    const std::uint32_t p = index_.parameter(v);
-    std::int32_t* loss = &loss_[row * parameters_];
-    for_each_partner_set(row, v, [&](const Word* others, std::span<const Value> partners) {
-      const Holders h = holders(others, rows_with(v), row_words_);
-      if (h.count > 1) return;
+    std::int32_t* loss = &loss_[static_cast<std::size_t>(row) * parameters_];
+    for_each_scarce(row, v, [&](std::span<const Value> partners, const Holders& h) {
       if (h.count == 0) {
         for (const Value x : partners) ++loss[index_.parameter(x)];
         ++loss[p];
-        std::array<Value, 6> tuple{};
-        std::copy(partners.begin(), partners.end(), tuple.begin());
-        tuple[partners.size()] = v;
-        drop_open(std::span<const Value>(tuple.data(), partners.size() + 1));
+        drop_open(v, partners);
       } else {
-        std::int32_t* theirs = &loss_[h.first * parameters_];
+        std::int32_t* theirs = &loss_[static_cast<std::size_t>(h.first) * parameters_];
         for (const Value x : partners) --theirs[index_.parameter(x)];
         --theirs[p];
       }
     });
   }
   set_bit(rows_with(v), row);
+  set_bit(&row_bits_[row * words_], v);
 }
 
 void LocalSearch::change(std::uint32_t row, Value v) {
@@ -260,6 +352,7 @@ void LocalSearch::remove_row() {
       set_bit(rows_with(v), pick);
     }
     rows_[pick] = rows_[last];
+    std::copy_n(&row_bits_[last * words_], words_, &row_bits_[pick * words_]);
     for (std::uint32_t p = 0; p < parameters_; ++p) {
       loss_[pick * parameters_ + p] = loss_[last * parameters_ + p];
       tabu_until_[pick * parameters_ + p] = tabu_until_[last * parameters_ + p];

@@ -16,6 +16,7 @@
 
 #include "engine_bits.h"
 #include "engine_values.h"
+#include "prefix_bits.h"
 #include "row_rules.h"
 #include "validity.h"
 
@@ -49,6 +50,11 @@ class LocalSearch {
     std::uint32_t size = 0;
     std::array<Value, 6> values{};
   };
+  /// Rows that hold a tuple are only told apart as none, one, or more.
+  struct Holders {
+    int count = 0;
+    std::uint32_t first = 0;
+  };
   struct Move {
     std::uint32_t row = 0;
     Value value = 0;
@@ -57,15 +63,18 @@ class LocalSearch {
   };
 
   [[nodiscard]] Word* rows_with(Value v) { return &rows_with_[v * row_words_]; }
-  [[nodiscard]] std::uint32_t row_of(const Word* words) const;
   void put_in(std::uint32_t row, Value v);
   void take_out(std::uint32_t row, Value v);
   void change(std::uint32_t row, Value v);
-  void add_open(std::span<const Value> tuple);
-  void drop_open(std::span<const Value> tuple);
+  void count_losses(std::size_t layer);
+  void add_open(Value v, std::span<const Value> partners);
+  void drop_open(Value v, std::span<const Value> partners);
   [[nodiscard]] std::int64_t gain(std::uint32_t row, Value v) const;
+  [[nodiscard]] static Holders holders(const Word* a, const Word* b, std::size_t words);
   template <typename Visit>
-  void for_each_partner_set(std::uint32_t row, Value v, Visit&& visit);
+  void for_each_scarce(std::uint32_t row, Value v, Visit&& visit);
+  template <typename Visit>
+  void for_each_scarce_triple(std::uint32_t row, Value v, std::size_t layer, Visit&& visit);
   void remove_row();
   bool cell_move();
   void bend_row();
@@ -79,10 +88,13 @@ class LocalSearch {
   std::uint32_t parameters_;
   std::uint32_t count_;  ///< rows now
   std::uint32_t frozen_;
-  std::size_t row_words_;
+  std::size_t words_;      ///< of a set of values
+  std::size_t row_words_;  ///< of a set of rows
   std::vector<std::vector<Value>> rows_;
   std::vector<std::vector<Value>> best_;
   Words rows_with_;
+  Words row_bits_;                  ///< values of each row
+  Words members_;                   ///< values that take part in each layer
   std::vector<std::int32_t> loss_;  ///< of each cell
   std::vector<std::uint64_t> tabu_until_;
   std::vector<std::uint64_t> changed_at_;
@@ -92,6 +104,9 @@ class LocalSearch {
   std::uint64_t step_ = 0;
   std::uint64_t work_ = 0;
   Words scratch_;
+  Words shared_;
+  Words once_;
+  Words twice_;
 };
 
 }  // namespace greynic::testgen
