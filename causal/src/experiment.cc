@@ -234,20 +234,4 @@ Result<Cause> Experiment::cause_of(const Configuration& wall) {
   return cause;
 }
 
-Result<void> Experiment::confirm_exception(Cause& cause, const Configuration& wall,
-                                           Condition& exception) {
-  wall_ = wall;
-  Factors terms;
-  for (const Condition& condition : cause.all_of) terms.push_back(condition.factor);
-  Configuration configuration = with_levels(terms);
-  configuration.set(exception.factor, exception.level);
-  if (laboratory_.valid && !laboratory_.valid(configuration)) return {};
-  auto verdict = decide(configuration, 1.0 - options_.confidence, "testing an exception");
-  if (!verdict) return pass_on(verdict);
-  if (!verdict->testable) return {};
-  exception.confirmed = verdict->decided && !verdict->wall;
-  keep_evidence(cause, configuration, *verdict, "with " + exception.text());
-  return {};
-}
-
 }  // namespace greynic::causal

@@ -29,6 +29,7 @@ struct Prediction {
   bool extrapolated = true;
   double distance = 0.0;  ///< how far outside the fitted domain, in domain widths; 0 inside
   std::vector<std::string> outside;  ///< factors that lie outside, for the message
+  std::vector<std::string> notes;    ///< what else has to be said, e.g. that a line clamps a value
   std::string law;
 };
 
@@ -56,6 +57,9 @@ struct FitOptions {
   std::uint64_t seed = 1;     ///< of multi-start and bootstrap
   int starts = 8;             ///< initial points of the multi-start
   int bootstrap_samples = 0;  ///< 0: intervals by covariance or profile, whichever holds
+  /// Leave settings out in turn: gives the errors of the report and the law's own error outside its
+  /// domain. Ten times the work.
+  bool cross_validate = true;
 };
 
 /// A fit and what has to be said about it.

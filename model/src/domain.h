@@ -1,0 +1,40 @@
+#pragma once
+
+/// Where a model was fitted, and how far a question lies outside of it.
+
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "greynic/core/configuration.h"
+
+namespace greynic::model {
+
+/// Seen range of one numeric factor. Counts and sizes are compared by ratio, masks by difference.
+struct Range {
+  double low = 0.0;
+  double high = 0.0;
+};
+
+struct Outside {
+  double distance = 0.0;             ///< the largest over the factors, in widths of the seen range
+  std::vector<std::string> factors;  ///< which lie outside, with both values, for people
+};
+
+struct Domain {
+  std::map<std::string, Range> numeric;
+  std::map<std::string, std::vector<std::string>> categories;  ///< sorted
+
+  /// Widens the domain by a configuration; `factors` are those that matter to the law.
+  void include(const Configuration& configuration, std::span<const std::string> factors);
+  [[nodiscard]] Outside outside(const Configuration& configuration,
+                                const Configuration& assumed) const;
+  bool operator==(const Domain&) const = default;
+};
+
+inline bool operator==(const Range& a, const Range& b) {
+  return a.low == b.low && a.high == b.high;
+}
+
+}  // namespace greynic::model

@@ -1,0 +1,226 @@
+#include "greynic/model/least_squares.h"
+
+#include <ceres/ceres.h>
+#include <fmt/format.h>
+
+#include <Eigen/Dense>
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace greynic::model {
+namespace {
+
+/// The whole residual vector as one Ceres block: our problems are small and dense.
+class Block final : public ceres::CostFunction {
+ public:
+  Block(const LeastSquaresProblem& problem, int parameter_count) : problem_(problem) {
+    set_num_residuals(static_cast<int>(problem.residual_count));
+    mutable_parameter_block_sizes()->push_back(parameter_count);
+  }
+
+  bool Evaluate(double const* const* parameters, double* residuals,
+                double** jacobians) const override {
+    const auto m = problem_.residual_count;
+    const auto n = static_cast<std::size_t>(parameter_block_sizes()[0]);
+    const bool wants_jacobian = jacobians != nullptr && jacobians[0] != nullptr;
+    const std::span<double> jacobian =
+        wants_jacobian ? std::span<double>(jacobians[0], m * n) : std::span<double>();
+    if (!problem_.residuals({parameters[0], n}, {residuals, m}, jacobian)) return false;
+    const auto finite = [](double x) { return std::isfinite(x); };
+    return std::all_of(residuals, residuals + m, finite) &&
+           std::all_of(jacobian.begin(), jacobian.end(), finite);
+  }
+
+ private:
+  const LeastSquaresProblem& problem_;
+};
+
+struct Strategy {
+  ceres::TrustRegionStrategyType type;
+  ceres::DoglegType dogleg;
+  bool nonmonotonic;
+};
+
+constexpr Strategy kFirst{ceres::LEVENBERG_MARQUARDT, ceres::TRADITIONAL_DOGLEG, false};
+constexpr Strategy kOthers[] = {
+    {ceres::DOGLEG, ceres::TRADITIONAL_DOGLEG, false},
+    {ceres::DOGLEG, ceres::SUBSPACE_DOGLEG, false},
+    {ceres::LEVENBERG_MARQUARDT, ceres::TRADITIONAL_DOGLEG, true},
+};
+
+Result<void> check_shapes(const LeastSquaresProblem& problem, std::size_t n) {
+  if (n == 0 || !problem.residuals) {
+    return fail(ErrorCode::kBadInput, "least squares needs parameters and a residual function");
+  }
+  if (problem.residual_count < n) {
+    return fail(ErrorCode::kTooFewPoints,
+                fmt::format("{} residuals cannot determine {} parameters; measure more settings",
+                            problem.residual_count, n));
+  }
+  for (const auto* bounds : {&problem.lower, &problem.upper}) {
+    if (!bounds->empty() && bounds->size() != n) {
+      return fail(ErrorCode::kBadInput,
+                  fmt::format("{} bounds for {} parameters", bounds->size(), n));
+    }
+  }
+  return {};
+}
+
+/// One descent; the summary's cost is half the sum of squares.
+ceres::Solver::Summary descend(const LeastSquaresProblem& problem, const Strategy& strategy,
+                               const LeastSquaresOptions& options, std::vector<double>& x) {
+  ceres::Problem::Options ownership;
+  ownership.cost_function_ownership = ceres::DO_NOT_TAKE_OWNERSHIP;
+  ownership.disable_all_safety_checks = true;
+  ceres::Problem ceres_problem(ownership);
+  Block block(problem, static_cast<int>(x.size()));
+  ceres_problem.AddResidualBlock(&block, nullptr, x.data());
+  for (std::size_t j = 0; j < x.size(); ++j) {
+    const int index = static_cast<int>(j);
+    if (!problem.lower.empty()) {
+      ceres_problem.SetParameterLowerBound(x.data(), index, problem.lower[j]);
+    }
+    if (!problem.upper.empty()) {
+      ceres_problem.SetParameterUpperBound(x.data(), index, problem.upper[j]);
+    }
+  }
+  ceres::Solver::Options solver;
+  solver.linear_solver_type = ceres::DENSE_QR;
+  solver.trust_region_strategy_type = strategy.type;
+  solver.dogleg_type = strategy.dogleg;
+  solver.use_nonmonotonic_steps = strategy.nonmonotonic;
+  solver.max_num_iterations = options.max_iterations;
+  solver.function_tolerance = options.tolerance;
+  solver.parameter_tolerance = options.tolerance;
+  solver.gradient_tolerance = options.tolerance * 1e-3;
+  solver.max_num_consecutive_invalid_steps = 30;
+  solver.initial_trust_region_radius = 1e4;
+  solver.logging_type = ceres::SILENT;
+  solver.num_threads = 1;
+  ceres::Solver::Summary summary;
+  ceres::Solve(solver, &ceres_problem, &summary);
+  return summary;
+}
+
+}  // namespace
+
+Result<LeastSquaresFit> minimize(const LeastSquaresProblem& problem, std::span<const double> start,
+                                 const LeastSquaresOptions& options) {
+  if (auto ok = check_shapes(problem, start.size()); !ok) return pass_on(ok);
+  for (std::size_t j = 0; j < start.size(); ++j) {
+    const bool inside = (problem.lower.empty() || start[j] >= problem.lower[j]) &&
+                        (problem.upper.empty() || start[j] <= problem.upper[j]);
+    if (!inside || !std::isfinite(start[j])) {
+      return fail(
+          ErrorCode::kBadInput,
+          fmt::format("start value {} of parameter {} lies outside its bounds", start[j], j));
+    }
+  }
+  LeastSquaresFit best;
+  std::string why_not = "no strategy ran";
+  bool found = false;
+  const auto try_one = [&](const Strategy& strategy) {
+    std::vector<double> x(start.begin(), start.end());
+    const auto summary = descend(problem, strategy, options, x);
+    // Running out of iterations still leaves a point, but not a minimum: thorough runs may use it
+    // to compare, a plain run must not hand it out.
+    const bool usable = summary.termination_type == ceres::CONVERGENCE ||
+                        (options.thorough && summary.IsSolutionUsable());
+    if (!usable) {
+      if (!found) why_not = summary.message;
+      return;
+    }
+    const double sum_of_squares = 2.0 * summary.final_cost;
+    if (!found || sum_of_squares < best.sum_of_squares) {
+      best = {std::move(x), sum_of_squares, static_cast<int>(summary.iterations.size()),
+              summary.message};
+      found = true;
+    }
+  };
+  try_one(kFirst);
+  if (options.thorough || !found) {
+    for (const Strategy& strategy : kOthers) {
+      if (found && !options.thorough) break;
+      try_one(strategy);
+    }
+  }
+  if (!found) {
+    return fail(ErrorCode::kNotConverged,
+                fmt::format("least squares did not converge after {} iterations at most ({})",
+                            options.max_iterations, why_not));
+  }
+  return best;
+}
+
+Result<LeastSquaresFit> best_of_starts(const LeastSquaresProblem& problem,
+                                       std::span<const std::vector<double>> starts, int descents,
+                                       const LeastSquaresOptions& options) {
+  std::vector<double> residuals(problem.residual_count);
+  std::vector<std::pair<double, std::size_t>> order;
+  for (std::size_t s = 0; s < starts.size(); ++s) {
+    if (!problem.residuals(starts[s], residuals, {})) continue;
+    const double cost =
+        std::inner_product(residuals.begin(), residuals.end(), residuals.begin(), 0.0);
+    if (std::isfinite(cost)) order.emplace_back(cost, s);
+  }
+  if (order.empty()) {
+    return fail(ErrorCode::kNotConverged, "the residuals do not exist at any of the starts");
+  }
+  std::sort(order.begin(), order.end());
+  Result<LeastSquaresFit> best = fail(ErrorCode::kNotConverged, "no start was followed");
+  for (std::size_t k = 0; k < order.size() && static_cast<int>(k) < descents; ++k) {
+    auto fit = minimize(problem, starts[order[k].second], options);
+    if (fit && (!best || fit->sum_of_squares < best->sum_of_squares)) {
+      best = std::move(fit);
+    } else if (!fit && !best) {
+      best = pass_on(fit);
+    }
+  }
+  return best;
+}
+
+Result<Determination> determine(const LeastSquaresProblem& problem,
+                                std::span<const double> parameters) {
+  const auto n = static_cast<Eigen::Index>(parameters.size());
+  const auto m = static_cast<Eigen::Index>(problem.residual_count);
+  if (auto ok = check_shapes(problem, parameters.size()); !ok) return pass_on(ok);
+  using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  RowMajor jacobian(m, n);
+  std::vector<double> residuals(problem.residual_count);
+  if (!problem.residuals(parameters, residuals,
+                         {jacobian.data(), static_cast<std::size_t>(m * n)}) ||
+      !jacobian.allFinite()) {
+    return fail(ErrorCode::kNotConverged, "the Jacobian does not exist at the minimum");
+  }
+  // Columns of length 1 make the condition number one of shape, not of units.
+  Eigen::VectorXd length = jacobian.colwise().norm().transpose();
+  for (Eigen::Index j = 0; j < n; ++j) {
+    if (length[j] == 0.0) {
+      return fail(ErrorCode::kRankDeficient, fmt::format("parameter {} changes no residual", j));
+    }
+  }
+  const Eigen::MatrixXd scaled = jacobian * length.cwiseInverse().asDiagonal();
+  const Eigen::BDCSVD<Eigen::MatrixXd> svd(scaled, Eigen::ComputeThinV);
+  const Eigen::VectorXd& s = svd.singularValues();
+  Determination result;
+  result.rank = static_cast<int>((s.array() > 1e-10 * s[0]).count());
+  result.condition_number = s[n - 1] > 0.0 ? s[0] / s[n - 1] : HUGE_VAL;
+  const Eigen::VectorXd weakest = svd.matrixV().col(n - 1);
+  result.weakest.assign(weakest.data(), weakest.data() + n);
+  if (result.rank < n) {
+    std::string indices;
+    for (Eigen::Index j = 0; j < n; ++j) {
+      if (std::abs(weakest[j]) > 0.3) indices += fmt::format(" {}", j);
+    }
+    return fail(ErrorCode::kRankDeficient,
+                fmt::format("parameters{} cannot be told apart by these points", indices));
+  }
+  const Eigen::MatrixXd v = svd.matrixV() * s.cwiseInverse().asDiagonal();
+  const Eigen::MatrixXd unscaled = length.cwiseInverse().asDiagonal() * v;
+  const RowMajor covariance = unscaled * unscaled.transpose();
+  result.covariance.assign(covariance.data(), covariance.data() + n * n);
+  return result;
+}
+
+}  // namespace greynic::model

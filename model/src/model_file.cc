@@ -1,0 +1,93 @@
+#include "model_file.h"
+
+#include <fmt/format.h>
+
+#include "greynic/files/core_json.h"
+#include "greynic/files/json_file.h"
+#include "greynic/model/published.h"
+#include "scalacn_model.h"
+
+namespace greynic::model {
+
+using nlohmann::json;
+
+json to_json(const Domain& domain) {
+  json numeric = json::object();
+  for (const auto& [name, range] : domain.numeric) numeric[name] = {range.low, range.high};
+  return {{"numeric", numeric}, {"categories", domain.categories}};
+}
+
+Domain domain_from_json(const json& object) {
+  Domain domain;
+  for (const auto& [name, range] : object.at("numeric").items()) {
+    domain.numeric[name] = {range.at(0).get<double>(), range.at(1).get<double>()};
+  }
+  for (const auto& [name, seen] : object.at("categories").items()) {
+    domain.categories[name] = seen.get<std::vector<std::string>>();
+    std::sort(domain.categories[name].begin(), domain.categories[name].end());
+  }
+  return domain;
+}
+
+json to_json(const std::map<std::string, Ratio>& tails) {
+  json result = json::object();
+  for (const auto& [name, ratio] : tails) {
+    result[name] = {{"log_mean", ratio.log_mean}, {"deviation", ratio.deviation}};
+  }
+  return result;
+}
+
+std::map<std::string, Ratio> tails_from_json(const json& object) {
+  std::map<std::string, Ratio> tails;
+  for (const auto& [name, ratio] : object.items()) {
+    tails[name] = {ratio.at("log_mean").get<double>(), ratio.at("deviation").get<double>()};
+  }
+  return tails;
+}
+
+json assumed_to_json(const std::array<Configuration, kOutputCount>& assumed) {
+  json result = json::object();
+  for (int o = 0; o < kOutputCount; ++o) {
+    result[std::string(kOutputNames[o])] = files::to_json(assumed[o]);
+  }
+  return result;
+}
+
+Result<std::array<Configuration, kOutputCount>> assumed_from_json(const json& object,
+                                                                  const std::string& source) {
+  std::array<Configuration, kOutputCount> assumed;
+  for (int o = 0; o < kOutputCount; ++o) {
+    const std::string name(kOutputNames[o]);
+    if (!object.contains(name)) continue;
+    auto levels = files::configuration_from_json(object.at(name), source, "/assumed/" + name);
+    if (!levels) return pass_on(levels);
+    assumed[o] = std::move(*levels);
+  }
+  return assumed;
+}
+
+Result<std::unique_ptr<Model>> load(const std::string& path_or_name) {
+  constexpr std::string_view kPublished = "published:";
+  if (path_or_name.starts_with(kPublished)) {
+    const PublishedRow* row = find_published(path_or_name.substr(kPublished.size()));
+    if (row == nullptr) {
+      return fail(ErrorCode::kBadInput,
+                  fmt::format("{}: no such published row; there are published:cx4, cx5, cx6, cx7, "
+                              "bf3 and e810",
+                              path_or_name));
+    }
+    return published_model(*row);
+  }
+  const auto document = files::read_json(path_or_name, "model");
+  if (!document) return pass_on(document);
+  const std::string law = document->at("law").get<std::string>();
+  try {
+    if (law == "pipeline") return pipeline_from_json(*document, path_or_name);
+    if (law == "scalacn") return scalacn_from_json(*document, path_or_name);
+    return files::bad_value(path_or_name, "/law", "is no law this program knows");
+  } catch (const json::exception& error) {
+    return files::bad_value(path_or_name, "/" + law, error.what());
+  }
+}
+
+}  // namespace greynic::model

@@ -1,0 +1,31 @@
+#pragma once
+
+/// The parts of a model file (docs/formats/model.md) that every law has, as JSON.
+
+#include <nlohmann/json.hpp>
+
+#include "domain.h"
+#include "greynic/model/model.h"
+#include "points.h"
+
+namespace greynic::model {
+
+[[nodiscard]] nlohmann::json to_json(const Domain& domain);
+[[nodiscard]] Domain domain_from_json(const nlohmann::json& object);
+
+[[nodiscard]] nlohmann::json to_json(const std::map<std::string, Ratio>& tails);
+[[nodiscard]] std::map<std::string, Ratio> tails_from_json(const nlohmann::json& object);
+
+/// Levels that a question may leave open, by output.
+[[nodiscard]] nlohmann::json assumed_to_json(
+    const std::array<Configuration, kOutputCount>& assumed);
+[[nodiscard]] Result<std::array<Configuration, kOutputCount>> assumed_from_json(
+    const nlohmann::json& object, const std::string& source);
+
+/// Readers of the laws; the document has passed the schema.
+[[nodiscard]] Result<std::unique_ptr<Model>> pipeline_from_json(const nlohmann::json& document,
+                                                                const std::string& source);
+[[nodiscard]] Result<std::unique_ptr<Model>> scalacn_from_json(const nlohmann::json& document,
+                                                               const std::string& source);
+
+}  // namespace greynic::model

@@ -1,0 +1,457 @@
+#include "pipeline_fit.h"
+
+#include <fmt/format.h>
+
+#include <Eigen/Dense>
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+
+#include "greynic/model/least_squares.h"
+
+namespace greynic::model::pipeline {
+namespace {
+
+constexpr double kFirstScatter = 0.03;  // before the points have spoken
+constexpr double kLeastScatter = 2e-4;  // keeps weights finite for noise-free points
+// A residual is an anomaly when it is far beyond the scatter and large in itself.
+constexpr double kAnomalousDeviations = 6.0;
+constexpr double kAnomalousShare = 0.15;
+
+enum class Loss { kSquare, kHuber, kCauchy };
+
+/// Replaces r by a residual whose square is the robust loss, and gives d new / d old.
+std::pair<double, double> robust(Loss loss, double r) {
+  constexpr double kHuberFrom = 3.0;
+  constexpr double kCauchyScale = 2.0;
+  const double size = std::abs(r);
+  if (loss == Loss::kHuber && size > kHuberFrom) {
+    const double s = std::sqrt(2.0 * kHuberFrom * size - kHuberFrom * kHuberFrom);
+    return {std::copysign(s, r), kHuberFrom / s};
+  }
+  if (loss == Loss::kCauchy && size > 1e-6) {
+    const double ratio = size / kCauchyScale;
+    const double s = kCauchyScale * std::sqrt(std::log1p(ratio * ratio));
+    return {std::copysign(s, r), size / ((1.0 + ratio * ratio) * s)};
+  }
+  return {r, 1.0};
+}
+
+/// Parameters that these points can say something about.
+std::vector<int> informed(const std::vector<Point>& points) {
+  std::array<bool, kParameterCount> on{};
+  bool any_bandwidth = false;
+  bool any_latency = false;
+  std::array<bool, kOperationCount> used{};
+  double least_contexts[4] = {1e300, 1e300, 1e300, 1e300};
+  double most_contexts[4] = {0, 0, 0, 0};
+  for (const Point& point : points) {
+    const Setting& s = point.setting;
+    const int o = static_cast<int>(s.operation);
+    used[o] = true;
+    if (point.output == kLogBandwidth) {
+      any_bandwidth = true;
+    } else {
+      any_latency = true;
+      on[kBaseUs + o] = true;
+      if (s.bytes > s.inline_bytes) on[kFetchUs] = true;
+    }
+    const double request_encap = s.masks[static_cast<int>(Hop::kClientEncap)];
+    const double request_decap = s.masks[static_cast<int>(Hop::kServerDecap)];
+    const double answer_encap = s.masks[static_cast<int>(Hop::kServerEncap)];
+    const double answer_decap = s.masks[static_cast<int>(Hop::kClientDecap)];
+    if (request_encap + answer_encap > 0.0) on[kEncapNs] = on[kEncapOfOperation + o] = true;
+    if (request_decap + answer_decap > 0.0) on[kDecapNs] = on[kDecapOfOperation + o] = true;
+    if (s.flow_setup_rate > 0.0) on[kFlowSetupNs] = true;
+    const double counts[4] = {s.qps, s.mr_pages, s.qps * s.depth, s.vxlan_contexts};
+    for (int k = 0; k < 4; ++k) {
+      least_contexts[k] = std::min(least_contexts[k], counts[k]);
+      most_contexts[k] = std::max(most_contexts[k], counts[k]);
+    }
+  }
+  constexpr int kCaches[4] = {kQpContexts, kPageEntries, kWqeEntries, kVxlanContexts};
+  for (int k = 0; k < 4; ++k) {
+    if (most_contexts[k] > least_contexts[k]) on[kCaches[k]] = on[kCaches[k] + 1] = true;
+  }
+  if (any_bandwidth) {
+    for (const int j : {kLineGbps, kPcieGbps, kPostNs, kMessageNs}) on[j] = true;
+  }
+  if (any_bandwidth || any_latency) {
+    for (const int j :
+         {kQpPacketNs, kEncapPackets, kDecapPackets, kQpWindow, kStageBaseUs, kSharpness}) {
+      on[j] = true;
+    }
+  }
+  if (any_latency) on[kByteNs] = on[kBurstGapUs] = true;
+  std::vector<int> active;
+  for (int j = 0; j < kParameterCount; ++j) {
+    if (on[j]) active.push_back(j);
+  }
+  return active;
+}
+
+/// One least-squares problem over the active parameters: points first, then priors.
+struct Posterior {
+  const std::vector<Point>& points;
+  std::vector<double> weight;  ///< 1 / deviation of each point; 0 drops it
+  const Priors& priors;
+  std::vector<int> active;
+  Values values;  ///< of inactive parameters
+  Loss loss = Loss::kSquare;
+
+  [[nodiscard]] LeastSquaresProblem problem() const {
+    LeastSquaresProblem result;
+    result.residual_count = points.size() + active.size();
+    result.residuals = [this](std::span<const double> x, std::span<double> r,
+                              std::span<double> jacobian) { return residuals(x, r, jacobian); };
+    for (const int j : active) {
+      result.lower.push_back(fitted(static_cast<Parameter>(j), parameters()[j].lower));
+      result.upper.push_back(fitted(static_cast<Parameter>(j), parameters()[j].upper));
+    }
+    return result;
+  }
+
+  [[nodiscard]] Values with(std::span<const double> x) const {
+    Values all = values;
+    for (std::size_t k = 0; k < active.size(); ++k) all[active[k]] = x[k];
+    return all;
+  }
+
+  bool residuals(std::span<const double> x, std::span<double> r, std::span<double> jacobian) const {
+    const Values all = with(x);
+    const std::size_t n = active.size();
+    std::array<double, kParameterCount> gradient;
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      const Point& point = points[i];
+      if (weight[i] == 0.0) {
+        r[i] = 0.0;
+        if (!jacobian.empty()) std::fill_n(jacobian.begin() + static_cast<long>(i * n), n, 0.0);
+        continue;
+      }
+      const double predicted = jacobian.empty()
+                                   ? evaluate(point.output, point.setting, all)
+                                   : evaluate(point.output, point.setting, all, active, gradient);
+      const auto [value, slope] = robust(loss, (predicted - point.log_value) * weight[i]);
+      r[i] = value;
+      if (jacobian.empty()) continue;
+      for (std::size_t k = 0; k < n; ++k) jacobian[i * n + k] = gradient[k] * weight[i] * slope;
+    }
+    for (std::size_t k = 0; k < n; ++k) {
+      const Prior& prior = priors[active[k]];
+      const std::size_t row = points.size() + k;
+      const double reference = prior.relative_to ? all[*prior.relative_to] : 0.0;
+      r[row] = (x[k] - reference - prior.mean) / prior.deviation;
+      if (jacobian.empty()) continue;
+      std::fill_n(jacobian.begin() + static_cast<long>(row * n), n, 0.0);
+      jacobian[row * n + k] = 1.0 / prior.deviation;
+      for (std::size_t l = 0; l < n; ++l) {
+        if (prior.relative_to && active[l] == *prior.relative_to) {
+          jacobian[row * n + l] = -1.0 / prior.deviation;
+        }
+      }
+    }
+    return true;
+  }
+
+  [[nodiscard]] std::vector<double> at(const Values& all) const {
+    std::vector<double> x;
+    for (const int j : active) {
+      const auto parameter = static_cast<Parameter>(j);
+      x.push_back(std::clamp(all[j], fitted(parameter, parameters()[j].lower),
+                             fitted(parameter, parameters()[j].upper)));
+    }
+    return x;
+  }
+};
+
+std::vector<double> weights_for(const std::vector<Point>& points,
+                                const std::array<Noise, kOutputCount>& noise,
+                                const std::vector<bool>& anomalous) {
+  std::vector<double> weight(points.size());
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const double scatter = noise[points[i].output].scatter;
+    weight[i] = anomalous[i] ? 0.0 : 1.0 / std::hypot(scatter, points[i].relative_error);
+  }
+  return weight;
+}
+
+std::vector<double> log_residuals(const std::vector<Point>& points, const Values& values) {
+  std::vector<double> result(points.size());
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    result[i] = points[i].log_value - evaluate(points[i].output, points[i].setting, values);
+  }
+  return result;
+}
+
+double median(std::vector<double> x) {
+  if (x.empty()) return 0.0;
+  const auto middle = x.begin() + static_cast<long>(x.size() / 2);
+  std::nth_element(x.begin(), middle, x.end());
+  return *middle;
+}
+
+/// What the data of this output show at once: line from the fastest, posting from the most
+/// messages.
+Values first_guess(const std::vector<Point>& points, const Priors& priors) {
+  double line = 0.0;
+  double post_ns = 1e300;
+  std::array<double, kOperationCount> base;
+  base.fill(1e300);
+  for (const Point& point : points) {
+    const Setting& s = point.setting;
+    const double value = std::exp(point.log_value);
+    if (point.output == kLogBandwidth) {
+      line = std::max(line, value * s.wire_bytes() / s.bytes);
+      post_ns = std::min(post_ns, s.bytes * 8.0 / value * std::min(s.threads, s.qps));
+    } else {
+      double& least = base[static_cast<int>(s.operation)];
+      least = std::min(least, value);
+    }
+  }
+  Values values{};
+  for (int j = 0; j < kParameterCount; ++j) {
+    values[j] = priors[j].mean + (priors[j].relative_to ? values[*priors[j].relative_to] : 0.0);
+    if (j == kLineGbps && line > 0.0) values[j] = std::log(line);
+    if (j == kPostNs && post_ns < 1e300) values[j] = std::log(std::max(1.0, post_ns));
+    if (j >= kBaseUs && j < kBaseUs + kOperationCount && base[j - kBaseUs] < 1e300) {
+      values[j] = std::log(base[j - kBaseUs]);
+    }
+  }
+  return values;
+}
+
+std::vector<std::vector<double>> make_starts(const Posterior& posterior, const Values& guess,
+                                             const PipelineOptions& options) {
+  std::vector<std::vector<double>> starts = {posterior.at(guess)};
+  std::mt19937_64 random(options.seed);
+  std::normal_distribution<double> normal;
+  for (int s = 1; s < options.starts; ++s) {
+    Values values = guess;
+    for (const int j : posterior.active) {
+      values[j] += 0.5 * std::min(1.0, posterior.priors[j].deviation) * normal(random);
+    }
+    starts.push_back(posterior.at(values));
+  }
+  return starts;
+}
+
+/// Scatter beyond the points' own errors, such that weighted residuals have the size they should:
+/// by moments, inflated for the parameters that were fitted.
+double scatter_of(const std::vector<Point>& points, const std::vector<double>& residuals,
+                  const std::vector<bool>& anomalous, Output output, double freedom_share) {
+  const auto excess = [&](double scatter) {
+    double sum = 0.0;
+    double count = 0.0;
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      if (points[i].output != output || anomalous[i]) continue;
+      const double deviation = std::hypot(scatter, points[i].relative_error);
+      sum += residuals[i] * residuals[i] / (deviation * deviation);
+      count += 1.0;
+    }
+    return sum - count * freedom_share;
+  };
+  double low = kLeastScatter;
+  double high = 3.0;
+  if (excess(low) <= 0.0) return low;
+  for (int step = 0; step < 60; ++step) {
+    const double middle = std::sqrt(low * high);
+    (excess(middle) > 0.0 ? low : high) = middle;
+  }
+  return high;
+}
+
+/// Variance that the points of one run have in common, by moments.
+double run_spread(const std::vector<Point>& points, const std::vector<double>& residuals,
+                  const std::vector<bool>& anomalous, Output output) {
+  std::map<int, std::vector<double>> runs;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    if (points[i].output == output && !anomalous[i]) runs[points[i].run].push_back(residuals[i]);
+  }
+  // Products of different points of a run: their mean is the common variance.
+  double products = 0.0;
+  double pairs = 0.0;
+  for (const auto& [run, r] : runs) {
+    const double sum = std::accumulate(r.begin(), r.end(), 0.0);
+    const double squares = std::inner_product(r.begin(), r.end(), r.begin(), 0.0);
+    products += sum * sum - squares;
+    pairs += static_cast<double>(r.size()) * static_cast<double>(r.size() - 1);
+  }
+  return pairs > 0.0 && products > 0.0 ? std::sqrt(products / pairs) : 0.0;
+}
+
+/// Curvature of the whole posterior, inactive parameters included (they keep their priors).
+std::vector<double> covariance_of(const std::vector<Point>& points, const PipelineFit& fit,
+                                  const Priors& priors) {
+  using Matrix = Eigen::Matrix<double, kParameterCount, kParameterCount, Eigen::RowMajor>;
+  const auto precision = prior_precision(priors);
+  Matrix information = Eigen::Map<const Matrix>(precision.data());
+  const auto weight = weights_for(points, fit.noise, fit.anomalous);
+  std::map<int, int> run_sizes;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    if (weight[i] > 0.0) ++run_sizes[points[i].run];
+  }
+  std::vector<int> all(kParameterCount);
+  std::iota(all.begin(), all.end(), 0);
+  Eigen::Matrix<double, kParameterCount, 1> gradient;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    if (weight[i] == 0.0) continue;
+    evaluate(points[i].output, points[i].setting, fit.values, all,
+             {gradient.data(), kParameterCount});
+    // Points of a run share part of their error, so that together they say less: design effect.
+    const double common = fit.noise[points[i].output].run;
+    const double own = 1.0 / (weight[i] * weight[i]);
+    const double effect =
+        1.0 + (run_sizes[points[i].run] - 1) * common * common / std::max(own, common * common);
+    information.noalias() += gradient * gradient.transpose() / (own * effect);
+  }
+  const Matrix covariance = information.ldlt().solve(Matrix::Identity());
+  return {covariance.data(), covariance.data() + covariance.size()};
+}
+
+}  // namespace
+
+const Priors& table_priors() {
+  static const Priors priors = [] {
+    Priors result;
+    for (int j = 0; j < kParameterCount; ++j) result[j] = parameters()[j].prior;
+    return result;
+  }();
+  return priors;
+}
+
+std::vector<double> prior_precision(const Priors& priors) {
+  std::vector<double> precision(kParameterCount * kParameterCount, 0.0);
+  const auto at = [&](int i, int j) -> double& { return precision[i * kParameterCount + j]; };
+  for (int j = 0; j < kParameterCount; ++j) {
+    const double p = 1.0 / (priors[j].deviation * priors[j].deviation);
+    at(j, j) += p;
+    if (priors[j].relative_to) {
+      const int k = *priors[j].relative_to;
+      at(k, k) += p;
+      at(j, k) -= p;
+      at(k, j) -= p;
+    }
+  }
+  return precision;
+}
+
+Result<PipelineFit> fit_pipeline(const std::vector<Point>& points, const PipelineOptions& options) {
+  const Priors& priors = options.priors != nullptr ? *options.priors : table_priors();
+  if (points.size() < 3) {
+    return fail(
+        ErrorCode::kTooFewPoints,
+        fmt::format("{} measured values cannot fit a law; measure at least 3", points.size()));
+  }
+  PipelineFit fit;
+  fit.anomalous.assign(points.size(), false);
+  fit.active = informed(points);
+  for (Noise& noise : fit.noise) noise.scatter = kFirstScatter;
+
+  const Values guess =
+      options.start_from != nullptr ? *options.start_from : first_guess(points, priors);
+  Posterior posterior{points, weights_for(points, fit.noise, fit.anomalous),
+                      priors, fit.active,
+                      guess,  Loss::kCauchy};
+  const auto starts = options.start_from != nullptr
+                          ? std::vector<std::vector<double>>{posterior.at(guess)}
+                          : make_starts(posterior, guess, options);
+  LeastSquaresOptions coarse;
+  coarse.tolerance = 1e-6;
+  auto solved = best_of_starts(posterior.problem(), starts, options.descents, coarse);
+  if (!solved) return solved.error().while_doing("fitting the pipeline law");
+  fit.values = posterior.with(solved->parameters);
+
+  // Set aside what no law explains.
+  auto residuals = log_residuals(points, fit.values);
+  for (const auto output : {kLogBandwidth, kLogLatency}) {
+    std::vector<double> sizes;
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      if (points[i].output == output) sizes.push_back(std::abs(residuals[i]));
+    }
+    const double scatter = std::max(kLeastScatter, 1.4826 * median(sizes));
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      if (points[i].output != output) continue;
+      const double deviation = std::hypot(scatter, points[i].relative_error);
+      fit.anomalous[i] = std::abs(residuals[i]) > kAnomalousDeviations * deviation &&
+                         std::abs(residuals[i]) > kAnomalousShare;
+    }
+  }
+
+  // Least squares on the rest; noise and fit settle together in a few rounds.
+  posterior.loss = Loss::kHuber;
+  const auto used =
+      static_cast<double>(std::count(fit.anomalous.begin(), fit.anomalous.end(), false));
+  for (int round = 0; round < 3; ++round) {
+    // The priors carry part of each parameter, so that a fit uses up fewer degrees than it has.
+    double spent = 0.0;
+    if (!fit.covariance.empty()) {
+      for (const int j : fit.active) {
+        const double share =
+            fit.covariance[j * kParameterCount + j] / (priors[j].deviation * priors[j].deviation);
+        spent += std::max(0.0, 1.0 - share);
+      }
+    } else {
+      spent = static_cast<double>(fit.active.size()) * 0.7;
+    }
+    const double freedom = std::max(0.2, (used - spent) / used);
+    residuals = log_residuals(points, fit.values);
+    for (const auto output : {kLogBandwidth, kLogLatency}) {
+      fit.noise[output].scatter = scatter_of(points, residuals, fit.anomalous, output, freedom);
+      fit.noise[output].run = run_spread(points, residuals, fit.anomalous, output);
+    }
+    posterior.weight = weights_for(points, fit.noise, fit.anomalous);
+    LeastSquaresOptions fine;
+    fine.tolerance = round < 2 ? 1e-6 : 1e-9;
+    solved = minimize(posterior.problem(), posterior.at(fit.values), fine);
+    if (!solved) return solved.error().while_doing("fitting the pipeline law");
+    fit.values = posterior.with(solved->parameters);
+    fit.covariance = covariance_of(points, fit, priors);
+  }
+  // Parameters without data follow the ones they are tied to.
+  for (int j = 0; j < kParameterCount; ++j) {
+    const bool is_active = std::binary_search(fit.active.begin(), fit.active.end(), j);
+    if (!is_active) {
+      fit.values[j] =
+          priors[j].mean + (priors[j].relative_to ? fit.values[*priors[j].relative_to] : 0.0);
+    }
+  }
+  fit.sum_of_squares = solved->sum_of_squares;
+  if (auto known = determine(posterior.problem(), posterior.at(fit.values)); known) {
+    fit.condition_number = known->condition_number;
+  } else {
+    return known.error().while_doing("fitting the pipeline law");
+  }
+  return fit;
+}
+
+Result<Values> refit(const std::vector<Point>& points, const PipelineFit& fit,
+                     std::span<const double> weights, std::span<const int> fixed,
+                     const Priors* priors) {
+  Posterior posterior{points,
+                      weights_for(points, fit.noise, fit.anomalous),
+                      priors != nullptr ? *priors : table_priors(),
+                      fit.active,
+                      fit.values,
+                      Loss::kSquare};
+  for (std::size_t i = 0; i < points.size(); ++i) posterior.weight[i] *= std::sqrt(weights[i]);
+  std::erase_if(posterior.active,
+                [&](int j) { return std::find(fixed.begin(), fixed.end(), j) != fixed.end(); });
+  LeastSquaresOptions options;
+  options.tolerance = 1e-6;
+  const auto solved = minimize(posterior.problem(), posterior.at(fit.values), options);
+  if (!solved) return pass_on(solved);
+  return posterior.with(solved->parameters);
+}
+
+double weighted_squares(const std::vector<Point>& points, const PipelineFit& fit,
+                        const Values& values) {
+  Posterior posterior{points,         weights_for(points, fit.noise, fit.anomalous),
+                      table_priors(), fit.active,
+                      values,         Loss::kSquare};
+  std::vector<double> r(points.size() + fit.active.size());
+  posterior.residuals(posterior.at(values), r, {});
+  return std::inner_product(r.begin(), r.end(), r.begin(), 0.0);
+}
+
+}  // namespace greynic::model::pipeline

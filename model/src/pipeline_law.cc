@@ -1,0 +1,54 @@
+#include "pipeline_law.h"
+
+#include <ceres/jet.h>
+
+namespace greynic::model::pipeline {
+namespace {
+
+/// Derivatives carried at a time: enough for most fits in three passes, few enough for registers.
+constexpr int kWidth = 8;
+using Jet = ceres::Jet<double, kWidth>;
+
+template <typename T>
+T output_of(Output output, const Setting& setting,
+            const std::array<T, kParameterCount>& shown_values) {
+  using std::log;
+  const Law<T> law(shown_values, setting);
+  return log(output == kLogBandwidth ? law.bandwidth_gbps() : law.latency_us());
+}
+
+}  // namespace
+
+double evaluate(Output output, const Setting& setting, const Values& fitted_values) {
+  std::array<double, kParameterCount> values;
+  for (int j = 0; j < kParameterCount; ++j) {
+    values[j] = shown(static_cast<Parameter>(j), fitted_values[j]);
+  }
+  return output_of(output, setting, values);
+}
+
+double evaluate(Output output, const Setting& setting, const Values& fitted_values,
+                std::span<const int> active, std::span<double> gradient) {
+  std::array<Jet, kParameterCount> values;
+  for (int j = 0; j < kParameterCount; ++j) {
+    values[j] = Jet(shown(static_cast<Parameter>(j), fitted_values[j]));
+  }
+  double result = 0.0;
+  for (std::size_t first = 0; first < active.size(); first += kWidth) {
+    const std::size_t count = std::min<std::size_t>(kWidth, active.size() - first);
+    for (std::size_t k = 0; k < count; ++k) {
+      const int j = active[first + k];
+      // d exp(v) / d v = exp(v); the deviations are not exponentiated.
+      values[j].v[static_cast<int>(k)] = parameters()[j].logarithmic ? values[j].a : 1.0;
+    }
+    const Jet out = output_of(output, setting, values);
+    result = out.a;
+    for (std::size_t k = 0; k < count; ++k) {
+      gradient[first + k] = out.v[static_cast<int>(k)];
+      values[active[first + k]].v.setZero();
+    }
+  }
+  return active.empty() ? evaluate(output, setting, fitted_values) : result;
+}
+
+}  // namespace greynic::model::pipeline

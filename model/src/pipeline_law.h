@@ -1,0 +1,177 @@
+#pragma once
+
+/// The pipeline law as a function of its parameters, for numbers and for derivatives alike. The
+/// derivation stands in docs/models/pipeline.md; names and units in pipeline_parameters.h.
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <span>
+
+#include "pipeline_parameters.h"
+#include "setting.h"
+
+namespace greynic::model::pipeline {
+
+/// A burst is what a QP hands over before another gets its turn.
+inline constexpr double kBurstPackets = 4.0;
+
+/// Largest of several positive times; near a tie the terms add up a little, as queues do.
+template <typename T, std::size_t N>
+T smooth_max(const std::array<T, N>& terms, const T& sharpness) {
+  using std::exp;
+  using std::log;
+  const T* largest = &terms[0];
+  for (const T& term : terms) {
+    if (term > *largest) largest = &term;
+  }
+  // Terms below this share change nothing that could be measured.
+  constexpr double kNegligible = 0.25;
+  T sum(1.0);
+  bool alone = true;
+  for (const T& term : terms) {
+    if (&term == largest || !(term > *largest * kNegligible)) continue;
+    sum += exp(sharpness * log(term / *largest));
+    alone = false;
+  }
+  if (alone) return *largest;
+  return *largest * exp(log(sum) / sharpness);
+}
+
+/// Share of accesses that miss a cache of `capacity` entries when `count` are used in turn at
+/// random: 1 - capacity/count beyond the capacity, with the knee rounded.
+template <typename T>
+T miss_share(double count, const T& capacity) {
+  using std::exp;
+  using std::log;
+  constexpr double kRoundness = 8.0;
+  const T fill = T(count) / capacity;
+  if (!(fill > 0.05)) return T(0.0);
+  return T(1.0) - exp(log(T(1.0) + exp(kRoundness * log(fill))) * (-1.0 / kRoundness));
+}
+
+/// What one direction of the traffic meets: one encapsulation, one decapsulation.
+template <typename T>
+struct Path {
+  T encap_walk;  ///< us
+  T decap_walk;
+};
+
+template <typename T>
+struct Law {
+  const std::array<T, kParameterCount>& p;  ///< shown scale
+  const Setting& s;
+  T encap_us;
+  T decap_us;
+
+  Law(const std::array<T, kParameterCount>& values, const Setting& setting)
+      : p(values), s(setting) {
+    using std::exp;
+    const int operation = static_cast<int>(s.operation);
+    encap_us = p[kEncapNs] * exp(p[kEncapOfOperation + operation]) * 1e-3;
+    decap_us = p[kDecapNs] * exp(p[kDecapOfOperation + operation]) * 1e-3;
+  }
+
+  [[nodiscard]] double masks(Hop hop) const { return s.masks[static_cast<int>(hop)]; }
+
+  [[nodiscard]] Path<T> request() const {
+    return {encap_us * masks(Hop::kClientEncap), decap_us * masks(Hop::kServerDecap)};
+  }
+  [[nodiscard]] Path<T> answer() const {
+    return {encap_us * masks(Hop::kServerEncap), decap_us * masks(Hop::kClientDecap)};
+  }
+  /// The direction in which payload flows when the traffic is one-way.
+  [[nodiscard]] Path<T> payload_path() const {
+    return s.operation == Operation::kRead ? answer() : request();
+  }
+
+  [[nodiscard]] T encap_stage(const Path<T>& path) const {
+    return (p[kStageBaseUs] + path.encap_walk) / p[kEncapPackets];
+  }
+  [[nodiscard]] T decap_stage(const Path<T>& path) const {
+    return (p[kStageBaseUs] + path.decap_walk) / p[kDecapPackets];
+  }
+  [[nodiscard]] T qp_window(const Path<T>& path) const {
+    return (p[kStageBaseUs] + path.encap_walk + path.decap_walk) / p[kQpWindow];
+  }
+
+  /// Time that contexts, translations, work requests and flow setups take from each message, us.
+  [[nodiscard]] T overhead_us() const {
+    T ns = miss_share(s.qps, p[kQpContexts]) * p[kQpMissNs] +
+           miss_share(s.mr_pages, p[kPageEntries]) * p[kPageMissNs] +
+           miss_share(s.qps * s.depth, p[kWqeEntries]) * p[kWqeMissNs] +
+           miss_share(s.vxlan_contexts, p[kVxlanContexts]) * p[kVxlanMissNs];
+    return ns * 1e-3;
+  }
+
+  /// Time that one message keeps the slowest part busy, us.
+  [[nodiscard]] T message_time_us() const {
+    const double n = s.packets();
+    const Path<T> path = payload_path();
+    const double posting = std::min(s.threads, s.qps);
+    const std::array<T, 8> times = {
+        T(s.wire_bytes() * 8e-3) / p[kLineGbps],
+        T(s.bytes * 8e-3 + 1e-9) / p[kPcieGbps],
+        p[kPostNs] * (1e-3 / posting),
+        p[kMessageNs] * 1e-3 + overhead_us(),
+        p[kQpPacketNs] * (n * 1e-3 / s.qps),
+        qp_window(path) * (n / s.qps),
+        encap_stage(path) * n,
+        decap_stage(path) * n,
+    };
+    const T busy = smooth_max(times, p[kSharpness]);
+    // Setting up flows keeps the NIC from packets for a share of the time.
+    const T stolen = p[kFlowSetupNs] * (1e-9 * s.flow_setup_rate);
+    return busy * (T(1.0) + stolen);
+  }
+
+  /// Goodput, Gbit/s.
+  [[nodiscard]] T bandwidth_gbps() const { return T(s.bytes * 8e-3) / message_time_us(); }
+
+  /// One way through the NICs with `bytes` of payload, beyond the base latency, us.
+  [[nodiscard]] T one_way_us(const Path<T>& path, double bytes) const {
+    const double n = std::max(1.0, std::ceil(bytes / s.mtu));
+    const double burst_bytes = kBurstPackets * s.mtu;
+    T time = path.encap_walk + path.decap_walk + p[kByteNs] * (std::min(bytes, burst_bytes) * 1e-3);
+    if (bytes > s.inline_bytes) time += p[kFetchUs];
+    if (n <= kBurstPackets) return time;
+    // The second burst waits until the first has left the slower stage; packets that come while it
+    // waits share the wait, so that late ones wait for half of it on average.
+    const T unit = p[kQpPacketNs] * 1e-3;
+    const T& slower = path.encap_walk > path.decap_walk ? path.encap_walk : path.decap_walk;
+    const T hold = p[kBurstGapUs] + slower;
+    const T arriving = unit * (n - kBurstPackets);
+    const T shared = (arriving < hold ? arriving : hold) * 0.5;
+    const T wait = hold - shared;
+    // Once the window is full, packets leave at the pace of the slowest part.
+    const std::array<T, 5> paces = {unit, encap_stage(path), decap_stage(path), qp_window(path),
+                                    T((s.mtu + 132.0) * 8e-3) / p[kLineGbps]};
+    const T pace = smooth_max(paces, p[kSharpness]);
+    const T beyond = T(n) - p[kQpWindow];
+    const T backlog = beyond > T(0.0) ? beyond * (pace - unit) : T(0.0);
+    return time + arriving + (wait > backlog ? wait : backlog);
+  }
+
+  /// Half a round trip of one message with nothing else under way, us. SEND and WRITE tests play
+  /// ping-pong, so payload crosses both ways; a READ's payload comes back only.
+  [[nodiscard]] T latency_us() const {
+    const double there = s.operation == Operation::kRead     ? 0.0
+                         : s.operation == Operation::kAtomic ? 8.0
+                                                             : s.bytes;
+    const double back = s.operation == Operation::kAtomic ? 8.0 : s.bytes;
+    return p[kBaseUs + static_cast<int>(s.operation)] + overhead_us() +
+           (one_way_us(request(), there) + one_way_us(answer(), back)) * 0.5;
+  }
+};
+
+/// Natural logarithms of what the law predicts.
+enum Output : int { kLogBandwidth, kLogLatency };
+
+/// Value of an output at fitted-scale values.
+[[nodiscard]] double evaluate(Output output, const Setting& setting, const Values& fitted_values);
+
+/// The same with d output / d value for each of `active`, written to `gradient`.
+double evaluate(Output output, const Setting& setting, const Values& fitted_values,
+                std::span<const int> active, std::span<double> gradient);
+
+}  // namespace greynic::model::pipeline

@@ -1,0 +1,186 @@
+#include "pipeline_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "greynic/files/json_file.h"
+#include "model_file.h"
+
+namespace greynic::model {
+
+using nlohmann::json;
+using pipeline::kParameterCount;
+using pipeline::Output;
+
+namespace {
+
+constexpr double kNormal95 = 1.959964;
+
+/// Square root of g' C g, zero where rounding made it negative.
+double spread_along(const std::vector<double>& covariance, const pipeline::Values& gradient) {
+  double sum = 0.0;
+  for (int i = 0; i < kParameterCount; ++i) {
+    if (gradient[i] == 0.0) continue;
+    const double* row = covariance.data() + i * kParameterCount;
+    sum += gradient[i] * std::inner_product(gradient.begin(), gradient.end(), row, 0.0);
+  }
+  return std::sqrt(std::max(0.0, sum));
+}
+
+void add_tails(const std::map<std::string, Ratio>& tails, const LogPrediction& median,
+               Prediction& prediction) {
+  for (const auto& [name, ratio] : tails) {
+    prediction.measures[name] =
+        interval_of({median.mean + ratio.log_mean, std::hypot(median.deviation, ratio.deviation)});
+  }
+}
+
+}  // namespace
+
+PredictedMeasure interval_of(const LogPrediction& prediction) {
+  // Beyond these bounds a double has no room; nothing physical lies there.
+  static constexpr double kLargestLog = 600.0;
+  const auto safe_exp = [](double x) { return std::exp(std::clamp(x, -kLargestLog, kLargestLog)); };
+  return {safe_exp(prediction.mean), safe_exp(prediction.mean - kNormal95 * prediction.deviation),
+          safe_exp(prediction.mean + kNormal95 * prediction.deviation)};
+}
+
+LogPrediction predict_output(const PipelineState& state, Output output, const Setting& setting,
+                             double distance) {
+  static const std::vector<int> kAll = [] {
+    std::vector<int> all(kParameterCount);
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+  }();
+  pipeline::Values gradient;
+  const double mean = pipeline::evaluate(output, setting, state.values, kAll, gradient);
+  const pipeline::Noise& noise = state.noise[output];
+  const double law = noise.growth * std::log1p(distance);
+  const double parameters = spread_along(state.covariance, gradient);
+  return {mean, std::hypot(std::hypot(noise.scatter, noise.run), std::hypot(law, parameters))};
+}
+
+Result<Prediction> PipelineModel::predict(const Configuration& configuration) const {
+  Prediction prediction;
+  prediction.law = law();
+  prediction.extrapolated = false;
+  for (const auto output : {pipeline::kLogBandwidth, pipeline::kLogLatency}) {
+    if (!state_.fitted[output]) continue;
+    const Configuration& assumed = state_.assumed[output];
+    const auto setting = read_setting(configuration, assumed);
+    if (!setting) return setting.error().while_doing("predicting " + configuration.name());
+    const Outside outside = state_.domain.outside(configuration, assumed);
+    if (outside.distance > prediction.distance) {
+      prediction.distance = outside.distance;
+      prediction.outside = outside.factors;
+    }
+    if (output == pipeline::kLogBandwidth) {
+      if (setting->bytes <= 0.0) continue;  // nothing to carry: a rate of payload says nothing
+      const LogPrediction log = predict_output(state_, output, *setting, outside.distance);
+      prediction.measures[std::string(measure::kBandwidth)] = interval_of(log);
+      prediction.measures[std::string(measure::kMessageRate)] =
+          interval_of({log.mean - std::log(setting->bytes * 8e-3), log.deviation});
+    } else {
+      const LogPrediction log = predict_output(state_, output, *setting, outside.distance);
+      prediction.measures[std::string(measure::kLatencyP50)] = interval_of(log);
+      add_tails(state_.tails, log, prediction);
+    }
+  }
+  prediction.extrapolated = prediction.distance > 0.0;
+  return prediction;
+}
+
+std::string PipelineModel::to_json_text() const {
+  json parameters = json::array();
+  json covariance = json::array();
+  for (int j = 0; j < kParameterCount; ++j) {
+    const auto parameter = static_cast<pipeline::Parameter>(j);
+    const pipeline::ParameterInfo& info = pipeline::parameters()[j];
+    const double deviation = std::sqrt(state_.covariance[j * kParameterCount + j]);
+    parameters.push_back(
+        {{"name", info.name},
+         {"value", pipeline::shown(parameter, state_.values[j])},
+         {"low", pipeline::shown(parameter, state_.values[j] - kNormal95 * deviation)},
+         {"high", pipeline::shown(parameter, state_.values[j] + kNormal95 * deviation)},
+         {"unit", info.unit},
+         {"meaning", info.meaning}});
+    json row = json::array();
+    for (int k = 0; k <= j; ++k) row.push_back(state_.covariance[j * kParameterCount + k]);
+    covariance.push_back(std::move(row));
+  }
+  json noise = json::object();
+  for (int o = 0; o < kOutputCount; ++o) {
+    if (!state_.fitted[o]) continue;
+    noise[std::string(kOutputNames[o])] = {{"scatter", state_.noise[o].scatter},
+                                           {"run", state_.noise[o].run},
+                                           {"growth", state_.noise[o].growth}};
+  }
+  const json document = {{"version", 1},
+                         {"law", law()},
+                         {"observations", state_.observations},
+                         {"domain", model::to_json(state_.domain)},
+                         {"assumed", assumed_to_json(state_.assumed)},
+                         {"noise", noise},
+                         {"tails", model::to_json(state_.tails)},
+                         {"findings", state_.findings},
+                         {"parameters", parameters},
+                         {"covariance", covariance}};
+  return document.dump(1) + "\n";
+}
+
+Result<std::unique_ptr<Model>> pipeline_from_json(const json& document, const std::string& source) {
+  PipelineState state;
+  state.observations = document.at("observations").get<std::size_t>();
+  state.domain = domain_from_json(document.at("domain"));
+  auto assumed = assumed_from_json(document.at("assumed"), source);
+  if (!assumed) return pass_on(assumed);
+  state.assumed = std::move(*assumed);
+  state.tails = tails_from_json(document.at("tails"));
+  state.findings = document.at("findings").get<std::vector<std::string>>();
+  for (int o = 0; o < kOutputCount; ++o) {
+    const auto found = document.at("noise").find(std::string(kOutputNames[o]));
+    if (found == document.at("noise").end()) continue;
+    state.fitted[o] = true;
+    state.noise[o] = {found->at("scatter").get<double>(), found->at("run").get<double>(),
+                      found->at("growth").get<double>()};
+  }
+  state.values = pipeline::typical();
+  const json& parameters = document.at("parameters");
+  const json& covariance = document.at("covariance");
+  if (parameters.size() != kParameterCount || covariance.size() != kParameterCount) {
+    return files::bad_value(source, "/parameters",
+                            fmt::format("needs all {} parameters of the pipeline law; fit again",
+                                        static_cast<int>(kParameterCount)));
+  }
+  state.covariance.assign(kParameterCount * kParameterCount, 0.0);
+  for (int j = 0; j < kParameterCount; ++j) {
+    const std::string path = fmt::format("/parameters/{}", j);
+    const pipeline::ParameterInfo& info = pipeline::parameters()[j];
+    if (parameters[j].at("name").get<std::string>() != info.name) {
+      return files::bad_value(source, path + "/name",
+                              fmt::format("must be '{}'; the order is fixed", info.name));
+    }
+    const double value = parameters[j].at("value").get<double>();
+    if (value < info.lower || value > info.upper) {
+      return files::bad_value(source, path + "/value",
+                              fmt::format("must lie in {} to {}", info.lower, info.upper));
+    }
+    state.values[j] = pipeline::fitted(static_cast<pipeline::Parameter>(j), value);
+    if (covariance[j].size() != static_cast<std::size_t>(j) + 1) {
+      return files::bad_value(source, fmt::format("/covariance/{}", j),
+                              fmt::format("must have {} entries", j + 1));
+    }
+    for (int k = 0; k <= j; ++k) {
+      const double entry = covariance[j][k].get<double>();
+      state.covariance[j * kParameterCount + k] = entry;
+      state.covariance[k * kParameterCount + j] = entry;
+    }
+  }
+  return std::make_unique<PipelineModel>(std::move(state));
+}
+
+}  // namespace greynic::model

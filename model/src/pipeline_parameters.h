@@ -1,0 +1,77 @@
+#pragma once
+
+/// The parameters of the pipeline law: one table of names, units, bounds and priors. All are
+/// positive and fitted as logarithms, except the per-operation deviations, which are logarithms
+/// themselves.
+
+#include <array>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace greynic::model::pipeline {
+
+enum Parameter : int {
+  kLineGbps,          ///< rate of the wire, headers and gaps included
+  kPcieGbps,          ///< rate at which payload crosses the host bus
+  kPostNs,            ///< time one thread takes to post and poll one message
+  kMessageNs,         ///< time the whole NIC takes for one message
+  kQpPacketNs,        ///< time one packet takes in the unit that serves its QP
+  kEncapPackets,      ///< packets that the encapsulation stage walks at once
+  kDecapPackets,      ///< packets that the decapsulation stage walks at once
+  kQpWindow,          ///< packets of one QP between both stages at once
+  kStageBaseUs,       ///< time of a packet in a stage without masks
+  kEncapNs,           ///< time one mask of an encapsulation adds to a packet
+  kDecapNs,           ///< the same for a decapsulation
+  kEncapOfOperation,  ///< log deviation of kEncapNs for SEND, WRITE, READ, ATOMIC
+  kDecapOfOperation = kEncapOfOperation + 4,
+  kBaseUs = kDecapOfOperation + 4,  ///< latency of an empty message, per operation
+  kFetchUs = kBaseUs + 4,           ///< added where the payload does not ride inside the request
+  kByteNs,                          ///< latency of each byte of the first burst
+  kBurstGapUs,                      ///< wait of the second burst for the first, without masks
+  kSharpness,                       ///< how abruptly one bottleneck takes over from another
+  kQpContexts,                      ///< connections whose context stays on the chip
+  kQpMissNs,                        ///< time that fetching one context takes from the NIC
+  kPageEntries,                     ///< page translations that stay on the chip
+  kPageMissNs,
+  kWqeEntries,  ///< outstanding work requests that stay on the chip
+  kWqeMissNs,
+  kVxlanContexts,  ///< VXLAN contexts that stay on the chip
+  kVxlanMissNs,
+  kFlowSetupNs,  ///< time the NIC is kept from packets by setting up one flow
+  kParameterCount,
+};
+
+/// Gaussian knowledge of a fitted (log) value before any data: value - value[relative_to] is `mean`
+/// give or take `deviation`.
+struct Prior {
+  double mean = 0.0;
+  double deviation = 1.0;
+  std::optional<Parameter> relative_to;
+};
+
+struct ParameterInfo {
+  std::string_view name;
+  std::string_view unit;
+  std::string_view meaning;
+  bool logarithmic;  ///< shown as exp of the fitted value
+  double lower;      ///< of the shown value
+  double upper;
+  Prior prior;
+};
+
+using Values = std::array<double, kParameterCount>;
+
+/// The table, priors from the six published rows where they say something (population.h).
+[[nodiscard]] const std::array<ParameterInfo, kParameterCount>& parameters();
+[[nodiscard]] std::optional<Parameter> parameter_named(std::string_view name);
+
+/// Fitted scale to shown scale and back.
+[[nodiscard]] double shown(Parameter parameter, double fitted);
+[[nodiscard]] double fitted(Parameter parameter, double shown);
+
+/// Prior means, all of them.
+[[nodiscard]] Values typical();
+
+}  // namespace greynic::model::pipeline

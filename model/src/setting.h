@@ -1,0 +1,48 @@
+#pragma once
+
+/// What the laws read off a configuration, as plain numbers.
+
+#include <array>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "greynic/core/configuration.h"
+#include "greynic/core/result.h"
+
+namespace greynic::model {
+
+enum class Operation { kSend, kWrite, kRead, kAtomic };
+inline constexpr int kOperationCount = 4;
+inline constexpr std::array<std::string_view, kOperationCount> kOperationNames = {"SEND", "WRITE",
+                                                                                  "READ", "ATOMIC"};
+
+struct Setting {
+  Operation operation = Operation::kSend;
+  double bytes = 64;  ///< payload of one message
+  double mtu = 1024;  ///< payload of one packet
+  double qps = 1;
+  double depth = 128;  ///< outstanding messages of one QP
+  double threads = 1;
+  double inline_bytes = 0;        ///< messages up to this size ride inside the work request
+  std::array<double, 4> masks{};  ///< indexed by Hop
+  double mr_pages = 1;            ///< 4 KiB pages of all regions together
+  double vxlan_contexts = 1;
+  double flow_setup_rate = 0;  ///< new flows a second
+  bool reliable = true;        ///< RC: answers every message
+
+  /// Packets of one message; an empty message still takes one.
+  [[nodiscard]] double packets() const;
+  /// Bytes of wire time that one message takes: payload, padding, headers of all layers, gaps.
+  [[nodiscard]] double wire_bytes() const;
+};
+
+/// Factors that Setting reads.
+[[nodiscard]] const std::vector<std::string>& setting_factors();
+
+/// Factors not set in `configuration` come from `assumed`, then from the factor table. kBadInput
+/// for values no law can take.
+[[nodiscard]] Result<Setting> read_setting(const Configuration& configuration,
+                                           const Configuration& assumed);
+
+}  // namespace greynic::model
