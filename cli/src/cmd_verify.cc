@@ -1,0 +1,77 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "commands.h"
+#include "greynic/files/core_json.h"
+#include "greynic/verify/verify.h"
+#include "progress.h"
+#include "rule_input.h"
+
+namespace greynic::cli {
+namespace {
+
+struct Flags {
+  RuleInput rules;
+  std::string layout;
+  bool as_json = false;
+};
+
+void print_json(const verify::Verdict& verdict) {
+  nlohmann::json document = {
+      {"equivalent", verdict.equivalent}, {"tables", verdict.tables}, {"regions", verdict.regions}};
+  if (verdict.counterexample) {
+    nlohmann::json packet = nlohmann::json::object();
+    for (const auto& [field, value] : verdict.counterexample->packet.values()) {
+      packet[std::string(info(field).name)] = field_value_to_string(field, value);
+    }
+    document["counterexample"] = {{"table", verdict.counterexample->table},
+                                  {"packet", packet},
+                                  {"by_rules", verdict.counterexample->by_rules},
+                                  {"by_layout", verdict.counterexample->by_layout}};
+  }
+  fmt::print("{}\n", document.dump(1));
+}
+
+int run(const Flags& flags) {
+  const auto rules = load_rules(flags.rules);
+  if (!rules) return tell(rules.error());
+  const auto layout = files::read_layout(flags.layout);
+  if (!layout) return tell(layout.error());
+  Progress progress("comparing", 1.0);
+  verify::VerifyOptions options;
+  options.progress = [&progress](double share) { progress.update(share); };
+  const auto verdict = verify::verify(*rules, *layout, options);
+  progress.clear();
+  if (!verdict) return tell(verdict.error());
+  if (flags.as_json) {
+    print_json(*verdict);
+  } else if (verdict->equivalent) {
+    fmt::print("equivalent: every packet gets the same actions ({} tables, {} regions)\n",
+               verdict->tables, verdict->regions);
+  } else {
+    const auto& found = *verdict->counterexample;
+    fmt::print(
+        "not equivalent\n  packet     {}\n  enters at  table {}\n  by rules   {}\n"
+        "  by layout  {}\n",
+        to_string(found.packet), found.table, found.by_rules, found.by_layout);
+  }
+  return verdict->equivalent ? 0 : 1;
+}
+
+}  // namespace
+
+void add_verify(CLI::App& root, Program& program) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = add_command(
+      root, "verify", "Does a layout do to every packet what the rules do?",
+      "  greynic verify filters.rules layout.json         # exit 1 and a packet if not\n"
+      "  greynic verify flows.txt.xz layout.json --json");
+  add_rule_input(*command, flags->rules);
+  command->add_option("LAYOUT", flags->layout, "Layout file (docs/formats/layout.md)")->required();
+  command->add_flag("--json", flags->as_json, "JSON on stdout");
+  command->callback([flags, &program] { program.exit_code = run(*flags); });
+}
+
+}  // namespace greynic::cli

@@ -1,0 +1,178 @@
+#include "greynic/verify/verify.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "difference.h"
+
+namespace greynic::verify {
+namespace {
+
+using TableIds = std::set<std::uint64_t>;
+
+/// Texts of action lists, numbered; equal texts do the same. Nothing to do is a drop.
+class EffectNames {
+ public:
+  std::uint32_t number(const std::vector<Action>& actions) {
+    std::string text;
+    for (const Action& action : actions) {
+      if (!text.empty()) text += ", ";
+      text += spelled(action);
+    }
+    if (text.empty()) text = "drop";
+    const auto [place, fresh] = numbers_.try_emplace(text, names_.size());
+    if (fresh) names_.push_back(text);
+    return place->second;
+  }
+  [[nodiscard]] std::string name(std::uint32_t effect) const {
+    return effect == kMiss ? "no match" : names_[effect];
+  }
+
+ private:
+  /// to_string, kept apart from a foreign action of the same text.
+  static std::string spelled(const Action& action) {
+    const std::string text = to_string(action);
+    return action.kind == ActionKind::kOther ? "'" + text + "'" : text;
+  }
+  std::map<std::string, std::uint32_t> numbers_;
+  std::vector<std::string> names_;
+};
+
+/// The table that only the layout has to which a rule goes on; kNoJump when it ends there.
+Result<std::uint32_t> continuation(const FlowRule& rule, const TableIds& added) {
+  for (const Action& action : rule.actions) {
+    if (action.kind != ActionKind::kJump || !added.contains(action.number)) continue;
+    if (rule.actions.size() != 1) {
+      return fail(ErrorCode::kUnsupported,
+                  fmt::format("the layout rule {} does more than jump on its way to table {}",
+                              to_string(rule.match), action.number));
+    }
+    return static_cast<std::uint32_t>(action.number);
+  }
+  return kNoJump;
+}
+
+Result<void> check(const Layout& layout) {
+  TableIds seen;
+  for (const LayoutTable& table : layout.tables) {
+    if (!seen.insert(table.id).second) {
+      return fail(ErrorCode::kBadInput, fmt::format("the layout has table {} twice", table.id));
+    }
+    for (const Matcher& matcher : table.matchers) {
+      for (const FlowRule& rule : matcher.rules) {
+        if (rule.match.mask() == matcher.mask) continue;
+        return fail(ErrorCode::kBadInput,
+                    fmt::format("layout table {}: the rule {} is not under its matcher's mask {}",
+                                table.id, to_string(rule.match), to_string(matcher.mask)));
+      }
+    }
+  }
+  return {};
+}
+
+/// Tables reached from one without leaving the input table.
+Result<std::vector<const LayoutTable*>> reached(const Layout& layout, std::uint32_t first,
+                                                const TableIds& added) {
+  std::map<std::uint32_t, const LayoutTable*> by_id;
+  for (const LayoutTable& table : layout.tables) by_id[table.id] = &table;
+  std::vector<const LayoutTable*> order;
+  TableIds seen = {first};
+  if (by_id.contains(first)) order.push_back(by_id[first]);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    for (const Matcher& matcher : order[i]->matchers) {
+      for (const FlowRule& rule : matcher.rules) {
+        const auto next = continuation(rule, added);
+        if (!next) return pass_on(next);
+        if (*next != kNoJump && seen.insert(*next).second) order.push_back(by_id[*next]);
+      }
+    }
+  }
+  return order;
+}
+
+/// Compares one table of the rule set; the difference, if any, lands in the verdict.
+Result<void> compare_table(std::uint32_t id, const std::vector<const FlowRule*>& rules,
+                           const Layout& layout, const TableIds& added, SearchLimits& limits,
+                           Verdict& verdict) {
+  const auto tables = reached(layout, id, added);
+  if (!tables) return pass_on(tables);
+  Space space;
+  for (const FlowRule* rule : rules) space.widen(rule->match);
+  for (const LayoutTable* table : *tables) {
+    for (const Matcher& matcher : table->matchers) {
+      for (const FlowRule& rule : matcher.rules) space.widen(rule.match);
+    }
+  }
+  space.close();
+
+  EffectNames effects;
+  Pool pool(space.words());
+  for (const FlowRule* rule : rules) {
+    pool.rules.push_back(pool.add(space.cube(rule->match), {effects.number(rule->actions)}));
+  }
+  for (const LayoutTable* table : *tables) {
+    auto& list = pool.tables[table->id];
+    for (const Matcher& matcher : table->matchers) {
+      for (const FlowRule& rule : matcher.rules) {
+        const std::uint32_t jump = *continuation(rule, added);
+        const std::uint32_t effect = jump == kNoJump ? effects.number(rule.actions) : kMiss;
+        list.push_back(pool.add(space.cube(rule.match), {effect, jump}));
+      }
+    }
+  }
+  const auto difference = find_difference(pool, id, space.whole(), limits);
+  if (!difference) {
+    return difference.error().while_doing(fmt::format(
+        "table {}: {} rules against {}", id, rules.size(), pool.entries.size() - rules.size()));
+  }
+  if (*difference) {
+    const Difference& found = **difference;
+    verdict.counterexample = {id, space.member(found.where), effects.name(found.by_rules),
+                              effects.name(found.by_layout)};
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Verdict> verify(const RuleSet& rules, const Layout& layout, const VerifyOptions& options) {
+  if (const auto checked = check(layout); !checked) return pass_on(checked);
+  std::map<std::uint32_t, std::vector<const FlowRule*>> by_table;
+  for (const FlowRule& rule : rules.rules) by_table[rule.table].push_back(&rule);
+  TableIds added;
+  for (const LayoutTable& table : layout.tables) {
+    if (!by_table.contains(table.id)) added.insert(table.id);
+  }
+  for (const FlowRule& rule : rules.rules) {
+    for (const Action& action : rule.actions) {
+      // A jump of the set to a table without rules ends there; the layout may not continue it.
+      if (action.kind == ActionKind::kJump) added.erase(action.number);
+    }
+  }
+
+  Verdict verdict;
+  SearchLimits limits{options.most_regions, {}};
+  for (auto& [id, members] : by_table) {
+    std::stable_sort(members.begin(), members.end(), [](const FlowRule* a, const FlowRule* b) {
+      return a->priority < b->priority;
+    });
+    if (options.progress) {
+      const auto before = static_cast<double>(verdict.tables);
+      const auto all = static_cast<double>(by_table.size());
+      limits.progress = [&options, before, all](double share) {
+        options.progress((before + share) / all);
+      };
+    }
+    const auto done = compare_table(id, members, layout, added, limits, verdict);
+    if (!done) return pass_on(done);
+    ++verdict.tables;
+    if (verdict.counterexample) break;
+  }
+  verdict.regions = options.most_regions - limits.regions_left;
+  verdict.equivalent = !verdict.counterexample.has_value();
+  return verdict;
+}
+
+}  // namespace greynic::verify
