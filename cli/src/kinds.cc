@@ -7,6 +7,9 @@
 #ifdef GREYNIC_WITH_EXEC
 #include "greynic/exec/exec_target.h"
 #endif
+#ifdef GREYNIC_WITH_FLOWS
+#include "greynic/flows/kinds.h"
+#endif
 
 namespace greynic::cli {
 
@@ -16,6 +19,9 @@ void register_kinds() {
 #endif
 #ifdef GREYNIC_WITH_EXEC
   target::register_kind(exec::kind());
+#endif
+#ifdef GREYNIC_WITH_FLOWS
+  target::register_kind(flows::ovs_kind());
 #endif
 }
 

@@ -30,16 +30,16 @@ struct Alias {
   MatchField field;
 };
 constexpr std::array kAliases = {
-    Alias{"dl_src", F::kEthernetSrc},  Alias{"dl_dst", F::kEthernetDst},
-    Alias{"dl_type", F::kEtherType},   Alias{"ip_src", F::kIpv4Src},
-    Alias{"ip_dst", F::kIpv4Dst},      Alias{"ip_proto", F::kIpProtocol},
-    Alias{"nw_dscp", F::kIpDscp},      Alias{"ip_ecn", F::kIpEcn},
-    Alias{"ip_frag", F::kIpFragment},  Alias{"dl_vlan_pcp", F::kVlanPriority},
-    Alias{"tcp_src", F::kL4SrcPort},   Alias{"tcp_dst", F::kL4DstPort},
-    Alias{"udp_src", F::kL4SrcPort},   Alias{"udp_dst", F::kL4DstPort},
-    Alias{"sctp_src", F::kL4SrcPort},  Alias{"sctp_dst", F::kL4DstPort},
-    Alias{"arp_op", F::kArpOperation}, Alias{"icmpv6_type", F::kIcmpType},
-    Alias{"tunnel_id", F::kVxlanVni},  Alias{"icmpv6_code", F::kIcmpCode},
+    Alias{"dl_src", F::kEthernetSrc},   Alias{"dl_dst", F::kEthernetDst},
+    Alias{"dl_type", F::kEtherType},    Alias{"ip_src", F::kIpv4Src},
+    Alias{"ip_dst", F::kIpv4Dst},       Alias{"ip_proto", F::kIpProtocol},
+    Alias{"nw_dscp", F::kIpDscp},       Alias{"ip_ecn", F::kIpEcn},
+    Alias{"ip_frag", F::kIpFragment},   Alias{"tcp_src", F::kL4SrcPort},
+    Alias{"tcp_dst", F::kL4DstPort},    Alias{"udp_src", F::kL4SrcPort},
+    Alias{"udp_dst", F::kL4DstPort},    Alias{"sctp_src", F::kL4SrcPort},
+    Alias{"sctp_dst", F::kL4DstPort},   Alias{"arp_op", F::kArpOperation},
+    Alias{"icmpv6_type", F::kIcmpType}, Alias{"tunnel_id", F::kVxlanVni},
+    Alias{"icmpv6_code", F::kIcmpCode},
 };
 
 std::optional<MatchField> field_of(std::string_view key) {
@@ -62,25 +62,45 @@ constexpr std::array kTcpFlagNames = {Flag{"fin", 0}, Flag{"syn", 1}, Flag{"rst"
                                       Flag{"psh", 3}, Flag{"ack", 4}, Flag{"urg", 5},
                                       Flag{"ece", 6}, Flag{"cwr", 7}, Flag{"ns", 8}};
 
-/// "+new-est", or a number with or without mask.
+std::optional<U128> wide_number(std::string_view text) {
+  return field_value_from_string(F::kCtLabel, text);  // any number of at most 128 bits
+}
+
+/// The bit of a flag's name, or of "[200]", which is how a bit without a name is printed.
+std::optional<U128> flag_bit(std::string_view name, std::span<const Flag> names) {
+  if (name.size() > 2 && name.front() == '[' && name.back() == ']') {
+    return wide_number("0x" + std::string(name.substr(1, name.size() - 2)));
+  }
+  for (const Flag& row : names) {
+    if (row.name == name) return U128{1} << row.bit;
+  }
+  return std::nullopt;
+}
+
+/// "+new-est" looks at the flags it names, "syn|ack" at all of them; or a number with or without
+/// mask.
 std::optional<Masked> flags_from(std::string_view text, std::span<const Flag> names,
                                  MatchField field) {
-  if (text.empty() || (text.front() != '+' && text.front() != '-')) return masked_from(field, text);
-  Masked result;
-  while (!text.empty()) {
-    const bool set = text.front() == '+';
-    if (!set && text.front() != '-') return std::nullopt;
-    text.remove_prefix(1);
-    const std::string_view name = text.substr(0, text.find_first_of("+-"));
-    text.remove_prefix(name.size());
-    const auto* flag = std::find_if(names.data(), names.data() + names.size(),
-                                    [&](const Flag& row) { return row.name == name; });
-    if (flag == names.data() + names.size()) return std::nullopt;
-    const U128 bit = U128{1} << flag->bit;
-    if ((result.bits & bit) != 0) return std::nullopt;  // said twice
-    result.bits |= bit;
-    if (set) result.value |= bit;
+  const bool signs = text.starts_with('+') || text.starts_with('-');
+  if (!signs && (text.empty() || (text.front() >= '0' && text.front() <= '9'))) {
+    return masked_from(field, text);
   }
+  Masked result;
+  bool set = true;
+  while (!text.empty()) {
+    if (signs) {
+      set = text.front() == '+';
+      text.remove_prefix(1);
+    }
+    const std::size_t end = text.find_first_of(signs ? "+-" : "|");
+    const auto bit = flag_bit(text.substr(0, end), names);
+    if (!bit || (*bit & ~full_mask(field)) != 0 || (result.bits & *bit) != 0) return std::nullopt;
+    result.bits |= *bit;
+    if (set) result.value |= *bit;
+    if (end == std::string_view::npos) break;
+    text.remove_prefix(signs ? end : end + 1);
+  }
+  if (!signs) result.bits = full_mask(field);
   return result;
 }
 
@@ -111,10 +131,6 @@ bool constrain_slices(Match& match, U128 value, U128 bits, std::span<const Slice
     bits >>= slice.width;
   }
   return bits == 0;
-}
-
-std::optional<U128> wide_number(std::string_view text) {
-  return field_value_from_string(F::kCtLabel, text);  // any number of at most 128 bits
 }
 
 struct WideMasked {
@@ -172,6 +188,12 @@ Added add_vlan(std::string_view key, std::string_view value, Match& match) {
     if (*id == 0xffff) return verdict(constrain(match, F::kVlanPresent, {0, 1}));
     return verdict(constrain(match, F::kVlanPresent, {1, 1}) &&
                    constrain(match, F::kVlanId, {*id, 0xfff}));
+  }
+  if (key == "dl_vlan_pcp") {
+    const auto priority = number_from(value);
+    if (!priority || *priority > 7) return Added::kBadValue;
+    return verdict(constrain(match, F::kVlanPresent, {1, 1}) &&
+                   constrain(match, F::kVlanPriority, {*priority, 7}));
   }
   return Added::kNo;
 }

@@ -1,0 +1,319 @@
+#include "ovs_target.h"
+
+#include <fmt/format.h>
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <fstream>
+#include <random>
+
+#include "greynic/files/json_file.h"
+#include "packet_bytes.h"
+#include "packet_clock.h"
+
+namespace greynic::flows {
+namespace {
+
+constexpr const char* kSink = "sink";
+constexpr double kMostFlows = 16384;  // packets of one replay: the port's buffers hold them all
+constexpr double kMostPayloadBytes = 1472;  // in a frame of 1514 bytes
+constexpr std::size_t kReplayPackets = 8192;
+
+/// Subtables are sorted by hits once a second; a layout's traffic hits them unevenly, so it has to
+/// be waited for. A workload's traffic is even: order does not matter to it.
+constexpr std::chrono::milliseconds kSortedWarmup{2200};
+constexpr std::chrono::milliseconds kEvenWarmup{200};
+
+constexpr std::array<std::string_view, 6> kFactors = {
+    "server_decap_masks", "rules_per_mask",    "flow_count",
+    "message_bytes",      "exact_match_cache", "signature_match_cache"};
+
+/// A factor that is set to something this switch cannot be set to; empty when there is none.
+std::string unsupported(const Configuration& configuration) {
+  for (const auto& [name, value] : configuration.levels()) {
+    if (std::find(kFactors.begin(), kFactors.end(), name) != kFactors.end()) continue;
+    const FactorInfo* known = find_factor(name);
+    if (known != nullptr && known->standard == value) continue;
+    return fmt::format("{}={} means nothing to a switch: ovs: honours {}", name, to_string(value),
+                       fmt::join(kFactors, ", "));
+  }
+  if (configuration.contains("message_bytes") &&
+      configuration.number("message_bytes") > kMostPayloadBytes) {
+    return fmt::format("message_bytes={}: one packet holds at most {} bytes",
+                       configuration.number("message_bytes"), kMostPayloadBytes);
+  }
+  if (configuration.number("flow_count") > kMostFlows) {
+    return fmt::format("flow_count={}: the source replays at most {} packets",
+                       configuration.number("flow_count"), kMostFlows);
+  }
+  return "";
+}
+
+/// The factor table's standard of 64 KiB is a verbs message; a packet stands for one that fits.
+double payload_of(const Configuration& configuration) {
+  return configuration.contains("message_bytes") ? configuration.number("message_bytes") : 64.0;
+}
+
+std::string cpu_model() {
+  std::ifstream cpus("/proc/cpuinfo");
+  for (std::string line; std::getline(cpus, line);) {
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  }
+  return "unknown";
+}
+
+std::map<std::string, std::string> environment_of(const PrivateSwitch& ovs) {
+  utsname host{};
+  uname(&host);
+  return {{"host", host.nodename},
+          {"kernel", host.release},
+          {"cpu", cpu_model()},
+          {"device", ovs.version()},
+          {"packet_cpu", std::to_string(ovs.cpu())}};
+}
+
+/// So many copies of each flow's packet as its weight asks of `slots`, at least one, then shuffled:
+/// what the source replays is a fair sample of the traffic in a random order.
+std::vector<std::size_t> replay_order(const Traffic& traffic, std::size_t slots,
+                                      std::uint64_t seed) {
+  double all = 0.0;
+  for (const TrafficFlow& flow : traffic.flows) all += flow.weight;
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < traffic.flows.size(); ++i) {
+    const double share = all > 0 ? traffic.flows[i].weight / all : 0.0;
+    const auto copies = std::max<long long>(1, std::llround(share * static_cast<double>(slots)));
+    order.insert(order.end(), static_cast<std::size_t>(copies), i);
+  }
+  std::mt19937_64 random(seed);
+  std::shuffle(order.begin(), order.end(), random);
+  return order;
+}
+
+}  // namespace
+
+PrivateOvsTarget::PrivateOvsTarget(std::string name, std::unique_ptr<PrivateSwitch> ovs)
+    : name_(std::move(name)),
+      ovs_(std::move(ovs)),
+      driver_(
+          ovs_->folder() + "/" + ovs_->bridge() + ".mgmt",
+          [this] { return ovs_->database().ports(ovs_->bridge()); }, Journal::in_memory()) {}
+
+Result<std::unique_ptr<target::Target>> PrivateOvsTarget::open(const target::Spec& spec) {
+  PrivateSwitchOptions options;
+  if (!spec.place.empty()) options.bridge = spec.place;
+  for (const auto& [name, value] : spec.options) {
+    auto cpu = name == "cpu" ? parse_factor_value(FactorType::kNumeric, value)
+                             : Result<FactorValue>(fail(ErrorCode::kBadInput, ""));
+    if (!cpu) {
+      return fail(ErrorCode::kBadInput,
+                  fmt::format("target '{}': option {}={} is not one of cpu=NUMBER, rundir=FOLDER",
+                              spec.text, name, value));
+    }
+    options.cpu = static_cast<int>(std::get<double>(*cpu));
+  }
+  auto ovs = PrivateSwitch::start(options);
+  if (!ovs) return pass_on(ovs);
+  return std::unique_ptr<target::Target>(new PrivateOvsTarget(spec.text, std::move(*ovs)));
+}
+
+target::Info PrivateOvsTarget::info() const {
+  target::Info info;
+  info.name = name_;
+  info.description = "Open vSwitch, userspace datapath, started by greynic for itself";
+  info.factors.assign(kFactors.begin(), kFactors.end());
+  info.limits = {{"server_decap_masks", kMostMasks},
+                 {"rules_per_mask", 4096},
+                 {"flow_count", kMostFlows},
+                 {"message_bytes", kMostPayloadBytes}};
+  info.environment = environment_of(*ovs_);
+  info.seconds_per_test = 0.6;
+  return info;
+}
+
+Result<void> PrivateOvsTarget::ensure_sinks(const RuleSet& rules) {
+  for (const FlowRule& rule : rules.rules) {
+    for (const Action& action : rule.actions) {
+      if (action.kind != ActionKind::kForward) continue;
+      if (action.text == PrivateSwitch::kSource) continue;
+      if (auto made = ovs_->ensure_sink(action.text); !made) return made;
+    }
+  }
+  return {};
+}
+
+Result<void> PrivateOvsTarget::send(const Traffic& traffic, std::size_t payload_bytes,
+                                    std::uint64_t seed) {
+  std::vector<Frame> frames;
+  const auto slots = std::max(kReplayPackets, traffic.flows.size());
+  if (traffic.flows.size() > kMostFlows) {
+    return fail(ErrorCode::kTooBig,
+                fmt::format("traffic of {} flows: the source replays at most {}",
+                            traffic.flows.size(), kMostFlows));
+  }
+  for (const std::size_t i : replay_order(traffic, slots, seed)) {
+    auto frame = frame_of(traffic.flows[i].packet, payload_bytes);
+    if (!frame) return pass_on(frame);
+    frames.push_back(std::move(*frame));
+  }
+  // What one flow too many rounded up would not fit any more.
+  if (frames.size() > kMostFlows) frames.resize(static_cast<std::size_t>(kMostFlows));
+  const std::string path = ovs_->folder() + "/traffic.pcap";
+  if (auto written = files::write_text(path, pcap_of(frames)); !written) return written;
+  return ovs_->start_traffic(path);
+}
+
+Result<void> PrivateOvsTarget::set_up(const target::MeasureRequest& request) {
+  const Configuration& wanted = request.configuration;
+  const std::string key = wanted.name() + "#" + std::to_string(request.seed);
+  if (key == running_) return {};
+  running_.clear();
+  const auto payload = static_cast<std::size_t>(payload_of(wanted));
+  if (auto quiet = ovs_->stop_traffic(); !quiet) return quiet;
+  const std::pair caches(wanted.flag("exact_match_cache"), wanted.flag("signature_match_cache"));
+  if (caches_ != caches) {
+    if (auto set = ovs_->set_caches(caches.first, caches.second); !set) return set;
+    caches_ = caches;
+  }
+  Traffic traffic = traffic_;
+  if (!laid_out_) {
+    const WorkloadShape shape = {static_cast<std::uint32_t>(wanted.number("server_decap_masks")),
+                                 static_cast<std::uint32_t>(wanted.number("rules_per_mask")),
+                                 static_cast<std::uint32_t>(wanted.number("flow_count"))};
+    auto workload = mask_workload(shape, kSink, request.seed);
+    if (!workload) return pass_on(workload);
+    if (auto made = ensure_sinks(workload->rules); !made) return made;
+    if (auto installed = driver_.apply(workload->rules); !installed) return installed;
+    traffic = std::move(workload->traffic);
+  }
+  if (auto forgotten = ovs_->forget_megaflows(); !forgotten) return forgotten;
+  if (auto sent = send(traffic, payload, request.seed); !sent) return sent;
+  running_ = key;
+  return {};
+}
+
+void PrivateOvsTarget::fill(Observation& observation, const PacketTimes& times,
+                            double payload_bytes) {
+  const PmdStats& stats = times.stats;
+  const double packets = std::max(1.0, stats.packets);
+  auto& measures = observation.measures;
+  measures["packet_cost_ns"] = times.cost_ns;
+  measures["packet_cost_cycles"] = {times.cost_cycles, {}};
+  measures[std::string(measure::kPacketRate)] = {times.packets / times.wall_seconds * 1e-6, {}};
+  measures[std::string(measure::kBandwidth)] = {
+      times.packets * payload_bytes * 8.0 / times.wall_seconds * 1e-9, {}};
+  measures["subtable_lookups_per_packet"] = {stats.lookups_per_packet(), {}};
+  measures["exact_match_hit_share"] = {stats.exact_match_hits / packets, {}};
+  measures["signature_match_hit_share"] = {stats.signature_match_hits / packets, {}};
+  measures["megaflow_hit_share"] = {stats.megaflow_hits / packets, {}};
+  measures["simple_match_hit_share"] = {stats.simple_match_hits / packets, {}};
+  measures["miss_share"] = {stats.misses / packets, {}};
+  observation.counters_before = {{"packets", 0}, {"megaflow_hits", 0}, {"misses", 0}};
+  observation.counters_after = {
+      {"packets", stats.packets}, {"megaflow_hits", stats.megaflow_hits}, {"misses", stats.misses}};
+  observation.steady = times.steady;
+}
+
+Result<Observation> PrivateOvsTarget::measure_request(const target::MeasureRequest& request) {
+  Observation observation;
+  observation.asked = request.configuration;
+  observation.repeat = request.repeat;
+  observation.seed = request.seed;
+  observation.environment = environment_of(*ovs_);
+  if (std::string reason = unsupported(request.configuration); !reason.empty()) {
+    observation.outcome = Outcome::kRefused;
+    observation.reason = std::move(reason);
+    return observation;
+  }
+  const auto start = std::chrono::steady_clock::now();
+  const auto refused = [&](const Error& error) {
+    observation.outcome = Outcome::kRefused;
+    observation.reason = error.message;
+    return observation;
+  };
+  if (auto ready = set_up(request); !ready) {
+    if (ready.error().code == ErrorCode::kMissing) return pass_on(ready);
+    return refused(ready.error());
+  }
+  auto times = time_packets(*ovs_, request.duration, laid_out_ ? kSortedWarmup : kEvenWarmup);
+  if (!times) {
+    if (times.error().code != ErrorCode::kRefused) return pass_on(times);
+    return refused(times.error());
+  }
+  fill(observation, *times, payload_of(request.configuration));
+  auto dump = ovs_->ask("dpctl/dump-flows");
+  if (!dump) return pass_on(dump);
+  const MegaflowCount count = count_megaflows(*dump);
+  observation.measures["megaflow_masks"] = {static_cast<double>(count.masks), {}};
+  observation.measures["megaflows"] = {static_cast<double>(count.flows), {}};
+  observation.granted = request.configuration;
+  if (laid_out_) {
+    observation.granted.set("server_decap_masks", static_cast<double>(count.masks));
+    observation.granted.set("flow_count", static_cast<double>(traffic_.flows.size()));
+  } else if (const double masks = request.configuration.number("server_decap_masks");
+             request.configuration.number("flow_count") < masks) {
+    observation.granted.set("flow_count", masks);  // every mask is in use
+  }
+  observation.outcome = Outcome::kMeasured;
+  observation.elapsed_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return observation;
+}
+
+Result<void> PrivateOvsTarget::measure(std::span<const target::MeasureRequest> requests,
+                                       const target::ObservationSink& sink) {
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    auto observation = measure_request(requests[i]);
+    if (!observation) return pass_on(observation);
+    if (!sink(i, std::move(*observation))) break;
+  }
+  // The packet thread burns a CPU as long as packets come: none are left running between calls.
+  running_.clear();
+  return ovs_->stop_traffic();
+}
+
+Result<void> PrivateOvsTarget::check(const Layout& layout, const target::Placement& placement) {
+  if (placement.hop != Hop::kServerDecap) {
+    return fail(ErrorCode::kUnsupported, "a switch has one mask sequence: server_decap");
+  }
+  const RuleSet rules = rules_of(layout);
+  if (auto made = ensure_sinks(rules); !made) return made;
+  return driver_.check(rules);
+}
+
+Result<void> PrivateOvsTarget::apply(const Layout& layout, const Traffic* traffic,
+                                     const target::Placement& placement) {
+  if (auto accepted = check(layout, placement); !accepted) return accepted;
+  const RuleSet rules = rules_of(layout);
+  Traffic sent;
+  if (traffic != nullptr) {
+    sent = *traffic;
+  } else {
+    // One packet for each rule, as often as the rule says that it is hit.
+    for (const FlowRule& rule : rules.rules) {
+      if (rule.table != 0) continue;
+      Packet packet;
+      for (const FieldMatch& part : rule.match.fields()) packet.set(part.field, part.value);
+      sent.flows.push_back({.packet = packet, .weight = rule.weight > 0 ? rule.weight : 1.0});
+    }
+  }
+  for (const TrafficFlow& flow : sent.flows) {
+    if (auto frame = frame_of(flow.packet, 0); !frame) return pass_on(frame);
+  }
+  if (auto quiet = ovs_->stop_traffic(); !quiet) return quiet;
+  running_.clear();
+  if (auto installed = driver_.apply(rules); !installed) return installed;
+  laid_out_ = true;
+  traffic_ = std::move(sent);
+  return {};
+}
+
+Result<void> PrivateOvsTarget::roll_back() {
+  if (auto quiet = ovs_->stop_traffic(); !quiet) return quiet;
+  running_.clear();
+  laid_out_ = false;
+  return driver_.roll_back();
+}
+
+}  // namespace greynic::flows

@@ -1,0 +1,71 @@
+#pragma once
+
+/// Open vSwitch as a target: a private one that is measured, or a running one whose rules are
+/// changed.
+
+#include <memory>
+#include <optional>
+
+#include "greynic/flows/flow_driver.h"
+#include "greynic/target/target.h"
+#include "mask_workload.h"
+#include "ovs_driver.h"
+#include "private_switch.h"
+
+namespace greynic::flows {
+
+/// Measures on a switch of its own. Until a layout is applied, each configuration brings its rules
+/// and packets (mask_workload.h); from then on the layout's rules stay, the traffic given with it
+/// is sent, and the mask and flow factors say nothing: `granted` holds what the switch then had.
+class PrivateOvsTarget final : public target::Target {
+ public:
+  [[nodiscard]] static Result<std::unique_ptr<target::Target>> open(const target::Spec& spec);
+
+  target::Info info() const override;
+  Result<void> measure(std::span<const target::MeasureRequest> requests,
+                       const target::ObservationSink& sink) override;
+  Result<void> apply(const Layout& layout, const Traffic* traffic,
+                     const target::Placement& placement) override;
+  Result<void> check(const Layout& layout, const target::Placement& placement) override;
+  Result<void> roll_back() override;
+
+ private:
+  PrivateOvsTarget(std::string name, std::unique_ptr<PrivateSwitch> ovs);
+  [[nodiscard]] Result<Observation> measure_request(const target::MeasureRequest& request);
+  /// Rules, packets and caches as the configuration wants them; does nothing when they are so.
+  [[nodiscard]] Result<void> set_up(const target::MeasureRequest& request);
+  [[nodiscard]] Result<void> send(const Traffic& traffic, std::size_t payload_bytes,
+                                  std::uint64_t seed);
+  [[nodiscard]] Result<void> ensure_sinks(const RuleSet& rules);
+  /// Measures and counters of what was timed.
+  void fill(Observation& observation, const struct PacketTimes& times, double payload_bytes);
+
+  std::string name_;
+  std::unique_ptr<PrivateSwitch> ovs_;
+  OvsDriver driver_;
+  bool laid_out_ = false;
+  Traffic traffic_;      ///< of the layout
+  std::string running_;  ///< what set_up last made, as a key; empty: nothing
+  std::optional<std::pair<bool, bool>> caches_;
+};
+
+/// Changes and reads the rules of a bridge of a switch that runs already.
+class RunningOvsTarget final : public target::Target {
+ public:
+  [[nodiscard]] static Result<std::unique_ptr<target::Target>> open(const target::Spec& spec);
+
+  target::Info info() const override;
+  Result<void> measure(std::span<const target::MeasureRequest> requests,
+                       const target::ObservationSink& sink) override;
+  Result<void> apply(const Layout& layout, const Traffic* traffic,
+                     const target::Placement& placement) override;
+  Result<void> check(const Layout& layout, const target::Placement& placement) override;
+  Result<void> roll_back() override;
+
+ private:
+  RunningOvsTarget(std::string name, std::unique_ptr<FlowDriver> driver);
+  std::string name_;
+  std::unique_ptr<FlowDriver> driver_;
+};
+
+}  // namespace greynic::flows

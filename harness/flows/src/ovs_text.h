@@ -1,0 +1,37 @@
+#pragma once
+
+/// Rules in the words of ovs-ofctl, and back. Larger priorities win there, ports are numbers, and a
+/// field may only be matched when the match names the header that it is in.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "greynic/core/flow_rule.h"
+#include "greynic/core/result.h"
+
+namespace greynic::flows {
+
+/// OpenFlow numbers of the ports of a bridge, by name.
+using PortNumbers = std::map<std::string, std::uint32_t>;
+
+/// "dl_type..." part of one rule: fields joined by commas, empty for a match of everything.
+/// kUnsupported names the field that Open vSwitch cannot match like this, and why.
+[[nodiscard]] Result<std::string> ovs_match_text(const Match& match);
+
+/// Can OpenFlow rules match this field at all? Some fields exist only between the datapath and its
+/// daemon.
+[[nodiscard]] bool ovs_takes(MatchField field);
+
+/// Does Open vSwitch match this field under every mask, or only exactly?
+[[nodiscard]] bool ovs_takes_any_mask(MatchField field);
+
+/// "output:2,goto_table:3"; kUnsupported names the action, kBadInput a port that is not there.
+[[nodiscard]] Result<std::string> ovs_actions_text(const FlowRule& rule, const PortNumbers& ports);
+
+/// One line a rule for `ovs-ofctl add-flows`; the cookie of rule i is i + 1, so that a dump can be
+/// put back in order. Errors name the rule.
+[[nodiscard]] Result<std::string> ovs_rules_text(const RuleSet& rules, const PortNumbers& ports);
+
+}  // namespace greynic::flows

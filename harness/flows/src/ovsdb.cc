@@ -1,0 +1,173 @@
+#include "ovsdb.h"
+
+#include <fmt/format.h>
+
+#include <thread>
+
+namespace greynic::flows {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kDatabase = "Open_vSwitch";
+
+json map_of(const std::map<std::string, std::string>& entries) {
+  json pairs = json::array();
+  for (const auto& [name, value] : entries) pairs.push_back({name, value});
+  return {"map", pairs};
+}
+
+json named_row(const char* name) { return json::array({"named-uuid", name}); }
+
+json where_name(const std::string& name) {
+  return json::array({json::array({"name", "==", name})});
+}
+
+const json kEveryRow = json::array();
+
+json select(const char* table, const json& where, const std::vector<std::string>& columns) {
+  return {{"op", "select"}, {"table", table}, {"where", where}, {"columns", columns}};
+}
+
+json insert(const char* table, const char* handle, const json& row) {
+  return {{"op", "insert"}, {"table", table}, {"uuid-name", handle}, {"row", row}};
+}
+
+json mutate(const char* table, const json& where, const std::vector<json>& mutations) {
+  return {{"op", "mutate"}, {"table", table}, {"where", where}, {"mutations", mutations}};
+}
+
+json mutation(const char* column, const char* how, const json& value) {
+  return json::array({column, how, value});
+}
+
+/// OVSDB writes a set of one as the bare element and every other set as ["set", [...]].
+std::vector<json> elements(const json& column) {
+  if (column.is_array() && column.size() == 2 && column[0] == "set") {
+    return column[1].get<std::vector<json>>();
+  }
+  return {column};
+}
+
+}  // namespace
+
+Result<Ovsdb> Ovsdb::connect(const std::string& socket_path) {
+  auto rpc = JsonRpc::connect(socket_path);
+  if (!rpc) return pass_on(rpc);
+  return Ovsdb(std::move(*rpc));
+}
+
+Result<json> Ovsdb::transact(const std::vector<json>& operations) {
+  json parameters = json::array({kDatabase});
+  for (const json& operation : operations) parameters.push_back(operation);
+  auto results = rpc_.call("transact", std::move(parameters));
+  if (!results) return results;
+  for (const json& result : *results) {
+    if (result.is_object() && result.contains("error") && !result["error"].is_null()) {
+      return fail(ErrorCode::kRefused,
+                  fmt::format("the switch's database: {} ({})", result["error"].get<std::string>(),
+                              result.value("details", "no details")));
+    }
+  }
+  return results;
+}
+
+Result<void> Ovsdb::configure(std::vector<json> operations) {
+  const json progress = select(kDatabase, kEveryRow, {"next_cfg", "cur_cfg"});
+  operations.push_back(mutate(kDatabase, kEveryRow, {mutation("next_cfg", "+=", 1)}));
+  operations.push_back(progress);
+  auto done = transact(operations);
+  if (!done) return pass_on(done);
+  const auto wanted = done->back()["rows"][0]["next_cfg"].get<std::int64_t>();
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (std::chrono::steady_clock::now() < deadline) {
+    auto state = transact({progress});
+    if (!state) return pass_on(state);
+    if (state->front()["rows"][0]["cur_cfg"].get<std::int64_t>() >= wanted) return {};
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return fail(ErrorCode::kIo, "ovs-vswitchd did not act on its configuration within 30 s");
+}
+
+Result<void> Ovsdb::initialise(const std::map<std::string, std::string>& settings) {
+  auto done = transact({insert(kDatabase, "all", {{"other_config", map_of(settings)}})});
+  if (!done) return pass_on(done);
+  return {};
+}
+
+Result<void> Ovsdb::set(const std::map<std::string, std::string>& settings) {
+  json names = json::array();
+  for (const auto& [name, value] : settings) names.push_back(name);
+  // An insert into a map keeps a key that is there, so it is deleted first.
+  return configure({mutate(kDatabase, kEveryRow,
+                           {mutation("other_config", "delete", json::array({"set", names})),
+                            mutation("other_config", "insert", map_of(settings))})});
+}
+
+Result<void> Ovsdb::add_bridge(const std::string& name) {
+  const json interface = {{"name", name}, {"type", "internal"}};
+  const json port = {{"name", name}, {"interfaces", named_row("interface")}};
+  const json bridge = {{"name", name},
+                       {"datapath_type", "netdev"},
+                       {"fail_mode", "secure"},
+                       {"ports", named_row("port")}};
+  return configure(
+      {insert("Interface", "interface", interface), insert("Port", "port", port),
+       insert("Bridge", "bridge", bridge),
+       mutate(kDatabase, kEveryRow, {mutation("bridges", "insert", named_row("bridge"))})});
+}
+
+Result<void> Ovsdb::add_port(const std::string& bridge, const PortSettings& settings) {
+  json interface = {
+      {"name", settings.name}, {"type", settings.type}, {"options", map_of(settings.options)}};
+  if (settings.openflow_number) interface["ofport_request"] = *settings.openflow_number;
+  const json port = {{"name", settings.name}, {"interfaces", named_row("interface")}};
+  auto done = configure(
+      {insert("Interface", "interface", interface), insert("Port", "port", port),
+       mutate("Bridge", where_name(bridge), {mutation("ports", "insert", named_row("port"))})});
+  if (!done) return done.error().while_doing("adding port " + settings.name);
+  auto state = transact({select("Interface", where_name(settings.name), {"error", "ofport"})});
+  if (!state) return pass_on(state);
+  const json& row = state->front()["rows"][0];
+  if (!row["error"].is_string()) return {};
+  const std::string reason = row["error"].get<std::string>();
+  (void)remove_port(bridge, settings.name);
+  return fail(ErrorCode::kRefused, fmt::format("adding port {}: {}", settings.name, reason));
+}
+
+Result<void> Ovsdb::remove_port(const std::string& bridge, const std::string& port) {
+  auto found = transact({select("Port", where_name(port), {"_uuid"})});
+  if (!found) return pass_on(found);
+  const json& rows = found->front()["rows"];
+  if (rows.empty()) return {};
+  auto done = configure(
+      {mutate("Bridge", where_name(bridge), {mutation("ports", "delete", rows[0]["_uuid"])})});
+  if (!done) return done.error().while_doing("removing port " + port);
+  return {};
+}
+
+Result<std::map<std::string, std::uint32_t>> Ovsdb::ports(const std::string& bridge) {
+  auto rows = transact({select("Bridge", where_name(bridge), {"ports"}),
+                        select("Port", kEveryRow, {"_uuid", "interfaces"}),
+                        select("Interface", kEveryRow, {"_uuid", "name", "ofport"})});
+  if (!rows) return pass_on(rows);
+  if ((*rows)[0]["rows"].empty()) {
+    return fail(ErrorCode::kMissing, fmt::format("the switch has no bridge {}", bridge));
+  }
+  std::map<json, json> interface_of;
+  for (const json& row : (*rows)[2]["rows"]) interface_of[row["_uuid"]] = row;
+  std::map<json, json> port_of;
+  for (const json& row : (*rows)[1]["rows"]) port_of[row["_uuid"]] = row;
+  std::map<std::string, std::uint32_t> numbers;
+  for (const json& port : elements((*rows)[0]["rows"][0]["ports"])) {
+    for (const json& id : elements(port_of[port]["interfaces"])) {
+      const json& interface = interface_of[id];
+      if (interface["ofport"].is_number_integer() && interface["ofport"].get<int>() > 0) {
+        numbers[interface["name"].get<std::string>()] = interface["ofport"].get<std::uint32_t>();
+      }
+    }
+  }
+  return numbers;
+}
+
+}  // namespace greynic::flows

@@ -1,0 +1,31 @@
+#pragma once
+
+/// Times the packet thread of a private switch: how much CPU time a packet costs once traffic has
+/// settled. Wall time is no part of it, so other work on the machine disturbs little.
+
+#include <chrono>
+#include <map>
+#include <string>
+
+#include "greynic/core/observation.h"
+#include "pmd_stats.h"
+#include "private_switch.h"
+
+namespace greynic::flows {
+
+struct PacketTimes {
+  Measure cost_ns;         ///< CPU time of the packet thread for one packet
+  double cost_cycles = 0;  ///< the same by the switch's own cycle counter, waiting included
+  double packets = 0;
+  double wall_seconds = 0;
+  PmdStats stats;  ///< of the timed part
+  SteadyState steady;
+};
+
+/// Waits until no packet misses the caches any more (and at least `least_warmup`), then counts for
+/// `duration`. kRefused when misses do not end within ten seconds.
+[[nodiscard]] Result<PacketTimes> time_packets(PrivateSwitch& ovs,
+                                               std::chrono::nanoseconds duration,
+                                               std::chrono::milliseconds least_warmup);
+
+}  // namespace greynic::flows

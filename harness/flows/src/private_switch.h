@@ -1,0 +1,82 @@
+#pragma once
+
+/// An Open vSwitch that belongs to greynic alone: its own folder, database, sockets and network
+/// namespace, gone when the object goes. Packets come from a DPDK pcap port that replays a file
+/// without end and vanish in null ports, so that only the switch's own work is on the clock.
+
+#include <memory>
+#include <string>
+
+#include "child_process.h"
+#include "greynic/core/result.h"
+#include "json_rpc.h"
+#include "ovsdb.h"
+
+namespace greynic::flows {
+
+struct PrivateSwitchOptions {
+  std::string bridge = "br0";
+  int cpu = -1;  ///< where packets are processed; -1: the last one we may use
+};
+
+class PrivateSwitch {
+ public:
+  static constexpr const char* kSource =
+      "source";  ///< name and number of the port packets come from
+  static constexpr std::uint32_t kSourceNumber = 1;
+
+  /// Why it cannot be started here and what to do about it; empty when it can.
+  struct Obstacle {
+    std::string why_not;
+    std::string remedy;
+  };
+  [[nodiscard]] static Obstacle obstacle();
+
+  [[nodiscard]] static Result<std::unique_ptr<PrivateSwitch>> start(
+      const PrivateSwitchOptions& options);
+  ~PrivateSwitch();
+  PrivateSwitch(const PrivateSwitch&) = delete;
+  PrivateSwitch& operator=(const PrivateSwitch&) = delete;
+
+  /// Switches the exact-match cache and the signature-match cache.
+  [[nodiscard]] Result<void> set_caches(bool exact_match, bool signature_match);
+  /// Makes sure there is a port of this name that swallows what it is given.
+  [[nodiscard]] Result<void> ensure_sink(const std::string& name);
+  /// Starts replaying a pcap file, from the beginning and without end.
+  [[nodiscard]] Result<void> start_traffic(const std::string& pcap_path);
+  [[nodiscard]] Result<void> stop_traffic();
+  /// Forgets the megaflows, so that what is there later came from the rules that are there now.
+  [[nodiscard]] Result<void> forget_megaflows();
+
+  /// The answer of the control socket to an ovs-appctl command, e.g. "dpif-netdev/pmd-stats-show".
+  [[nodiscard]] Result<std::string> ask(const std::string& command,
+                                        std::vector<std::string> arguments = {});
+  /// CPU time that the packet thread has had, in nanoseconds.
+  [[nodiscard]] Result<std::uint64_t> packet_thread_ns() const;
+
+  [[nodiscard]] const std::string& folder() const { return folder_; }
+  [[nodiscard]] const std::string& bridge() const { return options_.bridge; }
+  [[nodiscard]] std::string database_socket() const { return folder_ + "/db.sock"; }
+  [[nodiscard]] Ovsdb& database() { return *database_; }
+  [[nodiscard]] const std::string& version() const { return version_; }
+  [[nodiscard]] int cpu() const { return options_.cpu; }
+
+ private:
+  PrivateSwitch(PrivateSwitchOptions options, std::string folder, NetworkNamespace place);
+  [[nodiscard]] Result<void> launch();
+  /// The last lines that ovs-vswitchd logged: why it died.
+  [[nodiscard]] std::string last_words() const;
+
+  PrivateSwitchOptions options_;
+  std::string folder_;
+  std::string version_;
+  NetworkNamespace place_;
+  Daemon database_server_;
+  Daemon switch_;
+  std::unique_ptr<Ovsdb> database_;
+  std::unique_ptr<JsonRpc> control_;
+  bool traffic_runs_ = false;
+  std::map<std::string, int> sinks_;  ///< index of the null device behind each
+};
+
+}  // namespace greynic::flows

@@ -1,0 +1,99 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "greynic/flows/kinds.h"
+#include "private_ovs.h"
+
+namespace greynic::flows {
+namespace {
+
+struct Line {
+  double slope = 0;
+  double r2 = 0;
+};
+
+/// Least squares by the textbook sums.
+Line line_through(const std::vector<double>& x, const std::vector<double>& y) {
+  const auto n = static_cast<double>(x.size());
+  const double sx = std::accumulate(x.begin(), x.end(), 0.0);
+  const double sy = std::accumulate(y.begin(), y.end(), 0.0);
+  double sxx = 0;
+  double sxy = 0;
+  double syy = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    sxx += (x[i] - sx / n) * (x[i] - sx / n);
+    sxy += (x[i] - sx / n) * (y[i] - sy / n);
+    syy += (y[i] - sy / n) * (y[i] - sy / n);
+  }
+  return {sxy / sxx, sxy * sxy / sxx / syy};
+}
+
+// Claim:  on a real Open vSwitch a packet costs more CPU time for each mask, by a straight line,
+// and
+//         the switch has as many masks as were asked for.
+// Oracle: the switch's own megaflow dump and lookup counter: even traffic searches (masks + 1) / 2.
+// Method: five mask counts, caches off, least squares.
+TEST(PrivateOvs, ChargesEachMaskTheSame) {
+  GREYNIC_NEEDS_OVS();
+  auto opened = ovs_kind().open({.text = "ovs:br0", .kind = "ovs", .place = "br0", .options = {}});
+  ASSERT_TRUE(opened.has_value()) << opened.error().message;
+  const std::vector<double> masks = {1, 10, 20, 40, 80};
+  std::vector<target::MeasureRequest> requests;
+  for (const double count : masks) {
+    requests.push_back({.configuration = {{"server_decap_masks", count},
+                                          {"flow_count", 800.0},
+                                          {"message_bytes", 22.0},
+                                          {"exact_match_cache", false},
+                                          {"signature_match_cache", false}},
+                        .duration = std::chrono::milliseconds(400),
+                        .seed = 3});
+  }
+  std::vector<double> costs;
+  const auto done = (*opened)->measure(requests, [&](std::size_t i, Observation got) {
+    EXPECT_EQ(got.outcome, Outcome::kMeasured) << got.reason;
+    EXPECT_EQ(got.value("megaflow_masks"), masks[i]);
+    EXPECT_NEAR(got.value("subtable_lookups_per_packet").value_or(0), (masks[i] + 1) / 2,
+                0.03 * masks[i]);
+    costs.push_back(got.value("packet_cost_ns").value_or(0));
+    return true;
+  });
+  ASSERT_TRUE(done.has_value()) << done.error().message;
+  ASSERT_EQ(costs.size(), masks.size());
+  const Line line = line_through(masks, costs);
+  EXPECT_GT(line.r2, 0.98);
+  EXPECT_GT(line.slope * 10, costs[0] * 0.5) << "ten masks cost less than half a packet";
+}
+
+// Claim:  the exact-match cache hides the masks from traffic of few flows.
+// Oracle: the switch's own hit counters.
+TEST(PrivateOvs, FindsFewFlowsInItsExactMatchCache) {
+  GREYNIC_NEEDS_OVS();
+  auto opened = ovs_kind().open({.text = "ovs:br0", .kind = "ovs", .place = "br0", .options = {}});
+  ASSERT_TRUE(opened.has_value()) << opened.error().message;
+  const auto cached = target::measure_one(**opened, {.configuration = {{"server_decap_masks", 40.0},
+                                                                       {"flow_count", 80.0},
+                                                                       {"message_bytes", 22.0},
+                                                                       {"exact_match_cache", true}},
+                                                     .duration = std::chrono::milliseconds(200),
+                                                     .seed = 3});
+  ASSERT_TRUE(cached.has_value()) << cached.error().message;
+  EXPECT_GT(cached->value("exact_match_hit_share").value_or(0), 0.95);
+  EXPECT_LT(cached->value("subtable_lookups_per_packet").value_or(99), 2.0);
+}
+
+// Claim:  what a switch cannot be set to is an outcome with the factor's name, not an error.
+TEST(PrivateOvs, RefusesFactorsOfOtherDevices) {
+  GREYNIC_NEEDS_OVS();
+  auto opened = ovs_kind().open({.text = "ovs:br0", .kind = "ovs", .place = "br0", .options = {}});
+  ASSERT_TRUE(opened.has_value());
+  const auto refused =
+      target::measure_one(**opened, {.configuration = {{"qp_count", 64.0}}, .repeat = 0});
+  ASSERT_TRUE(refused.has_value());
+  EXPECT_EQ(refused->outcome, Outcome::kRefused);
+  EXPECT_NE(refused->reason.find("qp_count"), std::string::npos) << refused->reason;
+}
+
+}  // namespace
+}  // namespace greynic::flows

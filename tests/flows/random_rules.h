@@ -1,0 +1,33 @@
+#pragma once
+
+/// Random rules that an interface can hold: every field it offers comes up, with the headers it
+/// needs.
+
+#include <functional>
+#include <optional>
+#include <random>
+
+#include "greynic/core/flow_rule.h"
+
+namespace greynic::flows {
+
+struct RandomRules {
+  /// Value and mask for a field, or nothing when this interface must not be given the field.
+  std::function<std::optional<FieldMatch>(MatchField, std::mt19937_64&)> part;
+  std::function<std::vector<Action>(const Match&, std::mt19937_64&)> actions;
+  std::uint32_t tables = 1;
+  RulePriority priorities = 65536;
+};
+
+/// `count` rules with distinct (table, priority), so that none is ambiguous.
+[[nodiscard]] RuleSet random_rules(const RandomRules& kind, std::size_t count, std::uint64_t seed);
+
+/// Adds the headers that a field needs, as exact values, and the field itself.
+void add_with_needs(Match& match, const FieldMatch& part, std::mt19937_64& random);
+
+/// A value and a mask that is exact, a prefix, or random.
+[[nodiscard]] FieldMatch any_masked(MatchField field, std::mt19937_64& random);
+[[nodiscard]] FieldMatch exactly(MatchField field, U128 value);
+[[nodiscard]] U128 random_value(MatchField field, std::mt19937_64& random);
+
+}  // namespace greynic::flows
