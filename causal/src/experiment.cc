@@ -47,9 +47,6 @@ std::vector<std::string> changed_factors(const Configuration& baseline,
     const FactorValue* other = baseline.find(name);
     if (other == nullptr || *other != level) names.insert(name);
   }
-  for (const auto& [name, level] : baseline.levels()) {
-    if (!configuration.contains(name)) names.insert(name);
-  }
   return {names.begin(), names.end()};
 }
 
@@ -75,16 +72,26 @@ Experiment::Experiment(const Campaign& campaign, const Configuration& baseline, 
       options_(options),
       laboratory_(laboratory) {}
 
-Configuration Experiment::with_levels(const Factors& factors) const {
-  Configuration configuration = baseline_;
-  for (const std::string& name : factors) {
-    if (const FactorValue* level = wall_.find(name)) {
-      configuration.set(name, *level);
-    } else {
-      configuration.erase(name);
-    }
-  }
-  return configuration;
+std::optional<Configuration> Experiment::with_levels(const Factors& factors) const {
+  Configuration levels;
+  for (const std::string& name : factors) levels.set(name, *wall_.find(name));
+  return completed(levels);
+}
+
+std::optional<Configuration> Experiment::with_levels(const Factors& factors,
+                                                     const std::string& factor,
+                                                     const FactorValue& level) const {
+  Configuration levels;
+  for (const std::string& name : factors) levels.set(name, *wall_.find(name));
+  levels.set(factor, level);
+  return completed(levels);
+}
+
+std::optional<Configuration> Experiment::completed(const Configuration& levels) const {
+  if (laboratory_.complete) return laboratory_.complete(levels);
+  Configuration whole = baseline_;
+  for (const auto& [name, level] : levels.levels()) whole.set(name, level);
+  return whole;
 }
 
 Result<Verdict> Experiment::decide(const Configuration& configuration, double alpha,
@@ -113,10 +120,10 @@ Result<Verdict> Experiment::decide(const Configuration& configuration, double al
 }
 
 Result<bool> Experiment::is_wall(const Factors& factors, const std::string& what) {
-  const Configuration configuration = with_levels(factors);
+  const auto configuration = with_levels(factors);
   // What constraints forbid, or the device refuses, cannot show the wall by itself.
-  if (laboratory_.valid && !laboratory_.valid(configuration)) return false;
-  auto verdict = decide(configuration, 1.0 - options_.confidence, what);
+  if (!configuration) return false;
+  auto verdict = decide(*configuration, 1.0 - options_.confidence, what);
   if (!verdict) return pass_on(verdict);
   return verdict->testable && verdict->wall;
 }
@@ -161,21 +168,22 @@ Result<void> Experiment::confirm(const Factors& terms, Cause& cause) {
   // The answers a cause rests on share its error: one for all terms, one for each removal.
   const double alpha = (1.0 - options_.confidence) / static_cast<double>(terms.size() + 1);
   double error = 0.0;
-  const Configuration all = with_levels(terms);
-  auto whole = decide(all, alpha, "confirming the cause");
+  const auto all = with_levels(terms);
+  if (!all) return fail(ErrorCode::kTooFewPoints, "constraints forbid the terms without the rest");
+  auto whole = decide(*all, alpha, "confirming the cause");
   if (!whole) return pass_on(whole);
-  keep_evidence(cause, all, *whole, "all terms");
+  keep_evidence(cause, *all, *whole, "all terms");
   cause.severity = whole->ratio;
   error += whole->wall ? whole->p_wall : 1.0;
   for (std::size_t i = 0; i < terms.size(); ++i) {
     Factors others = terms;
     others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
-    const Configuration without = with_levels(others);
-    if (laboratory_.valid && !laboratory_.valid(without)) continue;  // stays unconfirmed
-    auto verdict = decide(without, alpha, "removing " + terms[i]);
+    const auto without = with_levels(others);
+    if (!without) continue;  // stays unconfirmed
+    auto verdict = decide(*without, alpha, "removing " + terms[i]);
     if (!verdict) return pass_on(verdict);
     if (!verdict->testable) continue;
-    keep_evidence(cause, without, *verdict, "without " + terms[i]);
+    keep_evidence(cause, *without, *verdict, "without " + terms[i]);
     cause.all_of[i].confirmed = verdict->decided && !verdict->wall;
     error += verdict->wall ? 1.0 : verdict->p_clear;
   }
@@ -190,14 +198,13 @@ Result<void> Experiment::bisect(const Factors& terms, Condition& condition, Caus
   for (int step = 0; step < kMostBisections && !close_enough(clear, wall); ++step) {
     const double middle = halfway(clear, wall);
     if (middle == clear || middle == wall) break;
-    Configuration configuration = with_levels(terms);
-    configuration.set(condition.factor, middle);
-    if (laboratory_.valid && !laboratory_.valid(configuration)) break;
+    const auto configuration = with_levels(terms, condition.factor, middle);
+    if (!configuration) break;
     auto verdict =
-        decide(configuration, 1.0 - options_.confidence, "bisecting " + condition.factor);
+        decide(*configuration, 1.0 - options_.confidence, "bisecting " + condition.factor);
     if (!verdict) return pass_on(verdict);
     if (!verdict->testable) break;
-    keep_evidence(cause, configuration, *verdict, "bisecting " + condition.factor);
+    keep_evidence(cause, *configuration, *verdict, "bisecting " + condition.factor);
     if (!verdict->decided) break;  // so near to the bound that noise hides the side
     (verdict->wall ? wall : clear) = middle;
   }
@@ -218,10 +225,9 @@ Result<Cause> Experiment::cause_of(const Configuration& wall) {
   Cause cause;
   cause.by_experiment = true;
   for (const std::string& name : *terms) {
-    const FactorValue* level = wall_.find(name);
     const FactorValue* base = baseline_.find(name);
-    const FactorValue none = std::string("absent");
-    cause.all_of.push_back(condition_for(name, base ? *base : none, level ? *level : none));
+    const FactorValue& level = *wall_.find(name);
+    cause.all_of.push_back(condition_for(name, base != nullptr ? *base : FactorValue(), level));
   }
   if (auto done = confirm(*terms, cause); !done) return pass_on(done);
   for (Condition& condition : cause.all_of) {
@@ -232,6 +238,21 @@ Result<Cause> Experiment::cause_of(const Configuration& wall) {
     }
   }
   return cause;
+}
+
+Result<void> Experiment::confirm_exception(Cause& cause, const Configuration& wall,
+                                           Condition& exception) {
+  wall_ = wall;
+  Factors terms;
+  for (const Condition& condition : cause.all_of) terms.push_back(condition.factor);
+  const auto configuration = with_levels(terms, exception.factor, exception.level);
+  if (!configuration) return {};
+  auto verdict = decide(*configuration, 1.0 - options_.confidence, "testing an exception");
+  if (!verdict) return pass_on(verdict);
+  if (!verdict->testable) return {};
+  exception.confirmed = verdict->decided && !verdict->wall;
+  keep_evidence(cause, *configuration, *verdict, "with " + exception.text());
+  return {};
 }
 
 }  // namespace greynic::causal

@@ -29,7 +29,12 @@ class Experiment {
  private:
   using Factors = std::vector<std::string>;
 
-  [[nodiscard]] Configuration with_levels(const Factors& factors) const;
+  /// The wall's levels of these factors, the baseline's of all others; nothing where forbidden.
+  [[nodiscard]] std::optional<Configuration> with_levels(const Factors& factors) const;
+  [[nodiscard]] std::optional<Configuration> with_levels(const Factors& factors,
+                                                         const std::string& factor,
+                                                         const FactorValue& level) const;
+  [[nodiscard]] std::optional<Configuration> completed(const Configuration& levels) const;
   [[nodiscard]] Result<bool> is_wall(const Factors& factors, const std::string& what);
   [[nodiscard]] Result<Factors> minimal(const Factors& kept, bool changed, const Factors& open);
   [[nodiscard]] Result<void> confirm(const Factors& terms, Cause& cause);
@@ -49,7 +54,8 @@ class Experiment {
 /// The levels of a campaign's baseline, completed by each factor's first level.
 [[nodiscard]] Configuration whole_baseline(const Campaign& campaign);
 
-/// Factors whose levels differ from the baseline's.
+/// Factors that a configuration sets otherwise than the baseline; those that do not exist in it
+/// follow from the others and are left out.
 [[nodiscard]] std::vector<std::string> changed_factors(const Configuration& baseline,
                                                        const Configuration& configuration);
 

@@ -76,11 +76,9 @@ void assign(std::vector<Wall>& walls, const Cause& cause, std::size_t index) {
 }
 
 /// Brings what the run left open to a decision.
-Result<void> settle(std::vector<Judgement>& judged, Experiment& experiment, double alpha,
-                    const Laboratory& laboratory) {
+Result<void> settle(std::vector<Judgement>& judged, Experiment& experiment, double alpha) {
   for (Judgement& one : judged) {
     if (one.verdict.decided || !one.verdict.testable) continue;
-    if (laboratory.valid && !laboratory.valid(one.configuration)) continue;
     auto verdict = experiment.decide(one.configuration, alpha, "settling what the run left open");
     if (!verdict) return pass_on(verdict);
     one.verdict = *verdict;
@@ -103,8 +101,12 @@ Result<void> find_causes(Explanation& explanation, const Configuration& baseline
     if (experiment != nullptr) {
       auto found = experiment->cause_of(wall.configuration);
       if (!found && found.error().code != ErrorCode::kTooFewPoints) return pass_on(found);
-      if (found) {
+      if (found && found->holds(wall.configuration)) {
         cause = std::move(*found);
+      } else if (found) {
+        explanation.notes.push_back(
+            fmt::format("{}: {} brings the wall from the baseline, but not here",
+                        wall.configuration.name(), found->text()));
       } else {
         explanation.notes.push_back(
             fmt::format("{}: {}", wall.configuration.name(), found.error().message));
@@ -188,13 +190,14 @@ Result<Explanation> explain(const Campaign& campaign, std::span<const Observatio
 
   std::vector<Judgement> judged;
   for (const Configuration& configuration : judge->configurations()) {
+    if (options.ordered.contains(configuration.name())) continue;
     judged.push_back({configuration, judge->verdict(configuration, alpha)});
   }
   explanation.configurations = judged.size();
   std::optional<Experiment> experiment;
   if (laboratory != nullptr) {
     experiment.emplace(campaign, baseline, *judge, options, *laboratory);
-    auto settled = settle(judged, *experiment, alpha, *laboratory);
+    auto settled = settle(judged, *experiment, alpha);
     if (!settled && settled.error().code != ErrorCode::kTooFewPoints) return pass_on(settled);
     if (!settled) explanation.notes.push_back(settled.error().message);
   }

@@ -44,19 +44,20 @@ int explain_command(const Flags& flags) {
 
 void add_explain(CLI::App& root, Program& program) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command =
-      add_command(root, "explain", "Walls of a run and the few settings that cause each",
-                  "  greynic explain run.db\n"
-                  "  greynic explain run.db --target twin:cx6      # orders the tests that it needs\n"
-                  "  greynic explain run.db --confidence 0.999 --json");
+  CLI::App* command = add_command(
+      root, "explain", "Walls of a run and the few settings that cause each",
+      "  greynic explain run.db\n"
+      "  greynic explain run.db --target twin:cx6      # orders the tests that it needs\n"
+      "  greynic explain run.db --confidence 0.999 --json");
   command->add_option("run", flags->run, "Run file of `greynic run`")->required();
   command->add_option("--target", flags->target,
                       "Device to order further tests from; they are stored with the run");
   command->add_option("--confidence", flags->options.confidence, "Confidence asked for (0.99)")
       ->check(CLI::Range(0.5, 0.999999));
   command->add_option("--most-tests", flags->options.most_tests, "Tests to order at most (400)");
-  command->add_option("--most-repeats", flags->options.most_repeats,
-                      "Repeats of one configuration at most (12)")
+  command
+      ->add_option("--most-repeats", flags->options.most_repeats,
+                   "Repeats of one configuration at most (12)")
       ->check(CLI::Range(2, 10000));
   command->add_flag("--json", flags->json, "JSON on stdout");
   command->callback([flags, &program] { program.exit_code = explain_command(*flags); });

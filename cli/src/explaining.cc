@@ -28,7 +28,11 @@ Result<causal::Explanation> explain_stored(const results::RunStore& store,
   if (!campaign) return pass_on(campaign);
   auto observations = store.observations();
   if (!observations) return pass_on(observations);
-  return causal::explain(*campaign, *observations, options);
+  auto ordered = campaign::Laboratory::ordered(store);
+  if (!ordered) return pass_on(ordered);
+  causal::ExplainOptions judged = options;
+  judged.ordered = std::move(*ordered);
+  return causal::explain(*campaign, *observations, judged);
 }
 
 Result<causal::Explanation> explain_on(target::Target& device, results::RunStore& store,
@@ -43,19 +47,23 @@ Result<causal::Explanation> explain_on(target::Target& device, results::RunStore
   run_options.seed = store.header().seed;
   auto tests = campaign::Laboratory::create(device, store, run_options);
   if (!tests) return pass_on(tests);
+  causal::ExplainOptions judged = options;
+  auto ordered = campaign::Laboratory::ordered(store);
+  if (!ordered) return pass_on(ordered);
+  judged.ordered = std::move(*ordered);
   Progress progress("explaining", static_cast<double>(options.most_tests));
   causal::Laboratory laboratory;
   laboratory.measure = [&](const Configuration& configuration, int count) {
     return tests->measure(configuration, count);
   };
-  laboratory.valid = [&](const Configuration& configuration) {
-    const auto whole = testgen::complete(*campaign, configuration, "a test");
-    return whole && *whole == configuration;
+  laboratory.complete = [&](const Configuration& levels) -> std::optional<Configuration> {
+    auto whole = testgen::complete(*campaign, levels, "a test");
+    return whole ? std::optional(std::move(*whole)) : std::nullopt;
   };
-  laboratory.progress = [&](std::size_t ordered, const std::string& what) {
-    progress.update(static_cast<double>(ordered), what);
+  laboratory.progress = [&](std::size_t done, const std::string& what) {
+    progress.update(static_cast<double>(done), what);
   };
-  auto explanation = causal::explain(*campaign, *observations, options, &laboratory);
+  auto explanation = causal::explain(*campaign, *observations, judged, &laboratory);
   if (!explanation) return explanation;
   if (auto kept = store.keep("explanation", causal::to_json_text(*explanation)); !kept) {
     return pass_on(kept);

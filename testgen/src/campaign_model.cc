@@ -251,12 +251,22 @@ Result<Configuration> complete(const Campaign& campaign, const Configuration& pa
     }
     solver.add(clause);
   }
-  solver.prefer(near);
-  const auto row = solver.solve();
+  auto row = solver.solve();
   if (!row) {
     return fail(ErrorCode::kInfeasible,
                 fmt::format("{}: {} ({}) breaks the constraints: {}", model->model.source, what,
                             part.name(), describe_conflict(model->model, fixed)));
+  }
+  // The baseline's levels join one by one, each unless it contradicts what stands already.
+  std::vector<Literal> kept;
+  for (std::uint32_t p = 0; p < near.size(); ++p) {
+    if (fixed[p] >= 0) continue;
+    kept.push_back({p, static_cast<std::uint16_t>(near[p]), true});
+    if (auto closer = solver.solve(kept)) {
+      row = std::move(closer);
+    } else {
+      kept.pop_back();
+    }
   }
   Configuration out = to_configuration(*model, decode(model->model, *row));
   for (const auto& [name, value] : outside.levels()) out.set(name, value);

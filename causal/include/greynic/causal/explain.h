@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -107,14 +108,18 @@ struct ExplainOptions {
   int most_repeats = 12;         ///< of one configuration, before an answer is left undecided
   std::size_t most_tests = 400;  ///< ordered from the laboratory in all
   int most_terms = 3;            ///< of a hypothesis without a laboratory
+  /// Names of configurations that earlier explanations ordered: evidence, but none of the
+  /// campaign's.
+  std::set<std::string> ordered;
 };
 
 /// What the explanation may ask for. `measure` returns `count` further observations of one
-/// configuration; `valid` says whether constraints allow it (empty: all are); `progress` may be
-/// empty.
+/// configuration. `complete` makes a whole valid configuration of a few levels, all others as near
+/// to the baseline as constraints and conditional factors allow; nothing where they allow none (an
+/// empty function: the baseline's levels fill in and all is allowed). `progress` may be empty.
 struct Laboratory {
   std::function<Result<std::vector<Observation>>(const Configuration&, int count)> measure;
-  std::function<bool(const Configuration&)> valid;
+  std::function<std::optional<Configuration>(const Configuration& levels)> complete;
   std::function<void(std::size_t tests_ordered, const std::string& what)> progress;
 };
 

@@ -1,10 +1,12 @@
 #pragma once
 
-/// Further tests on a run: whoever needs one more answer about a configuration gets its next repeats
-/// measured, stored with the run and handed back. Because they are stored, asking the same again
-/// after a stop costs nothing.
+/// Further tests on a run: whoever needs one more answer about a configuration gets its next
+/// repeats measured, stored with the run and handed back. Because they are stored, asking the same
+/// again after a stop costs nothing.
 
 #include <map>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "greynic/campaign/run.h"
@@ -21,6 +23,9 @@ class Laboratory {
   [[nodiscard]] Result<std::vector<Observation>> measure(const Configuration& configuration,
                                                          int count);
 
+  /// Names of the configurations that were first measured by a laboratory, not by the run's plan.
+  [[nodiscard]] static Result<std::set<std::string>> ordered(const results::RunStore& store);
+
  private:
   Laboratory(target::Target& device, results::RunStore& store, RunOptions options)
       : device_(&device), store_(&store), options_(std::move(options)) {}
@@ -28,6 +33,7 @@ class Laboratory {
   target::Target* device_;
   results::RunStore* store_;
   RunOptions options_;
+  std::set<std::string> ordered_;
   std::map<std::string, int> repeats_;  // stored so far, by configuration
 };
 
