@@ -24,6 +24,11 @@ class Experiment {
   /// does not show from the baseline with all its own levels.
   [[nodiscard]] Result<Cause> cause_of(const Configuration& wall);
 
+  /// Tests an exception from the baseline: all terms at the wall's levels, and the exception's
+  /// level.
+  [[nodiscard]] Result<void> confirm_exception(Cause& cause, const Configuration& wall,
+                                               Condition& exception);
+
   [[nodiscard]] std::size_t tests_ordered() const { return ordered_; }
 
  private:

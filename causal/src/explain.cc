@@ -122,6 +122,41 @@ Result<void> find_causes(Explanation& explanation, const Configuration& baseline
   return {};
 }
 
+/// Excuses the clear configurations that a cause accuses. Only walls that no other cause explains
+/// speak against an exception.
+Result<void> find_exceptions(Explanation& explanation, const std::vector<Configuration>& clear,
+                             Experiment* experiment) {
+  for (std::size_t i = 0; i < explanation.causes.size(); ++i) {
+    Cause& cause = explanation.causes[i];
+    Judged judged;
+    judged.clear = clear;
+    for (const Wall& wall : explanation.walls) {
+      bool elsewhere = false;
+      for (std::size_t j = 0; j < explanation.causes.size(); ++j) {
+        elsewhere |= j != i && explanation.causes[j].holds(wall.configuration);
+      }
+      if (!elsewhere && cause.holds(wall.configuration)) judged.walls.push_back(wall.configuration);
+    }
+    if (judged.walls.empty()) continue;
+    // Without a test, one clear configuration is no reason: it shares its levels by chance.
+    const std::size_t least = experiment != nullptr ? 1 : 2;
+    std::optional<Error> error;
+    cause.unless = exceptions(cause, judged, least, [&](Condition& exception) {
+      if (experiment == nullptr || error) return !error;
+      auto tested = experiment->confirm_exception(cause, judged.walls.front(), exception);
+      if (!tested) error = tested.error();
+      return tested && exception.confirmed;
+    });
+    if (error && error->code != ErrorCode::kTooFewPoints) return tl::unexpected<Error>(*error);
+    if (error) explanation.notes.push_back(error->message);
+  }
+  for (Wall& wall : explanation.walls) wall.cause.reset();
+  for (std::size_t i = 0; i < explanation.causes.size(); ++i) {
+    assign(explanation.walls, explanation.causes[i], i);
+  }
+  return {};
+}
+
 /// Sorts causes by how much they explain, and lets the walls follow.
 void order_causes(Explanation& explanation) {
   for (Cause& cause : explanation.causes) cause.walls_explained = 0;
@@ -155,10 +190,12 @@ bool Condition::holds(const FactorValue& value) const {
 }
 
 bool Cause::holds(const Configuration& configuration) const {
-  return std::all_of(all_of.begin(), all_of.end(), [&](const Condition& condition) {
+  const auto met = [&](const Condition& condition) {
     const FactorValue* value = configuration.find(condition.factor);
     return value != nullptr && condition.holds(*value);
-  });
+  };
+  return std::all_of(all_of.begin(), all_of.end(), met) &&
+         std::none_of(unless.begin(), unless.end(), met);
 }
 
 Result<Explanation> explain(const Campaign& campaign, std::span<const Observation> observations,
@@ -217,6 +254,8 @@ Result<Explanation> explain(const Campaign& campaign, std::span<const Observatio
   }
   auto found =
       find_causes(explanation, baseline, clear, experiment ? &*experiment : nullptr, options);
+  if (!found) return pass_on(found);
+  found = find_exceptions(explanation, clear, experiment ? &*experiment : nullptr);
   if (!found) return pass_on(found);
   order_causes(explanation);
   explanation.tests_ordered = for_baseline + (experiment ? experiment->tests_ordered() : 0);

@@ -46,11 +46,17 @@ json to_json(const Evidence& evidence) {
 json to_json(const Cause& cause) {
   json terms = json::array();
   for (const Condition& condition : cause.all_of) terms.push_back(to_json(condition));
+  json exceptions = json::array();
+  for (const Condition& condition : cause.unless) exceptions.push_back(to_json(condition));
   json evidence = json::array();
   for (const Evidence& one : cause.evidence) evidence.push_back(to_json(one));
-  return {{"all_of", std::move(terms)},           {"text", cause.text()},
-          {"by_experiment", cause.by_experiment}, {"confidence", cause.confidence},
-          {"severity", to_json(cause.severity)},  {"walls_explained", cause.walls_explained},
+  return {{"all_of", std::move(terms)},
+          {"unless", std::move(exceptions)},
+          {"text", cause.text()},
+          {"by_experiment", cause.by_experiment},
+          {"confidence", cause.confidence},
+          {"severity", to_json(cause.severity)},
+          {"walls_explained", cause.walls_explained},
           {"evidence", std::move(evidence)}};
 }
 
@@ -84,6 +90,7 @@ std::string Cause::text() const {
     if (!text.empty()) text += " and ";
     text += condition.text();
   }
+  for (const Condition& exception : unless) text += ", unless " + exception.text();
   return text;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "experiment.h"
@@ -87,6 +88,43 @@ std::optional<Cause> best_hypothesis(const Configuration& baseline, const Config
     best->confidence = std::clamp(1.0 - luck, 0.0, 1.0);
   }
   return best;
+}
+
+std::vector<Condition> exceptions(const Cause& cause, const Judged& judged, std::size_t least,
+                                  const std::function<bool(Condition&)>& accept) {
+  std::vector<Configuration> accused;
+  for (const Configuration& one : judged.clear) {
+    if (cause.holds(one)) accused.push_back(one);
+  }
+  std::map<std::pair<std::string, FactorValue>, std::size_t> excused;
+  for (const Configuration& one : accused) {
+    for (const auto& level : one.levels()) ++excused[level];
+  }
+  for (const Configuration& wall : judged.walls) {
+    if (!cause.holds(wall)) continue;
+    for (const auto& level : wall.levels()) excused.erase(level);
+  }
+  std::vector<Condition> found;
+  while (!accused.empty() && !excused.empty()) {
+    const auto best =
+        std::max_element(excused.begin(), excused.end(),
+                         [](const auto& a, const auto& b) { return a.second < b.second; });
+    if (best->second < least) break;
+    Condition exception{best->first.first, Relation::kEquals, best->first.second, {}, false};
+    excused.erase(best);
+    if (!accept(exception)) continue;
+    found.push_back(std::move(exception));
+    std::erase_if(accused, [&](const Configuration& one) {
+      const FactorValue* value = one.find(found.back().factor);
+      if (value == nullptr || *value != found.back().level) return false;
+      for (const auto& level : one.levels()) {
+        const auto row = excused.find(level);
+        if (row != excused.end()) --row->second;
+      }
+      return true;
+    });
+  }
+  return found;
 }
 
 }  // namespace greynic::causal

@@ -20,4 +20,11 @@ struct Judged {
                                                    const Configuration& wall, const Judged& judged,
                                                    int most_terms);
 
+/// Levels that clear configurations satisfying the cause have and no wall satisfying it has; the
+/// one that excuses most is asked first, until all are excused or none is left. Each must excuse at
+/// least `least` configurations, and `accept` (a test, or plain belief) has the last word.
+[[nodiscard]] std::vector<Condition> exceptions(const Cause& cause, const Judged& judged,
+                                                std::size_t least,
+                                                const std::function<bool(Condition&)>& accept);
+
 }  // namespace greynic::causal

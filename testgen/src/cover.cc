@@ -7,6 +7,8 @@
 #include "engine_bits.h"
 #include "engine_values.h"
 #include "greynic/testgen/space.h"
+#include "local_search.h"
+#include "lower_bound.h"
 #include "open_tuples.h"
 #include "row_builder.h"
 #include "validity.h"
@@ -15,6 +17,15 @@ namespace greynic::testgen {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+/// Without a deadline the local search goes on until this much work brought no smaller array. More
+/// work buys little: ten times as much takes off less than one row in a hundred
+/// (docs/testgen/engine.md).
+constexpr std::uint64_t kPatience = 20'000;
+constexpr std::uint64_t kPatiencePerCell = 60;
+/// Parameters tried as the first one in a lower bound above pairs.
+constexpr std::size_t kBreadth = 4;
+constexpr std::size_t kThoroughBreadth = 64;
 
 std::string describe(const Literal& l) {
   return fmt::format("parameter #{}{}{}", l.parameter, l.positive ? " = " : " != ", l.level);
@@ -101,10 +112,13 @@ class Engine {
       rows_.push_back(row);
     }
     greedy();
+    improve();
     return finish();
   }
 
  private:
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+
   tl::unexpected<Error> no_row() const {
     std::string text;
     for (const std::size_t i : Validity::unsatisfiable_core(space_, index_)) {
@@ -178,7 +192,8 @@ class Engine {
     double bytes = 0;
     for (auto& [strength, parameters] : wanted) {
       strength = std::min(strength, static_cast<int>(parameters.size()));
-      if (strength > 0) bytes += OpenTuples::bytes_needed(index_, strength);
+      if (strength > 0)
+        bytes += 2 * PrefixBits::bytes_needed(index_, static_cast<std::size_t>(strength - 1));
     }
     if (bytes > static_cast<double>(options_.memory_bytes)) {
       return fail(
@@ -192,7 +207,7 @@ class Engine {
       if (strength == 0) continue;
       layers_.emplace_back(index_, strength, parameters, compatible_);
       infeasible_count_ += tuples_among(parameters, strength) - layers_.back().open();
-      parameters_of_layer_.push_back(std::move(parameters));
+      layer_shapes_.push_back({strength, std::move(parameters)});
     }
     return {};
   }
@@ -259,6 +274,41 @@ class Engine {
     }
   }
 
+  void improve() {
+    Words wanted(index_.words(), 0);
+    for (Value v = 0; v < index_.values(); ++v) {
+      if (test_bit(&compatible_[v * index_.words()], v)) set_bit(wanted.data(), v);
+    }
+    std::vector<std::vector<Value>> all;
+    for (const Row& row : space_.already) all.push_back(values_of(row));
+    all.insert(all.end(), rows_.begin(), rows_.end());
+    const auto given = static_cast<std::ptrdiff_t>(space_.already.size());
+    const std::vector<std::vector<Value>> already(all.begin(), all.begin() + given);
+    for (const Layer& layer : layer_shapes_) {
+      LowerBound bound = lower_bound(index_, layer, wanted, rows_, already,
+                                     options_.report_lower_bound ? kThoroughBreadth : kBreadth);
+      if (bound.rows > bound_.rows) bound_ = std::move(bound);
+    }
+    layers_.clear();  // all closed; the search needs the room
+    const RowRules rules(space_, index_);
+    LocalSearch search(index_, layer_shapes_, wanted, rules, validity_, std::move(all),
+                       space_.already.size() + space_.seeds.size(), options_.seed);
+    const std::uint64_t patience =
+        kPatience + kPatiencePerCell * rows_.size() * index_.parameters();
+    std::size_t fewest = search.best().size();
+    std::uint64_t found_at = 0;
+    search.run(space_.already.size() + bound_.rows, [&] {
+      if (options_.deadline_seconds > 0) return seconds() > options_.deadline_seconds;
+      if (search.best().size() < fewest) {
+        fewest = search.best().size();
+        found_at = search.work();
+      }
+      return search.work() - found_at > patience;
+    });
+    rows_.assign(search.best().begin() + static_cast<std::ptrdiff_t>(space_.already.size()),
+                 search.best().end());
+  }
+
   Cover finish() {
     Cover cover;
     for (const auto& values : rows_) {
@@ -267,10 +317,12 @@ class Engine {
       cover.rows.push_back(std::move(row));
     }
     cover.tuples_covered = covered_;
+    cover.lower_bound = bound_.rows;
+    cover.lower_bound_reason = bound_.reason;
     cover.tuples_infeasible = infeasible_count_ + infeasible_.size();
     if (options_.list_infeasible) {
-      for (std::size_t i = 0; i < layers_.size(); ++i) {
-        list_incompatible(cover, parameters_of_layer_[i], layers_[i].strength());
+      for (std::size_t i = 0; i < layer_shapes_.size(); ++i) {
+        list_incompatible(cover, layer_shapes_[i].parameters, layer_shapes_[i].strength);
       }
       for (const auto& values : infeasible_) {
         Tuple tuple;
@@ -278,7 +330,7 @@ class Engine {
         cover.infeasible.push_back(std::move(tuple));
       }
     }
-    cover.seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+    cover.seconds = seconds();
     return cover;
   }
 
@@ -292,9 +344,10 @@ class Engine {
   std::vector<OpenTuples> layers_;
   std::vector<std::vector<Value>> rows_;
   std::vector<std::vector<Value>> infeasible_;
-  std::vector<std::vector<std::uint32_t>> parameters_of_layer_;
+  std::vector<Layer> layer_shapes_;
   std::uint64_t infeasible_count_ = 0;  ///< refuted before the first row
   std::uint64_t covered_ = 0;
+  LowerBound bound_;
 };
 
 }  // namespace

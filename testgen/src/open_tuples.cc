@@ -4,17 +4,13 @@
 
 namespace greynic::testgen {
 
-double OpenTuples::bytes_needed(const ValueIndex& index, int strength) {
-  double prefixes = 1;
-  for (int i = 0; i < strength - 1; ++i) {
-    prefixes *= std::max(0.0, static_cast<double>(index.values()) - i) / (i + 1);
-  }
-  return prefixes * static_cast<double>(index.words()) * 8.0;
-}
-
 OpenTuples::OpenTuples(const ValueIndex& index, int strength,
                        std::span<const std::uint32_t> parameters, const Words& compatible)
-    : index_(index), strength_(strength), words_(index.words()), wanted_(index.words(), 0) {
+    : index_(index),
+      strength_(strength),
+      words_(index.words()),
+      wanted_(index.words(), 0),
+      bits_(index, static_cast<std::size_t>(strength - 1)) {
   std::vector<Value> values;
   for (const std::uint32_t p : parameters) {
     for (Value v = index.first(p); v < index.first(p) + index.level_count(p); ++v) {
@@ -24,20 +20,11 @@ OpenTuples::OpenTuples(const ValueIndex& index, int strength,
     }
   }
   const std::size_t prefix_size = static_cast<std::size_t>(strength - 1);
-  choose_.assign(prefix_size, std::vector<std::size_t>(index.values() + 1, 0));
-  prefixes_ = 1;
-  for (std::size_t i = 0; i < prefix_size; ++i) {
-    for (std::size_t v = 1; v <= index.values(); ++v) {
-      choose_[i][v] = choose_[i][v - 1] + (i == 0 ? 1 : choose_[i - 1][v - 1]);
-    }
-    prefixes_ = choose_[i][index.values()];
-  }
-  bits_.assign(prefixes_ * words_, 0);
   open_with_.assign(index.values(), 0);
   pending_.assign(index.values(), 0);
   std::uint64_t bits_set = 0;
-  for_each_prefix(values, prefix_size, [&](std::span<const Value> prefix, std::size_t r) {
-    Word* bits = &bits_[r * words_];
+  bits_.for_each_prefix(values, [&](std::span<const Value> prefix, std::size_t r) {
+    Word* bits = bits_.at(r);
     for (std::size_t i = 0; i < prefix.size(); ++i) {
       for (std::size_t j = 0; j < i; ++j) {
         if (!test_bit(&compatible[prefix[i] * words_], prefix[j])) return;
@@ -59,53 +46,6 @@ OpenTuples::OpenTuples(const ValueIndex& index, int strength,
   }
 }
 
-/// Visits each choice of `size` ascending values of different parameters, with its rank.
-template <typename Visit>
-void OpenTuples::for_each_prefix(std::span<const Value> from, std::size_t size,
-                                 Visit&& visit) const {
-  std::vector<std::size_t> at(size);
-  std::vector<Value> prefix(size);
-  std::vector<std::size_t> ranks(size + 1, 0);
-  if (size == 0) {
-    visit(std::span<const Value>(prefix), std::size_t{0});
-    return;
-  }
-  std::size_t depth = 0;
-  at[0] = 0;
-  while (true) {
-    if (at[depth] >= from.size()) {
-      if (depth == 0) return;
-      ++at[--depth];
-      continue;
-    }
-    const Value v = from[at[depth]];
-    if (depth > 0 && index_.parameter(v) == index_.parameter(prefix[depth - 1])) {
-      ++at[depth];
-      continue;
-    }
-    prefix[depth] = v;
-    ranks[depth + 1] = ranks[depth] + choose_[depth][v];
-    if (depth + 1 == size) {
-      visit(std::span<const Value>(prefix), ranks[size]);
-      ++at[depth];
-    } else {
-      at[depth + 1] = at[depth] + 1;
-      ++depth;
-    }
-  }
-}
-
-std::vector<Value> OpenTuples::unrank(std::size_t rank) const {
-  std::vector<Value> prefix(choose_.size());
-  for (std::size_t i = choose_.size(); i-- > 0;) {
-    const auto& row = choose_[i];
-    const auto it = std::upper_bound(row.begin(), row.end(), rank);
-    prefix[i] = static_cast<Value>(it - row.begin() - 1);
-    rank -= row[prefix[i]];
-  }
-  return prefix;
-}
-
 std::uint64_t OpenTuples::cover(std::span<const Value> row) {
   std::vector<Value> members;
   Words held(words_, 0);
@@ -114,10 +54,10 @@ std::uint64_t OpenTuples::cover(std::span<const Value> row) {
     members.push_back(v);
     set_bit(held.data(), v);
   }
-  const std::size_t prefix_size = choose_.size();
+  const std::size_t prefix_size = bits_.prefix_size();
   std::uint64_t cleared = 0;
-  for_each_prefix(members, prefix_size, [&](std::span<const Value> prefix, std::size_t r) {
-    Word* bits = &bits_[r * words_];
+  bits_.for_each_prefix(members, [&](std::span<const Value> prefix, std::size_t r) {
+    Word* bits = bits_.at(r);
     std::uint64_t here = 0;
     for (std::size_t w = 0; w < words_; ++w) {
       const Word hit = bits[w] & held[w];
@@ -141,14 +81,14 @@ std::uint64_t OpenTuples::cover(std::span<const Value> row) {
 }
 
 bool OpenTuples::is_open(std::span<const Value> tuple) const {
-  return test_bit(with_prefix(rank(tuple.first(tuple.size() - 1))), tuple.back());
+  return test_bit(bits_.at(bits_.rank(tuple.first(tuple.size() - 1))), tuple.back());
 }
 
 void OpenTuples::remove(std::span<const Value> tuple) {
   if (!is_open(tuple)) return;
   std::vector<Value> prefix(tuple.begin() + 1, tuple.end());
   for (std::size_t out = 0; out < tuple.size(); ++out) {
-    clear_bit(&bits_[rank(prefix) * words_], tuple[out]);
+    clear_bit(bits_.at(bits_.rank(prefix)), tuple[out]);
     if (out < prefix.size()) prefix[out] = tuple[out];
   }
   for (const Value v : tuple) --open_with_[v];
@@ -159,20 +99,19 @@ void OpenTuples::add_gain(Value joined, const Words& held, std::span<const Value
                           std::vector<std::int32_t>& gain) const {
   if (!concerns(joined)) return;
   if (strength_ == 2) {
-    for_each_bit(with_prefix(joined), words_, [&](std::size_t v) { ++gain[v]; });
+    for_each_bit(bits_.at(joined), words_, [&](std::size_t v) { ++gain[v]; });
     return;
   }
   if (strength_ == 3) {
     // Values of parameters that have their level already gain too; nobody reads those.
-    const auto& pairs = choose_[1];
     for (Value v = 0; v < joined; ++v) {
       if (open_with_[v] != 0) {
-        gain[v] += count_common(with_prefix(pairs[joined] + v), held.data(), words_);
+        gain[v] += count_common(bits_.at(bits_.rank_of(1, joined) + v), held.data(), words_);
       }
     }
     for (Value v = joined + 1; v < index_.values(); ++v) {
       if (open_with_[v] != 0) {
-        gain[v] += count_common(with_prefix(pairs[v] + joined), held.data(), words_);
+        gain[v] += count_common(bits_.at(bits_.rank_of(1, v) + joined), held.data(), words_);
       }
     }
     return;
@@ -199,7 +138,7 @@ void OpenTuples::add_gain(Value joined, const Words& held, std::span<const Value
       prefix.push_back(members[i]);
     }
     if (!placed) prefix.push_back(joined);
-    for_each_bit(with_prefix(rank(prefix)), words_, [&](std::size_t v) { ++gain[v]; });
+    for_each_bit(bits_.at(bits_.rank(prefix)), words_, [&](std::size_t v) { ++gain[v]; });
     std::size_t i = others;
     while (i > 0 && at[i - 1] == members.size() - others + i - 1) --i;
     if (i == 0) return;
@@ -211,14 +150,14 @@ void OpenTuples::add_gain(Value joined, const Words& held, std::span<const Value
 std::vector<Value> OpenTuples::any_open(std::uint32_t start) const {
   if (open_ == 0) return {};
   // Prefixes are counted in fewer than 2^53, so the product is exact enough in double.
-  const auto from = static_cast<std::size_t>(static_cast<double>(prefixes_) *
+  const auto from = static_cast<std::size_t>(static_cast<double>(bits_.prefixes()) *
                                              (static_cast<double>(start) / 0x1p32));
-  for (std::size_t i = 0; i < prefixes_; ++i) {
-    const std::size_t r = from + i < prefixes_ ? from + i : from + i - prefixes_;
-    const Word* bits = with_prefix(r);
+  for (std::size_t i = 0; i < bits_.prefixes(); ++i) {
+    const std::size_t r = from + i < bits_.prefixes() ? from + i : from + i - bits_.prefixes();
+    const Word* bits = bits_.at(r);
     for (std::size_t w = 0; w < words_; ++w) {
       if (bits[w] == 0) continue;
-      std::vector<Value> tuple = unrank(r);
+      std::vector<Value> tuple = bits_.unrank(r);
       const std::uint32_t skip = start % static_cast<std::uint32_t>(std::popcount(bits[w]));
       Word word = bits[w];
       for (std::uint32_t s = 0; s < skip; ++s) word &= word - 1;

@@ -11,6 +11,7 @@
 
 #include "engine_bits.h"
 #include "engine_values.h"
+#include "prefix_bits.h"
 
 namespace greynic::testgen {
 
@@ -22,9 +23,6 @@ class OpenTuples {
   /// with two incompatible values is not wanted.
   OpenTuples(const ValueIndex& index, int strength, std::span<const std::uint32_t> parameters,
              const Words& compatible);
-
-  /// Bytes that such an object takes, before making it.
-  [[nodiscard]] static double bytes_needed(const ValueIndex& index, int strength);
 
   [[nodiscard]] int strength() const { return strength_; }
   [[nodiscard]] std::uint64_t open() const { return open_; }
@@ -50,39 +48,25 @@ class OpenTuples {
   template <typename Visit>
   void for_each(Visit&& visit) const;
 
-  [[nodiscard]] const Word* with_prefix(std::size_t rank) const { return &bits_[rank * words_]; }
-  /// Position of a prefix of t - 1 ascending values.
-  [[nodiscard]] std::size_t rank(std::span<const Value> prefix) const {
-    std::size_t r = 0;
-    for (std::size_t i = 0; i < prefix.size(); ++i) r += choose_[i][prefix[i]];
-    return r;
-  }
-
  private:
-  std::vector<Value> unrank(std::size_t rank) const;
-  template <typename Visit>
-  void for_each_prefix(std::span<const Value> from, std::size_t size, Visit&& visit) const;
-
   const ValueIndex& index_;
   int strength_;
   std::size_t words_;
   Words wanted_;
-  Words bits_;
+  PrefixBits bits_;
   std::vector<std::uint64_t> open_with_;
   std::vector<std::uint64_t> pending_;  ///< scratch of cover(), all 0 between calls
   std::uint64_t open_ = 0;
-  std::size_t prefixes_ = 0;
-  std::vector<std::vector<std::size_t>> choose_;  ///< choose_[i][v] = C(v, i + 1)
 };
 
 template <typename Visit>
 void OpenTuples::for_each(Visit&& visit) const {
-  for (std::size_t r = 0; r < prefixes_; ++r) {
-    const Word* bits = with_prefix(r);
+  for (std::size_t r = 0; r < bits_.prefixes(); ++r) {
+    const Word* bits = bits_.at(r);
     bool any = false;
     for (std::size_t w = 0; w < words_ && !any; ++w) any = bits[w] != 0;
     if (!any) continue;
-    std::vector<Value> tuple = unrank(r);
+    std::vector<Value> tuple = bits_.unrank(r);
     const Value after = tuple.empty() ? 0 : tuple.back() + 1;
     const Words copy(bits, bits + words_);
     tuple.push_back(0);

@@ -50,17 +50,20 @@ void RowBuilder::take_in() {
 
 Value RowBuilder::best(Random& random) const {
   Value pick = kNoValue;
-  std::int32_t most = 0;
+  std::int64_t most = 0;
   std::uint64_t open_most = 0;
   std::uint32_t ties = 0;
   for (std::uint32_t p = 0; p < index_.parameters(); ++p) {
     if (filled_[p]) continue;
+    // A parameter with many levels is the harder one to serve later, so it goes first.
+    const auto weight = static_cast<std::int64_t>(index_.level_count(p)) + 3;
     for (Value v = index_.first(p); v < index_.first(p) + index_.level_count(p); ++v) {
-      if (gain_[v] < most || gain_[v] == 0 || !validity_.allowed(v)) continue;
+      const std::int64_t score = gain_[v] * weight;
+      if (score < most || score == 0 || !validity_.allowed(v)) continue;
       std::uint64_t open = 0;
       for (const OpenTuples& layer : layers_) open += layer.open_with(v);
-      if (gain_[v] > most || open > open_most) {
-        most = gain_[v];
+      if (score > most || open > open_most) {
+        most = score;
         open_most = open;
         pick = v;
         ties = 1;

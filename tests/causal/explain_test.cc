@@ -215,6 +215,40 @@ TEST(Explain, SeparatesTwoCauses) {
   EXPECT_EQ(sizes, (std::set<std::size_t>{1, 2})) << to_text(*explanation);
 }
 
+// Claim: a level under which the wall stays away is named as an exception, and tested.
+TEST(Explain, NamesTheExceptionOfACause) {
+  const Campaign campaign = campaign_of_ten();
+  PlantedDevice device;
+  device.random.seed(31);
+  device.all_of = {{"n1", 20.0}};
+  const auto measure = [&](const Configuration& configuration) {
+    Observation observation = device.measure(configuration);
+    if (configuration.text("c8") == "b" && device.is_hit(configuration)) {
+      observation.measures["bandwidth_gbps"].value /= 1.0 - device.drop;
+    }
+    return observation;
+  };
+  std::vector<Observation> run;
+  for (int i = 0; i < 60; ++i) {
+    const auto configuration =
+        i == 0 ? campaign.baseline : random_configuration(campaign, device.random);
+    for (int repeat = 0; repeat < 3; ++repeat) run.push_back(measure(configuration));
+  }
+  Laboratory laboratory;
+  laboratory.measure = [&](const Configuration& configuration, int count) {
+    std::vector<Observation> observations;
+    for (int i = 0; i < count; ++i) observations.push_back(measure(configuration));
+    return Result<std::vector<Observation>>(std::move(observations));
+  };
+  const auto explanation = explain(campaign, run, {}, &laboratory);
+  ASSERT_TRUE(explanation) << explanation.error().message;
+  ASSERT_EQ(explanation->causes.size(), 1U) << to_text(*explanation);
+  const Cause& cause = explanation->causes[0];
+  ASSERT_EQ(cause.unless.size(), 1U) << to_text(*explanation);
+  EXPECT_EQ(cause.unless[0].text(), "c8 = b");
+  EXPECT_TRUE(cause.unless[0].confirmed);
+}
+
 // Claim: a device that fails outright is a wall whose outcome is named, and its cause is found.
 TEST(Explain, AFailingDeviceIsAWall) {
   const Campaign campaign = campaign_of_ten();

@@ -15,6 +15,9 @@
 /// Without one, causes are the simplest conjunctions that hold on walls and on no clear
 /// configuration of the run. They are called hypotheses, because nothing was removed to test them.
 ///
+/// Clear configurations that a cause would accuse are not passed over: the level that they share,
+/// and no wall has, becomes an exception ("unless operation = READ").
+///
 /// Not promised: a cause whose terms mask each other (the wall vanishes when a further factor is
 /// added) is found only from walls in which it shows.
 
@@ -68,6 +71,9 @@ struct Evidence {
 
 struct Cause {
   std::vector<Condition> all_of;
+  /// Levels under which the wall stays away although all terms hold, read from the clear
+  /// configurations of the run; `confirmed` when a test from the baseline showed it.
+  std::vector<Condition> unless;
   bool by_experiment = false;
   double confidence = 0.0;  ///< 1 minus the sum of the error probabilities of its evidence
   Ratio severity;           ///< metric over expected value where all terms hold

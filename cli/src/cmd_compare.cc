@@ -1,0 +1,134 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "greynic/files/json_file.h"
+#include "greynic/results/compare.h"
+#include "greynic/results/store.h"
+
+namespace greynic::cli {
+namespace {
+
+struct Flags {
+  std::string base;
+  std::string fresh;
+  std::string junit;
+  results::CompareOptions options;
+  bool all = false;
+  bool json = false;
+};
+
+Result<std::vector<Observation>> read(const std::string& path) {
+  auto store = results::RunStore::open_to_read(path);
+  if (!store) return pass_on(store);
+  return store->observations();
+}
+
+void print_json(const results::CompareReport& report) {
+  nlohmann::json rows = nlohmann::json::array();
+  for (const results::Comparison& row : report.comparisons) {
+    rows.push_back({{"configuration", row.configuration.name()},
+                    {"metric", row.metric},
+                    {"verdict", to_string(row.verdict)},
+                    {"base_repeats", row.base_count},
+                    {"new_repeats", row.new_count},
+                    {"base_mean", row.base_mean},
+                    {"new_mean", row.new_mean},
+                    {row.is_difference ? "difference" : "change_share", row.effect},
+                    {"low", row.effect_low},
+                    {"high", row.effect_high},
+                    {"p_worse_adjusted", row.p_worse},
+                    {"p_better_adjusted", row.p_better},
+                    {"reason", row.reason}});
+  }
+  const nlohmann::json document = {{"version", 1},
+                                   {"regressions", report.regressions},
+                                   {"method", report.method},
+                                   {"only_in_base", report.only_base},
+                                   {"only_in_new", report.only_new},
+                                   {"comparisons", std::move(rows)}};
+  fmt::print("{}\n", document.dump(1));
+}
+
+void print_table(const results::CompareReport& report, bool all) {
+  fmt::print("{:<11}{:<20}{:>11}{:>11}{:>10}  {:<20}{:>9}  {}\n", "verdict", "metric", "base",
+             "new", "change", "95 % interval", "p", "configuration");
+  std::size_t same = 0;
+  for (const results::Comparison& row : report.comparisons) {
+    if (row.verdict == results::Verdict::kSame) ++same;
+    if (row.verdict == results::Verdict::kSame && !all) continue;
+    const double scale = row.is_difference ? 1.0 : 100.0;
+    const char* unit = row.is_difference ? "" : " %";
+    const bool tested = row.reason.empty();
+    fmt::print("{:<11}{:<20}{:>11.5g}{:>11.5g}{:>10}  {:<20}{:>9}  {}{}\n", to_string(row.verdict),
+               row.metric, row.base_mean, row.new_mean,
+               tested ? fmt::format("{:+.2f}{}", row.effect * scale, unit) : "",
+               tested ? fmt::format("{:+.2f} to {:+.2f}{}", row.effect_low * scale,
+                                    row.effect_high * scale, unit)
+                      : "",
+               tested ? fmt::format("{:.2g}", std::min(row.p_worse, row.p_better)) : "",
+               row.configuration.name(), row.reason.empty() ? "" : "  (" + row.reason + ")");
+  }
+  if (!all && same > 0) fmt::print("same       {} comparisons (--all shows them)\n", same);
+  fmt::print("\n{} regression{} in {} comparisons; {}\n", report.regressions,
+             report.regressions == 1 ? "" : "s", report.comparisons.size(), report.method);
+  if (report.only_base + report.only_new > 0) {
+    fmt::print("not compared: {} configurations only in the base, {} only in the new run\n",
+               report.only_base, report.only_new);
+  }
+}
+
+int compare(const Flags& flags) {
+  auto base = read(flags.base);
+  if (!base) return tell(base.error());
+  auto fresh = read(flags.fresh);
+  if (!fresh) return tell(fresh.error());
+  auto report = results::compare(*base, *fresh, flags.options);
+  if (!report) {
+    return tell({report.error().code,
+                 fmt::format("{} and {}: {}", flags.base, flags.fresh, report.error().message)});
+  }
+  if (!flags.junit.empty()) {
+    const std::string text = results::junit_text(*report, flags.base + " against " + flags.fresh);
+    if (auto written = files::write_text(flags.junit, text); !written) return tell(written.error());
+  }
+  if (flags.json) {
+    print_json(*report);
+  } else {
+    print_table(*report, flags.all);
+  }
+  return report->regressions > 0 ? 1 : 0;
+}
+
+}  // namespace
+
+void add_compare(CLI::App& root, Program& program) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = add_command(
+      root, "compare", "Did anything get worse from one run to another? Exits 1 if so",
+      "  greynic compare base.db new.db\n"
+      "  greynic compare base.db new.db --junit regressions.xml --metric latency_us_p99\n"
+      "  greynic compare base.db new.db --tolerance 0.05 --all");
+  command->add_option("base", flags->base, "Run file to compare with")->required();
+  command->add_option("new", flags->fresh, "Run file to judge")->required();
+  command->add_option("--junit", flags->junit, "JUnit XML file to write");
+  command
+      ->add_option("--metric", flags->options.metrics,
+                   "Only this metric, larger taken as better when not known; may come again")
+      ->allow_extra_args(false);
+  command->add_option("--alpha", flags->options.alpha, "Chance of any false regression in all")
+      ->check(CLI::Range(1e-6, 0.5))
+      ->capture_default_str();
+  command
+      ->add_option("--tolerance", flags->options.tolerance,
+                   "Share of the base that does not matter")
+      ->check(CLI::Range(0.0, 0.9))
+      ->capture_default_str();
+  command->add_flag("--all", flags->all, "Show comparisons without a change too");
+  command->add_flag("--json", flags->json, "JSON on stdout");
+  command->callback([flags, &program] { program.exit_code = compare(*flags); });
+}
+
+}  // namespace greynic::cli

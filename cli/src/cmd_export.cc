@@ -1,0 +1,53 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "command.h"
+#include "greynic/files/json_file.h"
+#include "greynic/results/export.h"
+
+namespace greynic::cli {
+namespace {
+
+struct Flags {
+  std::string run;
+  std::string format = "jsonl";
+  std::string out;
+};
+
+int export_run(const Flags& flags) {
+  auto store = results::RunStore::open_to_read(flags.run);
+  if (!store) return tell(store.error());
+  auto observations = store->observations();
+  if (!observations) return tell(observations.error());
+  const std::string text = results::export_text(store->header(), *observations,
+                                                *results::export_format_named(flags.format));
+  if (flags.out.empty()) {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    return 0;
+  }
+  if (auto written = files::write_text(flags.out, text); !written) return tell(written.error());
+  say(fmt::format("{} observations written to {}", observations->size(), flags.out));
+  return 0;
+}
+
+}  // namespace
+
+void add_export(CLI::App& root, Program& program) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command =
+      add_command(root, "export", "A run in other tools' formats, one observation a line",
+                  "  greynic export run.db --format csv -o run.csv\n"
+                  "  greynic export run.db --format jsonl | jq .bandwidth_gbps\n"
+                  "  greynic export run.db --format openmetrics\n"
+                  "  greynic export run.db --format markdown     # one configuration a row");
+  command->add_option("run", flags->run, "Run file")->required();
+  command->add_option("--format", flags->format, "jsonl, csv, markdown, openmetrics or influx")
+      ->check(CLI::IsMember({"jsonl", "csv", "markdown", "openmetrics", "influx"}))
+      ->capture_default_str();
+  command->add_option("-o,--out", flags->out, "File to write; stdout when absent");
+  command->callback([flags, &program] { program.exit_code = export_run(*flags); });
+}
+
+}  // namespace greynic::cli

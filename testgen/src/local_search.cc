@@ -1,0 +1,458 @@
+#include "local_search.h"
+
+#include <algorithm>
+
+namespace greynic::testgen {
+LocalSearch::Holders LocalSearch::holders(const Word* a, const Word* b, std::size_t words) {
+  Holders h;
+  for (std::size_t i = 0; i < words; ++i) {
+    const Word both = a[i] & b[i];
+    if (both == 0) continue;
+    if (h.count == 0)
+      h.first =
+          static_cast<std::uint32_t>(i * 64) + static_cast<std::uint32_t>(std::countr_zero(both));
+    h.count += (both & (both - 1)) != 0 ? 2 : 1;
+    if (h.count > 1) return h;
+  }
+  return h;
+}
+
+LocalSearch::LocalSearch(const ValueIndex& index, const std::vector<Layer>& layers,
+                         const Words& wanted, const RowRules& rules, Validity& validity,
+                         std::vector<std::vector<Value>> rows, std::size_t frozen,
+                         std::uint64_t seed)
+    : index_(index),
+      layers_(layers),
+      wanted_(wanted),
+      rules_(rules),
+      validity_(validity),
+      random_(seed),
+      parameters_(index.parameters()),
+      count_(static_cast<std::uint32_t>(rows.size())),
+      frozen_(static_cast<std::uint32_t>(frozen)),
+      words_(index.words()),
+      row_words_((rows.size() + 63) / 64),
+      rows_(std::move(rows)),
+      best_(rows_),
+      rows_with_(index.values() * row_words_, 0),
+      loss_(rows_.size() * parameters_, 0),
+      tabu_until_(rows_.size() * parameters_, 0),
+      changed_at_(rows_.size() * parameters_, 0),
+      open_with_(index.values()) {
+  wanted_.push_back(0);
+  row_bits_.assign(rows_.size() * words_, 0);
+  shared_.assign(words_, 0);
+  for (const Layer& layer : layers_) {
+    in_layer_.emplace_back(parameters_, 0);
+    Words members(words_, 0);
+    for (const std::uint32_t p : layer.parameters) {
+      in_layer_.back()[p] = 1;
+      for (Value v = index_.first(p); v < index_.first(p) + index_.level_count(p); ++v) {
+        if (test_bit(wanted_.data(), v)) set_bit(members.data(), v);
+      }
+    }
+    members_.insert(members_.end(), members.begin(), members.end());
+  }
+  for (std::uint32_t r = 0; r < count_; ++r) {
+    for (const Value v : rows_[r]) {
+      set_bit(rows_with(v), r);
+      set_bit(&row_bits_[r * words_], v);
+    }
+  }
+  for (std::size_t l = 0; l < layers_.size(); ++l) count_losses(l);
+}
+
+/// Tuples that one row alone holds, counted for each of their cells.
+void LocalSearch::count_losses(std::size_t l) {
+  const auto prefix_size = static_cast<std::size_t>(layers_[l].strength - 1);
+  PrefixBits once(index_, prefix_size);
+  PrefixBits twice(index_, prefix_size);
+  std::vector<Value> members;
+  Words held(words_, 0);
+  const auto gather = [&](std::uint32_t r) {
+    members.clear();
+    std::fill(held.begin(), held.end(), 0);
+    for (const std::uint32_t p : layers_[l].parameters) {
+      const Value v = rows_[r][p];
+      if (!test_bit(wanted_.data(), v)) continue;
+      members.push_back(v);
+      set_bit(held.data(), v);
+    }
+  };
+  for (std::uint32_t r = 0; r < count_; ++r) {
+    gather(r);
+    once.for_each_prefix(members, [&](std::span<const Value>, std::size_t rank) {
+      Word* first = once.at(rank);
+      Word* more = twice.at(rank);
+      for (std::size_t w = 0; w < words_; ++w) {
+        more[w] |= first[w] & held[w];
+        first[w] |= held[w];
+      }
+    });
+  }
+  for (std::uint32_t r = 0; r < count_; ++r) {
+    gather(r);
+    std::int32_t* loss = &loss_[static_cast<std::size_t>(r) * parameters_];
+    once.for_each_prefix(members, [&](std::span<const Value> prefix, std::size_t rank) {
+      const Word* more = twice.at(rank);
+      for (std::size_t w = 0; w < words_; ++w) {
+        for (Word alone = held[w] & ~more[w]; alone != 0; alone &= alone - 1) {
+          const auto v =
+              static_cast<Value>(w * 64 + static_cast<std::size_t>(std::countr_zero(alone)));
+          // A prefix stands in every set of its own values, which is no tuple.
+          if (std::find(prefix.begin(), prefix.end(), v) == prefix.end())
+            ++loss[index_.parameter(v)];
+        }
+      }
+    });
+  }
+}
+
+/// Visits the partners with which v forms a tuple in the row that at most one of the rows that hold
+/// v now has: visit(partners, holders). The row itself must not be among those.
+template <typename Visit>
+void LocalSearch::for_each_scarce(std::uint32_t row, Value v, Visit&& visit) {
+  const std::uint32_t p = index_.parameter(v);
+  const std::vector<Value>& values = rows_[row];
+  for (std::size_t l = 0; l < layers_.size(); ++l) {
+    if (!in_layer_[l][p]) continue;
+    const std::size_t partners = static_cast<std::size_t>(layers_[l].strength) - 1;
+    const auto& members = layers_[l].parameters;
+    if (partners == 2) {
+      for_each_scarce_triple(row, v, l, visit);
+      continue;
+    }
+    std::array<Value, 5> chosen{};
+    if (partners <= 1) {
+      work_ += members.size();
+      if (partners == 0) {
+        const Holders h = holders(rows_with(v), rows_with(v), row_words_);
+        if (h.count <= 1) visit(std::span<const Value>(), h);
+        continue;
+      }
+      for (const std::uint32_t q : members) {
+        if (q == p || !test_bit(wanted_.data(), values[q])) continue;
+        chosen[0] = values[q];
+        const Holders h = holders(rows_with(chosen[0]), rows_with(v), row_words_);
+        if (h.count <= 1) visit(std::span<const Value>(chosen.data(), 1), h);
+      }
+      continue;
+    }
+    scratch_.resize(partners * row_words_);
+    const auto descend = [&](const auto& self, std::size_t depth, std::size_t from,
+                             const Word* held) -> void {
+      work_ += members.size() - std::min(from, members.size());
+      for (std::size_t i = from; i < members.size(); ++i) {
+        const std::uint32_t q = members[i];
+        if (q == p || !test_bit(wanted_.data(), values[q])) continue;
+        chosen[depth] = values[q];
+        if (depth + 1 == partners) {
+          const Holders h = holders(rows_with(values[q]), held, row_words_);
+          if (h.count <= 1) visit(std::span<const Value>(chosen.data(), partners), h);
+          continue;
+        }
+        const Word* mine = rows_with(values[q]);
+        Word* both = &scratch_[depth * row_words_];
+        for (std::size_t w = 0; w < row_words_; ++w) both[w] = mine[w] & held[w];
+        self(self, depth + 1, i + 1, both);
+      }
+    };
+    descend(descend, 0, 0, rows_with(v));
+  }
+}
+
+/// The same for triples. Another row with v holds those triples whose partners it shares with this
+/// row, so the shared sets of all such rows are summed up, one and two or more apart, by whole
+/// words.
+template <typename Visit>
+void LocalSearch::for_each_scarce_triple(std::uint32_t row, Value v, std::size_t l, Visit&& visit) {
+  const Word* mine = &row_bits_[row * words_];
+  Words& shared = shared_;
+  once_.assign(parameters_ * words_, 0);
+  twice_.assign(parameters_ * words_, 0);
+  const Word* members = &members_[l * words_];
+  for_each_bit(rows_with(v), row_words_, [&](std::size_t r) {
+    const Word* theirs = &row_bits_[r * words_];
+    for (std::size_t w = 0; w < words_; ++w) shared[w] = mine[w] & theirs[w] & members[w];
+    clear_bit(shared.data(), v);
+    for_each_bit(shared.data(), words_, [&](std::size_t x) {
+      const std::size_t at = index_.parameter(static_cast<Value>(x)) * words_;
+      // Partners are taken with the larger one in the set of the smaller one.
+      for (std::size_t w = x / 64; w < words_; ++w) {
+        twice_[at + w] |= once_[at + w] & shared[w];
+        once_[at + w] |= shared[w];
+      }
+      ++work_;
+    });
+  });
+  const std::uint32_t p = index_.parameter(v);
+  std::array<Value, 2> partners{};
+  for (std::size_t w = 0; w < words_; ++w) shared[w] = mine[w] & members[w];
+  for (std::uint32_t own = 0; own < index_.level_count(p); ++own) {
+    clear_bit(shared.data(), index_.first(p) + own);
+  }
+  for_each_bit(shared.data(), words_, [&](std::size_t x) {
+    const std::size_t at = index_.parameter(static_cast<Value>(x)) * words_;
+    partners[0] = static_cast<Value>(x);
+    ++work_;
+    for (std::size_t w = x / 64; w < words_; ++w) {
+      Word scarce = shared[w] & ~twice_[at + w];
+      if (w == x / 64) scarce &= ~Word{1} << (x % 64);
+      for (; scarce != 0; scarce &= scarce - 1) {
+        const auto y =
+            static_cast<Value>(w * 64 + static_cast<std::size_t>(std::countr_zero(scarce)));
+        partners[1] = y;
+        Holders h;
+        if (test_bit(&once_[at], y)) {
+          h.count = 1;
+          for (std::size_t i = 0; i < row_words_; ++i) {
+            const Word all = rows_with(v)[i] & rows_with(partners[0])[i] & rows_with(y)[i];
+            if (all == 0) continue;
+            h.first = static_cast<std::uint32_t>(i * 64) +
+                      static_cast<std::uint32_t>(std::countr_zero(all));
+            break;
+          }
+        }
+        visit(std::span<const Value>(partners), h);
+      }
+    }
+  });
+}
+
+void LocalSearch::add_open(Value v, std::span<const Value> partners) {
+  const auto slot = static_cast<std::uint32_t>(open_.size());
+  Open open;
+  open.size = static_cast<std::uint32_t>(partners.size() + 1);
+  std::copy(partners.begin(), partners.end(), open.values.begin());
+  open.values[partners.size()] = v;
+  open_.push_back(open);
+  for (std::uint32_t i = 0; i < open.size; ++i) open_with_[open.values[i]].push_back(slot);
+}
+
+void LocalSearch::drop_open(Value v, std::span<const Value> partners) {
+  // The shortest list is searched; tuples are kept in no special order of their values.
+  const auto* list = &open_with_[v];
+  for (const Value x : partners) {
+    if (open_with_[x].size() < list->size()) list = &open_with_[x];
+  }
+  for (const std::uint32_t slot : *list) {
+    const Open open = open_[slot];
+    const auto holds = [&](Value x) {
+      return std::find(open.values.begin(), open.values.begin() + open.size, x) !=
+             open.values.begin() + open.size;
+    };
+    const bool same = open.size == partners.size() + 1 && holds(v) &&
+                      std::all_of(partners.begin(), partners.end(), holds);
+    if (!same) continue;
+    for (std::uint32_t i = 0; i < open.size; ++i) {
+      auto& slots = open_with_[open.values[i]];
+      *std::find(slots.begin(), slots.end(), slot) = slots.back();
+      slots.pop_back();
+    }
+    const auto last = static_cast<std::uint32_t>(open_.size() - 1);
+    if (slot != last) {
+      const Open moved = open_[last];
+      for (std::uint32_t i = 0; i < moved.size; ++i) {
+        auto& slots = open_with_[moved.values[i]];
+        *std::find(slots.begin(), slots.end(), last) = slot;
+      }
+      open_[slot] = moved;
+    }
+    open_.pop_back();
+    return;
+  }
+}
+
+void LocalSearch::take_out(std::uint32_t row, Value v) {
+  clear_bit(rows_with(v), row);
+  clear_bit(&row_bits_[row * words_], v);
+  if (!test_bit(wanted_.data(), v)) return;
+  const std::uint32_t p = index_.parameter(v);
+  std::int32_t* loss = &loss_[static_cast<std::size_t>(row) * parameters_];
+  for_each_scarce(row, v, [&](std::span<const Value> partners, const Holders& h) {
+    if (h.count == 0) {
+      for (const Value x : partners) --loss[index_.parameter(x)];
+      add_open(v, partners);
+    } else {
+      std::int32_t* theirs = &loss_[static_cast<std::size_t>(h.first) * parameters_];
+      for (const Value x : partners) ++theirs[index_.parameter(x)];
+      ++theirs[p];
+    }
+  });
+  loss[p] = 0;
+}
+
+void LocalSearch::put_in(std::uint32_t row, Value v) {
+  const std::uint32_t p = index_.parameter(v);
+  rows_[row][p] = v;
+  if (test_bit(wanted_.data(), v)) {
+    std::int32_t* loss = &loss_[static_cast<std::size_t>(row) * parameters_];
+    for_each_scarce(row, v, [&](std::span<const Value> partners, const Holders& h) {
+      if (h.count == 0) {
+        for (const Value x : partners) ++loss[index_.parameter(x)];
+        ++loss[p];
+        drop_open(v, partners);
+      } else {
+        std::int32_t* theirs = &loss_[static_cast<std::size_t>(h.first) * parameters_];
+        for (const Value x : partners) --theirs[index_.parameter(x)];
+        --theirs[p];
+      }
+    });
+  }
+  set_bit(rows_with(v), row);
+  set_bit(&row_bits_[row * words_], v);
+}
+
+void LocalSearch::change(std::uint32_t row, Value v) {
+  const std::uint32_t p = index_.parameter(v);
+  if (rows_[row][p] == v) return;
+  take_out(row, rows_[row][p]);
+  put_in(row, v);
+  const std::size_t cell = static_cast<std::size_t>(row) * parameters_ + p;
+  changed_at_[cell] = step_;
+  tabu_until_[cell] = step_ + 3 + random_.below(4);
+}
+
+/// Open tuples that v would complete in the row.
+std::int64_t LocalSearch::gain(std::uint32_t row, Value v) const {
+  std::int64_t gain = 0;
+  const std::vector<Value>& values = rows_[row];
+  for (const std::uint32_t slot : open_with_[v]) {
+    const Open& open = open_[slot];
+    bool complete = true;
+    for (std::uint32_t i = 0; i < open.size && complete; ++i) {
+      const Value x = open.values[i];
+      complete = x == v || values[index_.parameter(x)] == x;
+    }
+    gain += complete ? 1 : 0;
+  }
+  return gain;
+}
+
+void LocalSearch::remove_row() {
+  // The row that alone holds the fewest tuples (each counted once a cell).
+  std::uint32_t pick = frozen_;
+  std::int64_t least = -1;
+  for (std::uint32_t r = frozen_; r < count_; ++r) {
+    std::int64_t sum = 0;
+    for (std::uint32_t p = 0; p < parameters_; ++p) sum += loss_[r * parameters_ + p];
+    if (least < 0 || sum < least) {
+      least = sum;
+      pick = r;
+    }
+  }
+  for (std::uint32_t p = 0; p < parameters_; ++p) {
+    take_out(pick, rows_[pick][p]);
+    rows_[pick][p] = index_.values();  // wanted by nothing: a tuple opens once, with its first cell
+  }
+  const std::uint32_t last = --count_;
+  if (pick != last) {
+    for (const Value v : rows_[last]) {
+      clear_bit(rows_with(v), last);
+      set_bit(rows_with(v), pick);
+    }
+    rows_[pick] = rows_[last];
+    std::copy_n(&row_bits_[last * words_], words_, &row_bits_[pick * words_]);
+    for (std::uint32_t p = 0; p < parameters_; ++p) {
+      loss_[pick * parameters_ + p] = loss_[last * parameters_ + p];
+      tabu_until_[pick * parameters_ + p] = tabu_until_[last * parameters_ + p];
+      changed_at_[pick * parameters_ + p] = changed_at_[last * parameters_ + p];
+    }
+  }
+  rows_.pop_back();
+}
+
+/// The best change of one cell that closes one of a few open tuples; false when none is allowed.
+bool LocalSearch::cell_move() {
+  constexpr std::uint32_t kSampled = 4;
+  Move best;
+  bool found = false;
+  const auto open_count = static_cast<std::uint32_t>(open_.size());
+  const std::uint32_t tries = std::min(open_count, kSampled);
+  const std::uint32_t start = random_.below(open_count);
+  for (std::uint32_t i = 0; i < tries; ++i) {
+    const Open& tuple = open_[(start + i) % open_count];
+    for (std::uint32_t out = 0; out < tuple.size; ++out) {
+      const Value v = tuple.values[out];
+      const std::uint32_t p = index_.parameter(v);
+      for (std::size_t w = 0; w < row_words_; ++w) {
+        Word rows = ~Word{0};
+        for (std::uint32_t k = 0; k < tuple.size; ++k) {
+          if (k != out) rows &= rows_with(tuple.values[k])[w];
+        }
+        if (tuple.size == 1 && w == row_words_ - 1 && count_ % 64 != 0) {
+          rows &= (Word{1} << (count_ % 64)) - 1;
+        }
+        for (; rows != 0; rows &= rows - 1) {
+          const auto r = static_cast<std::uint32_t>(w * 64) +
+                         static_cast<std::uint32_t>(std::countr_zero(rows));
+          if (r < frozen_ || r >= count_) continue;
+          const std::size_t cell = static_cast<std::size_t>(r) * parameters_ + p;
+          ++work_;
+          if (found && -loss_[cell] + static_cast<std::int64_t>(open_with_[v].size()) < best.delta)
+            continue;
+          const std::int64_t delta = gain(r, v) - loss_[cell];
+          if (tabu_until_[cell] > step_ && delta < static_cast<std::int64_t>(open_.size()))
+            continue;
+          if (found &&
+              (delta < best.delta || (delta == best.delta && changed_at_[cell] >= best.age))) {
+            continue;
+          }
+          if (!rules_.allows(rows_[r].data(), v)) continue;
+          found = true;
+          best = {r, v, delta, changed_at_[cell]};
+        }
+      }
+    }
+  }
+  if (!found) return false;
+  change(best.row, best.value);
+  return true;
+}
+
+/// Puts a whole open tuple into a row, and whatever else its constraints then ask for.
+void LocalSearch::bend_row() {
+  constexpr std::uint32_t kTried = 4;
+  const Open tuple = open_[random_.below(static_cast<std::uint32_t>(open_.size()))];
+  const std::span<const Value> values(tuple.values.data(), tuple.size);
+  std::vector<Value> best;
+  std::uint32_t best_row = 0;
+  std::int64_t best_cost = 0;
+  for (std::uint32_t i = 0; i < kTried; ++i) {
+    const std::uint32_t r = frozen_ + random_.below(count_ - frozen_);
+    validity_.restart();
+    if (!validity_.assume(values) || !validity_.complete(rows_[r].data())) continue;
+    std::vector<Value> row = rows_[r];
+    for (const Value v : validity_.row()) row[index_.parameter(v)] = v;
+    for (const Value v : values) row[index_.parameter(v)] = v;
+    std::int64_t cost = 0;
+    for (std::uint32_t p = 0; p < parameters_; ++p) {
+      if (row[p] != rows_[r][p]) cost += loss_[r * parameters_ + p];
+    }
+    work_ += parameters_;
+    if (best.empty() || cost < best_cost) {
+      best = std::move(row);
+      best_cost = cost;
+      best_row = r;
+    }
+  }
+  for (const Value v : best) change(best_row, v);
+}
+
+void LocalSearch::run(std::size_t enough, const std::function<bool()>& stop) {
+  while (!stop()) {
+    for (int i = 0; i < 16; ++i) {
+      if (open_.empty()) {
+        if (count_ < best_.size()) best_ = rows_;
+        if (count_ <= std::max<std::size_t>(enough, frozen_)) return;
+        remove_row();
+        continue;
+      }
+      if (count_ == frozen_) return;
+      ++step_;
+      if (random_.below(1000) == 0 || !cell_move()) bend_row();
+    }
+  }
+}
+
+}  // namespace greynic::testgen
