@@ -2,30 +2,24 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
+#include <memory>
+#include <thread>
 
+#include "cover_attempt.h"
+#include "cover_task.h"
 #include "engine_bits.h"
 #include "engine_values.h"
 #include "greynic/testgen/space.h"
-#include "local_search.h"
-#include "lower_bound.h"
 #include "open_tuples.h"
-#include "row_builder.h"
 #include "validity.h"
 
 namespace greynic::testgen {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-/// Without a deadline the local search goes on until this much work brought no smaller array. More
-/// work buys little: ten times as much takes off less than one row in a hundred
-/// (docs/testgen/engine.md).
-constexpr std::uint64_t kPatience = 20'000;
-constexpr std::uint64_t kPatiencePerCell = 60;
-/// Parameters tried as the first one in a lower bound above pairs.
-constexpr std::size_t kBreadth = 4;
-constexpr std::size_t kThoroughBreadth = 64;
+/// Independent ways to an array that are tried without a deadline; the best counts.
+constexpr std::size_t kAttempts = 2;
 
 std::string describe(const Literal& l) {
   return fmt::format("parameter #{}{}{}", l.parameter, l.positive ? " = " : " != ", l.level);
@@ -91,40 +85,39 @@ Result<void> check(const Space& space, const CoverOptions& options) {
 class Engine {
  public:
   Engine(const Space& space, const CoverOptions& options)
-      : space_(space),
-        options_(options),
-        start_(Clock::now()),
-        index_(space.parameters),
-        validity_(space, index_),
-        random_(options.seed) {}
+      : task_{space,
+              options,
+              ValueIndex(space.parameters),
+              std::chrono::steady_clock::now(),
+              {},
+              {},
+              {},
+              {},
+              {}},
+        validity_(space, task_.index) {}
 
   Result<Cover> run() {
     if (!validity_.possible()) return no_row();
     find_compatible();
     if (auto made = make_layers(); !made) return pass_on(made);
-    for (const Row& row : space_.already) cover_row(values_of(row));
-    for (std::size_t i = 0; i < space_.seeds.size(); ++i) {
-      const auto row = values_of(space_.seeds[i]);
-      if (!validity_.satisfied(row)) {
-        return fail(ErrorCode::kBadInput, fmt::format("seed {} breaks a constraint", i + 1));
+    for (const Row& row : task_.space.already) task_.already.push_back(values_of(row));
+    for (const Row& row : task_.space.seeds) {
+      task_.seeds.push_back(values_of(row));
+      if (!validity_.satisfied(task_.seeds.back())) {
+        return fail(ErrorCode::kBadInput,
+                    fmt::format("seed {} breaks a constraint", task_.seeds.size()));
       }
-      cover_row(row);
-      rows_.push_back(row);
     }
-    greedy();
-    improve();
-    return finish();
+    return finish(*attempt());
   }
 
  private:
-  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
-
   tl::unexpected<Error> no_row() const {
     std::string text;
-    for (const std::size_t i : Validity::unsatisfiable_core(space_, index_)) {
+    for (const std::size_t i : Validity::unsatisfiable_core(task_.space, task_.index)) {
       text += fmt::format("{}clause {} (", text.empty() ? "" : ", ", i + 1);
-      for (std::size_t k = 0; k < space_.clauses[i].size(); ++k) {
-        text += (k ? " or " : "") + describe(space_.clauses[i][k]);
+      for (std::size_t k = 0; k < task_.space.clauses[i].size(); ++k) {
+        text += (k ? " or " : "") + describe(task_.space.clauses[i][k]);
       }
       text += ")";
     }
@@ -133,27 +126,30 @@ class Engine {
 
   std::vector<Value> values_of(const Row& row) const {
     std::vector<Value> values(row.size());
-    for (std::uint32_t p = 0; p < row.size(); ++p) values[p] = index_.value(p, row[p]);
+    for (std::uint32_t p = 0; p < row.size(); ++p) values[p] = task_.index.value(p, row[p]);
     return values;
   }
 
   /// For each value, which others propagation still allows beside it.
   void find_compatible() {
-    const std::size_t words = index_.words();
-    compatible_.assign(index_.values() * words, 0);
-    Words wanted(words, 0);
-    for (std::uint32_t p = 0; p < index_.parameters(); ++p) {
-      if (!space_.parameters[p].covered) continue;
-      for (Value v = index_.first(p); v < index_.first(p) + index_.level_count(p); ++v) {
-        if (static_cast<int>(index_.level(v)) == space_.parameters[p].absent_level) continue;
+    const std::size_t words = task_.index.words();
+    task_.compatible.assign(task_.index.values() * words, 0);
+    Words& wanted = task_.wanted;
+    wanted.assign(words, 0);
+    for (std::uint32_t p = 0; p < task_.index.parameters(); ++p) {
+      if (!task_.space.parameters[p].covered) continue;
+      for (Value v = task_.index.first(p); v < task_.index.first(p) + task_.index.level_count(p);
+           ++v) {
+        if (static_cast<int>(task_.index.level(v)) == task_.space.parameters[p].absent_level)
+          continue;
         if (validity_.free(p) || validity_.feasible(std::array{v})) set_bit(wanted.data(), v);
       }
     }
-    for (Value v = 0; v < index_.values(); ++v) {
+    for (Value v = 0; v < task_.index.values(); ++v) {
       if (!test_bit(wanted.data(), v)) continue;
-      Word* mine = &compatible_[v * words];
+      Word* mine = &task_.compatible[v * words];
       std::copy(wanted.begin(), wanted.end(), mine);
-      const std::uint32_t p = index_.parameter(v);
+      const std::uint32_t p = task_.index.parameter(v);
       if (!validity_.free(p)) {
         validity_.restart();
         (void)validity_.assume(std::array{v});
@@ -161,53 +157,54 @@ class Engine {
           if (!validity_.allowed(static_cast<Value>(w))) clear_bit(mine, w);
         });
       }
-      for (Value w = index_.first(p); w < index_.first(p) + index_.level_count(p); ++w) {
+      for (Value w = task_.index.first(p); w < task_.index.first(p) + task_.index.level_count(p);
+           ++w) {
         if (w != v) clear_bit(mine, w);
       }
     }
     validity_.restart();
     // Propagation is not always symmetric; what it refutes one way is refuted.
-    for (Value v = 0; v < index_.values(); ++v) {
+    for (Value v = 0; v < task_.index.values(); ++v) {
       for (Value w = 0; w < v; ++w) {
-        if (!test_bit(&compatible_[v * words], w)) clear_bit(&compatible_[w * words], v);
-        if (!test_bit(&compatible_[w * words], v)) clear_bit(&compatible_[v * words], w);
+        if (!test_bit(&task_.compatible[v * words], w)) clear_bit(&task_.compatible[w * words], v);
+        if (!test_bit(&task_.compatible[w * words], v)) clear_bit(&task_.compatible[v * words], w);
       }
     }
   }
 
   Result<void> make_layers() {
     std::vector<std::uint32_t> covered;
-    for (std::uint32_t p = 0; p < index_.parameters(); ++p) {
-      if (space_.parameters[p].covered) covered.push_back(p);
+    for (std::uint32_t p = 0; p < task_.index.parameters(); ++p) {
+      if (task_.space.parameters[p].covered) covered.push_back(p);
     }
     std::vector<std::pair<int, std::vector<std::uint32_t>>> wanted;
-    wanted.emplace_back(options_.strength, covered);
-    for (const StrengthGroup& group : space_.groups) {
+    wanted.emplace_back(task_.options.strength, covered);
+    for (const StrengthGroup& group : task_.space.groups) {
       auto parameters = group.parameters;
       std::sort(parameters.begin(), parameters.end());
       parameters.erase(std::unique(parameters.begin(), parameters.end()), parameters.end());
-      std::erase_if(parameters, [&](std::uint32_t p) { return !space_.parameters[p].covered; });
-      if (group.strength > options_.strength) wanted.emplace_back(group.strength, parameters);
+      std::erase_if(parameters,
+                    [&](std::uint32_t p) { return !task_.space.parameters[p].covered; });
+      if (group.strength > task_.options.strength) wanted.emplace_back(group.strength, parameters);
     }
     double bytes = 0;
     for (auto& [strength, parameters] : wanted) {
       strength = std::min(strength, static_cast<int>(parameters.size()));
       if (strength > 0)
-        bytes += 2 * PrefixBits::bytes_needed(index_, static_cast<std::size_t>(strength - 1));
+        bytes += 2 * PrefixBits::bytes_needed(task_.index, static_cast<std::size_t>(strength - 1));
     }
-    if (bytes > static_cast<double>(options_.memory_bytes)) {
+    if (bytes > static_cast<double>(task_.options.memory_bytes)) {
       return fail(
           ErrorCode::kTooBig,
           fmt::format("the open tuples of {} parameters with {} levels in all take about {:.3g} "
                       "GiB, over the limit of {:.3g} GiB; lower the strength or group it",
-                      covered.size(), index_.values(), bytes / 0x1p30,
-                      static_cast<double>(options_.memory_bytes) / 0x1p30));
+                      covered.size(), task_.index.values(), bytes / 0x1p30,
+                      static_cast<double>(task_.options.memory_bytes) / 0x1p30));
     }
     for (auto& [strength, parameters] : wanted) {
       if (strength == 0) continue;
-      layers_.emplace_back(index_, strength, parameters, compatible_);
-      infeasible_count_ += tuples_among(parameters, strength) - layers_.back().open();
-      layer_shapes_.push_back({strength, std::move(parameters)});
+      tuples_ += tuples_among(parameters, strength);
+      task_.layers.push_back({strength, std::move(parameters)});
     }
     return {};
   }
@@ -217,8 +214,8 @@ class Engine {
     std::vector<std::uint64_t> sums(static_cast<std::size_t>(strength) + 1, 0);
     sums[0] = 1;
     for (const std::uint32_t p : parameters) {
-      const std::uint64_t levels =
-          space_.parameters[p].level_count - (space_.parameters[p].absent_level >= 0 ? 1U : 0U);
+      const std::uint64_t levels = task_.space.parameters[p].level_count -
+                                   (task_.space.parameters[p].absent_level >= 0 ? 1U : 0U);
       for (std::size_t i = sums.size(); --i > 0;) sums[i] += sums[i - 1] * levels;
     }
     return sums.back();
@@ -236,12 +233,13 @@ class Engine {
       const std::size_t missing = static_cast<std::size_t>(strength) - tuple.size();
       for (std::size_t i = from; i + missing <= parameters.size(); ++i) {
         const std::uint32_t p = parameters[i];
-        for (std::uint16_t l = 0; l < space_.parameters[p].level_count; ++l) {
-          if (static_cast<int>(l) == space_.parameters[p].absent_level) continue;
-          const Value v = index_.value(p, l);
-          bool bad = refuted || !test_bit(&compatible_[v * index_.words()], v);
+        for (std::uint16_t l = 0; l < task_.space.parameters[p].level_count; ++l) {
+          if (static_cast<int>(l) == task_.space.parameters[p].absent_level) continue;
+          const Value v = task_.index.value(p, l);
+          bool bad = refuted || !test_bit(&task_.compatible[v * task_.index.words()], v);
           for (const auto& [q, m] : tuple) {
-            bad = bad || !test_bit(&compatible_[v * index_.words()], index_.value(q, m));
+            bad = bad ||
+                  !test_bit(&task_.compatible[v * task_.index.words()], task_.index.value(q, m));
           }
           tuple.emplace_back(p, l);
           self(self, i + 1, bad);
@@ -252,102 +250,79 @@ class Engine {
     extend(extend, 0, false);
   }
 
-  void cover_row(const std::vector<Value>& row) {
-    for (OpenTuples& layer : layers_) covered_ += layer.cover(row);
-  }
-
-  void greedy() {
-    RowBuilder builder(space_, index_, validity_, layers_);
-    for (OpenTuples& layer : layers_) {
-      while (layer.open() > 0) {
-        const auto tuple = layer.any_open(static_cast<std::uint32_t>(random_.next()));
-        auto row = builder.build(tuple, random_);
-        if (row.empty()) {
-          layer.remove(tuple);
-          infeasible_.push_back(tuple);
-          validity_.forbid(tuple);
-          continue;
+  /// Runs the attempts on as many threads as asked; without a deadline the answer does not depend
+  /// on how many.
+  std::unique_ptr<CoverAttempt> attempt() {
+    const auto threads = static_cast<std::size_t>(std::max(1, task_.options.threads));
+    const bool timed = task_.options.deadline_seconds > 0;
+    const std::size_t count = timed ? threads : kAttempts;
+    const bool algebra = CoverAttempt::has_algebraic_start(task_, validity_);
+    std::vector<std::unique_ptr<CoverAttempt>> attempts(count);
+    SharedBest shared;
+    std::atomic<std::size_t> next = 0;
+    std::atomic<std::size_t> settled = count;  // the first attempt that met the lower bound
+    const auto work = [&] {
+      for (std::size_t i = next++; i < count; i = next++) {
+        if (settled < i) continue;
+        auto mine = std::make_unique<CoverAttempt>(task_, task_.options.seed * kAttempts + i,
+                                                   algebra && i == 0, i == 0);
+        mine->run(shared);
+        if (mine->full() && mine->rows().size() <= mine->bound().rows) {
+          std::size_t before = settled;
+          while (i < before && !settled.compare_exchange_weak(before, i)) {
+          }
         }
-        cover_row(row);
-        rows_.push_back(std::move(row));
+        attempts[i] = std::move(mine);
       }
+    };
+    std::vector<std::thread> helpers;
+    for (std::size_t i = 1; i < std::min(threads, count); ++i) helpers.emplace_back(work);
+    work();
+    for (std::thread& helper : helpers) helper.join();
+    std::unique_ptr<CoverAttempt> best;
+    for (std::size_t i = 0; i < count && i <= settled; ++i) {
+      if (!best || better(*attempts[i], *best)) best = std::move(attempts[i]);
     }
+    return best;
   }
 
-  void improve() {
-    Words wanted(index_.words(), 0);
-    for (Value v = 0; v < index_.values(); ++v) {
-      if (test_bit(&compatible_[v * index_.words()], v)) set_bit(wanted.data(), v);
-    }
-    std::vector<std::vector<Value>> all;
-    for (const Row& row : space_.already) all.push_back(values_of(row));
-    all.insert(all.end(), rows_.begin(), rows_.end());
-    const auto given = static_cast<std::ptrdiff_t>(space_.already.size());
-    const std::vector<std::vector<Value>> already(all.begin(), all.begin() + given);
-    for (const Layer& layer : layer_shapes_) {
-      LowerBound bound = lower_bound(index_, layer, wanted, rows_, already,
-                                     options_.report_lower_bound ? kThoroughBreadth : kBreadth);
-      if (bound.rows > bound_.rows) bound_ = std::move(bound);
-    }
-    layers_.clear();  // all closed; the search needs the room
-    const RowRules rules(space_, index_);
-    LocalSearch search(index_, layer_shapes_, wanted, rules, validity_, std::move(all),
-                       space_.already.size() + space_.seeds.size(), options_.seed);
-    const std::uint64_t patience =
-        kPatience + kPatiencePerCell * rows_.size() * index_.parameters();
-    std::size_t fewest = search.best().size();
-    std::uint64_t found_at = 0;
-    search.run(space_.already.size() + bound_.rows, [&] {
-      if (options_.deadline_seconds > 0) return seconds() > options_.deadline_seconds;
-      if (search.best().size() < fewest) {
-        fewest = search.best().size();
-        found_at = search.work();
-      }
-      return search.work() - found_at > patience;
-    });
-    rows_.assign(search.best().begin() + static_cast<std::ptrdiff_t>(space_.already.size()),
-                 search.best().end());
+  /// A full array before one that the deadline cut, then fewer rows, then less cost.
+  bool better(const CoverAttempt& a, const CoverAttempt& b) const {
+    if (a.full() != b.full()) return a.full();
+    if (!a.full() && a.covered() != b.covered()) return a.covered() > b.covered();
+    return a.rows().size() < b.rows().size();
   }
 
-  Cover finish() {
+  Cover finish(const CoverAttempt& attempt) const {
     Cover cover;
-    for (const auto& values : rows_) {
+    for (const auto& values : attempt.rows()) {
       Row row(values.size());
-      for (std::uint32_t p = 0; p < row.size(); ++p) row[p] = index_.level(values[p]);
+      for (std::uint32_t p = 0; p < row.size(); ++p) row[p] = task_.index.level(values[p]);
       cover.rows.push_back(std::move(row));
     }
-    cover.tuples_covered = covered_;
-    cover.lower_bound = bound_.rows;
-    cover.lower_bound_reason = bound_.reason;
-    cover.tuples_infeasible = infeasible_count_ + infeasible_.size();
-    if (options_.list_infeasible) {
-      for (std::size_t i = 0; i < layer_shapes_.size(); ++i) {
-        list_incompatible(cover, layer_shapes_[i].parameters, layer_shapes_[i].strength);
+    cover.tuples_covered = attempt.covered();
+    cover.deadline_reached = task_.late();
+    cover.lower_bound = attempt.bound().rows;
+    cover.lower_bound_reason = attempt.bound().reason;
+    cover.tuples_infeasible = tuples_ - attempt.tuples() + attempt.infeasible().size();
+    if (task_.options.list_infeasible) {
+      for (const Layer& layer : task_.layers) {
+        list_incompatible(cover, layer.parameters, layer.strength);
       }
-      for (const auto& values : infeasible_) {
+      for (const auto& values : attempt.infeasible()) {
         Tuple tuple;
-        for (const Value v : values) tuple.emplace_back(index_.parameter(v), index_.level(v));
+        for (const Value v : values)
+          tuple.emplace_back(task_.index.parameter(v), task_.index.level(v));
         cover.infeasible.push_back(std::move(tuple));
       }
     }
-    cover.seconds = seconds();
+    cover.seconds = task_.seconds();
     return cover;
   }
 
-  const Space& space_;
-  const CoverOptions& options_;
-  Clock::time_point start_;
-  ValueIndex index_;
+  CoverTask task_;
   Validity validity_;
-  Random random_;
-  Words compatible_;
-  std::vector<OpenTuples> layers_;
-  std::vector<std::vector<Value>> rows_;
-  std::vector<std::vector<Value>> infeasible_;
-  std::vector<Layer> layer_shapes_;
-  std::uint64_t infeasible_count_ = 0;  ///< refuted before the first row
-  std::uint64_t covered_ = 0;
-  LowerBound bound_;
+  std::uint64_t tuples_ = 0;  ///< feasible or not
 };
 
 }  // namespace

@@ -1,7 +1,8 @@
 #include "validity.h"
 
 #include <algorithm>
-#include <cadical.hpp>
+
+#include "space_solver.h"
 
 namespace greynic::testgen {
 namespace {
@@ -376,7 +377,7 @@ void Validity::shrink_learned() {
 bool Validity::assume(std::span<const Value> values) {
   for (const Value v : values) {
     const Lit lit = literal_[v];
-    assumed_.push_back(lit);
+    assumed_.push_back(v);
     if (!alive_ || truth_[lit] < 0) return alive_ = false;
     if (truth_[lit] > 0) continue;
     limits_.push_back(static_cast<std::uint32_t>(trail_.size()));
@@ -430,46 +431,16 @@ bool Validity::complete(const Value* wish) {
 }
 
 bool Validity::ask_solver() {
-  if (!solver_) {
-    solver_ = std::make_unique<CaDiCaL::Solver>();
-    const auto name = [](Lit l) {
-      return (l & 1U) ? -static_cast<int>(l / 2 + 1) : static_cast<int>(l / 2 + 1);
-    };
-    for (const Clause& clause : space_.clauses) {
-      for (const Literal& l : clause) solver_->add(name(literal(l)));
-      solver_->add(0);
-    }
-    for (std::uint32_t p = 0; p < index_.parameters(); ++p) {
-      if (index_.level_count(p) == 2) continue;
-      const Value first = index_.first(p);
-      const Value end = first + index_.level_count(p);
-      for (Value v = first; v < end; ++v) solver_->add(name(literal_[v]));
-      solver_->add(0);
-      for (Value v = first; v < end; ++v) {
-        for (Value w = v + 1; w < end; ++w) {
-          solver_->add(-name(literal_[v]));
-          solver_->add(-name(literal_[w]));
-          solver_->add(0);
-        }
-      }
-    }
-  }
-  const auto name = [](Lit l) {
-    return (l & 1U) ? -static_cast<int>(l / 2 + 1) : static_cast<int>(l / 2 + 1);
-  };
-  const std::vector<Lit> assumed = assumed_;
-  for (const Lit lit : assumed) solver_->assume(name(lit));
-  if (solver_->solve() != 10) return alive_ = false;
-  std::vector<Value> model;
-  for (const std::uint32_t p : decide_order_) {
-    for (Value v = index_.first(p); v < index_.first(p) + index_.level_count(p); ++v) {
-      if ((solver_->val(name(literal_[v])) > 0) == ((literal_[v] & 1U) == 0)) model.push_back(v);
-    }
-  }
+  if (!solver_) solver_ = std::make_unique<SpaceSolver>(space_);
+  std::vector<Literal> assumptions;
+  for (const Value v : assumed_)
+    assumptions.push_back({index_.parameter(v), index_.level(v), true});
+  const auto model = solver_->solve(assumptions);
+  if (!model) return alive_ = false;
   undo_to(base_);
-  for (const Value v : model) {
-    if (!chosen(v) && !choose(v))
-      return alive_ = false;  // cannot happen: learned clauses are implied
+  for (const std::uint32_t p : decide_order_) {
+    const Value v = index_.value(p, (*model)[p]);
+    if (!chosen(v) && !choose(v)) return alive_ = false;  // cannot be: what was learned is implied
   }
   return alive_;
 }

@@ -14,11 +14,9 @@
 #include "engine_values.h"
 #include "greynic/testgen/space.h"
 
-namespace CaDiCaL {
-class Solver;
-}
-
 namespace greynic::testgen {
+
+class SpaceSolver;
 
 class Validity {
  public:
@@ -115,7 +113,7 @@ class Validity {
   std::vector<std::uint32_t> row_limits_;  ///< the same for row_
   std::size_t done_ = 0;                   ///< trail literals that were propagated
   std::vector<Value> row_;
-  std::vector<Lit> assumed_;
+  std::vector<Value> assumed_;
   std::vector<Lit> units_;  ///< learned facts, put in at the next restart
   std::uint32_t base_ = 0;  ///< levels below are assumptions
   bool alive_ = true;
@@ -130,7 +128,7 @@ class Validity {
   std::vector<Lit> conflict_;  ///< literals, all false
   std::vector<char> seen_;
   std::vector<Value> witness_;
-  std::unique_ptr<CaDiCaL::Solver> solver_;
+  std::unique_ptr<SpaceSolver> solver_;
 };
 
 }  // namespace greynic::testgen

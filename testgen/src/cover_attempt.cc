@@ -1,0 +1,179 @@
+#include "cover_attempt.h"
+
+#include <algorithm>
+
+#include "algebraic.h"
+#include "row_builder.h"
+#include "row_rules.h"
+
+namespace greynic::testgen {
+namespace {
+
+/// Without a deadline the local search goes on until this much work brought no smaller array. More
+/// work buys little: ten times as much takes off less than one row in a hundred
+/// (docs/testgen/engine.md).
+constexpr std::uint64_t kPatience = 20'000;
+constexpr std::uint64_t kPatiencePerCell = 25;
+/// Above pairs a step costs more and the array is larger, so patience is dearer.
+constexpr std::uint64_t kPatiencePerCellAbovePairs = 4;
+/// Parameters tried as the first one in a lower bound above pairs.
+constexpr std::size_t kBreadth = 4;
+constexpr std::size_t kThoroughBreadth = 64;
+/// An algebraic start with more rows than this is not worth its time.
+constexpr std::size_t kMostAlgebraicRows = 4096;
+
+/// Covered parameters that no constraint touches and that have a choice, with their wanted levels.
+struct FreePart {
+  std::vector<std::vector<Value>> levels;
+  std::uint32_t most_levels = 0;
+};
+
+FreePart free_part(const CoverTask& task, const Validity& validity) {
+  FreePart part;
+  for (std::uint32_t p = 0; p < task.index.parameters(); ++p) {
+    if (!validity.free(p)) continue;
+    std::vector<Value> levels;
+    for (Value v = task.index.first(p); v < task.index.first(p) + task.index.level_count(p); ++v) {
+      if (test_bit(task.wanted.data(), v)) levels.push_back(v);
+    }
+    if (levels.size() < 2) continue;
+    part.most_levels = std::max(part.most_levels, static_cast<std::uint32_t>(levels.size()));
+    part.levels.push_back(std::move(levels));
+  }
+  return part;
+}
+
+}  // namespace
+
+CoverAttempt::CoverAttempt(const CoverTask& task, std::uint64_t seed, bool start_algebraic,
+                           bool reports)
+    : task_(task),
+      validity_(task.space, task.index),
+      random_(seed),
+      start_algebraic_(start_algebraic),
+      reports_(reports) {
+  for (const Layer& layer : task.layers) {
+    open_.emplace_back(task.index, layer.strength, layer.parameters, task.compatible);
+    tuples_ += open_.back().open();
+  }
+}
+
+bool CoverAttempt::has_algebraic_start(const CoverTask& task, const Validity& validity) {
+  if (task.options.strength != 2 || !task.seeds.empty() || !task.already.empty()) return false;
+  const FreePart part = free_part(task, validity);
+  // With few columns chance does as well; with mixed levels the field's size is wasted.
+  return part.levels.size() > 3 &&
+         !algebraic_array(part.levels.size(), part.most_levels, kMostAlgebraicRows).empty();
+}
+
+void CoverAttempt::cover(const ValueRow& row) {
+  for (OpenTuples& layer : open_) covered_ += layer.cover(row);
+}
+
+void CoverAttempt::report(double share, std::size_t rows) const {
+  if (reports_ && task_.options.progress) task_.options.progress(share, rows);
+}
+
+void CoverAttempt::start_from_algebra() {
+  const FreePart part = free_part(task_, validity_);
+  RowBuilder builder(task_.space, task_.index, validity_, open_);
+  for (const auto& symbols :
+       algebraic_array(part.levels.size(), part.most_levels, kMostAlgebraicRows)) {
+    std::vector<Value> must;
+    for (std::size_t c = 0; c < part.levels.size(); ++c) {
+      // A column with fewer levels than symbols has the surplus ones free: greed fills them.
+      if (symbols[c] < part.levels[c].size()) must.push_back(part.levels[c][symbols[c]]);
+    }
+    ValueRow row = builder.build(must, random_);
+    if (row.empty()) continue;
+    cover(row);
+    rows_.push_back(std::move(row));
+  }
+}
+
+void CoverAttempt::fill() {
+  RowBuilder builder(task_.space, task_.index, validity_, open_);
+  for (OpenTuples& layer : open_) {
+    while (layer.open() > 0) {
+      if (task_.late()) return;
+      const auto tuple = layer.any_open(static_cast<std::uint32_t>(random_.next()));
+      ValueRow row = builder.build(tuple, random_);
+      if (row.empty()) {
+        layer.remove(tuple);
+        infeasible_.push_back(tuple);
+        validity_.forbid(tuple);
+        continue;
+      }
+      cover(row);
+      rows_.push_back(std::move(row));
+      report(static_cast<double>(covered_) / static_cast<double>(tuples_), rows_.size());
+    }
+  }
+  full_ = true;
+}
+
+void CoverAttempt::find_bound() {
+  for (const Layer& layer : task_.layers) {
+    LowerBound bound = lower_bound(task_.index, layer, task_.wanted, rows_, task_.already,
+                                   task_.options.report_lower_bound ? kThoroughBreadth : kBreadth);
+    if (bound.rows > bound_.rows) bound_ = std::move(bound);
+  }
+}
+
+void CoverAttempt::improve(SharedBest& shared) {
+  const std::size_t given = task_.already.size();
+  const std::size_t enough = given + std::max(bound_.rows, task_.seeds.size());
+  const RowRules rules(task_.space, task_.index);
+  const bool timed = task_.options.deadline_seconds > 0;
+  const bool above_pairs = std::any_of(task_.layers.begin(), task_.layers.end(),
+                                       [](const Layer& layer) { return layer.strength > 2; });
+  const std::uint64_t patience =
+      kPatience + (above_pairs ? kPatiencePerCellAbovePairs : kPatiencePerCell) * rows_.size() *
+                      task_.index.parameters();
+  while (!task_.late()) {
+    std::vector<ValueRow> all = task_.already;
+    all.insert(all.end(), rows_.begin(), rows_.end());
+    LocalSearch search(task_.index, task_.layers, task_.wanted, rules, validity_, std::move(all),
+                       given + task_.seeds.size(), random_.next());
+    std::size_t fewest = search.best().size();
+    std::uint64_t found_at = 0;
+    bool taken_over = false;
+    const auto keep = [&] {
+      rows_.assign(search.best().begin() + static_cast<std::ptrdiff_t>(given), search.best().end());
+    };
+    search.run(enough, [&] {
+      if (search.best().size() < fewest) {
+        fewest = search.best().size();
+        found_at = search.work();
+        if (timed) {
+          keep();
+          shared.offer(rows_);
+          report(task_.seconds() / task_.options.deadline_seconds, rows_.size());
+        }
+      }
+      if (!timed) return search.work() - found_at > patience;
+      taken_over = shared.size() != 0 && given + shared.size() < fewest;
+      return taken_over || task_.late();
+    });
+    keep();
+    if (!taken_over) break;
+    rows_ = shared.rows();
+  }
+}
+
+void CoverAttempt::run(SharedBest& shared) {
+  for (const ValueRow& row : task_.already) cover(row);
+  for (const ValueRow& row : task_.seeds) {
+    cover(row);
+    rows_.push_back(row);
+  }
+  if (start_algebraic_) start_from_algebra();
+  fill();
+  open_.clear();  // the search needs the room
+  if (!full_) return;
+  find_bound();
+  improve(shared);
+  shared.offer(rows_);
+}
+
+}  // namespace greynic::testgen

@@ -1,0 +1,55 @@
+#pragma once
+
+/// One way to a full array: rows by greedy choice, then local search. Attempts differ by seed and
+/// by what they start from, and share nothing that they write, so they run side by side.
+
+#include "cover_task.h"
+#include "open_tuples.h"
+#include "validity.h"
+
+namespace greynic::testgen {
+
+class CoverAttempt {
+ public:
+  /// `start_algebraic`: parameters that no constraint touches start from an algebraic array;
+  /// `reports`: this one calls CoverOptions::progress.
+  CoverAttempt(const CoverTask& task, std::uint64_t seed, bool start_algebraic, bool reports);
+
+  /// Whether there is an algebraic array to start from.
+  [[nodiscard]] static bool has_algebraic_start(const CoverTask& task, const Validity& validity);
+
+  /// Covers everything, or as much as the deadline lets it; then improves.
+  void run(SharedBest& shared);
+
+  [[nodiscard]] const std::vector<ValueRow>& rows() const { return rows_; }  ///< seeds first
+  [[nodiscard]] bool full() const { return full_; }
+  /// Tuples that were open before any row: what propagation does not refute.
+  [[nodiscard]] std::uint64_t tuples() const { return tuples_; }
+  [[nodiscard]] std::uint64_t covered() const { return covered_; }
+  /// Tuples found to be infeasible beyond incompatible pairs, ascending values.
+  [[nodiscard]] const std::vector<std::vector<Value>>& infeasible() const { return infeasible_; }
+  [[nodiscard]] const LowerBound& bound() const { return bound_; }
+
+ private:
+  void cover(const ValueRow& row);
+  void start_from_algebra();
+  void fill();
+  void improve(SharedBest& shared);
+  void find_bound();
+  void report(double share, std::size_t rows) const;
+
+  const CoverTask& task_;
+  Validity validity_;
+  Random random_;
+  bool start_algebraic_;
+  bool reports_;
+  std::vector<OpenTuples> open_;
+  std::uint64_t tuples_ = 0;
+  std::vector<ValueRow> rows_;
+  std::vector<std::vector<Value>> infeasible_;
+  std::uint64_t covered_ = 0;
+  bool full_ = false;
+  LowerBound bound_;
+};
+
+}  // namespace greynic::testgen

@@ -1,0 +1,62 @@
+#pragma once
+
+/// What every attempt at a space shares: values, which of them go together, what is to be covered.
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <vector>
+
+#include "engine_bits.h"
+#include "engine_values.h"
+#include "greynic/testgen/space.h"
+#include "local_search.h"
+#include "lower_bound.h"
+
+namespace greynic::testgen {
+
+using ValueRow = std::vector<Value>;
+
+struct CoverTask {
+  const Space& space;
+  const CoverOptions& options;
+  ValueIndex index;
+  std::chrono::steady_clock::time_point start;
+  Words compatible;           ///< see OpenTuples
+  Words wanted;               ///< values that take part in tuples
+  std::vector<Layer> layers;  ///< tuples to cover
+  std::vector<ValueRow> already;
+  std::vector<ValueRow> seeds;
+
+  [[nodiscard]] double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+  [[nodiscard]] bool late() const {
+    return options.deadline_seconds > 0 && seconds() > options.deadline_seconds;
+  }
+};
+
+/// The smallest array that any thread has: with a deadline, threads take it over from each other.
+class SharedBest {
+ public:
+  /// Offers rows; keeps them if there are fewer than so far.
+  void offer(const std::vector<ValueRow>& rows) {
+    const std::scoped_lock lock(mutex_);
+    if (size_ == 0 || rows.size() < size_) {
+      rows_ = rows;
+      size_ = rows.size();
+    }
+  }
+  [[nodiscard]] std::size_t size() const { return size_; }  ///< 0: none yet
+  [[nodiscard]] std::vector<ValueRow> rows() const {
+    const std::scoped_lock lock(mutex_);
+    return rows_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::atomic<std::size_t> size_ = 0;
+  std::vector<ValueRow> rows_;
+};
+
+}  // namespace greynic::testgen
