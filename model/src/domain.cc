@@ -38,6 +38,14 @@ double widths_outside(std::string_view name, const Range& range, double mask_wid
   return std::abs(std::log(value / edge)) / width;
 }
 
+double mask_width_of(const std::map<std::string, Range>& numeric) {
+  double width = 0.0;
+  for (const auto& [name, range] : numeric) {
+    if (is_mask_factor(name)) width = std::max(width, range.high - range.low);
+  }
+  return width > 0.0 ? width : kMaskWidth;
+}
+
 }  // namespace
 
 void Domain::include(const Configuration& configuration, std::span<const std::string> factors) {
@@ -59,32 +67,34 @@ void Domain::include(const Configuration& configuration, std::span<const std::st
   }
 }
 
+double Domain::distance_along(const std::string& factor, const FactorValue& value) const {
+  if (const auto range = numeric.find(factor); range != numeric.end()) {
+    const double* number = std::get_if<double>(&value);
+    return number == nullptr
+               ? 1.0
+               : widths_outside(factor, range->second, mask_width_of(numeric), *number);
+  }
+  const auto seen = categories.find(factor);
+  if (seen == categories.end()) return 0.0;
+  const auto& levels = seen->second;
+  return std::binary_search(levels.begin(), levels.end(), to_string(value)) ? 0.0 : 1.0;
+}
+
 Outside Domain::outside(const Configuration& configuration, const Configuration& assumed) const {
-  double mask_width = 0.0;
-  for (const auto& [name, range] : numeric) {
-    if (is_mask_factor(name)) mask_width = std::max(mask_width, range.high - range.low);
-  }
-  if (mask_width <= 0.0) mask_width = kMaskWidth;
   Outside result;
-  for (const auto& [name, range] : numeric) {
+  const auto judge = [&](const std::string& name, const std::string& seen) {
     const FactorValue* value = value_of(configuration, assumed, name);
-    const double* number = value == nullptr ? nullptr : std::get_if<double>(value);
-    if (number == nullptr) continue;
-    const double distance = widths_outside(name, range, mask_width, *number);
-    if (distance <= 0.0) continue;
+    if (value == nullptr) return;
+    const double distance = distance_along(name, *value);
+    if (distance <= 0.0) return;
     result.distance = std::max(result.distance, distance);
-    result.factors.push_back(fmt::format("{}={} (fitted {} to {})", name, number_to_string(*number),
-                                         number_to_string(range.low),
-                                         number_to_string(range.high)));
+    result.factors.push_back(fmt::format("{}={} ({})", name, to_string(*value), seen));
+  };
+  for (const auto& [name, range] : numeric) {
+    judge(name, fmt::format("fitted {} to {}", number_to_string(range.low),
+                            number_to_string(range.high)));
   }
-  for (const auto& [name, seen] : categories) {
-    const FactorValue* value = value_of(configuration, assumed, name);
-    if (value == nullptr) continue;
-    const std::string text = to_string(*value);
-    if (std::binary_search(seen.begin(), seen.end(), text)) continue;
-    result.distance = std::max(result.distance, 1.0);
-    result.factors.push_back(fmt::format("{}={} (never measured)", name, text));
-  }
+  for (const auto& [name, seen] : categories) judge(name, "never measured");
   return result;
 }
 

@@ -30,6 +30,9 @@ struct Domain {
   void include(const Configuration& configuration, std::span<const std::string> factors);
   [[nodiscard]] Outside outside(const Configuration& configuration,
                                 const Configuration& assumed) const;
+  /// Widths between one factor's value and the domain; 0 inside, and for factors that do not
+  /// matter.
+  [[nodiscard]] double distance_along(const std::string& factor, const FactorValue& value) const;
   bool operator==(const Domain&) const = default;
 };
 

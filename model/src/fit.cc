@@ -8,6 +8,7 @@
 #include "greynic/model/model.h"
 #include "pipeline_model.h"
 #include "scalacn_model.h"
+#include "surrogate.h"
 
 namespace greynic::model {
 namespace {
@@ -187,6 +188,69 @@ Result<FitReport> report_scalacn(std::span<const Observation> observations,
   return report;
 }
 
+Result<FitReport> report_surrogate(std::span<const Observation> observations,
+                                   const FitOptions& options) {
+  auto state = fit_surrogate(observations, options.seed);
+  if (!state) return pass_on(state);
+  FitReport report;
+  report.observations_used = state->observations;
+  report.findings = state->findings;
+  report.model = std::make_unique<SurrogateModel>(std::move(*state));
+  const std::vector<bool> skip(observations.size(), false);
+  report.r2 = r2_of(*report.model, observations, skip);
+  if (options.cross_validate) {
+    const auto result =
+        cross_validate(observations, skip, options.seed,
+                       [&](std::span<const Observation> rest) -> Result<std::unique_ptr<Model>> {
+                         auto again = fit_surrogate(rest, options.seed);
+                         if (!again) return pass_on(again);
+                         return std::make_unique<SurrogateModel>(std::move(*again));
+                       });
+    add_cross_validation(result, report);
+  }
+  report.text = summary_text(report);
+  return report;
+}
+
+/// Mean relative error over the outputs on settings left out; the measure that `auto` goes by.
+double left_out_error(const FitReport& report) {
+  double sum = 0.0;
+  for (const auto& [name, error] : report.cross_validated_error) sum += error;
+  return report.cross_validated_error.empty()
+             ? HUGE_VAL
+             : sum / static_cast<double>(report.cross_validated_error.size());
+}
+
+Result<FitReport> report_best(std::span<const Observation> observations, FitOptions options) {
+  options.cross_validate = true;
+  struct Candidate {
+    std::string law;
+    Result<FitReport> report;
+  };
+  std::vector<Candidate> candidates;
+  candidates.push_back({"pipeline", report_pipeline(observations, options)});
+  candidates.push_back({"scalacn", report_scalacn(observations, options)});
+  candidates.push_back({"surrogate", report_surrogate(observations, options)});
+  Candidate* best = nullptr;
+  std::string scores;
+  for (Candidate& candidate : candidates) {
+    if (!candidate.report) {
+      scores += fmt::format("; {} cannot be fitted ({})", candidate.law,
+                            candidate.report.error().message);
+      continue;
+    }
+    const double error = left_out_error(*candidate.report);
+    scores += std::isfinite(error) ? fmt::format("; {} {:.2f} %", candidate.law, 100.0 * error)
+                                   : fmt::format("; {} could not be tested", candidate.law);
+    if (best == nullptr || error < left_out_error(*best->report)) best = &candidate;
+  }
+  if (best == nullptr) return pass_on(candidates.front().report);
+  best->report->findings.insert(
+      best->report->findings.begin(),
+      fmt::format("auto chose {} by mean error on settings left out{}", best->law, scores));
+  return std::move(best->report);
+}
+
 }  // namespace
 
 std::optional<Form> form_named(std::string_view name) {
@@ -202,9 +266,11 @@ Result<FitReport> fit(std::span<const Observation> observations, const FitOption
     case Form::kScalacn:
       return report_scalacn(observations, options);
     case Form::kPipeline:
-    case Form::kSurrogate:
-    case Form::kAuto:
       return report_pipeline(observations, options);
+    case Form::kSurrogate:
+      return report_surrogate(observations, options);
+    case Form::kAuto:
+      return report_best(observations, options);
   }
   return fail(ErrorCode::kInternal, "unknown form");
 }

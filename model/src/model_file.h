@@ -27,5 +27,7 @@ namespace greynic::model {
                                                                 const std::string& source);
 [[nodiscard]] Result<std::unique_ptr<Model>> scalacn_from_json(const nlohmann::json& document,
                                                                const std::string& source);
+[[nodiscard]] Result<std::unique_ptr<Model>> surrogate_from_json(const nlohmann::json& document,
+                                                                 const std::string& source);
 
 }  // namespace greynic::model

@@ -213,6 +213,7 @@ Values first_guess(const std::vector<Point>& points, const Priors& priors) {
   for (int j = 0; j < kParameterCount; ++j) {
     values[j] = priors[j].mean + (priors[j].relative_to ? values[*priors[j].relative_to] : 0.0);
     if (j == kLineGbps && line > 0.0) values[j] = std::log(line);
+    if (j == kLoopPackets) values[j] = std::log(kOpenLoopPackets);
     if (j == kPostNs && post_ns < 1e300) values[j] = std::log(std::max(1.0, post_ns));
     if (j >= kBaseUs && j < kBaseUs + kOperationCount && base[j - kBaseUs] < 1e300) {
       values[j] = std::log(base[j - kBaseUs]);
@@ -309,6 +310,32 @@ std::vector<double> covariance_of(const std::vector<Point>& points, const Pipeli
   return {covariance.data(), covariance.data() + covariance.size()};
 }
 
+/// Adds the closed loop to a fitted open law when the points are explained clearly better with it:
+/// by more than two parameters would by chance, at odds of about a thousand to one.
+void close_loop_if_asked_for(Posterior& posterior, double open_squares,
+                             const LeastSquaresOptions& options, PipelineFit& fit) {
+  constexpr double kClearlyBetter = 14.0;
+  Posterior closed = posterior;
+  closed.active.push_back(kLoopPackets);
+  closed.active.push_back(kLoopBaseUs);
+  std::sort(closed.active.begin(), closed.active.end());
+  Values start = fit.values;
+  std::vector<std::vector<double>> starts;
+  for (const double share : {0.0, 0.7}) {
+    start[kLoopBaseUs] = closed.priors[kLoopBaseUs].mean;
+    start[kLoopPackets] = fit.values[kLineGbps] + closed.priors[kLoopPackets].mean;
+    // The loop takes over from the stages that stood in for it.
+    start[kEncapPackets] = fit.values[kEncapPackets] + share;
+    start[kDecapPackets] = fit.values[kDecapPackets] + share;
+    start[kQpWindow] = fit.values[kQpWindow] + share;
+    starts.push_back(closed.at(start));
+  }
+  const auto solved = best_of_starts(closed.problem(), starts, 2, options);
+  if (!solved || open_squares - solved->sum_of_squares < kClearlyBetter) return;
+  posterior.active = fit.active = closed.active;
+  fit.values = closed.with(solved->parameters);
+}
+
 }  // namespace
 
 const Priors& table_priors() {
@@ -361,6 +388,9 @@ Result<PipelineFit> fit_pipeline(const std::vector<Point>& points, const Pipelin
   auto solved = best_of_starts(posterior.problem(), starts, options.descents, coarse);
   if (!solved) return solved.error().while_doing("fitting the pipeline law");
   fit.values = posterior.with(solved->parameters);
+  if (!posterior.active.empty()) {
+    close_loop_if_asked_for(posterior, solved->sum_of_squares, coarse, fit);
+  }
 
   // Set aside what no law explains.
   auto residuals = log_residuals(points, fit.values);
@@ -411,7 +441,7 @@ Result<PipelineFit> fit_pipeline(const std::vector<Point>& points, const Pipelin
   // Parameters without data follow the ones they are tied to.
   for (int j = 0; j < kParameterCount; ++j) {
     const bool is_active = std::binary_search(fit.active.begin(), fit.active.end(), j);
-    if (!is_active) {
+    if (!is_active && j != kLoopPackets) {
       fit.values[j] =
           priors[j].mean + (priors[j].relative_to ? fit.values[*priors[j].relative_to] : 0.0);
     }

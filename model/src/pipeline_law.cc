@@ -51,4 +51,27 @@ double evaluate(Output output, const Setting& setting, const Values& fitted_valu
   return active.empty() ? evaluate(output, setting, fitted_values) : result;
 }
 
+struct DirectionalLaw::State {
+  std::array<Jet, kParameterCount> values;
+};
+
+DirectionalLaw::DirectionalLaw(const Values& fitted_values, const Directions& directions)
+    : state_(std::make_unique<State>()) {
+  static_assert(kWidth == kDirections);
+  for (int j = 0; j < kParameterCount; ++j) {
+    Jet& value = state_->values[j];
+    value.a = shown(static_cast<Parameter>(j), fitted_values[j]);
+    const double slope = parameters()[j].logarithmic ? value.a : 1.0;
+    for (int k = 0; k < kDirections; ++k) value.v[k] = slope * directions[j][k];
+  }
+}
+DirectionalLaw::DirectionalLaw(DirectionalLaw&&) noexcept = default;
+DirectionalLaw& DirectionalLaw::operator=(DirectionalLaw&&) noexcept = default;
+DirectionalLaw::~DirectionalLaw() = default;
+
+DirectionalLaw::Result DirectionalLaw::at(Output output, const Setting& setting) const {
+  const Jet out = output_of(output, setting, state_->values);
+  return {out.a, out.v.squaredNorm()};
+}
+
 }  // namespace greynic::model::pipeline

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <memory>
 #include <span>
+#include <vector>
 
 #include "pipeline_parameters.h"
 #include "setting.h"
@@ -95,6 +97,15 @@ struct Law {
     return (p[kStageBaseUs] + path.encap_walk + path.decap_walk) / p[kQpWindow];
   }
 
+  /// Payload packets wait for word of earlier ones, over all four walks.
+  [[nodiscard]] T loop() const {
+    const Path<T> there = request();
+    const Path<T> back = answer();
+    return (p[kLoopBaseUs] + there.encap_walk + there.decap_walk + back.encap_walk +
+            back.decap_walk) /
+           p[kLoopPackets];
+  }
+
   /// Time that contexts, translations, work requests and flow setups take from each message, us.
   [[nodiscard]] T overhead_us() const {
     T ns = miss_share(s.qps, p[kQpContexts]) * p[kQpMissNs] +
@@ -109,7 +120,7 @@ struct Law {
     const double n = s.packets();
     const Path<T> path = payload_path();
     const double posting = std::min(s.threads, s.qps);
-    const std::array<T, 8> times = {
+    const std::array<T, 9> times = {
         T(s.wire_bytes() * 8e-3) / p[kLineGbps],
         T(s.bytes * 8e-3 + 1e-9) / p[kPcieGbps],
         p[kPostNs] * (1e-3 / posting),
@@ -118,6 +129,7 @@ struct Law {
         qp_window(path) * (n / s.qps),
         encap_stage(path) * n,
         decap_stage(path) * n,
+        loop() * n,
     };
     const T busy = smooth_max(times, p[kSharpness]);
     // Setting up flows keeps the NIC from packets for a share of the time.
@@ -144,7 +156,11 @@ struct Law {
     const T shared = (arriving < hold ? arriving : hold) * 0.5;
     const T wait = hold - shared;
     // Once the window is full, packets leave at the pace of the slowest part.
-    const std::array<T, 5> paces = {unit, encap_stage(path), decap_stage(path), qp_window(path),
+    const std::array<T, 6> paces = {unit,
+                                    encap_stage(path),
+                                    decap_stage(path),
+                                    qp_window(path),
+                                    loop(),
                                     T((s.mtu + 132.0) * 8e-3) / p[kLineGbps]};
     const T pace = smooth_max(paces, p[kSharpness]);
     const T beyond = T(n) - p[kQpWindow];
@@ -173,5 +189,29 @@ enum Output : int { kLogBandwidth, kLogLatency };
 /// The same with d output / d value for each of `active`, written to `gradient`.
 double evaluate(Output output, const Setting& setting, const Values& fitted_values,
                 std::span<const int> active, std::span<double> gradient);
+
+/// The law at fixed values with derivatives along a few fixed directions, set up once for many
+/// settings.
+class DirectionalLaw {
+ public:
+  static constexpr int kDirections = 8;
+  using Directions = std::array<std::array<double, kDirections>, kParameterCount>;
+
+  /// `directions[j][k]`: how much of fitted value j direction k holds.
+  DirectionalLaw(const Values& fitted_values, const Directions& directions);
+  DirectionalLaw(DirectionalLaw&&) noexcept;
+  DirectionalLaw& operator=(DirectionalLaw&&) noexcept;
+  ~DirectionalLaw();
+
+  struct Result {
+    double log_value;
+    double variance;  ///< sum of squared derivatives
+  };
+  [[nodiscard]] Result at(Output output, const Setting& setting) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 }  // namespace greynic::model::pipeline

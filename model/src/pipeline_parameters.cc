@@ -132,6 +132,17 @@ std::array<ParameterInfo, kParameterCount> make_table() {
                 100,       about(0.1, 0.8)};
   t[kBurstGapUs] = {"burst_gap_us", "us", "second burst waits for the first", true, 0.001, 100,
                     about(0.3, 0.8)};
+  // The published surfaces, taken as packets in a closed loop, give 16 packets at 50 Gbit/s to 135
+  // at 400 Gbit/s, and loops of 2.6 to 4.3 us (reference/curves.md item 6, derived).
+  t[kLoopPackets] = {"loop_packets",
+                     "packets",
+                     "between sending and word of arrival",
+                     true,
+                     0.1,
+                     kOpenLoopPackets,
+                     times(kLineGbps, 0.4, 0.5)};
+  t[kLoopBaseUs] = {"loop_base_us", "us", "the loop without masks", true,
+                    0.01,           1000, about(3.4, 0.4)};
   t[kSharpness] = {"sharpness",    "1", "abruptness between bottlenecks", true, 2, 64,
                    about(12, 0.35)};
   t[kQpContexts] = {"qp_contexts", "QPs",           "contexts kept on the chip", true, 1,

@@ -30,10 +30,12 @@ enum Parameter : int {
   kFetchUs = kBaseUs + 4,           ///< added where the payload does not ride inside the request
   kByteNs,                          ///< latency of each byte of the first burst
   kBurstGapUs,                      ///< wait of the second burst for the first, without masks
-  kSharpness,                       ///< how abruptly one bottleneck takes over from another
-  kQpContexts,                      ///< connections whose context stays on the chip
-  kQpMissNs,                        ///< time that fetching one context takes from the NIC
-  kPageEntries,                     ///< page translations that stay on the chip
+  kLoopPackets,  ///< packets of the NIC that may be between sending and word of arrival
+  kLoopBaseUs,   ///< time of that loop without masks
+  kSharpness,    ///< how abruptly one bottleneck takes over from another
+  kQpContexts,   ///< connections whose context stays on the chip
+  kQpMissNs,     ///< time that fetching one context takes from the NIC
+  kPageEntries,  ///< page translations that stay on the chip
   kPageMissNs,
   kWqeEntries,  ///< outstanding work requests that stay on the chip
   kWqeMissNs,
@@ -66,6 +68,10 @@ using Values = std::array<double, kParameterCount>;
 /// The table, priors from the six published rows where they say something (population.h).
 [[nodiscard]] const std::array<ParameterInfo, kParameterCount>& parameters();
 [[nodiscard]] std::optional<Parameter> parameter_named(std::string_view name);
+
+/// A loop of so many packets bounds nothing: fits leave the closed loop out where the points do not
+/// ask for it.
+inline constexpr double kOpenLoopPackets = 1e6;
 
 /// Fitted scale to shown scale and back.
 [[nodiscard]] double shown(Parameter parameter, double fitted);
