@@ -50,6 +50,14 @@ Result<void> check(const Space& space, const CoverOptions& options) {
     if (space.parameters[p].level_count == 0) {
       return fail(ErrorCode::kBadInput, fmt::format("parameter #{} has no level", p));
     }
+    for (const auto* list :
+         {&space.parameters[p].level_costs, &space.parameters[p].level_weights}) {
+      if (!list->empty() && list->size() != space.parameters[p].level_count) {
+        return fail(ErrorCode::kBadInput,
+                    fmt::format("parameter #{} has {} levels but {} costs or weights", p,
+                                space.parameters[p].level_count, list->size()));
+      }
+    }
   }
   for (const Clause& clause : space.clauses) {
     for (const Literal& l : clause) {
@@ -286,10 +294,22 @@ class Engine {
     return best;
   }
 
-  /// A full array before one that the deadline cut, then fewer rows, then less cost.
+  double cost(const CoverAttempt& attempt) const {
+    double sum = 0;
+    for (const ValueRow& row : attempt.rows()) {
+      for (std::uint32_t p = 0; p < row.size(); ++p) {
+        const auto& costs = task_.space.parameters[p].level_costs;
+        if (!costs.empty()) sum += costs[task_.index.level(row[p])];
+      }
+    }
+    return sum;
+  }
+
+  /// A full array before one that the deadline cut, then less cost, then fewer rows.
   bool better(const CoverAttempt& a, const CoverAttempt& b) const {
     if (a.full() != b.full()) return a.full();
     if (!a.full() && a.covered() != b.covered()) return a.covered() > b.covered();
+    if (cost(a) != cost(b)) return cost(a) < cost(b);
     return a.rows().size() < b.rows().size();
   }
 

@@ -161,6 +161,31 @@ void CoverAttempt::improve(SharedBest& shared) {
   }
 }
 
+/// Where levels have a cost or a weight, cells that cover nothing alone take the cheapest, then the
+/// weightiest one.
+void CoverAttempt::settle() {
+  const auto& parameters = task_.space.parameters;
+  if (std::none_of(parameters.begin(), parameters.end(), [](const Parameter& p) {
+        return !p.level_costs.empty() || !p.level_weights.empty();
+      })) {
+    return;
+  }
+  const auto rank = [&](Value v) {
+    const Parameter& p = parameters[task_.index.parameter(v)];
+    const std::uint16_t level = task_.index.level(v);
+    return std::pair(p.level_costs.empty() ? 0.0 : p.level_costs[level],
+                     p.level_weights.empty() ? 0.0 : -p.level_weights[level]);
+  };
+  const RowRules rules(task_.space, task_.index);
+  std::vector<ValueRow> all = task_.already;
+  all.insert(all.end(), rows_.begin(), rows_.end());
+  LocalSearch search(task_.index, task_.layers, task_.wanted, rules, validity_, std::move(all),
+                     task_.already.size() + task_.seeds.size(), random_.next());
+  search.settle([&](Value w, Value v) { return rank(w) < rank(v); });
+  rows_.assign(search.best().begin() + static_cast<std::ptrdiff_t>(task_.already.size()),
+               search.best().end());
+}
+
 void CoverAttempt::run(SharedBest& shared) {
   for (const ValueRow& row : task_.already) cover(row);
   for (const ValueRow& row : task_.seeds) {
@@ -173,6 +198,7 @@ void CoverAttempt::run(SharedBest& shared) {
   if (!full_) return;
   find_bound();
   improve(shared);
+  settle();
   shared.offer(rows_);
 }
 

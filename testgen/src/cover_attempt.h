@@ -36,6 +36,7 @@ class CoverAttempt {
   void fill();
   void improve(SharedBest& shared);
   void find_bound();
+  void settle();
   void report(double share, std::size_t rows) const;
 
   const CoverTask& task_;

@@ -303,14 +303,19 @@ void LocalSearch::put_in(std::uint32_t row, Value v) {
   set_bit(&row_bits_[row * words_], v);
 }
 
-void LocalSearch::change(std::uint32_t row, Value v) {
-  const std::uint32_t p = index_.parameter(v);
-  if (rows_[row][p] == v) return;
-  take_out(row, rows_[row][p]);
-  put_in(row, v);
-  const std::size_t cell = static_cast<std::size_t>(row) * parameters_ + p;
-  changed_at_[cell] = step_;
-  tabu_until_[cell] = step_ + 3 + random_.below(4);
+void LocalSearch::change(std::uint32_t row, std::span<const Value> values) {
+  // All leave before any comes: half-way rows hold tuples that are infeasible and must not be seen.
+  for (const Value v : values) {
+    const std::uint32_t p = index_.parameter(v);
+    take_out(row, rows_[row][p]);
+    rows_[row][p] = index_.values();
+  }
+  for (const Value v : values) {
+    put_in(row, v);
+    const std::size_t cell = static_cast<std::size_t>(row) * parameters_ + index_.parameter(v);
+    changed_at_[cell] = step_;
+    tabu_until_[cell] = step_ + 3 + random_.below(4);
+  }
 }
 
 /// Open tuples that v would complete in the row.
@@ -362,11 +367,11 @@ void LocalSearch::remove_row() {
   rows_.pop_back();
 }
 
-/// The best change of one cell that closes one of a few open tuples; false when none is allowed.
-bool LocalSearch::cell_move() {
+/// The best change of one cell that closes one of a few open tuples. Counts how many changes the
+/// constraints refused.
+LocalSearch::Move LocalSearch::best_cell_move() {
   constexpr std::uint32_t kSampled = 4;
   Move best;
-  bool found = false;
   const auto open_count = static_cast<std::uint32_t>(open_.size());
   const std::uint32_t tries = std::min(open_count, kSampled);
   const std::uint32_t start = random_.below(open_count);
@@ -380,63 +385,123 @@ bool LocalSearch::cell_move() {
         for (std::uint32_t k = 0; k < tuple.size; ++k) {
           if (k != out) rows &= rows_with(tuple.values[k])[w];
         }
-        if (tuple.size == 1 && w == row_words_ - 1 && count_ % 64 != 0) {
-          rows &= (Word{1} << (count_ % 64)) - 1;
-        }
         for (; rows != 0; rows &= rows - 1) {
           const auto r = static_cast<std::uint32_t>(w * 64) +
                          static_cast<std::uint32_t>(std::countr_zero(rows));
-          if (r < frozen_ || r >= count_) continue;
+          if (r >= count_) break;
+          if (r < frozen_) continue;
           const std::size_t cell = static_cast<std::size_t>(r) * parameters_ + p;
           ++work_;
-          if (found && -loss_[cell] + static_cast<std::int64_t>(open_with_[v].size()) < best.delta)
-            continue;
+          const auto most = static_cast<std::int64_t>(open_with_[v].size()) - loss_[cell];
+          if (best.found && most < best.delta) continue;
           const std::int64_t delta = gain(r, v) - loss_[cell];
-          if (tabu_until_[cell] > step_ && delta < static_cast<std::int64_t>(open_.size()))
-            continue;
-          if (found &&
+          if (tabu_until_[cell] > step_ && delta < static_cast<std::int64_t>(open_count)) continue;
+          if (best.found &&
               (delta < best.delta || (delta == best.delta && changed_at_[cell] >= best.age))) {
             continue;
           }
-          if (!rules_.allows(rows_[r].data(), v)) continue;
-          found = true;
-          best = {r, v, delta, changed_at_[cell]};
+          if (!rules_.allows(rows_[r].data(), v)) {
+            ++best.refused;
+            continue;
+          }
+          best.found = true;
+          best.row = r;
+          best.value = v;
+          best.delta = delta;
+          best.age = changed_at_[cell];
         }
       }
     }
   }
-  if (!found) return false;
-  change(best.row, best.value);
-  return true;
+  return best;
 }
 
-/// Puts a whole open tuple into a row, and whatever else its constraints then ask for.
-void LocalSearch::bend_row() {
-  constexpr std::uint32_t kTried = 4;
+/// What replacing the row would newly cover less what it would open.
+std::int64_t LocalSearch::delta_of(std::uint32_t row, const std::vector<Value>& values) {
+  std::int64_t delta = 0;
+  for (const Open& open : open_) {
+    delta += std::all_of(open.values.begin(), open.values.begin() + open.size,
+                         [&](Value v) { return values[index_.parameter(v)] == v; });
+  }
+  std::vector<Value> gone;
+  for (std::uint32_t p = 0; p < parameters_; ++p) {
+    if (rows_[row][p] == values[p]) continue;
+    delta -= loss_[static_cast<std::size_t>(row) * parameters_ + p];
+    gone.push_back(rows_[row][p]);
+  }
+  // A pair of two leaving values was counted with both. (Above pairs the error only makes such a
+  // move look worse than it is.)
+  for (std::size_t i = 0; i < gone.size(); ++i) {
+    for (std::size_t k = 0; k < i; ++k) {
+      if (holders(rows_with(gone[i]), rows_with(gone[k]), row_words_).count == 1) ++delta;
+    }
+  }
+  work_ += gone.size() * gone.size() / 2 + open_.size();
+  return delta;
+}
+
+/// Looks for a row into which a whole open tuple can be put with what its constraints then ask for,
+/// and does so unless that is worse than `least`.
+bool LocalSearch::bend_row(std::int64_t least) {
+  constexpr std::size_t kCompleted = 3;
   const Open tuple = open_[random_.below(static_cast<std::uint32_t>(open_.size()))];
   const std::span<const Value> values(tuple.values.data(), tuple.size);
+  validity_.restart();
+  if (!validity_.assume(values)) return false;
+  // What propagation already forces says which rows come cheap.
+  std::vector<std::pair<std::int64_t, std::uint32_t>> cheapest;
+  for (std::uint32_t r = frozen_; r < count_; ++r) {
+    const std::size_t cells = static_cast<std::size_t>(r) * parameters_;
+    if (std::any_of(values.begin(), values.end(), [&](Value v) {
+          return rows_[r][index_.parameter(v)] != v &&
+                 tabu_until_[cells + index_.parameter(v)] > step_;
+        })) {
+      continue;
+    }
+    std::int64_t cost = random_.below(2);
+    for (const Value v : validity_.row()) {
+      const std::uint32_t p = index_.parameter(v);
+      if (rows_[r][p] != v) cost += loss_[cells + p];
+    }
+    work_ += validity_.row().size() / 4 + 1;
+    cheapest.emplace_back(cost, r);
+  }
+  const std::size_t count = std::min(kCompleted, cheapest.size());
+  std::partial_sort(cheapest.begin(), cheapest.begin() + static_cast<std::ptrdiff_t>(count),
+                    cheapest.end());
   std::vector<Value> best;
   std::uint32_t best_row = 0;
-  std::int64_t best_cost = 0;
-  for (std::uint32_t i = 0; i < kTried; ++i) {
-    const std::uint32_t r = frozen_ + random_.below(count_ - frozen_);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint32_t r = cheapest[i].second;
     validity_.restart();
     if (!validity_.assume(values) || !validity_.complete(rows_[r].data())) continue;
     std::vector<Value> row = rows_[r];
     for (const Value v : validity_.row()) row[index_.parameter(v)] = v;
-    for (const Value v : values) row[index_.parameter(v)] = v;
-    std::int64_t cost = 0;
-    for (std::uint32_t p = 0; p < parameters_; ++p) {
-      if (row[p] != rows_[r][p]) cost += loss_[r * parameters_ + p];
-    }
     work_ += parameters_;
-    if (best.empty() || cost < best_cost) {
+    const std::int64_t delta = delta_of(r, row);
+    if (delta > least || (delta == least && best.empty())) {
+      least = delta;
       best = std::move(row);
-      best_cost = cost;
       best_row = r;
     }
   }
-  for (const Value v : best) change(best_row, v);
+  validity_.restart();
+  if (best.empty()) return false;
+  std::erase_if(best, [&](Value v) { return rows_[best_row][index_.parameter(v)] == v; });
+  change(best_row, best);
+  return true;
+}
+
+void LocalSearch::step() {
+  constexpr std::int64_t kAnything = -(std::int64_t{1} << 40);
+  ++step_;
+  if (random_.below(1000) == 0 && bend_row(kAnything)) return;
+  const Move cell = best_cell_move();
+  const bool constrained = cell.refused > 0 && cell.delta < 0;
+  if (!cell.found || constrained) {
+    if (bend_row(cell.found ? cell.delta : kAnything)) return;
+  }
+  if (cell.found) change(cell.row, std::span(&cell.value, 1));
 }
 
 void LocalSearch::run(std::size_t enough, const std::function<bool()>& stop) {
@@ -449,10 +514,23 @@ void LocalSearch::run(std::size_t enough, const std::function<bool()>& stop) {
         continue;
       }
       if (count_ == frozen_) return;
-      ++step_;
-      if (random_.below(1000) == 0 || !cell_move()) bend_row();
+      step();
     }
   }
+}
+
+void LocalSearch::settle(const std::function<bool(Value w, Value v)>& better) {
+  for (std::uint32_t r = frozen_; r < count_; ++r) {
+    for (std::uint32_t p = 0; p < parameters_; ++p) {
+      if (loss_[static_cast<std::size_t>(r) * parameters_ + p] != 0) continue;
+      Value pick = rows_[r][p];
+      for (Value w = index_.first(p); w < index_.first(p) + index_.level_count(p); ++w) {
+        if (better(w, pick) && rules_.allows(rows_[r].data(), w)) pick = w;
+      }
+      if (pick != rows_[r][p]) change(r, std::span(&pick, 1));
+    }
+  }
+  best_ = rows_;
 }
 
 }  // namespace greynic::testgen

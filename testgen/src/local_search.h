@@ -39,6 +39,11 @@ class LocalSearch {
   /// Runs until `stop` says so (asked every few steps), or the array has `enough` rows.
   void run(std::size_t enough, const std::function<bool()>& stop);
 
+  /// Gives every cell whose level covers nothing alone the level that `better(w, v)` ranks first,
+  /// among those that constraints allow. The array stays full; this is for a search that has not
+  /// run.
+  void settle(const std::function<bool(Value w, Value v)>& better);
+
   /// The smallest full array so far.
   [[nodiscard]] const std::vector<std::vector<Value>>& best() const { return best_; }
   [[nodiscard]] std::uint64_t steps() const { return step_; }
@@ -60,12 +65,14 @@ class LocalSearch {
     Value value = 0;
     std::int64_t delta = 0;
     std::uint64_t age = 0;
+    bool found = false;
+    std::uint32_t refused = 0;  ///< changes looked at that constraints forbid
   };
 
   [[nodiscard]] Word* rows_with(Value v) { return &rows_with_[v * row_words_]; }
   void put_in(std::uint32_t row, Value v);
   void take_out(std::uint32_t row, Value v);
-  void change(std::uint32_t row, Value v);
+  void change(std::uint32_t row, std::span<const Value> values);
   void count_losses(std::size_t layer);
   void add_open(Value v, std::span<const Value> partners);
   void drop_open(Value v, std::span<const Value> partners);
@@ -76,8 +83,10 @@ class LocalSearch {
   template <typename Visit>
   void for_each_scarce_triple(std::uint32_t row, Value v, std::size_t layer, Visit&& visit);
   void remove_row();
-  bool cell_move();
-  void bend_row();
+  void step();
+  [[nodiscard]] Move best_cell_move();
+  [[nodiscard]] std::int64_t delta_of(std::uint32_t row, const std::vector<Value>& values);
+  bool bend_row(std::int64_t least);
 
   const ValueIndex& index_;
   const std::vector<Layer>& layers_;

@@ -152,7 +152,9 @@ TEST(Cover, IsDeterministicBySeed) {
   const auto one = cover(space, options);
   const auto two = cover(space, options);
   ASSERT_EQ(one.has_value(), two.has_value());
-  if (one) EXPECT_EQ(one->rows, two->rows);
+  if (one) {
+    EXPECT_EQ(one->rows, two->rows);
+  }
 }
 
 // Claim:  what does not fit into memory is refused with its size, before anything is allocated.
@@ -166,6 +168,130 @@ TEST(Cover, RefusesWhatDoesNotFitWithItsSize) {
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, ErrorCode::kTooBig);
   EXPECT_NE(refused.error().message.find("GiB"), std::string::npos);
+}
+
+// Claim:  the answer does not depend on how many threads worked on it.
+// Oracle: one thread.
+TEST(Cover, GivesTheSameRowsOnTwoThreads) {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    std::mt19937 rng(seed);
+    const Space space = random_space(rng, 14);
+    CoverOptions options;
+    options.seed = seed;
+    const auto one = cover(space, options);
+    options.threads = 2;
+    const auto two = cover(space, options);
+    ASSERT_EQ(one.has_value(), two.has_value());
+    if (one) {
+      EXPECT_EQ(one->rows, two->rows) << "seed " << seed;
+    }
+  }
+}
+
+// Claim:  free parameters of two levels take the fewest rows there can be, and 13 of three
+// levels 15. Oracle: Kleitman and Spencer's theorem, as a table of N against the columns it serves;
+// Williams' array.
+TEST(Cover, StartsFreeParametersFromAlgebraicArrays) {
+  const auto rows_for = [](std::size_t parameters, std::uint16_t levels) {
+    Space space;
+    space.parameters.resize(parameters);
+    for (Parameter& p : space.parameters) p.level_count = levels;
+    const auto made = cover(space, {});
+    EXPECT_TRUE(made.has_value());
+    EXPECT_LE(made->lower_bound, made->rows.size());
+    return made->rows.size();
+  };
+  EXPECT_EQ(rows_for(100, 2), 10U);
+  EXPECT_EQ(rows_for(126, 2), 10U);
+  EXPECT_EQ(rows_for(192, 2), 11U);
+  EXPECT_EQ(rows_for(210, 2), 11U);
+  EXPECT_EQ(rows_for(211, 2), 12U);
+  EXPECT_EQ(rows_for(4, 3), 9U);
+  EXPECT_EQ(rows_for(13, 3), 15U);
+  EXPECT_EQ(rows_for(6, 5), 25U);
+  EXPECT_EQ(rows_for(10, 9), 81U);
+}
+
+// Claim:  a lower bound is one.
+// Oracle: exhaustive search for a smaller array, over all sets of valid rows of tiny spaces.
+TEST(Cover, BoundsFromBelowWhatExhaustiveSearchFinds) {
+  int checked = 0;
+  for (unsigned seed = 0; seed < 400 && checked < 60; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 rng(seed);
+    const Space space = random_space(rng, 4);
+    const auto valid = valid_rows(space);
+    if (valid.empty() || valid.size() > 18) continue;
+    const auto covered = covered_parameters(space);
+    if (covered.size() < 2) continue;
+    CoverOptions options;
+    options.report_lower_bound = true;
+    const auto made = cover(space, options);
+    ASSERT_TRUE(made.has_value());
+    const auto chosen = choices(covered, 2);
+    const auto feasible = tuples_in(space, valid, chosen);
+    std::size_t fewest = valid.size();
+    for (std::uint32_t set = 0; set < (1U << valid.size()); ++set) {
+      const auto size = static_cast<std::size_t>(__builtin_popcount(set));
+      if (size >= fewest) continue;
+      std::vector<Row> rows;
+      for (std::size_t i = 0; i < valid.size(); ++i) {
+        if ((set >> i) & 1U) rows.push_back(valid[i]);
+      }
+      if (tuples_in(space, rows, chosen) == feasible) fewest = size;
+    }
+    EXPECT_LE(made->lower_bound, fewest);
+    EXPECT_GE(made->rows.size(), fewest);
+    EXPECT_LE(made->rows.size(), fewest + 1);
+    ++checked;
+  }
+  EXPECT_GE(checked, 30);
+}
+
+// Claim:  a deadline is kept, and what is returned then is valid; given time, the array is full.
+// Oracle: the clock, and the constraints themselves.
+TEST(Cover, KeepsItsDeadline) {
+  Space space;
+  space.parameters.resize(120);
+  for (Parameter& p : space.parameters) p.level_count = 5;
+  for (std::uint32_t p = 0; p + 1 < 120; p += 2) {
+    space.clauses.push_back({{p, 0, false}, {p + 1, 1, false}});
+  }
+  CoverOptions options;
+  options.strength = 3;
+  options.deadline_seconds = 0.3;
+  options.threads = 2;
+  const auto made = cover(space, options);
+  ASSERT_TRUE(made.has_value()) << made.error().message;
+  EXPECT_TRUE(made->deadline_reached);
+  EXPECT_LT(made->seconds, 3.0);
+  EXPECT_FALSE(made->rows.empty());
+  for (const Row& row : made->rows) ASSERT_TRUE(is_valid(space, row));
+}
+
+// Claim:  costs choose between levels that cover as much: the plan costs less, and covers the same.
+// Oracle: the same space without costs.
+TEST(Cover, SpendsLessWhereLevelsHaveACost) {
+  Space space;
+  space.parameters.resize(12);
+  for (Parameter& p : space.parameters) p.level_count = 3;
+  space.parameters[0].level_count = 6;
+  space.parameters[1].level_count = 6;
+  const auto free = cover(space, {});
+  for (std::uint32_t p = 2; p < 12; ++p) space.parameters[p].level_costs = {9.0, 1.0, 5.0};
+  const auto frugal = cover(space, {});
+  ASSERT_TRUE(free.has_value() && frugal.has_value());
+  const auto cost = [&](const std::vector<Row>& rows) {
+    double sum = 0;
+    for (const Row& row : rows) {
+      for (std::uint32_t p = 2; p < 12; ++p) sum += space.parameters[p].level_costs[row[p]];
+    }
+    return sum;
+  };
+  EXPECT_LT(cost(frugal->rows), 0.9 * cost(free->rows));
+  EXPECT_EQ(frugal->tuples_covered, free->tuples_covered);
+  const auto pairs = choices(covered_parameters(space), 2);
+  EXPECT_EQ(tuples_in(space, frugal->rows, pairs).size(), frugal->tuples_covered);
 }
 
 }  // namespace
