@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 namespace greynic::flows {
 namespace {
 
@@ -59,6 +61,21 @@ std::optional<std::string> missing_header(const Match& match, MatchField field) 
     return "it needs ether_type=0x86dd and icmp_code=0 in the same rule";
   }
   return std::nullopt;
+}
+
+RuleSet with_address_family(RuleSet rules) {
+  std::set<std::uint32_t> outspoken;  // tables that name a type
+  for (const FlowRule& rule : rules.rules) {
+    if (rule.match.mask().bits(F::kEtherType) != 0) outspoken.insert(rule.table);
+  }
+  for (FlowRule& rule : rules.rules) {
+    if (outspoken.contains(rule.table)) continue;
+    const Mask mask = rule.match.mask();
+    const bool v6 = mask.bits(F::kIpv6Src) != 0 || mask.bits(F::kIpv6Dst) != 0 ||
+                    mask.bits(F::kIpv6FlowLabel) != 0;
+    rule.match.set(F::kEtherType, v6 ? 0x86dd : 0x0800);
+  }
+  return rules;
 }
 
 }  // namespace greynic::flows

@@ -17,4 +17,9 @@ namespace greynic::flows {
 /// The exact value of a field in a match; empty when the field is not there or masked.
 [[nodiscard]] std::optional<U128> exact_value(const Match& match, MatchField field);
 
+/// Filter sets such as ClassBench's speak of IPv4 packets without saying so. When no rule of a
+/// table names an ether_type, each gets that of its address family, IPv4 unless it has an IPv6
+/// field; the rules of other tables stay as they are.
+[[nodiscard]] RuleSet with_address_family(RuleSet rules);
+
 }  // namespace greynic::flows

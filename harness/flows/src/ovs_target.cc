@@ -9,6 +9,7 @@
 #include <fstream>
 #include <random>
 
+#include "field_needs.h"
 #include "greynic/files/json_file.h"
 #include "packet_bytes.h"
 #include "packet_clock.h"
@@ -277,7 +278,7 @@ Result<void> PrivateOvsTarget::check(const Layout& layout, const target::Placeme
   if (placement.hop != Hop::kServerDecap) {
     return fail(ErrorCode::kUnsupported, "a switch has one mask sequence: server_decap");
   }
-  const RuleSet rules = rules_of(layout);
+  const RuleSet rules = with_address_family(rules_of(layout));
   if (auto made = ensure_sinks(rules); !made) return made;
   return driver_.check(rules);
 }
@@ -285,7 +286,7 @@ Result<void> PrivateOvsTarget::check(const Layout& layout, const target::Placeme
 Result<void> PrivateOvsTarget::apply(const Layout& layout, const Traffic* traffic,
                                      const target::Placement& placement) {
   if (auto accepted = check(layout, placement); !accepted) return accepted;
-  const RuleSet rules = rules_of(layout);
+  const RuleSet rules = with_address_family(rules_of(layout));
   Traffic sent;
   if (traffic != nullptr) {
     sent = *traffic;

@@ -1,0 +1,171 @@
+#include "greynic/flows/few_masks.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <optional>
+
+namespace greynic::flows {
+namespace {
+
+using F = MatchField;
+
+constexpr unsigned kRegisterCount = 16;
+constexpr std::uint32_t kLastTable = 253;
+constexpr std::uint64_t kIpv4 = 0x0800;
+
+struct Transport {
+  std::uint64_t protocol;
+  std::string_view name;  ///< in the names of its port fields
+};
+constexpr std::array kTransports = {Transport{6, "TCP"}, Transport{17, "UDP"},
+                                    Transport{132, "SCTP"}};
+
+MatchField reg(unsigned index) {
+  return static_cast<MatchField>(static_cast<unsigned>(F::kReg0) + index);
+}
+
+/// What the rules look at and which registers they leave alone.
+class Survey {
+ public:
+  explicit Survey(const Layout& layout) {
+    for (const LayoutTable& table : layout.tables) {
+      for (const Matcher& matcher : table.matchers) {
+        for (const FieldMask& part : matcher.mask.fields()) seen_.add(part.field, part.bits);
+        for (const FlowRule& rule : matcher.rules) {
+          for (const Action& action : rule.actions) {
+            if (action.kind == ActionKind::kSetField) seen_.add(action.field, 1);
+            // Words of a foreign format may name any register.
+            if (action.kind == ActionKind::kOther) foreign_ += action.text;
+          }
+        }
+      }
+    }
+  }
+  [[nodiscard]] bool looks_at(MatchField field) const { return seen_.bits(field) != 0; }
+  /// The free registers, from the last: rules use the first ones most.
+  [[nodiscard]] std::vector<unsigned> free_registers() const {
+    std::vector<unsigned> found;
+    for (unsigned index = kRegisterCount; index-- > 0;) {
+      const bool named = foreign_.find(fmt::format("reg{}", index)) != std::string::npos ||
+                         foreign_.find(fmt::format("REG{}", index)) != std::string::npos ||
+                         foreign_.find("xreg") != std::string::npos;
+      if (!looks_at(reg(index)) && !named) found.push_back(index);
+    }
+    return found;
+  }
+
+ private:
+  Mask seen_;
+  std::string foreign_;
+};
+
+/// "move:FIELD[]->NXM_NX_REGn[0..bits-1]" for each field, from one free register to the next.
+class Reader {
+ public:
+  explicit Reader(const Survey& survey) : survey_(survey), free_(survey.free_registers()) {}
+
+  void read(MatchField field, std::string_view nxm_name, unsigned bits) {
+    if (!survey_.looks_at(field)) return;
+    // 48 bits take two registers.
+    for (unsigned from = 0; from < bits; from += 32) {
+      const unsigned upto = std::min(bits, from + 32);
+      if (used_ >= free_.size()) {
+        short_of_registers_ = true;
+        return;
+      }
+      moves_.push_back(Action::other(fmt::format("move:{}[{}..{}]->NXM_NX_REG{}[0..{}]", nxm_name,
+                                                 from, upto - 1, free_[used_++], upto - from - 1)));
+    }
+  }
+  [[nodiscard]] bool short_of_registers() const { return short_of_registers_; }
+  [[nodiscard]] std::vector<Action> then_jump() const {
+    std::vector<Action> actions = moves_;
+    actions.push_back(Action::jump(1));
+    return actions;
+  }
+
+ private:
+  const Survey& survey_;
+  std::vector<unsigned> free_;
+  std::size_t used_ = 0;
+  std::vector<Action> moves_;
+  bool short_of_registers_ = false;
+};
+
+void read_ethernet(Reader& reader) {
+  reader.read(F::kEthernetSrc, "NXM_OF_ETH_SRC", 48);
+  reader.read(F::kEthernetDst, "NXM_OF_ETH_DST", 48);
+}
+
+void read_ipv4(Reader& reader) {
+  read_ethernet(reader);
+  reader.read(F::kIpv4Src, "NXM_OF_IP_SRC", 32);
+  reader.read(F::kIpv4Dst, "NXM_OF_IP_DST", 32);
+}
+
+void add(Matcher& matcher, Match match, const Reader& reader) {
+  FlowRule rule;
+  rule.match = std::move(match);
+  rule.actions = reader.then_jump();
+  matcher.mask = rule.match.mask();
+  matcher.rules.push_back(std::move(rule));
+}
+
+}  // namespace
+
+Result<Layout> few_masks(const Layout& layout) {
+  const Survey survey(layout);
+  LayoutTable front;
+  front.matchers.resize(3);
+  bool enough = true;
+  Match ipv4;
+  ipv4.set(F::kEtherType, kIpv4);
+  for (const Transport& transport : kTransports) {
+    Reader reader(survey);
+    read_ipv4(reader);
+    const bool tcp = transport.name == "TCP";
+    // SCTP's ports have no NXM name.
+    const std::string prefix =
+        (transport.name == "SCTP" ? "OXM_OF_" : "NXM_OF_") + std::string(transport.name);
+    reader.read(F::kL4SrcPort, prefix + "_SRC", 16);
+    reader.read(F::kL4DstPort, prefix + "_DST", 16);
+    if (tcp) reader.read(F::kTcpFlags, "NXM_NX_TCP_FLAGS", 12);
+    enough = enough && !reader.short_of_registers();
+    Match match = ipv4;
+    match.set(F::kIpProtocol, transport.protocol);
+    add(front.matchers[0], std::move(match), reader);
+  }
+  Reader any_ipv4(survey);
+  read_ipv4(any_ipv4);
+  add(front.matchers[1], ipv4, any_ipv4);
+  Reader rest(survey);
+  read_ethernet(rest);
+  add(front.matchers[2], {}, rest);
+  if (!enough) {
+    return fail(ErrorCode::kUnsupported,
+                "the rules leave too few registers free to read all the fields they look at");
+  }
+  Layout made;
+  made.tables.push_back(std::move(front));
+  for (LayoutTable table : layout.tables) {
+    if (++table.id > kLastTable) {
+      return fail(ErrorCode::kUnsupported, "there is no free table number left");
+    }
+    for (Matcher& matcher : table.matchers) {
+      for (FlowRule& rule : matcher.rules) {
+        for (Action& action : rule.actions) {
+          if (action.kind == ActionKind::kJump) ++action.number;
+        }
+        rule.table = table.id;
+      }
+    }
+    made.tables.push_back(std::move(table));
+  }
+  for (std::size_t i = 0; i < made.tables.front().matchers.size(); ++i) {
+    made.tables.front().matchers[i].priority = static_cast<RulePriority>(i);
+  }
+  return made;
+}
+
+}  // namespace greynic::flows
