@@ -4,9 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "greynic/testgen/constraint_language.h"
 #include "greynic/testgen/rdma_rules.h"
+#include "greynic/testgen/topology.h"
 #include "model_oracle.h"
 #include "space_solver.h"
 
@@ -70,6 +72,7 @@ class ModelMaker {
     if (auto added = add_constraints(); !added) return pass_on(added);
     add_forbidden();
     if (auto added = add_rdma_rules(); !added) return pass_on(added);
+    if (auto added = add_network(); !added) return pass_on(added);
     add_seeds();
     if (auto added = add_groups(); !added) return pass_on(added);
     return std::move(out_);
@@ -151,6 +154,40 @@ class ModelMaker {
       out_.notes.push_back(fmt::format("rule of RDMA: {} ({})", rule.constraint, rule.why));
     }
     return {};
+  }
+
+  /// The topology's factors are Booleans where their levels are, else categories.
+  Result<void> add_network() {
+    if (campaign_.topology.empty()) return {};
+    const auto path = topology_path();
+    auto topology = read_topology(path);
+    if (!topology) return pass_on(topology);
+    const std::size_t first = out_.model.parameters.size();
+    auto added = add_topology(std::make_shared<Topology>(std::move(*topology)), out_.model,
+                              standard_value);
+    if (!added) return added;
+    for (std::size_t p = first; p < out_.model.parameters.size(); ++p) {
+      std::vector<FactorValue> values;
+      for (const std::string& level : out_.model.parameters[p].levels) {
+        const bool is_bool = level == "false" || level == "true";
+        values.push_back(is_bool ? FactorValue(level == "true") : FactorValue(level));
+      }
+      out_.values.push_back(std::move(values));
+    }
+    return {};
+  }
+
+  /// As written, from where we are or from a folder above the campaign's file.
+  std::string topology_path() const {
+    namespace fs = std::filesystem;
+    const fs::path written = campaign_.topology;
+    if (written.is_absolute() || fs::exists(written)) return written.string();
+    fs::path folder = fs::absolute(campaign_.source).parent_path();
+    while (true) {
+      if (fs::exists(folder / written)) return (folder / written).string();
+      if (folder == folder.parent_path()) return written.string();
+      folder = folder.parent_path();
+    }
   }
 
   void add_seeds() {

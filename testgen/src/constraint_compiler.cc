@@ -47,14 +47,51 @@ std::map<std::uint32_t, std::vector<bool>> levels_by_child(const DiagramNode& no
 
 Result<void> ConstraintCompiler::add(const Expr& normal, std::string_view where,
                                      std::string_view text) {
-  if (add_under({}, normal, kSmallDiagram)) return {};
-  if (add_under({}, normal, options_.most_nodes)) return {};
+  if (add_whole({}, normal)) return {};
+  return too_big(where, text);
+}
+
+Result<std::optional<Literal>> ConstraintCompiler::literal_for(const Expr& truth,
+                                                               const Expr& falsity, bool& constant,
+                                                               std::string_view where,
+                                                               std::string_view text) {
+  if (truth.kind == ExprKind::kTrue || truth.kind == ExprKind::kFalse) {
+    constant = truth.kind == ExprKind::kTrue;
+    return std::optional<Literal>{};
+  }
+  if (truth.kind == ExprKind::kLevelIn && truth.levels.size() == 1) {
+    return Literal{truth.parameter, truth.levels[0], true};
+  }
+  if (falsity.kind == ExprKind::kLevelIn && falsity.levels.size() == 1) {
+    return Literal{falsity.parameter, falsity.levels[0], false};
+  }
+  const std::uint32_t helper = new_helper();
+  if (!add_whole({{helper, 1, false}}, truth) || !add_whole({{helper, 1, true}}, falsity)) {
+    return too_big(where, text);
+  }
+  return Literal{helper, 1, true};
+}
+
+tl::unexpected<Error> ConstraintCompiler::too_big(std::string_view where,
+                                                  std::string_view text) const {
   return fail(
       ErrorCode::kTooBig,
       fmt::format("{}: at {}: the constraint '{}' joins too many values: its decision "
                   "diagram needs more than {} nodes; split it, or give its parameters fewer "
                   "levels",
                   model_.source, where, text, options_.most_nodes));
+}
+
+/// First with small diagrams, taken apart where they grow; then with large ones.
+bool ConstraintCompiler::add_whole(const Clause& unless, const Expr& normal) {
+  const std::size_t clauses = space_.clauses.size();
+  const std::size_t parameters = space_.parameters.size();
+  for (const std::size_t most_nodes : {kSmallDiagram, options_.most_nodes}) {
+    if (add_under(unless, normal, most_nodes)) return true;
+    space_.clauses.resize(clauses);
+    space_.parameters.resize(parameters);
+  }
+  return false;
 }
 
 bool ConstraintCompiler::add_under(const Clause& unless, const Expr& normal,

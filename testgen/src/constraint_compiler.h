@@ -4,6 +4,7 @@
 /// entangled ones (sums, products, long alternations) get helper parameters, one for each node of
 /// their decision diagram or for each part of a disjunction.
 
+#include <optional>
 #include <string_view>
 
 #include "greynic/testgen/cover_model.h"
@@ -18,7 +19,15 @@ class ConstraintCompiler {
   /// Adds clauses that hold exactly where the normal form does. kTooBig names `text`.
   [[nodiscard]] Result<void> add(const Expr& normal, std::string_view where, std::string_view text);
 
+  /// A literal that is true exactly where the normal form `truth` is; `falsity` is the normal form
+  /// of its negation. Empty, and `constant` told, when it always or never is. kTooBig names `text`.
+  [[nodiscard]] Result<std::optional<Literal>> literal_for(const Expr& truth, const Expr& falsity,
+                                                           bool& constant, std::string_view where,
+                                                           std::string_view text);
+
  private:
+  [[nodiscard]] tl::unexpected<Error> too_big(std::string_view where, std::string_view text) const;
+  [[nodiscard]] bool add_whole(const Clause& unless, const Expr& normal);
   [[nodiscard]] bool add_under(const Clause& unless, const Expr& normal, std::size_t most_nodes);
   [[nodiscard]] bool add_diagram(const Clause& unless, const Expr& normal, std::size_t most_nodes);
   [[nodiscard]] bool add_parts(const Clause& unless, const Expr& normal, std::size_t most_nodes);

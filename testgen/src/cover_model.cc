@@ -163,6 +163,10 @@ bool is_valid(const CoverModel& model, const std::vector<int>& row, std::string*
     if (!clause_holds(model.clauses[i], row)) return broken(model.clause_where[i]);
   }
   if (negative_count(model, row) > 1) return broken("two negative levels in one row");
+  if (model.extension) {
+    const std::string what = model.extension->broken_by(model, row);
+    if (!what.empty()) return broken(what);
+  }
   return true;
 }
 
@@ -186,6 +190,9 @@ Result<Space> compile(const CoverModel& model, const CompileOptions& options) {
     }
   }
   add_negative_rules(model, space);
+  if (model.extension) {
+    if (auto added = model.extension->compile(model, space); !added) return pass_on(added);
+  }
   if (auto given = add_given_rows(model, space); !given) return pass_on(given);
   return space;
 }

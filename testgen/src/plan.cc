@@ -17,16 +17,12 @@ namespace {
 /// A model design chooses among so many candidates at most.
 constexpr std::uint64_t kMostCandidates = 20'000;
 
-/// The model with the topology's constraints only.
+/// The model with the topology's rules only.
 CoverModel topology_part(const CampaignModel& whole) {
   CoverModel part = whole.model;
-  const auto cut = [](auto& list, std::pair<std::size_t, std::size_t> range) {
-    list.erase(list.begin() + static_cast<std::ptrdiff_t>(range.second), list.end());
-    list.erase(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(range.first));
-  };
-  cut(part.constraints, whole.topology_constraints);
-  cut(part.clauses, whole.topology_clauses);
-  cut(part.clause_where, whole.topology_clauses);
+  part.constraints.clear();
+  part.clauses.clear();
+  part.clause_where.clear();
   part.seeds.clear();
   part.groups.clear();
   return part;

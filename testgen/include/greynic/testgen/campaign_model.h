@@ -17,9 +17,6 @@ struct CampaignModel {
   /// The value of each level of each parameter; parameters are the campaign's factors in order,
   /// then those of its topology.
   std::vector<std::vector<FactorValue>> values;
-  /// The topology's part of model.constraints and model.clauses: [first, second).
-  std::pair<std::size_t, std::size_t> topology_constraints{0, 0};
-  std::pair<std::size_t, std::size_t> topology_clauses{0, 0};
   std::vector<std::string> notes;  ///< for people: rules that joined, levels left out and why
 };
 

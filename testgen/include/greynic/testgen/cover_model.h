@@ -5,6 +5,7 @@
 /// read to this; `compile` turns it into a Space of clauses for the engines, and back.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,6 +36,19 @@ struct ModelConstraint {
   std::string where;
 };
 
+struct CoverModel;
+
+/// A rule of validity that is no expression, such as "every packet arrives".
+class ModelExtension {
+ public:
+  virtual ~ModelExtension() = default;
+  /// Adds clauses, with helpers where needed, that hold exactly where nothing is broken.
+  [[nodiscard]] virtual Result<void> compile(const CoverModel& model, Space& space) const = 0;
+  /// What a row (levels of the model's parameters, -1 absent) breaks; empty: nothing.
+  [[nodiscard]] virtual std::string broken_by(const CoverModel& model,
+                                              const std::vector<int>& row) const = 0;
+};
+
 struct CoverModel {
   std::string source;  ///< file, for messages
   std::vector<ModelParameter> parameters;
@@ -44,6 +58,7 @@ struct CoverModel {
   std::vector<StrengthGroup> groups;
   std::vector<std::vector<int>> seeds;    ///< a level for each parameter; -1: any
   std::vector<std::vector<int>> already;  ///< whole rows, -1 absent: what they cover is covered
+  std::shared_ptr<const ModelExtension> extension;  ///< may be null
   std::optional<int> strength;            ///< stated by the model itself
 
   [[nodiscard]] std::optional<std::uint32_t> find(std::string_view name) const;
