@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "decision_diagram.h"
 #include "greynic/testgen/constraint_language.h"
 #include "greynic/testgen/rdma_rules.h"
 #include "greynic/testgen/topology.h"
 #include "model_oracle.h"
+#include "normal_form.h"
 #include "space_solver.h"
 
 namespace greynic::testgen {
@@ -149,6 +151,9 @@ class ModelMaker {
       // A campaign may use a name of the table for something else on an exec: target, with other
       // types; the rule then does not apply.
       if (!expression || parameters_of(*expression).empty()) continue;
+      const Expr normal = normal_form(out_.model, *expression, Absent::kCountsAsTrue);
+      const auto diagram = build_diagram(out_.model, normal, kMostRuleNodes);
+      if (diagram && diagram->root == Diagram::kTrue) continue;  // these levels cannot break it
       out_.model.constraints.push_back(
           {std::move(*expression), std::string(rule.constraint), std::string(rule.why)});
       out_.notes.push_back(fmt::format("rule of RDMA: {} ({})", rule.constraint, rule.why));
@@ -163,8 +168,8 @@ class ModelMaker {
     auto topology = read_topology(path);
     if (!topology) return pass_on(topology);
     const std::size_t first = out_.model.parameters.size();
-    auto added = add_topology(std::make_shared<Topology>(std::move(*topology)), out_.model,
-                              standard_value);
+    auto added =
+        add_topology(std::make_shared<Topology>(std::move(*topology)), out_.model, standard_value);
     if (!added) return added;
     for (std::size_t p = first; p < out_.model.parameters.size(); ++p) {
       std::vector<FactorValue> values;
@@ -228,6 +233,7 @@ class ModelMaker {
   }
 
   static constexpr std::size_t kMostLevels = 10'000;
+  static constexpr std::size_t kMostRuleNodes = 2'000;
 
   const Campaign& campaign_;
   const DeviceLimits* device_;

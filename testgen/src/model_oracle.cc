@@ -327,6 +327,9 @@ std::string describe_conflict(const CoverModel& model, const std::vector<int>& l
   }
   ModelOracle oracle(model, /*explaining=*/true);
   const std::vector<std::string> rules = oracle.conflict(settings);
+  if (rules.empty() && model.extension) {
+    return "the topology: no packet could then go where it should in every flow";
+  }
   return rules.empty() ? "(no smaller set found)" : fmt::format("{}", fmt::join(rules, "; "));
 }
 

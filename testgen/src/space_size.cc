@@ -55,18 +55,27 @@ class Walker {
 
   /// One random way to a leaf: log10 of Knuth's estimate of the number of leaves.
   double random_way(std::mt19937_64& random) {
+    if (possible_.empty()) find_possible_levels();
     path_.clear();
     double log_count = 0.0;
-    for (const std::uint32_t p : parameters_) {
-      std::vector<std::uint16_t> possible;
-      for (std::uint16_t level = 0; level < space_.parameters[p].level_count; ++level) {
+    std::optional<Row> witness = solver_.solve();
+    if (!witness) return -std::numeric_limits<double>::infinity();
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      const std::uint32_t p = parameters_[i];
+      std::vector<std::pair<std::uint16_t, Row>> open;
+      for (const std::uint16_t level : possible_[i]) {
+        if ((*witness)[p] == level) {
+          open.emplace_back(level, *witness);
+          continue;
+        }
         path_.push_back({p, level, true});
-        if (solver_.solve(path_)) possible.push_back(level);
+        if (auto row = solver_.solve(path_)) open.emplace_back(level, std::move(*row));
         path_.pop_back();
       }
-      if (possible.empty()) return -std::numeric_limits<double>::infinity();
-      log_count += std::log10(static_cast<double>(possible.size()));
-      path_.push_back({p, possible[random() % possible.size()], true});
+      log_count += std::log10(static_cast<double>(open.size()));
+      auto& [level, row] = open[random() % open.size()];
+      path_.push_back({p, level, true});
+      witness = std::move(row);
     }
     return log_count;
   }
@@ -90,10 +99,22 @@ class Walker {
     return true;
   }
 
+  /// Levels that some valid row has; all others need no question on any way.
+  void find_possible_levels() {
+    for (const std::uint32_t p : parameters_) {
+      auto& levels = possible_.emplace_back();
+      for (std::uint16_t level = 0; level < space_.parameters[p].level_count; ++level) {
+        const std::vector<Literal> alone = {{p, level, true}};
+        if (solver_.solve(alone)) levels.push_back(level);
+      }
+    }
+  }
+
   const Space& space_;
   SpaceSolver& solver_;
   std::vector<std::uint32_t> parameters_;
   std::vector<Literal> path_;
+  std::vector<std::vector<std::uint16_t>> possible_;
 };
 
 /// Mean of numbers given by their logarithms, with a 95 % interval from the spread of the samples.
