@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "commands.h"
+#include "command.h"
 #include "greynic/core/units.h"
 #include "greynic/files/json_file.h"
 #include "greynic/testgen/array_check.h"

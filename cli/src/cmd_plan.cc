@@ -4,10 +4,12 @@
 #include <memory>
 #include <optional>
 
-#include "commands.h"
+#include "command.h"
 #include "greynic/core/units.h"
 #include "greynic/files/campaign_file.h"
+#include "greynic/results/store.h"
 #include "greynic/target/target.h"
+#include "greynic/testgen/extend.h"
 #include "greynic/testgen/plan.h"
 #include "progress.h"
 
@@ -21,6 +23,7 @@ struct Flags {
   std::uint64_t seed = 1;
   std::vector<std::string> set;
   std::string deadline;
+  std::string extend;
   int threads = 1;
   bool json = false;
 };
@@ -56,11 +59,27 @@ void print_report(const testgen::Plan& plan) {
                                    : "unknown; name one with --target");
 }
 
-Result<testgen::Plan> make(const Flags& flags) {
-  auto campaign = files::read_campaign(flags.campaign);
+Result<testgen::Plan> extend(const Flags& flags, const testgen::PlanOptions& options) {
+  auto store = results::RunStore::open_to_read(flags.extend);
+  if (!store) return pass_on(store);
+  auto campaign = store->campaign();
   if (!campaign) return pass_on(campaign);
-  auto changed = files::override_levels(std::move(*campaign), flags.set);
-  if (!changed) return pass_on(changed);
+  const auto observations = store->observations();
+  if (!observations) return pass_on(observations);
+  const auto explanation = store->kept("explanation");
+  if (!explanation) return pass_on(explanation);
+  std::vector<std::vector<std::string>> causes;
+  if (explanation->empty()) {
+    say("the run keeps no explanation; greynic explain would tell which factors matter");
+  } else {
+    auto named = testgen::factors_of_causes(*explanation);
+    if (!named) return pass_on(named);
+    causes = std::move(*named);
+  }
+  return testgen::extend_plan(*campaign, *observations, causes, options);
+}
+
+Result<testgen::Plan> make(const Flags& flags) {
   testgen::PlanOptions options;
   options.seed = flags.seed;
   options.threads = flags.threads;
@@ -79,6 +98,11 @@ Result<testgen::Plan> make(const Flags& flags) {
   options.progress = [&](double share, std::size_t rows) {
     progress.update(share, fmt::format("{} configurations", rows));
   };
+  if (!flags.extend.empty()) return extend(flags, options);
+  auto campaign = files::read_campaign(flags.campaign);
+  if (!campaign) return pass_on(campaign);
+  auto changed = files::override_levels(std::move(*campaign), flags.set);
+  if (!changed) return pass_on(changed);
   return testgen::make_plan(*changed, options);
 }
 
@@ -107,8 +131,13 @@ void add_plan(CLI::App& root, Program& program) {
       root, "plan", "The smallest valid set of configurations that a campaign's design asks for",
       "  greynic plan configs/campaigns/mask_wall.json -o plan.json\n"
       "  greynic plan configs/campaigns/qp_wall.json --target twin:cx6 --seed 7\n"
-      "  greynic plan configs/campaigns/qp_wall.json --set qp_count=1,64 --json");
-  command->add_option("campaign", flags->campaign, "The campaign file")->required();
+      "  greynic plan configs/campaigns/qp_wall.json --set qp_count=1,64 --json\n"
+      "  greynic plan --extend run.db -o more.json");
+  CLI::Option* campaign = command->add_option("campaign", flags->campaign, "The campaign file");
+  CLI::Option* run_file =
+      command->add_option("--extend", flags->extend,
+                          "Plan what to add to this run: tuples still open, causes explained");
+  campaign->excludes(run_file);
   command->add_option("-o,--out", flags->out, "Write the plan here");
   command->add_option("--target", flags->target, "Ask this target for its limits and its speed");
   command->add_option("--seed", flags->seed, "Of every random choice");
@@ -117,7 +146,12 @@ void add_plan(CLI::App& root, Program& program) {
                       "Improve a covering plan until then, e.g. 2s; else one fast pass");
   command->add_option("--threads", flags->threads, "Threads to use")->check(CLI::Range(1, 64));
   command->add_flag("--json", flags->json, "The plan as JSON on stdout");
-  command->callback([flags, &program] { program.exit_code = run(*flags); });
+  command->callback([flags, &program] {
+    if (flags->campaign.empty() && flags->extend.empty()) {
+      throw CLI::RequiredError("a campaign file, or --extend RUN");
+    }
+    program.exit_code = run(*flags);
+  });
 }
 
 }  // namespace greynic::cli

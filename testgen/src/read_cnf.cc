@@ -63,6 +63,7 @@ class CnfReader {
     const auto index = integer(number);
     std::string_view name = words.word();
     if (!index || *index < 1 || *index > kMostVariables || name.empty()) return;
+    words.word();                       // KConfig's translators add the type: "c 1 CONFIG_A bool"
     if (!words.word().empty()) return;  // prose that begins with a number
     names_.emplace_back(*index, std::string(name));
   }
