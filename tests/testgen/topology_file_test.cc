@@ -34,7 +34,7 @@ TEST(TopologyFile, RefusesMalformedInputWithItsPlace) {
       {"", "t"},
       {"[]", "t"},
       {with("\"version\": 1", "\"version\": 2"), "/version"},
-      {with("\"hosts\"", "\"hots\""), "hots"},
+      {with("\"hosts\"", "\"hots\""), "'hosts'"},
       {with("\"client\"", "\"server\""), "a second 'server'"},
       {with("\"port\": \"vf0\"", "\"port\": \"vf9\""), "/hosts/0/containers/0"},
       {with("\"192.168.1.2\"", "\"192.168.1\""), "/hosts/0/containers/0/ipv4"},
@@ -47,8 +47,7 @@ TEST(TopologyFile, RefusesMalformedInputWithItsPlace) {
       {with("client.uplink", "client.moon"), "/wires/0"},
       {with("client.uplink", "client.vf0"), "something is at 'client.vf0' already"},
       {with("\"to\": \"server.c0\"", "\"to\": \"server.c7\""), "/flows/0"},
-      {with("\"name\": \"encap\", \"in_port\"", "\"name\": \"plain\", \"in_port\""),
-       "a second rule 'plain'"},
+      {with("\"name\": \"plain\"", "\"name\": \"encap\""), "a second rule 'encap'"},
   };
   for (const auto& [text, message] : bad) {
     const auto topology = parse_topology(text, "t");
