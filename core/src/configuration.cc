@@ -19,11 +19,16 @@ using G = FactorGroup;
 using Words = std::array<std::string_view, 4>;
 
 constexpr Words kTransports = {"RC", "UC", "UD", "XRC"};
-constexpr std::array<std::string_view, 4> kOperations = {"SEND", "WRITE", "READ", "ATOMIC"};
+constexpr std::array<std::string_view, 9> kOperations = {
+    "SEND", "WRITE", "READ", "ATOMIC", "SEND_WITH_IMM", "SEND_WITH_INV", "WRITE_WITH_IMM",
+    "CAS",  "FADD"};
 constexpr std::array<std::string_view, 3> kDoorbells = {"default", "dedicated", "shared_qp"};
 constexpr std::array<std::string_view, 3> kDirections = {"unidirectional", "bidirectional",
                                                          "loopback"};
 constexpr std::array<std::string_view, 3> kCompletion = {"polling", "events", "hybrid"};
+constexpr std::array<std::string_view, 11> kFaults = {
+    "none",          "remote_key",     "remote_bounds", "remote_access", "local_key",  "local_length",
+    "receive_length", "receive_missing", "peer_silent",   "flush",         "cq_overrun"};
 constexpr double kMost = 9007199254740992.0;
 
 FactorInfo number(std::string_view name, G group, std::string_view unit, double minimum,
@@ -71,6 +76,9 @@ const std::vector<FactorInfo>& table() {
              "thread, or one QP for all threads"),
       choice("direction", G::kVerbs, kDirections, "who sends to whom"),
       choice("completion_mode", G::kVerbs, kCompletion, "how completions are waited for"),
+      number("offered_rate", G::kVerbs, "1/s", 0, 1e12, 0,
+             "messages a second that the test asks for; 0: as fast as possible"),
+      choice("fault", G::kVerbs, kFaults, "what the test does wrong on purpose"),
       number("client_encap_masks", G::kESwitch, "masks", 0, 100000, 0,
              "flow groups a request is checked against where it is encapsulated"),
       number("client_decap_masks", G::kESwitch, "masks", 0, 100000, 0,

@@ -1,0 +1,40 @@
+#pragma once
+
+/// Counters of an RDMA port and of the network interface under it, as the kernel publishes them.
+///
+/// Names are neutral where several vendors count the same thing ("rdma.packets_sent") and the raw
+/// name stays readable: every counter also appears as "hw.<raw>" (hw_counters and rdma netlink),
+/// "port.<raw>" (InfiniBand port counters) or "net.<raw>" (ethtool, interface statistics). What a
+/// device does not count is absent, never 0.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "greynic/core/result.h"
+
+namespace greynic::verbs {
+
+/// All that can be read now. Byte counters of InfiniBand ports count words of 4: made bytes here.
+[[nodiscard]] std::map<std::string, double> read_counters(std::string_view device, int port);
+
+/// The vendor-neutral name of a raw hw_counter; empty when there is none.
+[[nodiscard]] std::string_view neutral_name(std::string_view raw);
+
+/// The hw_counters of a port over rdma netlink (`rdma statistic show link`); the optional ones are
+/// those that a driver counts only when they are switched on.
+/// Errors: kMissing when the kernel has no rdma netlink or no such device.
+[[nodiscard]] Result<std::map<std::string, double>> netlink_counters(std::string_view device,
+                                                                     int port);
+
+/// One set of counters bound to QPs (`rdma statistic qp show`); empty where the driver has none.
+struct QpCounters {
+  std::uint32_t id = 0;
+  std::vector<std::uint32_t> qp_numbers;
+  std::map<std::string, double> values;
+};
+[[nodiscard]] Result<std::vector<QpCounters>> netlink_qp_counters(std::string_view device);
+
+}  // namespace greynic::verbs

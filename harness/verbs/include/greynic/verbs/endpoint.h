@@ -1,0 +1,115 @@
+#pragma once
+
+/// One end of a run of traffic: all the queues and memory that a plan asks for, on one device.
+///
+/// Both ends build the same shape from the same plan. A QP and its buffers are called a lane; lanes
+/// are numbered alike at both ends. Lanes are cut into groups of `qps_per_cq` that share a send CQ
+/// and a receive CQ; groups are dealt to threads in turn, so no CQ is polled by two threads.
+///
+/// Memory: `mr_count` regions of `mr_bytes`. With fewer regions than lanes, lanes share a region, each
+/// with a window of its own; with more, a lane's messages go round its regions. The requesting side
+/// has a local set (what SEND and WRITE read from, where READ and atomics land), the answering side
+/// a target set (receive buffers, what WRITE, READ and atomics address).
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "greynic/verbs/plan.h"
+
+namespace greynic::verbs {
+
+/// Where message k of a lane lies: slot k modulo the number of slots.
+struct Slot {
+  std::uint32_t region = 0;
+  std::uint64_t offset = 0;
+};
+
+/// The slots of one lane; both ends compute the same. At least one.
+[[nodiscard]] std::vector<Slot> slots_of(const TrafficPlan& plan, std::uint32_t lane);
+/// Lanes or messages share bytes, so that payloads cannot be told apart.
+[[nodiscard]] bool slots_overlap(const TrafficPlan& plan);
+/// Memory windows of each lane under SEND_WITH_INV: the messages that may be under way.
+[[nodiscard]] std::uint32_t windows_per_lane(const TrafficPlan& plan);
+
+/// What the other end must know; travels in one message whatever the number of QPs.
+struct EndpointDescription {
+  Gid gid{};
+  std::uint16_t lid = 0;
+  bool ethernet = true;
+  std::uint32_t psn = 0;  ///< of lane 0; lane i starts at psn + i
+  std::vector<std::uint32_t> qp_numbers;
+  std::vector<std::uint64_t> target_addresses;  ///< one for each region of the target set
+  std::vector<std::uint32_t> target_keys;
+  std::vector<std::uint32_t> window_keys;  ///< SEND_WITH_INV: lane-major, before their first bind
+};
+
+struct EndpointRole {
+  bool requests = false;
+  bool answers = false;
+};
+
+enum class CqSide : std::uint8_t { kSend, kReceive };
+
+class Endpoint {
+ public:
+  /// Errors: kRefused with what the device, or the machine's memory, would not give.
+  [[nodiscard]] static Result<Endpoint> create(const Device& device, const TrafficPlan& plan,
+                                               EndpointRole role);
+
+  [[nodiscard]] EndpointDescription describe() const;
+  /// Connects every lane and, on an answering end, fills the receive queues.
+  [[nodiscard]] Result<void> connect(const EndpointDescription& remote,
+                                     const ConnectOptions& options = {});
+
+  [[nodiscard]] const TrafficPlan& plan() const { return plan_; }
+  [[nodiscard]] const EndpointRole& role() const { return role_; }
+  [[nodiscard]] const EndpointDescription& remote() const { return remote_; }
+  [[nodiscard]] QueuePair& qp(std::uint32_t lane) { return qps_[lane]; }
+  [[nodiscard]] ibv_ah* address_handle(std::uint32_t lane) const;
+  [[nodiscard]] const std::vector<Slot>& slots(std::uint32_t lane) const { return slots_[lane]; }
+  [[nodiscard]] const MemoryRegion& local(const Slot& slot) const { return local_[slot.region]; }
+  [[nodiscard]] const MemoryRegion& target(const Slot& slot) const { return target_[slot.region]; }
+  [[nodiscard]] MemoryWindow& window(std::uint32_t lane, std::uint32_t index);
+
+  /// Hands one receive slot of a lane to the device (or to the shared queue: any lane's).
+  [[nodiscard]] Result<void> post_receive(std::uint32_t lane, std::uint32_t slot);
+
+  struct Group {
+    std::uint32_t first_lane = 0;
+    std::uint32_t lane_count = 0;
+    std::uint32_t thread = 0;  ///< the one that polls it
+    CompletionQueue send_cq;
+    CompletionQueue receive_cq;
+  };
+  [[nodiscard]] std::vector<Group>& groups() { return groups_; }
+  /// The event channel of a thread, one for each side: a bidirectional run sleeps on both at once.
+  /// Null in polling mode.
+  [[nodiscard]] CompletionChannel* channel(std::uint32_t thread, CqSide side);
+  [[nodiscard]] std::uint32_t lane_of_qp(std::uint32_t qp_number) const;
+
+ private:
+  Result<void> make_memory();
+  Result<void> make_queues();
+  Result<void> fill_receive_queues();
+
+  const Device* device_ = nullptr;
+  TrafficPlan plan_;
+  EndpointRole role_;
+  GidEntry gid_;
+  PortState port_;
+  std::unique_ptr<ProtectionDomain> pd_;
+  std::vector<MemoryRegion> local_;
+  std::vector<MemoryRegion> target_;
+  std::vector<MemoryWindow> windows_;
+  std::vector<CompletionChannel> channels_;
+  std::vector<Group> groups_;
+  std::unique_ptr<SharedReceiveQueue> srq_;
+  std::vector<QueuePair> qps_;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> lane_by_number_;  ///< sorted by QP number
+  std::vector<AddressHandle> address_handles_;
+  std::vector<std::vector<Slot>> slots_;
+  EndpointDescription remote_;
+};
+
+}  // namespace greynic::verbs

@@ -1,0 +1,33 @@
+#pragma once
+
+/// The target kind "verbs": real traffic on an RDMA device of this machine.
+///
+///   verbs:rxe0                     both ends on rxe0, in this process
+///   verbs:rxe0?peer_device=rxe1    the other end on another device of this machine
+///   verbs:mlx5_0?peer=HOST:PORT    the other end behind `greynic agent`
+///
+/// Options: mode=bandwidth|latency, port, gid and peer_gid (a rule of choose_gid), validate=true,
+/// sizes=64*9,65536 (a mix of message sizes), huge_pages=true, posting=plain|extended, stall=5s,
+/// patience=10s (how long a removed device is waited for), lease, certificates=DIR (of the agent).
+
+#include <string_view>
+#include <vector>
+
+#include "greynic/target/target.h"
+#include "greynic/verbs/peer.h"
+
+namespace greynic::verbs {
+
+/// `connect` reaches peers; without it peer= is refused with the reason.
+[[nodiscard]] target::Kind verbs_kind(PeerConnector connect);
+
+/// What a driver is known to do differently from the book. Facts, not surprises.
+struct Trait {
+  std::string_view driver;  ///< prefix of Device::driver(), or "rxe"
+  std::string_view subject;
+  std::string_view fact;
+  std::string_view source;
+};
+[[nodiscard]] std::span<const Trait> known_traits();
+
+}  // namespace greynic::verbs

@@ -1,0 +1,272 @@
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <infiniband/verbs.h>
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+#include "greynic/verbs/traffic.h"
+#include "payload.h"
+#include "pingpong.h"
+#include "poster.h"
+#include "waiting.h"
+
+namespace greynic::verbs {
+namespace {
+
+constexpr int kPollBatch = 32;
+constexpr std::size_t kUdHeaderBytes = 40;
+constexpr std::chrono::milliseconds kQuiet{30};  // after the requester has drained, all has arrived
+
+/// Takes what arrives on the groups of one thread.
+class ReceiveThread {
+ public:
+  ReceiveThread(Endpoint& endpoint, std::uint32_t thread, const std::atomic<bool>& stop,
+                std::atomic<std::uint64_t>& arrived)
+      : endpoint_(endpoint),
+        plan_(endpoint.plan()),
+        stop_(stop),
+        arrived_(arrived),
+        waiter_(endpoint, thread, CqSide::kReceive),
+        expected_(plan_.qp_count) {
+    if (plan_.mode == Mode::kLatency) {
+      for (std::uint32_t lane = 0; lane < plan_.qp_count; ++lane) {
+        posters_.emplace_back(endpoint, lane);
+      }
+    }
+  }
+
+  void run() {
+    if (plan_.operation == Operation::kSendWithInv && !bind_all()) return;
+    while (!stop_.load(std::memory_order_relaxed) && !report_.failure) {
+      const int count = waiter_.poll(completions_, kPollBatch);
+      if (count < 0) fail_run("ibv_poll_cq failed; the device may be gone");
+      for (int i = 0; i < count && !report_.failure; ++i) take(completions_[i]);
+      if (count > 0) arrived_.fetch_add(static_cast<std::uint64_t>(count));
+    }
+  }
+
+  [[nodiscard]] AnswerReport& report() { return report_; }
+
+ private:
+  void fail_run(std::string reason) {
+    if (!stop_) report_.failure = Failure{Outcome::kFailed, "peer: " + std::move(reason)};
+  }
+
+  void take(const ibv_wc& completion) {
+    if (completion.status != IBV_WC_SUCCESS) return fail_run(status_name(completion.status));
+    const auto posted_lane = static_cast<std::uint32_t>(completion.wr_id >> 32);
+    const auto slot = static_cast<std::uint32_t>(completion.wr_id);
+    // A shared receive queue hands any lane's buffer to whoever is next.
+    const std::uint32_t lane =
+        plan_.shared_receive_queue ? endpoint_.lane_of_qp(completion.qp_num) : posted_lane;
+    const std::uint64_t message = expected_[lane]++;
+    ++report_.received;
+    if (plan_.validate) check(completion, lane, posted_lane, slot, message);
+    if (plan_.mode == Mode::kLatency) {
+      if (auto done = endpoint_.post_receive(posted_lane, slot); !done) {
+        return fail_run(done.error().message);
+      }
+      if (auto failure = send_one(endpoint_, posters_[lane], lane, message)) {
+        fail_run(failure->reason);
+      }
+      return;
+    }
+    if (plan_.operation == Operation::kSendWithInv) return rebind(completion, lane, message);
+    if (auto done = endpoint_.post_receive(posted_lane, slot); !done) {
+      fail_run(done.error().message);
+    }
+  }
+
+  void check(const ibv_wc& completion, std::uint32_t lane, std::uint32_t posted_lane,
+             std::uint32_t posted_slot, std::uint64_t message) {
+    std::uint64_t number = message;
+    if (completion.wc_flags & IBV_WC_WITH_IMM) {
+      number = ntohl(completion.imm_data);
+      // Unreliable transports may lose messages; reliable ones may not even reorder them.
+      if (plan_.transport == Transport::kRC &&
+          static_cast<std::uint32_t>(message) != static_cast<std::uint32_t>(number)) {
+        ++report_.payload_errors;
+      }
+    }
+    const bool written = plan_.operation == Operation::kWriteWithImm;
+    const std::vector<Slot>& sent_from = endpoint_.slots(lane);
+    const std::vector<Slot>& landed_in = endpoint_.slots(posted_lane);
+    const Slot& landed = written ? sent_from[number % sent_from.size()]
+                                 : landed_in[posted_slot % landed_in.size()];
+    const std::size_t header = plan_.transport == Transport::kUD ? kUdHeaderBytes : 0;
+    const std::uint32_t bytes = plan_.sizes[number % plan_.sizes.size()];
+    const auto payload = endpoint_.target(landed).bytes().subspan(landed.offset + header, bytes);
+    const bool reliable = plan_.transport == Transport::kRC;
+    const bool numbered = (completion.wc_flags & IBV_WC_WITH_IMM) != 0;
+    if (!written && completion.byte_len != bytes + header && (reliable || numbered)) {
+      ++report_.payload_errors;
+      return;
+    }
+    bool good = false;
+    if (reliable || numbered) {
+      good = payload_matches(payload, plan_.seed, lane, slot_of(number, sent_from));
+    } else {
+      // After a loss the number is not known: any slot of this lane will do.
+      for (std::uint32_t s = 0; s < sent_from.size() && !good; ++s) {
+        good = payload_matches(payload, plan_.seed, lane,
+                               slot_of(message + s, sent_from));
+      }
+    }
+    if (!good) ++report_.payload_errors;
+    // A buffer that WRITE_WITH_IMM addresses may be under way again; receive buffers are ours.
+    if (!written) spoil_payload(payload);
+  }
+
+  static std::uint32_t slot_of(std::uint64_t message, const std::vector<Slot>& slots) {
+    return static_cast<std::uint32_t>(message % slots.size());
+  }
+
+  // SEND_WITH_INV: a receive is posted when its window is bound, so the sender, held back by
+  // receiver-not-ready, never names a key that is not yet valid.
+  bool bind_all() {
+    keys_ = endpoint_.describe().window_keys;
+    for (const Endpoint::Group* group : waiter_.groups()) {
+      for (std::uint32_t i = 0; i < group->lane_count; ++i) {
+        for (std::uint32_t w = 0; w < windows_per_lane(plan_); ++w) {
+          if (!bind(group->first_lane + i, w, 1)) return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  void rebind(const ibv_wc& completion, std::uint32_t lane, std::uint64_t message) {
+    const std::uint32_t windows = windows_per_lane(plan_);
+    const auto index = static_cast<std::uint32_t>(message % windows);
+    const auto binds = static_cast<std::uint32_t>(message / windows) + 1;
+    const std::uint32_t first_key = keys_[std::size_t{lane} * windows + index];
+    const std::uint32_t key = (first_key & 0xffffff00) | ((first_key + binds) & 0xff);
+    if ((completion.wc_flags & IBV_WC_WITH_INV) == 0 || completion.invalidated_rkey != key) {
+      ++report_.payload_errors;
+    }
+    bind(lane, index, binds + 1);
+  }
+
+  bool bind(std::uint32_t lane, std::uint32_t index, std::uint32_t nth) {
+    const std::uint32_t windows = windows_per_lane(plan_);
+    const std::uint32_t first_key = keys_[std::size_t{lane} * windows + index];
+    const Slot& slot = endpoint_.slots(lane).front();
+    const MemoryRegion& region = endpoint_.target(slot);
+    ibv_send_wr request{};
+    request.opcode = IBV_WR_BIND_MW;
+    request.send_flags = IBV_SEND_SIGNALED;
+    request.bind_mw.mw = endpoint_.window(lane, index).handle();
+    request.bind_mw.rkey = (first_key & 0xffffff00) | ((first_key + nth) & 0xff);
+    request.bind_mw.bind_info = {region.handle(), reinterpret_cast<std::uintptr_t>(region.address()),
+                                 region.bytes().size(), IBV_ACCESS_REMOTE_WRITE};
+    ibv_send_wr* bad = nullptr;
+    ibv_qp* qp = endpoint_.qp(lane).handle();
+    if (const int error = ibv_post_send(qp, &request, &bad)) {
+      fail_run(fmt::format("binding a memory window: {}", std::strerror(error)));
+      return false;
+    }
+    ibv_wc completion{};
+    ibv_cq* cq = endpoint_.groups()[lane / plan_.qps_per_cq].send_cq.handle();
+    const std::int64_t end = now_ns() + plan_.stall_limit.count() * 1'000'000;
+    int count = 0;
+    while (count == 0 && now_ns() < end) count = ibv_poll_cq(cq, 1, &completion);
+    if (count != 1 || completion.status != IBV_WC_SUCCESS) {
+      fail_run("binding a memory window: " +
+               (count == 1 ? status_name(completion.status) : std::string("no completion")));
+      return false;
+    }
+    if (auto done = endpoint_.post_receive(lane, index); !done) {
+      fail_run(done.error().message);
+      return false;
+    }
+    return true;
+  }
+
+  Endpoint& endpoint_;
+  const TrafficPlan& plan_;
+  const std::atomic<bool>& stop_;
+  std::atomic<std::uint64_t>& arrived_;
+  Waiter waiter_;
+  std::vector<std::uint64_t> expected_;  ///< by lane: number of the next message
+  std::vector<Poster> posters_;
+  std::vector<std::uint32_t> keys_;
+  AnswerReport report_;
+  ibv_wc completions_[kPollBatch];
+};
+
+/// WRITE leaves its payload behind: whatever slot was completed must hold it.
+std::uint64_t check_written(Endpoint& endpoint, const std::vector<std::uint64_t>& completed) {
+  const TrafficPlan& plan = endpoint.plan();
+  std::uint64_t errors = 0;
+  for (std::uint32_t lane = 0; lane < plan.qp_count; ++lane) {
+    const std::vector<Slot>& slots = endpoint.slots(lane);
+    const std::uint64_t messages = lane < completed.size() ? completed[lane] : 0;
+    for (std::uint32_t i = 0; i < std::min<std::uint64_t>(messages, slots.size()); ++i) {
+      // With mixed sizes a slot holds at least the bytes of the last message that went there.
+      const std::uint64_t last = messages - 1 - (messages - 1 - i) % slots.size();
+      const std::uint32_t bytes = plan.sizes[last % plan.sizes.size()];
+      const auto left = endpoint.target(slots[i]).bytes().subspan(slots[i].offset, bytes);
+      const std::size_t marked = plan.mode == Mode::kLatency && bytes > 0 ? 1 : 0;
+      if (!payload_matches(left.first(left.size() - marked), plan.seed, lane, i)) ++errors;
+    }
+  }
+  return errors;
+}
+
+}  // namespace
+
+struct Answerer::Work {
+  Endpoint& endpoint;
+  std::atomic<bool> stop = false;
+  std::atomic<std::uint64_t> arrived = 0;
+  std::vector<std::unique_ptr<ReceiveThread>> receivers;
+  std::vector<std::thread> threads;
+  AnswerReport writes;
+
+  void join() {
+    stop = true;
+    for (std::thread& thread : threads) thread.join();
+    threads.clear();
+  }
+};
+
+Answerer::Answerer(Endpoint& endpoint) : work_(new Work{endpoint, {}, {}, {}, {}, {}}) {}
+Answerer::~Answerer() { work_->join(); }
+
+void Answerer::start() {
+  Endpoint& endpoint = work_->endpoint;
+  const TrafficPlan& plan = endpoint.plan();
+  if (plan.mode == Mode::kLatency && plan.operation == Operation::kWrite) {
+    work_->threads.emplace_back([this] { answer_writes(work_->endpoint, work_->stop, work_->writes); });
+  }
+  if (!takes_receive(plan.operation)) return;
+  for (std::uint32_t t = 0; t < plan.thread_count; ++t) {
+    work_->receivers.push_back(
+        std::make_unique<ReceiveThread>(endpoint, t, work_->stop, work_->arrived));
+    work_->threads.emplace_back([receiver = work_->receivers.back().get()] { receiver->run(); });
+  }
+}
+
+AnswerReport Answerer::finish(const std::vector<std::uint64_t>& completed_by_lane) {
+  for (std::uint64_t before = ~std::uint64_t{0}; before != work_->arrived;) {
+    before = work_->arrived;
+    if (!work_->receivers.empty()) std::this_thread::sleep_for(kQuiet);
+  }
+  work_->join();
+  AnswerReport all = work_->writes;
+  for (const auto& receiver : work_->receivers) {
+    const AnswerReport& part = receiver->report();
+    all.received += part.received;
+    all.payload_errors += part.payload_errors;
+    if (part.failure && !all.failure) all.failure = part.failure;
+  }
+  const TrafficPlan& plan = work_->endpoint.plan();
+  if (plan.validate && plan.operation == Operation::kWrite) {
+    all.payload_errors += check_written(work_->endpoint, completed_by_lane);
+  }
+  return all;
+}
+
+}  // namespace greynic::verbs

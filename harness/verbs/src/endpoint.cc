@@ -1,0 +1,318 @@
+#include "greynic/verbs/endpoint.h"
+
+#include <fmt/format.h>
+#include <infiniband/verbs.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "payload.h"
+#include "refusal.h"
+
+namespace greynic::verbs {
+namespace {
+
+constexpr std::uint64_t kUdHeaderBytes = 40;
+constexpr std::uint32_t kMostWindows = 16;
+
+/// Distance of two slots: cache lines are not shared, and a UD receive has room for its header.
+std::uint64_t stride_of(const TrafficPlan& plan) {
+  const std::uint64_t bytes =
+      plan.largest_message() + (plan.transport == Transport::kUD ? kUdHeaderBytes : 0);
+  return std::max<std::uint64_t>(64, (bytes + 63) / 64 * 64);
+}
+
+std::uint64_t lanes_of_region(const TrafficPlan& plan, std::uint32_t region) {
+  return (plan.qp_count - region % plan.qp_count + plan.mr_count - 1) / plan.mr_count;
+}
+
+std::uint64_t free_memory_bytes() {
+  return static_cast<std::uint64_t>(sysconf(_SC_AVPHYS_PAGES)) *
+         static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+}  // namespace
+
+std::vector<Slot> slots_of(const TrafficPlan& plan, std::uint32_t lane) {
+  const std::uint64_t stride = stride_of(plan);
+  std::vector<Slot> slots;
+  if (plan.mr_count > plan.qp_count) {
+    // Round the lane's regions first, so that every region is in use all the time.
+    std::vector<std::uint32_t> regions;
+    for (std::uint32_t r = lane; r < plan.mr_count; r += plan.qp_count) regions.push_back(r);
+    const std::uint64_t rounds =
+        std::clamp<std::uint64_t>(plan.mr_bytes / stride, 1, 1 + plan.send_depth / regions.size());
+    for (std::uint64_t round = 0; round < rounds; ++round) {
+      for (const std::uint32_t region : regions) slots.push_back({region, round * stride});
+    }
+    return slots;
+  }
+  const std::uint32_t region = lane % plan.mr_count;
+  const std::uint64_t window = plan.mr_bytes / lanes_of_region(plan, region) / 64 * 64;
+  if (window < stride) return {{region, 0}};
+  const std::uint64_t base = (lane / plan.mr_count) * window;
+  const std::uint64_t depth = std::max<std::uint64_t>(plan.send_depth, plan.receive_depth);
+  const std::uint64_t count = std::clamp<std::uint64_t>(window / stride, 1, depth);
+  for (std::uint64_t i = 0; i < count; ++i) slots.push_back({region, base + i * stride});
+  return slots;
+}
+
+bool slots_overlap(const TrafficPlan& plan) {
+  const std::uint64_t lanes =
+      plan.mr_count > plan.qp_count ? 1 : lanes_of_region(plan, 0);
+  return plan.mr_bytes / lanes / 64 * 64 < stride_of(plan);
+}
+
+std::uint32_t windows_per_lane(const TrafficPlan& plan) {
+  if (plan.operation != Operation::kSendWithInv) return 0;
+  return std::min({plan.receive_depth, plan.send_depth, kMostWindows});
+}
+
+Result<Endpoint> Endpoint::create(const Device& device, const TrafficPlan& plan,
+                                  EndpointRole role) {
+  Endpoint endpoint;
+  endpoint.device_ = &device;
+  endpoint.plan_ = plan;
+  endpoint.role_ = role;
+  const auto port = device.port_state();
+  if (!port) return pass_on(port);
+  endpoint.port_ = *port;
+  if (const auto no = impossible(plan, device.limits(), *port)) {
+    return fail(ErrorCode::kRefused, *no);
+  }
+  if (plan.validate && slots_overlap(plan)) {
+    return fail(ErrorCode::kRefused,
+                fmt::format("validation needs bytes of its own for each of {} QPs; raise mr_bytes or "
+                            "mr_count",
+                            plan.qp_count));
+  }
+  if (port->ethernet) {
+    const auto entries = device.gids();
+    if (!entries) return pass_on(entries);
+    const auto gid = choose_gid(*entries, plan.gid_rule);
+    if (!gid) return gid.error().while_doing("choosing a GID of " + device.name());
+    endpoint.gid_ = *gid;
+  }
+  for (std::uint32_t lane = 0; lane < plan.qp_count; ++lane) {
+    endpoint.slots_.push_back(slots_of(plan, lane));
+  }
+  auto pd = ProtectionDomain::create(device);
+  if (!pd) return pass_on(pd);
+  endpoint.pd_ = std::make_unique<ProtectionDomain>(std::move(*pd));
+  if (auto done = endpoint.make_memory(); !done) return pass_on(done);
+  if (auto done = endpoint.make_queues(); !done) return pass_on(done);
+  return endpoint;
+}
+
+Result<void> Endpoint::make_memory() {
+  const std::uint64_t sets = (role_.requests ? 1 : 0) + (role_.answers ? 1 : 0);
+  const double wanted =
+      static_cast<double>(sets) * plan_.mr_count * static_cast<double>(plan_.mr_bytes);
+  if (wanted > 0.8 * static_cast<double>(free_memory_bytes())) {
+    return fail(ErrorCode::kRefused,
+                fmt::format("{} regions of {} bytes are more than the free memory ({} MiB)",
+                            plan_.mr_count, plan_.mr_bytes, free_memory_bytes() >> 20));
+  }
+  for (std::uint32_t i = 0; i < plan_.mr_count; ++i) {
+    if (role_.requests) {
+      auto region = MemoryRegion::create(*pd_, plan_.mr_bytes, {}, plan_.huge_pages);
+      if (!region) return pass_on(region);
+      local_.push_back(std::move(*region));
+    }
+    if (role_.answers) {
+      const bool windows = plan_.operation == Operation::kSendWithInv;
+      auto region = MemoryRegion::create(*pd_, plan_.mr_bytes,
+                                         {.local_write = true,
+                                          .remote_read = true,
+                                          .remote_write = true,
+                                          .remote_atomic = is_atomic(plan_.operation),
+                                          .bind_window = windows},
+                                         plan_.huge_pages);
+      if (!region) return pass_on(region);
+      target_.push_back(std::move(*region));
+    }
+  }
+  // What travels carries the pattern; atomics count from zero.
+  if (is_atomic(plan_.operation)) return {};
+  const bool pulled = plan_.operation == Operation::kRead;
+  for (std::uint32_t lane = 0; lane < plan_.qp_count; ++lane) {
+    for (std::uint32_t i = 0; i < slots_[lane].size(); ++i) {
+      const Slot& slot = slots_[lane][i];
+      const MemoryRegion* from = nullptr;
+      if (pulled && role_.answers) from = &target_[slot.region];
+      if (!pulled && role_.requests) from = &local_[slot.region];
+      if (from == nullptr) continue;
+      fill_payload(from->bytes().subspan(slot.offset, plan_.largest_message()), plan_.seed, lane,
+                   i);
+    }
+  }
+  return {};
+}
+
+Result<void> Endpoint::make_queues() {
+  const bool events = plan_.completion != CompletionMode::kPolling;
+  for (std::uint32_t i = 0; events && i < 2 * plan_.thread_count; ++i) {
+    auto channel = CompletionChannel::create(*device_);
+    if (!channel) return pass_on(channel);
+    channels_.push_back(std::move(*channel));
+  }
+  if (plan_.shared_receive_queue) {
+    auto srq = SharedReceiveQueue::create(*pd_, std::max(plan_.receive_depth, 1U));
+    if (!srq) return pass_on(srq);
+    srq_ = std::make_unique<SharedReceiveQueue>(std::move(*srq));
+  }
+  const QueuePairOptions options{.transport = plan_.transport,
+                                 .send_depth = plan_.send_depth,
+                                 .receive_depth = std::max(plan_.receive_depth, 1U),
+                                 .send_sge = std::max(plan_.sge_count, 1U),
+                                 .receive_sge = 1,
+                                 .inline_bytes = plan_.inline_bytes,
+                                 .extended = plan_.extended_posting};
+  const bool receives = takes_receive(plan_.operation);
+  for (std::uint32_t first = 0; first < plan_.qp_count; first += plan_.qps_per_cq) {
+    const std::uint32_t lanes = std::min(plan_.qps_per_cq, plan_.qp_count - first);
+    // Room for all that can complete between two polls: an overrun loses completions for good.
+    const std::uint64_t sends = std::uint64_t{lanes} * plan_.send_depth;
+    const std::uint64_t arrivals =
+        !receives                      ? 1
+        : plan_.shared_receive_queue   ? plan_.receive_depth
+                                       : std::uint64_t{lanes} * plan_.receive_depth;
+    const std::uint64_t deepest = std::max(sends, arrivals);
+    if (deepest > device_->limits().cq_depth) {
+      return fail(ErrorCode::kRefused,
+                  fmt::format("{} QPs on one CQ need {} entries; the device's limit is {}", lanes,
+                              deepest, device_->limits().cq_depth));
+    }
+    Group group;
+    group.first_lane = first;
+    group.lane_count = lanes;
+    group.thread = static_cast<std::uint32_t>(groups_.size()) % plan_.thread_count;
+    auto send_cq = CompletionQueue::create(*device_, static_cast<std::uint32_t>(sends),
+                                           channel(group.thread, CqSide::kSend));
+    if (!send_cq) return pass_on(send_cq);
+    auto receive_cq =
+        CompletionQueue::create(*device_, static_cast<std::uint32_t>(arrivals),
+                                channel(group.thread, CqSide::kReceive));
+    if (!receive_cq) return pass_on(receive_cq);
+    group.send_cq = std::move(*send_cq);
+    group.receive_cq = std::move(*receive_cq);
+    for (std::uint32_t i = 0; i < lanes; ++i) {
+      auto qp = QueuePair::create(*device_, *pd_, group.send_cq, group.receive_cq, srq_.get(),
+                                  options);
+      if (!qp) return qp.error().while_doing(fmt::format("creating QP {} of {}", first + i + 1,
+                                                         plan_.qp_count));
+      lane_by_number_.emplace_back(qp->number(), first + i);
+      qps_.push_back(std::move(*qp));
+    }
+    groups_.push_back(std::move(group));
+  }
+  std::sort(lane_by_number_.begin(), lane_by_number_.end());
+  const std::uint64_t windows =
+      role_.answers ? std::uint64_t{plan_.qp_count} * windows_per_lane(plan_) : 0;
+  for (std::uint64_t i = 0; i < windows; ++i) {
+    auto window = MemoryWindow::create(*pd_);
+    if (!window) return pass_on(window);
+    windows_.push_back(std::move(*window));
+  }
+  return {};
+}
+
+EndpointDescription Endpoint::describe() const {
+  EndpointDescription description;
+  description.gid = gid_.gid;
+  description.lid = port_.lid;
+  description.ethernet = port_.ethernet;
+  description.psn = static_cast<std::uint32_t>(plan_.seed * 2654435761U) & 0xffffff;
+  for (const QueuePair& qp : qps_) description.qp_numbers.push_back(qp.number());
+  for (const MemoryRegion& region : target_) {
+    description.target_addresses.push_back(reinterpret_cast<std::uintptr_t>(region.address()));
+    description.target_keys.push_back(region.remote_key());
+  }
+  for (const MemoryWindow& window : windows_) {
+    description.window_keys.push_back(window.remote_key());
+  }
+  return description;
+}
+
+Result<void> Endpoint::connect(const EndpointDescription& remote, const ConnectOptions& options) {
+  if (remote.qp_numbers.size() != qps_.size()) {
+    return fail(ErrorCode::kInternal, fmt::format("the peer has {} QPs, this end {}",
+                                                  remote.qp_numbers.size(), qps_.size()));
+  }
+  remote_ = remote;
+  const std::uint32_t own_psn = describe().psn;
+  for (std::uint32_t lane = 0; lane < plan_.qp_count; ++lane) {
+    const RemoteEnd end{.gid = remote.gid,
+                        .lid = remote.lid,
+                        .qp_number = remote.qp_numbers[lane],
+                        .psn = (remote.psn + lane) & 0xffffff,
+                        .local_gid_index = gid_.index,
+                        .over_ethernet = port_.ethernet};
+    ConnectOptions own = options;
+    own.mtu_bytes = plan_.mtu_bytes;
+    own.own_psn = (own_psn + lane) & 0xffffff;
+    if (auto done = qps_[lane].connect(end, own); !done) {
+      return done.error().while_doing(fmt::format("connecting QP {} of {}", lane + 1,
+                                                  plan_.qp_count));
+    }
+    if (plan_.transport == Transport::kUD) {
+      auto handle = AddressHandle::create(*device_, *pd_, end);
+      if (!handle) return pass_on(handle);
+      address_handles_.push_back(std::move(*handle));
+    }
+  }
+  return role_.answers && takes_receive(plan_.operation) ? fill_receive_queues() : Result<void>();
+}
+
+ibv_ah* Endpoint::address_handle(std::uint32_t lane) const {
+  return address_handles_.empty() ? nullptr : address_handles_[lane].handle();
+}
+
+MemoryWindow& Endpoint::window(std::uint32_t lane, std::uint32_t index) {
+  return windows_[std::size_t{lane} * windows_per_lane(plan_) + index];
+}
+
+CompletionChannel* Endpoint::channel(std::uint32_t thread, CqSide side) {
+  if (channels_.empty()) return nullptr;
+  return &channels_[2 * thread + (side == CqSide::kReceive ? 1 : 0)];
+}
+
+std::uint32_t Endpoint::lane_of_qp(std::uint32_t qp_number) const {
+  const auto found = std::lower_bound(lane_by_number_.begin(), lane_by_number_.end(),
+                                      std::pair{qp_number, std::uint32_t{0}});
+  return found->second;
+}
+
+Result<void> Endpoint::post_receive(std::uint32_t lane, std::uint32_t slot) {
+  const std::vector<Slot>& slots = slots_[lane];
+  const Slot& place = slots[slot % slots.size()];
+  const bool header = plan_.transport == Transport::kUD;
+  ibv_sge sge{};
+  sge.addr = reinterpret_cast<std::uintptr_t>(target_[place.region].address()) + place.offset;
+  sge.length = plan_.largest_message() + (header ? kUdHeaderBytes : 0);
+  sge.lkey = target_[place.region].local_key();
+  ibv_recv_wr request{};
+  request.wr_id = (std::uint64_t{lane} << 32) | slot;
+  request.sg_list = &sge;
+  request.num_sge = plan_.operation == Operation::kWriteWithImm ? 0 : 1;
+  ibv_recv_wr* bad = nullptr;
+  const int error = srq_ ? ibv_post_srq_recv(srq_->handle(), &request, &bad)
+                         : ibv_post_recv(qps_[lane].handle(), &request, &bad);
+  if (error != 0) return refused("ibv_post_recv", error);
+  return {};
+}
+
+Result<void> Endpoint::fill_receive_queues() {
+  // Under SEND_WITH_INV a slot is posted when its memory window is bound: the receiver's loop.
+  if (plan_.operation == Operation::kSendWithInv) return {};
+  const std::uint64_t total =
+      std::uint64_t{plan_.receive_depth} * (srq_ ? 1 : plan_.qp_count);
+  for (std::uint64_t i = 0; i < total; ++i) {
+    const auto lane = static_cast<std::uint32_t>(i % plan_.qp_count);
+    const auto slot = static_cast<std::uint32_t>(i / plan_.qp_count);
+    if (auto done = post_receive(lane, slot); !done) return done;
+  }
+  return {};
+}
+
+}  // namespace greynic::verbs

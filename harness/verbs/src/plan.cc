@@ -1,0 +1,226 @@
+#include "greynic/verbs/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <numeric>
+
+namespace greynic::verbs {
+namespace {
+
+constexpr std::uint32_t kUdHeaderBytes = 40;  // global route header in front of each UD payload
+
+struct OperationName {
+  std::string_view name;
+  Operation operation;
+};
+constexpr OperationName kOperationNames[] = {
+    {"SEND", Operation::kSend},
+    {"SEND_WITH_IMM", Operation::kSendWithImm},
+    {"SEND_WITH_INV", Operation::kSendWithInv},
+    {"WRITE", Operation::kWrite},
+    {"WRITE_WITH_IMM", Operation::kWriteWithImm},
+    {"READ", Operation::kRead},
+    {"CAS", Operation::kCompareSwap},
+    {"FADD", Operation::kFetchAdd},
+    {"ATOMIC", Operation::kFetchAdd},
+};
+
+std::uint32_t count(const Configuration& configuration, std::string_view name) {
+  return static_cast<std::uint32_t>(
+      std::clamp(configuration.number(name), 0.0, 4294967295.0));
+}
+
+Result<Transport> transport_of(const std::string& text) {
+  for (const Transport transport : {Transport::kRC, Transport::kUC, Transport::kUD}) {
+    if (text == to_string(transport)) return transport;
+  }
+  return fail(ErrorCode::kUnsupported,
+              fmt::format("transport {}: this target offers RC, UC and UD", text));
+}
+
+bool valid_mtu(std::uint32_t bytes) {
+  return bytes == 256 || bytes == 512 || bytes == 1024 || bytes == 2048 || bytes == 4096;
+}
+
+}  // namespace
+
+std::string_view to_string(Operation operation) {
+  for (const OperationName& row : kOperationNames) {
+    if (row.operation == operation) return row.name;
+  }
+  return "?";
+}
+
+bool takes_receive(Operation operation) {
+  return operation == Operation::kSend || operation == Operation::kSendWithImm ||
+         operation == Operation::kSendWithInv || operation == Operation::kWriteWithImm;
+}
+
+bool is_atomic(Operation operation) {
+  return operation == Operation::kCompareSwap || operation == Operation::kFetchAdd;
+}
+
+std::uint32_t TrafficPlan::largest_message() const {
+  return *std::max_element(sizes.begin(), sizes.end());
+}
+
+double TrafficPlan::mean_message() const {
+  return std::accumulate(sizes.begin(), sizes.end(), 0.0) / static_cast<double>(sizes.size());
+}
+
+std::vector<std::string> honoured_factors() {
+  return {"transport",         "operation",       "qp_count",
+          "qps_per_cq",        "send_queue_depth", "receive_queue_depth",
+          "shared_receive_queue", "message_bytes", "sge_count",
+          "mtu_bytes",         "inline_bytes",    "signal_every",
+          "post_batch",        "mr_count",        "mr_bytes",
+          "thread_count",      "direction",       "completion_mode",
+          "offered_rate",      "fault"};
+}
+
+Result<TrafficPlan> plan_from(const Configuration& configuration, const TrafficPlan& base) {
+  TrafficPlan plan = base;
+  const auto transport = transport_of(configuration.text("transport"));
+  if (!transport) return pass_on(transport);
+  plan.transport = *transport;
+
+  const std::string operation = configuration.text("operation");
+  const auto* row = std::find_if(std::begin(kOperationNames), std::end(kOperationNames),
+                                 [&](const OperationName& r) { return r.name == operation; });
+  if (row == std::end(kOperationNames)) {
+    return fail(ErrorCode::kUnsupported, fmt::format("operation {}: not a verb", operation));
+  }
+  plan.operation = row->operation;
+
+  if (const std::string sharing = configuration.text("doorbell_sharing"); sharing != "default") {
+    return fail(ErrorCode::kUnsupported,
+                fmt::format("doorbell_sharing {}: this target leaves doorbells to the driver",
+                            sharing));
+  }
+  const std::string direction = configuration.text("direction");
+  plan.direction =
+      direction == "bidirectional" ? Direction::kBidirectional : Direction::kUnidirectional;
+  const std::string completion = configuration.text("completion_mode");
+  plan.completion = completion == "events"   ? CompletionMode::kEvents
+                    : completion == "hybrid" ? CompletionMode::kHybrid
+                                             : CompletionMode::kPolling;
+  plan.qp_count = count(configuration, "qp_count");
+  plan.qps_per_cq = count(configuration, "qps_per_cq");
+  plan.send_depth = count(configuration, "send_queue_depth");
+  plan.receive_depth = count(configuration, "receive_queue_depth");
+  plan.shared_receive_queue = configuration.flag("shared_receive_queue");
+  // A mix of sizes is part of the target's name; without one every message has message_bytes.
+  if (configuration.contains("message_bytes") || base.sizes.size() < 2) {
+    plan.sizes = {count(configuration, "message_bytes")};
+  }
+  plan.sge_count = count(configuration, "sge_count");
+  plan.mtu_bytes = count(configuration, "mtu_bytes");
+  plan.inline_bytes = count(configuration, "inline_bytes");
+  plan.signal_every = count(configuration, "signal_every");
+  plan.post_batch = count(configuration, "post_batch");
+  plan.mr_count = count(configuration, "mr_count");
+  plan.mr_bytes = static_cast<std::uint64_t>(configuration.number("mr_bytes"));
+  plan.thread_count = count(configuration, "thread_count");
+  plan.offered_rate = configuration.number("offered_rate");
+
+  if (is_atomic(plan.operation)) plan.sizes = {8};
+  for (const auto& [name, value] :
+       {std::pair{"qp_count", plan.qp_count}, {"qps_per_cq", plan.qps_per_cq},
+        {"send_queue_depth", plan.send_depth}, {"signal_every", plan.signal_every},
+        {"post_batch", plan.post_batch}, {"mr_count", plan.mr_count},
+        {"thread_count", plan.thread_count}}) {
+    if (value == 0) return fail(ErrorCode::kBadInput, fmt::format("{} is 0; give 1 or more", name));
+  }
+  if (plan.mode == Mode::kLatency) {
+    plan.signal_every = 1;
+    plan.post_batch = 1;
+    plan.thread_count = 1;
+    plan.direction = Direction::kUnidirectional;
+  }
+  plan.signal_every = std::min(plan.signal_every, plan.send_depth);
+  plan.post_batch = std::min(plan.post_batch, plan.send_depth);
+  plan.thread_count = std::min(plan.thread_count,
+                               (plan.qp_count + plan.qps_per_cq - 1) / plan.qps_per_cq);
+  return plan;
+}
+
+std::optional<std::string> impossible(const TrafficPlan& plan, const DeviceLimits& limits,
+                                      const PortState& port) {
+  const auto operation = to_string(plan.operation);
+  if (plan.transport != Transport::kRC &&
+      (plan.one_sided_answer() || plan.operation == Operation::kSendWithInv)) {
+    return fmt::format("{} is not defined on {}", operation, to_string(plan.transport));
+  }
+  if (plan.transport == Transport::kUD && plan.operation != Operation::kSend &&
+      plan.operation != Operation::kSendWithImm) {
+    return fmt::format("{} is not defined on UD", operation);
+  }
+  if (is_atomic(plan.operation) && !limits.atomics) return "the device has no atomics";
+  if (plan.operation == Operation::kSendWithInv && !limits.memory_windows_2b) {
+    return "SEND_WITH_INV needs type 2B memory windows, which the device does not have";
+  }
+  if (!valid_mtu(plan.mtu_bytes)) {
+    return fmt::format("mtu_bytes {}: verbs know 256, 512, 1024, 2048 and 4096", plan.mtu_bytes);
+  }
+  if (plan.mtu_bytes > port.active_mtu_bytes) {
+    return fmt::format("mtu_bytes {} is above the port's active MTU of {}; raise the interface's",
+                       plan.mtu_bytes, port.active_mtu_bytes);
+  }
+  const std::uint64_t largest = plan.largest_message();
+  if (plan.transport == Transport::kUD && largest > port.active_mtu_bytes) {
+    return fmt::format("a UD message of {} bytes does not fit the MTU of {}", largest,
+                       port.active_mtu_bytes);
+  }
+  if (largest > limits.message_bytes) {
+    return fmt::format("message_bytes {} is above the port's limit of {}", largest,
+                       limits.message_bytes);
+  }
+  const std::uint64_t received = largest + (plan.transport == Transport::kUD ? kUdHeaderBytes : 0);
+  if (received > plan.mr_bytes) {
+    return fmt::format("a message takes {} bytes and mr_bytes is {}", received, plan.mr_bytes);
+  }
+  if (plan.sge_count == 0 && largest > 0) return "sge_count 0 can carry message_bytes 0 only";
+  if (takes_receive(plan.operation) && plan.receive_depth == 0) {
+    return fmt::format("{} needs receive_queue_depth of 1 or more", operation);
+  }
+  if (plan.operation == Operation::kSendWithInv &&
+      (plan.shared_receive_queue || plan.both_ways())) {
+    return "SEND_WITH_INV is offered one way, in bandwidth mode, without a shared receive queue";
+  }
+  const auto over = [](const char* name, std::uint64_t asked,
+                       std::uint64_t limit) -> std::optional<std::string> {
+    if (asked <= limit) return std::nullopt;
+    return fmt::format("{} {} is above the device's limit of {}", name, asked, limit);
+  };
+  if (auto no = over("qp_count", plan.qp_count, limits.qp_count)) return no;
+  if (auto no = over("send_queue_depth", plan.send_depth, limits.queue_depth)) return no;
+  if (auto no = over("receive_queue_depth", plan.receive_depth, limits.queue_depth)) return no;
+  if (auto no = over("sge_count", plan.sge_count, limits.sge_count)) return no;
+  if (auto no = over("mr_count", plan.mr_count, limits.mr_count)) return no;
+  return over("mr_bytes", plan.mr_bytes, limits.mr_bytes);
+}
+
+Result<std::vector<std::uint32_t>> parse_sizes(std::string_view text) {
+  std::vector<std::uint32_t> sizes;
+  while (true) {
+    const std::string_view part = text.substr(0, text.find(','));
+    std::uint32_t bytes = 0;
+    std::uint32_t times = 1;
+    const char* end = part.data() + part.size();
+    auto read = std::from_chars(part.data(), end, bytes);
+    if (read.ec == std::errc{} && read.ptr != end && *read.ptr == '*') {
+      read = std::from_chars(read.ptr + 1, end, times);
+    }
+    if (read.ec != std::errc{} || read.ptr != end || times == 0 || times > 10000) {
+      return fail(ErrorCode::kBadInput,
+                  fmt::format("sizes: '{}' is not BYTES or BYTES*TIMES, such as 64*9", part));
+    }
+    sizes.insert(sizes.end(), times, bytes);
+    if (text.find(',') == std::string_view::npos) return sizes;
+    text.remove_prefix(text.find(',') + 1);
+  }
+}
+
+}  // namespace greynic::verbs

@@ -1,0 +1,42 @@
+#pragma once
+
+/// Posts the messages of one lane, in batches, by ibv_wr_* where the QP has it and else by
+/// ibv_post_send. Work requests are built once; per message only what changes is written.
+
+#include <infiniband/verbs.h>
+
+#include <vector>
+
+#include "greynic/verbs/endpoint.h"
+
+namespace greynic::verbs {
+
+class Poster {
+ public:
+  Poster(Endpoint& endpoint, std::uint32_t lane);
+
+  /// Posts `count` (at most plan.post_batch) messages beginning with number `first`; a signalled one
+  /// carries its number in the low half of wr_id and the lane in the high half. `signal_last` asks
+  /// for a completion of the last one whatever plan.signal_every says. Returns 0 or an errno.
+  [[nodiscard]] int post(std::uint64_t first, std::uint32_t count, bool signal_last);
+
+  [[nodiscard]] std::uint32_t bytes_of(std::uint64_t message) const {
+    return sizes_[message % sizes_.size()];
+  }
+
+ private:
+  void fill(std::uint64_t message, ibv_send_wr& request, ibv_sge* sges) const;
+  int post_extended(std::uint32_t count);
+
+  Endpoint& endpoint_;
+  const TrafficPlan& plan_;
+  std::uint32_t lane_;
+  std::vector<std::uint32_t> sizes_;
+  ibv_qp* qp_;
+  ibv_qp_ex* extended_;
+  std::vector<Slot> slots_;
+  std::vector<ibv_send_wr> requests_;
+  std::vector<ibv_sge> sges_;
+};
+
+}  // namespace greynic::verbs

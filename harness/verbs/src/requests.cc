@@ -1,0 +1,312 @@
+#include <fmt/format.h>
+#include <infiniband/verbs.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <thread>
+
+#include "greynic/verbs/traffic.h"
+#include "payload.h"
+#include "pingpong.h"
+#include "poster.h"
+#include "rate.h"
+#include "waiting.h"
+
+namespace greynic::verbs {
+namespace {
+
+constexpr int kPollBatch = 32;
+constexpr int kEmptyPollsPerClock = 64;
+
+/// One lane as its thread sees it. Completions of a lane come in order.
+struct Lane {
+  std::uint32_t index = 0;
+  std::unique_ptr<Poster> poster;
+  std::uint64_t posted = 0;
+  std::uint64_t completed = 0;
+  bool closing = false;               ///< the last message posted is signalled
+  std::vector<std::int64_t> started;  ///< by message modulo send depth: posted, or due
+};
+
+struct Times {
+  std::int64_t measure_begin = 0;
+  std::int64_t end = 0;
+};
+
+/// The lanes of one thread, driven until the end of the run and then drained.
+class RequestThread {
+ public:
+  RequestThread(Endpoint& endpoint, std::uint32_t thread, Times times,
+                const std::atomic<bool>& stop, std::atomic<bool>& broken)
+      : endpoint_(endpoint),
+        plan_(endpoint.plan()),
+        times_(times),
+        stop_(stop),
+        broken_(broken),
+        waiter_(endpoint, thread, CqSide::kSend),
+        slices_(times.measure_begin, times.end) {
+    for (const Endpoint::Group* group : waiter_.groups()) {
+      for (std::uint32_t i = 0; i < group->lane_count; ++i) {
+        Lane lane;
+        lane.index = group->first_lane + i;
+        lane.poster = std::make_unique<Poster>(endpoint, lane.index);
+        lane.started.resize(plan_.send_depth);
+        lanes_.push_back(std::move(lane));
+      }
+    }
+    // Lanes of a thread are not consecutive when CQ groups are dealt in turn.
+    place_.resize(plan_.qp_count);
+    for (std::size_t i = 0; i < lanes_.size(); ++i) place_[lanes_[i].index] = i;
+    if (plan_.offered_rate > 0) {
+      const double share = static_cast<double>(lanes_.size()) / plan_.qp_count;
+      interval_ns_ = 1e9 / (plan_.offered_rate * share);
+    }
+  }
+
+  void run() {
+    const double cpu_begin = thread_cpu_seconds();
+    now_ = now_ns();
+    progress_ = now_;
+    due_ = static_cast<double>(now_);
+    int empty = 0;
+    while (!halted() && now_ < times_.end) {
+      if (interval_ns_ > 0) {
+        post_due();
+      } else {
+        post_all();
+      }
+      if (report_.failure) break;
+      if (take(waiter_.poll(completions_, kPollBatch))) {
+        empty = 0;
+      } else if (interval_ns_ > 0 || ++empty == kEmptyPollsPerClock ||
+                 plan_.completion != CompletionMode::kPolling) {
+        empty = 0;
+        now_ = now_ns();
+        check_stall();
+      }
+    }
+    report_.cpu_ns_per_message = (thread_cpu_seconds() - cpu_begin) * 1e9;
+    drain();
+    for (const Lane& lane : lanes_) {
+      report_.posted += lane.posted;
+      report_.completed += lane.completed;
+    }
+  }
+
+  [[nodiscard]] const std::vector<Lane>& lanes() const { return lanes_; }
+  [[nodiscard]] const Slices& slices() const { return slices_; }
+  [[nodiscard]] RequestReport& report() { return report_; }
+
+ private:
+  [[nodiscard]] bool halted() const {
+    return stop_.load(std::memory_order_relaxed) || broken_.load(std::memory_order_relaxed) ||
+           report_.failure;
+  }
+
+  void fail_run(Outcome outcome, std::string reason) {
+    if (!report_.failure) report_.failure = Failure{outcome, std::move(reason)};
+    broken_ = true;
+  }
+
+  bool post(Lane& lane, std::uint32_t count, bool signal_last, std::int64_t started) {
+    for (std::uint32_t i = 0; i < count; ++i) {
+      lane.started[(lane.posted + i) % plan_.send_depth] = started;
+    }
+    if (const int error = lane.poster->post(lane.posted, count, signal_last)) {
+      fail_run(Outcome::kFailed, fmt::format("posting to QP {}: {} (errno {})", lane.index,
+                                             std::strerror(error), error));
+      return false;
+    }
+    lane.posted += count;
+    lane.closing = signal_last || lane.posted % plan_.signal_every == 0;
+    return true;
+  }
+
+  void post_all() {
+    for (Lane& lane : lanes_) {
+      while (plan_.send_depth - (lane.posted - lane.completed) >= plan_.post_batch) {
+        if (!post(lane, plan_.post_batch, false, now_)) return;
+      }
+    }
+  }
+
+  /// Open loop: what is due is posted to the next lane with room; what finds none stays due, and its
+  /// waiting counts as latency.
+  void post_due() {
+    while (due_ <= static_cast<double>(now_)) {
+      Lane* free = nullptr;
+      for (std::size_t i = 0; i < lanes_.size() && free == nullptr; ++i) {
+        Lane& lane = lanes_[(turn_ + i) % lanes_.size()];
+        if (lane.posted - lane.completed < plan_.send_depth) free = &lane;
+      }
+      if (free == nullptr) return;
+      turn_ = static_cast<std::size_t>(free - lanes_.data()) + 1;
+      if (!post(*free, 1, false, static_cast<std::int64_t>(due_))) return;
+      due_ += interval_ns_;
+    }
+  }
+
+  /// True when there was something to take.
+  bool take(int count) {
+    if (count == 0) return false;
+    if (count < 0) {
+      fail_run(Outcome::kFailed, "ibv_poll_cq failed; the device may be gone");
+      return true;
+    }
+    now_ = now_ns();
+    progress_ = now_;
+    for (int i = 0; i < count; ++i) {
+      const ibv_wc& completion = completions_[i];
+      Lane& lane = lanes_[place_[completion.wr_id >> 32]];
+      if (completion.status != IBV_WC_SUCCESS) {
+        fail_run(Outcome::kFailed, status_name(completion.status));
+        return true;
+      }
+      const auto number = static_cast<std::uint32_t>(completion.wr_id);
+      const std::uint32_t retired = number - static_cast<std::uint32_t>(lane.completed) + 1;
+      const std::uint64_t message = lane.completed + retired - 1;
+      if (plan_.validate) check_payload(lane, lane.completed, retired);
+      lane.completed += retired;
+      if (now_ >= times_.measure_begin && now_ < times_.end) {
+        slices_.add(now_, retired);
+        const std::int64_t started = lane.started[message % plan_.send_depth];
+        report_.latency.record(static_cast<std::uint64_t>(std::max<std::int64_t>(now_ - started, 0)));
+      }
+    }
+    return true;
+  }
+
+  /// What READ fetched and what atomics returned; other operations are checked where they arrive.
+  void check_payload(const Lane& lane, std::uint64_t first, std::uint32_t count) {
+    if (!plan_.one_sided_answer()) return;
+    const std::vector<Slot>& slots = endpoint_.slots(lane.index);
+    for (std::uint64_t message = first; message < first + count; ++message) {
+      // A later message may have landed in the same slot by now.
+      if (lane.posted - message > slots.size()) continue;
+      const auto index = static_cast<std::uint32_t>(message % slots.size());
+      const Slot& slot = slots[index];
+      const auto bytes = endpoint_.local(slot).bytes().subspan(slot.offset,
+                                                               lane.poster->bytes_of(message));
+      if (is_atomic(plan_.operation)) {
+        std::uint64_t found = 0;
+        std::memcpy(&found, bytes.data(), sizeof found);
+        if (found != message) ++report_.payload_errors;
+      } else {
+        if (!payload_matches(bytes, plan_.seed, lane.index, index)) ++report_.payload_errors;
+        spoil_payload(bytes);
+      }
+    }
+  }
+
+  [[nodiscard]] std::uint64_t outstanding() const {
+    std::uint64_t sum = 0;
+    for (const Lane& lane : lanes_) sum += lane.posted - lane.completed;
+    return sum;
+  }
+
+  void check_stall() {
+    const std::uint64_t open = outstanding();
+    if (open == 0) {
+      progress_ = now_;
+    } else if (now_ - progress_ > plan_.stall_limit.count() * 1'000'000) {
+      fail_run(Outcome::kTimedOut, fmt::format("no completion for {} ms with {} messages posted and "
+                                               "not completed",
+                                               plan_.stall_limit.count(), open));
+    }
+  }
+
+  /// Asks for a completion of each lane's last message and waits for all of them.
+  void drain() {
+    while (!broken_.load(std::memory_order_relaxed) && !report_.failure) {
+      bool open = false;
+      for (Lane& lane : lanes_) {
+        if (lane.posted == lane.completed) continue;
+        open = true;
+        if (!lane.closing && lane.posted - lane.completed < plan_.send_depth) {
+          if (!post(lane, 1, true, now_)) return;
+        }
+      }
+      if (!open) return;
+      if (!take(waiter_.poll(completions_, kPollBatch))) {
+        now_ = now_ns();
+        check_stall();
+      }
+    }
+  }
+
+  Endpoint& endpoint_;
+  const TrafficPlan& plan_;
+  Times times_;
+  const std::atomic<bool>& stop_;
+  std::atomic<bool>& broken_;
+  Waiter waiter_;
+  Slices slices_;
+  std::vector<Lane> lanes_;
+  std::vector<std::size_t> place_;
+  RequestReport report_;
+  ibv_wc completions_[kPollBatch];
+  std::int64_t now_ = 0;
+  std::int64_t progress_ = 0;
+  double interval_ns_ = 0.0;
+  double due_ = 0.0;
+  std::size_t turn_ = 0;
+};
+
+}  // namespace
+
+std::string status_name(int status) {
+  static constexpr const char* kNames[] = {
+      "IBV_WC_SUCCESS",         "IBV_WC_LOC_LEN_ERR",       "IBV_WC_LOC_QP_OP_ERR",
+      "IBV_WC_LOC_EEC_OP_ERR",  "IBV_WC_LOC_PROT_ERR",      "IBV_WC_WR_FLUSH_ERR",
+      "IBV_WC_MW_BIND_ERR",     "IBV_WC_BAD_RESP_ERR",      "IBV_WC_LOC_ACCESS_ERR",
+      "IBV_WC_REM_INV_REQ_ERR", "IBV_WC_REM_ACCESS_ERR",    "IBV_WC_REM_OP_ERR",
+      "IBV_WC_RETRY_EXC_ERR",   "IBV_WC_RNR_RETRY_EXC_ERR", "IBV_WC_LOC_RDD_VIOL_ERR",
+      "IBV_WC_REM_INV_RD_REQ_ERR", "IBV_WC_REM_ABORT_ERR",  "IBV_WC_INV_EECN_ERR",
+      "IBV_WC_INV_EEC_STATE_ERR",  "IBV_WC_FATAL_ERR",      "IBV_WC_RESP_TIMEOUT_ERR",
+      "IBV_WC_GENERAL_ERR",     "IBV_WC_TM_ERR",            "IBV_WC_TM_RNDV_INCOMPLETE"};
+  if (status >= 0 && status < static_cast<int>(std::size(kNames))) return kNames[status];
+  return fmt::format("ibv_wc_status {}", status);
+}
+
+RequestReport run_requests(Endpoint& endpoint, std::chrono::nanoseconds duration,
+                           const std::atomic<bool>& stop) {
+  const TrafficPlan& plan = endpoint.plan();
+  if (plan.mode == Mode::kLatency) return run_pings(endpoint, duration, stop);
+  const std::int64_t begin = now_ns();
+  const Times times{begin + duration.count() / 10, begin + duration.count()};
+  std::atomic<bool> broken = false;
+  std::vector<std::unique_ptr<RequestThread>> workers;
+  for (std::uint32_t t = 0; t < plan.thread_count; ++t) {
+    workers.push_back(std::make_unique<RequestThread>(endpoint, t, times, stop, broken));
+  }
+  std::vector<std::thread> threads;
+  for (auto& worker : workers) threads.emplace_back([&worker] { worker->run(); });
+  for (std::thread& thread : threads) thread.join();
+
+  RequestReport all;
+  all.completed_by_lane.resize(plan.qp_count);
+  Slices slices(times.measure_begin, times.end);
+  for (auto& worker : workers) {
+    RequestReport& part = worker->report();
+    all.posted += part.posted;
+    all.completed += part.completed;
+    all.latency.merge(part.latency);
+    all.cpu_ns_per_message += part.cpu_ns_per_message;
+    all.payload_errors += part.payload_errors;
+    // A flush on one QP only follows the error of another.
+    if (part.failure && (!all.failure || all.failure->reason == "IBV_WC_WR_FLUSH_ERR")) {
+      all.failure = part.failure;
+    }
+    for (const Lane& lane : worker->lanes()) all.completed_by_lane[lane.index] = lane.completed;
+    slices.merge(worker->slices());
+  }
+  if (all.posted > 0) all.cpu_ns_per_message /= static_cast<double>(all.posted);
+  const Slices::Rate rate = slices.rate();
+  all.messages_per_second = rate.per_second;
+  all.rate_standard_error = rate.standard_error;
+  all.steady = rate.steady;
+  return all;
+}
+
+}  // namespace greynic::verbs

@@ -1,0 +1,26 @@
+#include "greynic/verbs/verbs_target.h"
+
+namespace greynic::verbs {
+namespace {
+
+constexpr Trait kTraits[] = {
+    {"software", "transports", "no XRC and no DC", "rxe_check_qp_init, kernel 6.1"},
+    {"software", "paging", "no on-demand paging", "ibv_devinfo -v, kernel 6.1"},
+    {"software", "oversize UD send", "completes well and is dropped; refused here beforehand",
+     "rxe_req.c, kernel 6.1"},
+    {"software", "path MTU", "is not checked against the port's active MTU; refused here beforehand",
+     "rxe_qp.c, kernel 6.1"},
+    {"software", "full CQ", "further completions are dropped, with an asynchronous event",
+     "rxe_cq.c, kernel 6.1"},
+    {"software", "byte counters", "the port has none; packet counters only", "rxe_hw_counters.c"},
+    {"software", "network namespaces", "works in the first one only", "rxe_net.c, kernel 6.1"},
+    {"software", "loopback", "within one device packets never reach the interface",
+     "rxe_net.c, kernel 6.1"},
+    {"software", "modules", "needs crc32_generic and does not load it", "rxe.c, kernel 6.1"},
+};
+
+}  // namespace
+
+std::span<const Trait> known_traits() { return kTraits; }
+
+}  // namespace greynic::verbs

@@ -1,0 +1,434 @@
+#include "greynic/verbs/verbs_target.h"
+
+#include <fmt/format.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <thread>
+
+#include "greynic/core/units.h"
+#include "greynic/verbs/counters.h"
+#include "greynic/verbs/faults.h"
+
+namespace greynic::verbs {
+namespace {
+
+struct Options {
+  TrafficPlan base;
+  int port = 1;
+  std::string peer_device;
+  std::string peer_gid = "auto";
+  std::chrono::nanoseconds patience = std::chrono::seconds(10);
+};
+
+Result<bool> read_flag(const std::string& name, const std::string& value) {
+  if (value == "true" || value == "1") return true;
+  if (value == "false" || value == "0") return false;
+  return fail(ErrorCode::kBadInput, fmt::format("option {}: write true or false, not '{}'", name,
+                                                value));
+}
+
+Result<void> read_option(const std::string& name, const std::string& value, Options& options) {
+  const auto flag_into = [&](bool& place) -> Result<void> {
+    const auto flag = read_flag(name, value);
+    if (!flag) return pass_on(flag);
+    place = *flag;
+    return {};
+  };
+  if (name == "mode") {
+    if (value != "bandwidth" && value != "latency") {
+      return fail(ErrorCode::kBadInput,
+                  fmt::format("option mode: bandwidth or latency, not '{}'", value));
+    }
+    options.base.mode = value == "latency" ? Mode::kLatency : Mode::kBandwidth;
+    return {};
+  }
+  if (name == "port") {
+    const auto [end, error] =
+        std::from_chars(value.data(), value.data() + value.size(), options.port);
+    if (error != std::errc{} || end != value.data() + value.size()) {
+      return fail(ErrorCode::kBadInput, fmt::format("option port: '{}' is no number", value));
+    }
+    return {};
+  }
+  if (name == "sizes") {
+    auto sizes = parse_sizes(value);
+    if (!sizes) return pass_on(sizes);
+    options.base.sizes = std::move(*sizes);
+    return {};
+  }
+  if (name == "stall" || name == "patience") {
+    const auto duration = parse_duration(value);
+    if (!duration) return duration.error().while_doing("option " + name);
+    if (name == "patience") {
+      options.patience = *duration;
+    } else {
+      options.base.stall_limit = std::chrono::ceil<std::chrono::milliseconds>(*duration);
+    }
+    return {};
+  }
+  if (name == "posting") {
+    if (value != "plain" && value != "extended") {
+      return fail(ErrorCode::kBadInput,
+                  fmt::format("option posting: plain or extended, not '{}'", value));
+    }
+    options.base.extended_posting = value == "extended";
+    return {};
+  }
+  if (name == "validate") return flag_into(options.base.validate);
+  if (name == "huge_pages") return flag_into(options.base.huge_pages);
+  if (name == "gid") options.base.gid_rule = value;
+  else if (name == "peer_gid") options.peer_gid = value;
+  else if (name == "peer_device") options.peer_device = value;
+  else if (name != "peer" && name != "certificates") {
+    return fail(ErrorCode::kBadInput,
+                fmt::format("option {}: there are mode, port, gid, peer, peer_device, peer_gid, "
+                            "certificates, validate, sizes, huge_pages, posting, stall, patience",
+                            name));
+  }
+  return {};
+}
+
+class VerbsTarget final : public target::Target {
+ public:
+  VerbsTarget(target::Spec spec, Options options, std::unique_ptr<Peer> peer)
+      : spec_(std::move(spec)), options_(std::move(options)), peer_(std::move(peer)) {}
+
+  /// Opens the device for the first time; later it is opened again only if it vanished.
+  Result<void> open_device() {
+    auto device = Device::open(spec_.place, options_.port);
+    if (!device) return pass_on(device);
+    const auto port = device->port_state();
+    if (!port) return pass_on(port);
+    if (!port->active) {
+      return fail(ErrorCode::kMissing,
+                  fmt::format("port {} of {} is not active; bring its link up", options_.port,
+                              spec_.place));
+    }
+    device_ = std::make_unique<Device>(std::move(*device));
+    return {};
+  }
+
+  target::Info info() const override {
+    target::Info info;
+    info.name = spec_.text;
+    info.description = fmt::format("{} to {}", spec_.place, peer_->name());
+    info.factors = honoured_factors();
+    const DeviceLimits& limits = device_->limits();
+    info.limits = {{"qp_count", limits.qp_count},
+                   {"send_queue_depth", limits.queue_depth},
+                   {"receive_queue_depth", limits.queue_depth},
+                   {"sge_count", limits.sge_count},
+                   {"mr_count", limits.mr_count},
+                   {"mr_bytes", static_cast<double>(limits.mr_bytes)},
+                   {"message_bytes", static_cast<double>(limits.message_bytes)}};
+    if (const auto port = device_->port_state()) info.limits["mtu_bytes"] = port->active_mtu_bytes;
+    info.categories["transport"] = {"RC", "UC", "UD"};
+    info.categories["doorbell_sharing"] = {"default"};
+    info.categories["completion_mode"] = {"polling", "events", "hybrid"};
+    auto& operations = info.categories["operation"];
+    operations = {"SEND", "SEND_WITH_IMM", "WRITE", "WRITE_WITH_IMM", "READ"};
+    if (limits.memory_windows_2b) operations.emplace_back("SEND_WITH_INV");
+    if (limits.atomics) operations.insert(operations.end(), {"ATOMIC", "CAS", "FADD"});
+    info.environment = environment();
+    for (const Trait& trait : known_traits()) {
+      if (device_->driver().starts_with(trait.driver)) {
+        info.facts.push_back({std::string(trait.subject), std::string(trait.fact), "", "known",
+                              std::string(trait.source)});
+      }
+    }
+    info.seconds_per_test = 0.3;
+    return info;
+  }
+
+  Result<void> measure(std::span<const target::MeasureRequest> requests,
+                       const target::ObservationSink& sink) override {
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      auto observation = measure_surviving(requests[i]);
+      if (!observation) return pass_on(observation);
+      if (!sink(i, std::move(*observation))) break;
+    }
+    return {};
+  }
+
+ private:
+  std::map<std::string, std::string> environment() const {
+    utsname system{};
+    uname(&system);
+    return {{"host", system.nodename},
+            {"kernel", system.release},
+            {"device", device_->name()},
+            {"driver", device_->driver()},
+            {"firmware", device_->limits().firmware},
+            {"peer", peer_->name()}};
+  }
+
+  /// A device that vanishes in the middle says nothing about the configuration: it is waited for and
+  /// the measurement repeated. When it stays away the target cannot go on.
+  Result<Observation> measure_surviving(const target::MeasureRequest& request) {
+    const auto give_up = std::chrono::steady_clock::now() + options_.patience;
+    while (true) {
+      if (!device_ || device_->gone()) {
+        device_.reset();
+        auto opened = open_device();
+        while (!opened && std::chrono::steady_clock::now() < give_up) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(100));
+          opened = open_device();
+        }
+        if (!opened) {
+          return opened.error().while_doing(
+              "the device vanished during the run (resume the run when it is back)");
+        }
+      }
+      Observation observation = measure_once(request);
+      const bool vanished = observation.outcome != Outcome::kMeasured && device_->gone();
+      if (!vanished || std::chrono::steady_clock::now() > give_up) return observation;
+    }
+  }
+
+  Observation measure_once(const target::MeasureRequest& request) {
+    const auto begin = std::chrono::steady_clock::now();
+    Observation observation;
+    observation.asked = request.configuration;
+    observation.repeat = request.repeat;
+    observation.seed = request.seed;
+    observation.environment = environment();
+    const std::string fault = request.configuration.text("fault");
+    if (fault.empty() || fault == "none") {
+      run(request, observation);
+    } else {
+      run_fault(fault, request.configuration, observation);
+    }
+    if (observation.outcome != Outcome::kMeasured) peer_->abandon();
+    observation.elapsed_seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    return observation;
+  }
+
+  static void end(Observation& observation, Outcome outcome, std::string reason) {
+    observation.outcome = outcome;
+    observation.reason = std::move(reason);
+  }
+
+  static void end(Observation& observation, const Error& error) {
+    const bool no = error.code == ErrorCode::kRefused || error.code == ErrorCode::kUnsupported ||
+                    error.code == ErrorCode::kBadInput;
+    end(observation, no ? Outcome::kRefused : Outcome::kFailed, error.message);
+  }
+
+  void run_fault(const std::string& fault, const Configuration& configuration,
+                 Observation& observation) {
+    if (options_.peer_device.empty()) {
+      return end(observation, Outcome::kRefused, "faults are provoked with both ends in this process");
+    }
+    const std::string operation = configuration.text("operation");
+    const FaultRow* row = find_fault(fault, operation);
+    if (row == nullptr || configuration.text("transport") != "RC") {
+      return end(observation, Outcome::kRefused,
+                 fmt::format("fault {} is not defined for {} on {}", fault, operation,
+                             configuration.text("transport")));
+    }
+    auto there = Device::open(options_.peer_device, options_.port);
+    if (!there) return end(observation, there.error());
+    const auto result = provoke(*device_, *there, *row, options_.base.gid_rule, options_.peer_gid,
+                                options_.base.stall_limit);
+    if (!result) return end(observation, result.error());
+    observation.outcome = Outcome::kMeasured;
+    observation.measures["status_as_expected_share"] = {result->as_expected ? 1.0 : 0.0, {}};
+    observation.environment["expected_status"] = row->expected;
+    observation.environment["observed_status"] = result->observed;
+  }
+
+  void run(const target::MeasureRequest& request, Observation& observation) {
+    TrafficPlan base = options_.base;
+    base.seed = request.seed;
+    const auto plan = plan_from(request.configuration, base);
+    if (!plan) return end(observation, plan.error());
+    auto mine = Endpoint::create(*device_, *plan, {.requests = true, .answers = plan->both_ways()});
+    if (!mine) return end(observation, mine.error());
+    const auto lease = std::chrono::ceil<std::chrono::seconds>(request.duration) +
+                       std::chrono::ceil<std::chrono::seconds>(plan->stall_limit) +
+                       std::chrono::seconds(10);
+    const auto theirs = peer_->open(*plan, lease);
+    if (!theirs) return end(observation, theirs.error());
+    if (auto done = mine->connect(*theirs); !done) return end(observation, done.error());
+    observation.counters_before = read_counters(device_->name(), device_->port());
+    if (auto done = peer_->connect(mine->describe(), request.duration); !done) {
+      return end(observation, done.error());
+    }
+    std::optional<Answerer> answerer;
+    if (plan->direction == Direction::kBidirectional) answerer.emplace(*mine).start();
+    std::atomic<bool> stop = false;
+    const RequestReport report = run_requests(*mine, request.duration, stop);
+    const auto far = peer_->finish(report);
+    AnswerReport near;
+    if (answerer) {
+      const bool know = far && far->requests;
+      near = answerer->finish(know ? far->requests->completed_by_lane
+                                   : std::vector<std::uint64_t>(plan->qp_count));
+    }
+    observation.counters_after = read_counters(device_->name(), device_->port());
+    set_granted(*mine, *plan, observation);
+    if (!far) return end(observation, far.error());
+    // The requester's status says more than what the failure looked like from afar.
+    for (const auto& failure : {report.failure, far->answers.failure, near.failure,
+                                far->requests ? far->requests->failure : std::nullopt}) {
+      if (failure) return end(observation, failure->outcome, failure->reason);
+    }
+    fill(*plan, report, *far, near, observation);
+  }
+
+  static void set_granted(Endpoint& mine, const TrafficPlan& plan, Observation& observation) {
+    observation.granted = observation.asked;
+    const QueuePairOptions& granted = mine.qp(0).granted();
+    const auto note = [&](const char* name, double value) {
+      if (observation.asked.contains(name)) observation.granted.set(name, value);
+    };
+    note("send_queue_depth", granted.send_depth);
+    if (!plan.shared_receive_queue) note("receive_queue_depth", granted.receive_depth);
+    note("sge_count", granted.send_sge);
+    note("inline_bytes", granted.inline_bytes);
+    note("thread_count", plan.thread_count);
+    note("signal_every", plan.signal_every);
+    note("post_batch", plan.post_batch);
+    observation.environment["posting"] = granted.extended ? "ibv_wr" : "ibv_post_send";
+  }
+
+  static void fill(const TrafficPlan& plan, const RequestReport& report, const PeerReport& far,
+                   const AnswerReport& near, Observation& observation) {
+    const std::uint64_t wrong = report.payload_errors + far.answers.payload_errors +
+                                near.payload_errors +
+                                (far.requests ? far.requests->payload_errors : 0);
+    if (wrong > 0) {
+      return end(observation, Outcome::kFailed, fmt::format("{} payloads arrived wrong", wrong));
+    }
+    if (report.completed == 0 || report.messages_per_second <= 0) {
+      return end(observation, Outcome::kTimedOut,
+                 "nothing completed within the measured time; measure longer");
+    }
+    observation.outcome = Outcome::kMeasured;
+    observation.steady = report.steady;
+    observation.latency = report.latency;
+    // Completion of an unreliable send says that it left, not that it arrived.
+    double delivered = 1.0;
+    if (plan.transport != Transport::kRC && takes_receive(plan.operation)) {
+      std::uint64_t sent = report.completed;
+      std::uint64_t arrived = far.answers.received;
+      if (far.requests) {
+        sent += far.requests->completed;
+        arrived += near.received;
+      }
+      if (sent > 0) {
+        delivered = std::min(1.0, static_cast<double>(arrived) / static_cast<double>(sent));
+      }
+      observation.measures[std::string(measure::kLoss)] = {1.0 - delivered, {}};
+    }
+    const double both = far.requests ? far.requests->messages_per_second : 0.0;
+    const double rate = report.messages_per_second + both;
+    const double bits = 8.0 * plan.mean_message();
+    const auto put = [&](std::string_view name, double value, double per_message) {
+      Measure& measured = observation.measures[std::string(name)];
+      measured.value = value;
+      if (report.rate_standard_error) {
+        measured.standard_error = *report.rate_standard_error * per_message;
+      }
+    };
+    put(measure::kBandwidth, rate * bits * delivered * 1e-9, bits * delivered * 1e-9);
+    put(measure::kMessageRate, rate * delivered * 1e-6, delivered * 1e-6);
+    put("sent_gbps", rate * bits * 1e-9, bits * 1e-9);
+    observation.measures["cpu_ns_per_message"] = {report.cpu_ns_per_message, {}};
+    if (!report.latency.empty()) {
+      const LatencyHistogram& h = report.latency;
+      observation.measures[std::string(measure::kLatencyP50)] = {h.quantile_ns(0.5) * 1e-3, {}};
+      observation.measures[std::string(measure::kLatencyP99)] = {h.quantile_ns(0.99) * 1e-3, {}};
+      observation.measures[std::string(measure::kLatencyP999)] = {h.quantile_ns(0.999) * 1e-3, {}};
+      observation.measures[std::string(measure::kLatencyMean)] = {h.mean_ns() * 1e-3, {}};
+    }
+    if (plan.mode == Mode::kLatency && report.posted > 0) {
+      observation.measures[std::string(measure::kLoss)] = {
+          static_cast<double>(report.lost) / static_cast<double>(report.posted), {}};
+    }
+    for (const auto& [name, value] : far.counters_before) {
+      observation.counters_before["peer." + name] = value;
+    }
+    for (const auto& [name, value] : far.counters_after) {
+      observation.counters_after["peer." + name] = value;
+    }
+  }
+
+  target::Spec spec_;
+  Options options_;
+  std::unique_ptr<Peer> peer_;
+  std::unique_ptr<Device> device_;
+};
+
+Result<std::unique_ptr<target::Target>> open_target(const target::Spec& spec,
+                                                    const PeerConnector& connect) {
+  Options options;
+  for (const auto& [name, value] : spec.options) {
+    if (auto done = read_option(name, value, options); !done) {
+      return done.error().while_doing("target '" + spec.text + "'");
+    }
+  }
+  std::unique_ptr<Peer> peer;
+  if (const auto address = spec.options.find("peer"); address != spec.options.end()) {
+    if (!connect) {
+      return fail(ErrorCode::kMissing,
+                  "this build has no gRPC, so it cannot reach a peer; scripts/setup.sh installs it");
+    }
+    auto reached = connect(address->second, spec.options);
+    if (!reached) return pass_on(reached);
+    peer = std::move(*reached);
+  } else {
+    if (options.peer_device.empty()) options.peer_device = spec.place;
+    peer = local_peer(options.peer_device, options.port, options.peer_gid);
+  }
+  auto target = std::make_unique<VerbsTarget>(spec, options, std::move(peer));
+  if (auto done = target->open_device(); !done) return pass_on(done);
+  return target;
+}
+
+std::vector<target::Candidate> probe() {
+  std::vector<target::Candidate> found;
+  for (const std::string& name : device_names()) {
+    target::Candidate candidate{.spec = "verbs:" + name};
+    const auto device = Device::open(name);
+    const auto port = device ? device->port_state() : Result<PortState>(pass_on(device));
+    if (!port) {
+      candidate.what = "RDMA device";
+      candidate.why_not = port.error().message;
+      candidate.remedy = "run as a user who may open /dev/infiniband/*";
+    } else {
+      candidate.available = port->active;
+      candidate.what = fmt::format("RDMA device, {}, {} Gbit/s, MTU {}", device->driver(),
+                                   port->link_gbps, port->active_mtu_bytes);
+      if (!port->active) {
+        candidate.why_not = "its port is not active";
+        candidate.remedy = "ip link set INTERFACE up, or connect the cable";
+      }
+    }
+    found.push_back(std::move(candidate));
+  }
+  if (found.empty()) {
+    found.push_back({.spec = "verbs:DEVICE",
+                     .available = false,
+                     .what = "RDMA traffic",
+                     .why_not = "no RDMA device here",
+                     .remedy = "modprobe crc32_generic rdma_rxe; rdma link add rxe0 type rxe netdev "
+                               "INTERFACE; or run in the small machine: tests/vm/run --setup "
+                               "soft-roce COMMAND"});
+  }
+  return found;
+}
+
+}  // namespace
+
+target::Kind verbs_kind(PeerConnector connect) {
+  return {.name = "verbs",
+          .open = [connect = std::move(connect)](
+                      const target::Spec& spec) { return open_target(spec, connect); },
+          .probe = probe};
+}
+
+}  // namespace greynic::verbs
