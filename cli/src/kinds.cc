@@ -4,6 +4,9 @@
 #ifdef GREYNIC_WITH_TWIN
 #include "greynic/twin/twin.h"
 #endif
+#ifdef GREYNIC_WITH_VERBS
+#include "greynic/verbs/verbs_target.h"
+#endif
 #ifdef GREYNIC_WITH_EXEC
 #include "greynic/exec/exec_target.h"
 #endif
@@ -22,6 +25,9 @@ void register_kinds() {
 #endif
 #ifdef GREYNIC_WITH_FLOWS
   target::register_kind(flows::ovs_kind());
+#endif
+#ifdef GREYNIC_WITH_VERBS
+  target::register_kind(verbs::verbs_kind(nullptr));
 #endif
 }
 

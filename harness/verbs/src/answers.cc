@@ -93,8 +93,8 @@ class ReceiveThread {
     const bool written = plan_.operation == Operation::kWriteWithImm;
     const std::vector<Slot>& sent_from = endpoint_.slots(lane);
     const std::vector<Slot>& landed_in = endpoint_.slots(posted_lane);
-    const Slot& landed = written ? sent_from[number % sent_from.size()]
-                                 : landed_in[posted_slot % landed_in.size()];
+    const Slot& landed =
+        written ? sent_from[number % sent_from.size()] : landed_in[posted_slot % landed_in.size()];
     const std::size_t header = plan_.transport == Transport::kUD ? kUdHeaderBytes : 0;
     const std::uint32_t bytes = plan_.sizes[number % plan_.sizes.size()];
     const auto payload = endpoint_.target(landed).bytes().subspan(landed.offset + header, bytes);
@@ -110,8 +110,7 @@ class ReceiveThread {
     } else {
       // After a loss the number is not known: any slot of this lane will do.
       for (std::uint32_t s = 0; s < sent_from.size() && !good; ++s) {
-        good = payload_matches(payload, plan_.seed, lane,
-                               slot_of(message + s, sent_from));
+        good = payload_matches(payload, plan_.seed, lane, slot_of(message + s, sent_from));
       }
     }
     if (!good) ++report_.payload_errors;
@@ -159,7 +158,8 @@ class ReceiveThread {
     request.send_flags = IBV_SEND_SIGNALED;
     request.bind_mw.mw = endpoint_.window(lane, index).handle();
     request.bind_mw.rkey = (first_key & 0xffffff00) | ((first_key + nth) & 0xff);
-    request.bind_mw.bind_info = {region.handle(), reinterpret_cast<std::uintptr_t>(region.address()),
+    request.bind_mw.bind_info = {region.handle(),
+                                 reinterpret_cast<std::uintptr_t>(region.address()),
                                  region.bytes().size(), IBV_ACCESS_REMOTE_WRITE};
     ibv_send_wr* bad = nullptr;
     ibv_qp* qp = endpoint_.qp(lane).handle();
@@ -177,6 +177,8 @@ class ReceiveThread {
                (count == 1 ? status_name(completion.status) : std::string("no completion")));
       return false;
     }
+    // The next bind of this window is looked up by the key that it has now.
+    request.bind_mw.mw->rkey = request.bind_mw.rkey;
     if (auto done = endpoint_.post_receive(lane, index); !done) {
       fail_run(done.error().message);
       return false;
@@ -239,7 +241,8 @@ void Answerer::start() {
   Endpoint& endpoint = work_->endpoint;
   const TrafficPlan& plan = endpoint.plan();
   if (plan.mode == Mode::kLatency && plan.operation == Operation::kWrite) {
-    work_->threads.emplace_back([this] { answer_writes(work_->endpoint, work_->stop, work_->writes); });
+    work_->threads.emplace_back(
+        [this] { answer_writes(work_->endpoint, work_->stop, work_->writes); });
   }
   if (!takes_receive(plan.operation)) return;
   for (std::uint32_t t = 0; t < plan.thread_count; ++t) {

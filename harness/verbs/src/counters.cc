@@ -25,7 +25,8 @@ struct Neutral {
   std::string_view name;
 };
 
-/// Raw names by driver documentation: Soft-RoCE (rxe_hw_counters.c), mlx5 (counters.c), irdma, bnxt_re.
+/// Raw names by driver documentation: Soft-RoCE (rxe_hw_counters.c), mlx5 (counters.c), irdma,
+/// bnxt_re.
 constexpr Neutral kNeutral[] = {
     {"sent_pkts", "rdma.packets_sent"},
     {"rcvd_pkts", "rdma.packets_received"},
@@ -119,8 +120,7 @@ std::string_view neutral_name(std::string_view raw) {
 
 std::map<std::string, double> read_counters(std::string_view device, int port) {
   std::map<std::string, double> counters;
-  const fs::path base =
-      fs::path("/sys/class/infiniband") / device / "ports" / std::to_string(port);
+  const fs::path base = fs::path("/sys/class/infiniband") / device / "ports" / std::to_string(port);
   read_folder(base / "counters", "port", counters);
   read_folder(base / "hw_counters", "hw", counters);
   // Newer kernels publish some counters over netlink only.

@@ -54,26 +54,40 @@ DeviceLimits limits_of(const ibv_device_attr& attributes, std::uint64_t message_
 
 double lane_gbps(std::uint8_t speed) {
   switch (speed) {
-    case 1: return 2.5;
-    case 2: return 5;
+    case 1:
+      return 2.5;
+    case 2:
+      return 5;
     case 4:
-    case 8: return 10;
-    case 16: return 14;
-    case 32: return 25;
-    case 64: return 50;
-    case 128: return 100;
-    default: return 0;
+    case 8:
+      return 10;
+    case 16:
+      return 14;
+    case 32:
+      return 25;
+    case 64:
+      return 50;
+    case 128:
+      return 100;
+    default:
+      return 0;
   }
 }
 
 int lanes(std::uint8_t width) {
   switch (width) {
-    case 1: return 1;
-    case 2: return 4;
-    case 4: return 8;
-    case 8: return 12;
-    case 16: return 2;
-    default: return 0;
+    case 1:
+      return 1;
+    case 2:
+      return 4;
+    case 4:
+      return 8;
+    case 8:
+      return 12;
+    case 16:
+      return 2;
+    default:
+      return 0;
   }
 }
 
@@ -136,11 +150,11 @@ Result<GidEntry> choose_gid(const std::vector<GidEntry>& entries, std::string_vi
   }
   const GidEntry* best = nullptr;
   for (const GidEntry& entry : entries) {
-    const bool fits = is_index          ? entry.index == index
-                      : is_address      ? entry.address() == rule
-                      : rule == "ipv4"  ? entry.is_ipv4()
-                      : rule == "ipv6"  ? !entry.is_ipv4()
-                                        : true;
+    const bool fits = is_index         ? entry.index == index
+                      : is_address     ? entry.address() == rule
+                      : rule == "ipv4" ? entry.is_ipv4()
+                      : rule == "ipv6" ? !entry.is_ipv4()
+                                       : true;
     if (fits && (best == nullptr || preference(entry) < preference(*best))) best = &entry;
   }
   if (best == nullptr) {
@@ -169,17 +183,18 @@ Result<Device> Device::open(std::string_view name, int port) {
   if (list != nullptr) ibv_free_device_list(list);
   if (!found) {
     const auto names = device_names();
-    return fail(ErrorCode::kMissing,
-                names.empty() ? fmt::format("no RDMA device '{}': there is none here. {}", name,
-                                            kNoDeviceRemedy)
-                              : fmt::format("no RDMA device '{}'; there are {}", name,
-                                            fmt::join(names, ", ")));
+    return fail(
+        ErrorCode::kMissing,
+        names.empty()
+            ? fmt::format("no RDMA device '{}': there is none here. {}", name, kNoDeviceRemedy)
+            : fmt::format("no RDMA device '{}'; there are {}", name, fmt::join(names, ", ")));
   }
   if (context == nullptr) {
-    return fail(ErrorCode::kMissing,
-                fmt::format("RDMA device '{}' does not open: {}; is ib_uverbs loaded, and may you "
-                            "write to /dev/infiniband/uverbs*?",
-                            name, std::error_code(error_number, std::generic_category()).message()));
+    return fail(
+        ErrorCode::kMissing,
+        fmt::format("RDMA device '{}' does not open: {}; is ib_uverbs loaded, and may you "
+                    "write to /dev/infiniband/uverbs*?",
+                    name, std::error_code(error_number, std::generic_category()).message()));
   }
   device.identity_ = identity_of(name);
   device.context_ = std::shared_ptr<ibv_context>(context, [](ibv_context* c) {
@@ -190,8 +205,8 @@ Result<Device> Device::open(std::string_view name, int port) {
     return refused("ibv_query_device", error);
   }
   if (port < 1 || port > attributes.phys_port_cnt) {
-    return fail(ErrorCode::kBadInput, fmt::format("{} has ports 1 to {}, not {}", name,
-                                                  attributes.phys_port_cnt, port));
+    return fail(ErrorCode::kBadInput,
+                fmt::format("{} has ports 1 to {}, not {}", name, attributes.phys_port_cnt, port));
   }
   ibv_port_attr port_attributes{};
   if (const int error = ibv_query_port(context, port, &port_attributes); error != 0) {
@@ -244,8 +259,7 @@ bool Device::gone() const { return identity_of(name_) != identity_; }
 
 std::string Device::driver() const {
   std::error_code error;
-  const auto link =
-      std::filesystem::read_symlink(sysfs_of(name_) / "device/driver/module", error);
+  const auto link = std::filesystem::read_symlink(sysfs_of(name_) / "device/driver/module", error);
   if (!error) return link.filename();
   // Soft-RoCE and siw hang on no bus device; their names are fixed by `rdma link add`.
   const auto parent = read_line(sysfs_of(name_) / "parent");

@@ -54,10 +54,11 @@ Result<void> ask(int command, int flags, const std::function<void(nlmsghdr*)>& f
   while (true) {
     const ssize_t size = mnl_socket_recvfrom(socket.get(), buffer, sizeof buffer);
     if (size < 0) return fail(ErrorCode::kIo, "rdma netlink does not answer");
-    const int state = mnl_cb_run(buffer, static_cast<std::size_t>(size), sequence,
-                                 mnl_socket_get_portid(socket.get()), trampoline,
-                                 const_cast<Callback*>(&visit));
-    if (state < 0) return fail(ErrorCode::kMissing, "rdma netlink: the device has no such statistics");
+    const int state =
+        mnl_cb_run(buffer, static_cast<std::size_t>(size), sequence,
+                   mnl_socket_get_portid(socket.get()), trampoline, const_cast<Callback*>(&visit));
+    if (state < 0)
+      return fail(ErrorCode::kMissing, "rdma netlink: the device has no such statistics");
     if (state == MNL_CB_STOP) return {};
   }
 }
@@ -70,20 +71,21 @@ void each_attribute(const nlmsghdr* message, const Visit& visit) {
 Result<std::uint32_t> device_index(std::string_view device) {
   std::uint32_t found = 0;
   bool there = false;
-  const auto done = ask(RDMA_NLDEV_CMD_GET, NLM_F_DUMP | NLM_F_ACK, [](nlmsghdr*) {},
-                        [&](const nlmsghdr* answer) {
-                          std::uint32_t index = 0;
-                          bool mine = false;
-                          each_attribute(answer, [&](const nlattr* a) {
-                            const int type = mnl_attr_get_type(a);
-                            if (type == RDMA_NLDEV_ATTR_DEV_INDEX) index = mnl_attr_get_u32(a);
-                            if (type == RDMA_NLDEV_ATTR_DEV_NAME) mine = device == mnl_attr_get_str(a);
-                          });
-                          if (mine) {
-                            found = index;
-                            there = true;
-                          }
-                        });
+  const auto done = ask(
+      RDMA_NLDEV_CMD_GET, NLM_F_DUMP | NLM_F_ACK, [](nlmsghdr*) {},
+      [&](const nlmsghdr* answer) {
+        std::uint32_t index = 0;
+        bool mine = false;
+        each_attribute(answer, [&](const nlattr* a) {
+          const int type = mnl_attr_get_type(a);
+          if (type == RDMA_NLDEV_ATTR_DEV_INDEX) index = mnl_attr_get_u32(a);
+          if (type == RDMA_NLDEV_ATTR_DEV_NAME) mine = device == mnl_attr_get_str(a);
+        });
+        if (mine) {
+          found = index;
+          there = true;
+        }
+      });
   if (!done) return pass_on(done);
   if (!there) return fail(ErrorCode::kMissing, fmt::format("rdma netlink knows no {}", device));
   return found;

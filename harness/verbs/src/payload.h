@@ -1,7 +1,7 @@
 #pragma once
 
-/// Payload that can be checked: the bytes of a slot depend on seed, lane and slot only, so a slot is
-/// filled once and may be sent any number of times, even while an earlier send is under way.
+/// Payload that can be checked: the bytes of a slot depend on seed, lane and slot only, so a slot
+/// is filled once and may be sent any number of times, even while an earlier send is under way.
 
 #include <cstddef>
 #include <cstdint>

@@ -47,7 +47,8 @@ class Pinger {
  public:
   Pinger(Endpoint& endpoint, const std::atomic<bool>& stop)
       : endpoint_(endpoint), plan_(endpoint.plan()), stop_(stop) {
-    for (std::uint32_t lane = 0; lane < plan_.qp_count; ++lane) posters_.emplace_back(endpoint, lane);
+    for (std::uint32_t lane = 0; lane < plan_.qp_count; ++lane)
+      posters_.emplace_back(endpoint, lane);
     report_.completed_by_lane.resize(plan_.qp_count);
   }
 
@@ -70,9 +71,9 @@ class Pinger {
         ++report_.lost;
         // Without a retransmission RC and its answers would be out of step for ever after.
         if (plan_.transport == Transport::kRC && !report_.failure && !stop_) {
-          report_.failure = Failure{Outcome::kTimedOut,
-                                    fmt::format("no answer to ping {} within {} ms", i,
-                                                plan_.stall_limit.count())};
+          report_.failure = Failure{
+              Outcome::kTimedOut,
+              fmt::format("no answer to ping {} within {} ms", i, plan_.stall_limit.count())};
         }
         continue;
       }
@@ -119,8 +120,8 @@ class Pinger {
     const int count = wait_for_completion(group_of(endpoint_, lane).receive_cq, &completion, limit);
     if (count == 0) return false;
     if (count < 0 || completion.status != IBV_WC_SUCCESS) {
-      report_.failure = Failure{Outcome::kFailed, count < 0 ? "ibv_poll_cq failed"
-                                                            : status_name(completion.status)};
+      report_.failure = Failure{Outcome::kFailed,
+                                count < 0 ? "ibv_poll_cq failed" : status_name(completion.status)};
       return false;
     }
     const auto arrived_lane = static_cast<std::uint32_t>(completion.wr_id >> 32);

@@ -11,8 +11,8 @@ namespace greynic::verbs {
 [[nodiscard]] RequestReport run_pings(Endpoint& endpoint, std::chrono::nanoseconds duration,
                                       const std::atomic<bool>& stop);
 
-/// The answering half of WRITE pings: watches the last byte of each lane's buffer in turn and writes
-/// it back. SEND pings are answered by the receiver's loop.
+/// The answering half of WRITE pings: watches the last byte of each lane's buffer in turn and
+/// writes it back. SEND pings are answered by the receiver's loop.
 void answer_writes(Endpoint& endpoint, const std::atomic<bool>& stop, AnswerReport& report);
 
 /// One signalled message and its completion. kTimedOut after the plan's stall limit.

@@ -28,8 +28,7 @@ constexpr OperationName kOperationNames[] = {
 };
 
 std::uint32_t count(const Configuration& configuration, std::string_view name) {
-  return static_cast<std::uint32_t>(
-      std::clamp(configuration.number(name), 0.0, 4294967295.0));
+  return static_cast<std::uint32_t>(std::clamp(configuration.number(name), 0.0, 4294967295.0));
 }
 
 Result<Transport> transport_of(const std::string& text) {
@@ -71,13 +70,26 @@ double TrafficPlan::mean_message() const {
 }
 
 std::vector<std::string> honoured_factors() {
-  return {"transport",         "operation",       "qp_count",
-          "qps_per_cq",        "send_queue_depth", "receive_queue_depth",
-          "shared_receive_queue", "message_bytes", "sge_count",
-          "mtu_bytes",         "inline_bytes",    "signal_every",
-          "post_batch",        "mr_count",        "mr_bytes",
-          "thread_count",      "direction",       "completion_mode",
-          "offered_rate",      "fault"};
+  return {"transport",
+          "operation",
+          "qp_count",
+          "qps_per_cq",
+          "send_queue_depth",
+          "receive_queue_depth",
+          "shared_receive_queue",
+          "message_bytes",
+          "sge_count",
+          "mtu_bytes",
+          "inline_bytes",
+          "signal_every",
+          "post_batch",
+          "mr_count",
+          "mr_bytes",
+          "thread_count",
+          "direction",
+          "completion_mode",
+          "offered_rate",
+          "fault"};
 }
 
 Result<TrafficPlan> plan_from(const Configuration& configuration, const TrafficPlan& base) {
@@ -95,9 +107,9 @@ Result<TrafficPlan> plan_from(const Configuration& configuration, const TrafficP
   plan.operation = row->operation;
 
   if (const std::string sharing = configuration.text("doorbell_sharing"); sharing != "default") {
-    return fail(ErrorCode::kUnsupported,
-                fmt::format("doorbell_sharing {}: this target leaves doorbells to the driver",
-                            sharing));
+    return fail(
+        ErrorCode::kUnsupported,
+        fmt::format("doorbell_sharing {}: this target leaves doorbells to the driver", sharing));
   }
   const std::string direction = configuration.text("direction");
   plan.direction =
@@ -126,11 +138,13 @@ Result<TrafficPlan> plan_from(const Configuration& configuration, const TrafficP
   plan.offered_rate = configuration.number("offered_rate");
 
   if (is_atomic(plan.operation)) plan.sizes = {8};
-  for (const auto& [name, value] :
-       {std::pair{"qp_count", plan.qp_count}, {"qps_per_cq", plan.qps_per_cq},
-        {"send_queue_depth", plan.send_depth}, {"signal_every", plan.signal_every},
-        {"post_batch", plan.post_batch}, {"mr_count", plan.mr_count},
-        {"thread_count", plan.thread_count}}) {
+  for (const auto& [name, value] : {std::pair{"qp_count", plan.qp_count},
+                                    {"qps_per_cq", plan.qps_per_cq},
+                                    {"send_queue_depth", plan.send_depth},
+                                    {"signal_every", plan.signal_every},
+                                    {"post_batch", plan.post_batch},
+                                    {"mr_count", plan.mr_count},
+                                    {"thread_count", plan.thread_count}}) {
     if (value == 0) return fail(ErrorCode::kBadInput, fmt::format("{} is 0; give 1 or more", name));
   }
   if (plan.mode == Mode::kLatency) {
@@ -141,8 +155,8 @@ Result<TrafficPlan> plan_from(const Configuration& configuration, const TrafficP
   }
   plan.signal_every = std::min(plan.signal_every, plan.send_depth);
   plan.post_batch = std::min(plan.post_batch, plan.send_depth);
-  plan.thread_count = std::min(plan.thread_count,
-                               (plan.qp_count + plan.qps_per_cq - 1) / plan.qps_per_cq);
+  plan.thread_count =
+      std::min(plan.thread_count, (plan.qp_count + plan.qps_per_cq - 1) / plan.qps_per_cq);
   return plan;
 }
 

@@ -9,14 +9,22 @@ namespace {
 
 ibv_wr_opcode opcode_of(Operation operation) {
   switch (operation) {
-    case Operation::kSend: return IBV_WR_SEND;
-    case Operation::kSendWithImm: return IBV_WR_SEND_WITH_IMM;
-    case Operation::kSendWithInv: return IBV_WR_SEND_WITH_INV;
-    case Operation::kWrite: return IBV_WR_RDMA_WRITE;
-    case Operation::kWriteWithImm: return IBV_WR_RDMA_WRITE_WITH_IMM;
-    case Operation::kRead: return IBV_WR_RDMA_READ;
-    case Operation::kCompareSwap: return IBV_WR_ATOMIC_CMP_AND_SWP;
-    case Operation::kFetchAdd: return IBV_WR_ATOMIC_FETCH_AND_ADD;
+    case Operation::kSend:
+      return IBV_WR_SEND;
+    case Operation::kSendWithImm:
+      return IBV_WR_SEND_WITH_IMM;
+    case Operation::kSendWithInv:
+      return IBV_WR_SEND_WITH_INV;
+    case Operation::kWrite:
+      return IBV_WR_RDMA_WRITE;
+    case Operation::kWriteWithImm:
+      return IBV_WR_RDMA_WRITE_WITH_IMM;
+    case Operation::kRead:
+      return IBV_WR_RDMA_READ;
+    case Operation::kCompareSwap:
+      return IBV_WR_ATOMIC_CMP_AND_SWP;
+    case Operation::kFetchAdd:
+      return IBV_WR_ATOMIC_FETCH_AND_ADD;
   }
   return IBV_WR_SEND;
 }
@@ -67,7 +75,8 @@ void Poster::fill(std::uint64_t message, ibv_send_wr& request, ibv_sge* sges) co
   }
   const EndpointDescription& remote = endpoint_.remote();
   switch (plan_.operation) {
-    case Operation::kSend: break;
+    case Operation::kSend:
+      break;
     case Operation::kSendWithImm:
       request.imm_data = htonl(static_cast<std::uint32_t>(message));
       break;
@@ -124,9 +133,15 @@ int Poster::post_extended(std::uint32_t count) {
     extended_->wr_id = request.wr_id;
     extended_->wr_flags = request.send_flags;
     switch (request.opcode) {
-      case IBV_WR_SEND: ibv_wr_send(extended_); break;
-      case IBV_WR_SEND_WITH_IMM: ibv_wr_send_imm(extended_, request.imm_data); break;
-      case IBV_WR_SEND_WITH_INV: ibv_wr_send_inv(extended_, request.invalidate_rkey); break;
+      case IBV_WR_SEND:
+        ibv_wr_send(extended_);
+        break;
+      case IBV_WR_SEND_WITH_IMM:
+        ibv_wr_send_imm(extended_, request.imm_data);
+        break;
+      case IBV_WR_SEND_WITH_INV:
+        ibv_wr_send_inv(extended_, request.invalidate_rkey);
+        break;
       case IBV_WR_RDMA_WRITE:
         ibv_wr_rdma_write(extended_, request.wr.rdma.rkey, request.wr.rdma.remote_addr);
         break;
@@ -145,7 +160,9 @@ int Poster::post_extended(std::uint32_t count) {
         ibv_wr_atomic_fetch_add(extended_, request.wr.atomic.rkey, request.wr.atomic.remote_addr,
                                 request.wr.atomic.compare_add);
         break;
-      default: ibv_wr_abort(extended_); return EINVAL;
+      default:
+        ibv_wr_abort(extended_);
+        return EINVAL;
     }
     if (plan_.transport == Transport::kUD) {
       ibv_wr_set_ud_addr(extended_, request.wr.ud.ah, request.wr.ud.remote_qpn,
@@ -158,8 +175,8 @@ int Poster::post_extended(std::uint32_t count) {
       } else {
         std::vector<ibv_data_buf> pieces;
         for (int s = 0; s < request.num_sge; ++s) {
-          pieces.push_back({reinterpret_cast<void*>(request.sg_list[s].addr),
-                            request.sg_list[s].length});
+          pieces.push_back(
+              {reinterpret_cast<void*>(request.sg_list[s].addr), request.sg_list[s].length});
         }
         ibv_wr_set_inline_data_list(extended_, pieces.size(), pieces.data());
       }

@@ -15,9 +15,9 @@ class Poster {
  public:
   Poster(Endpoint& endpoint, std::uint32_t lane);
 
-  /// Posts `count` (at most plan.post_batch) messages beginning with number `first`; a signalled one
-  /// carries its number in the low half of wr_id and the lane in the high half. `signal_last` asks
-  /// for a completion of the last one whatever plan.signal_every says. Returns 0 or an errno.
+  /// Posts `count` (at most plan.post_batch) messages beginning with number `first`; a signalled
+  /// one carries its number in the low half of wr_id and the lane in the high half. `signal_last`
+  /// asks for a completion of the last one whatever plan.signal_every says. Returns 0 or an errno.
   [[nodiscard]] int post(std::uint64_t first, std::uint32_t count, bool signal_last);
 
   [[nodiscard]] std::uint32_t bytes_of(std::uint64_t message) const {

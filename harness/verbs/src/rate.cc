@@ -80,9 +80,9 @@ Slices::Rate Slices::rate() const {
   const int middle = cut + n / 2;
   const auto [early, early_variance] = moments(cut, middle);
   const auto [late, late_variance] = moments(middle, kSlices);
-  const double noise = std::sqrt(early_variance / (middle - cut) + late_variance / (kSlices - middle));
-  rate.steady.settled =
-      mean > 0 && std::abs(late - early) <= std::max(0.05 * mean, 2.0 * noise);
+  const double noise =
+      std::sqrt(early_variance / (middle - cut) + late_variance / (kSlices - middle));
+  rate.steady.settled = mean > 0 && std::abs(late - early) <= std::max(0.05 * mean, 2.0 * noise);
   rate.steady.warmup_share = static_cast<double>(cut) / kSlices;
   rate.steady.test = "MSER over 20 slices, halves within 5 % or 2 sigma";
   return rate;

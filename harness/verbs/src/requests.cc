@@ -131,8 +131,8 @@ class RequestThread {
     }
   }
 
-  /// Open loop: what is due is posted to the next lane with room; what finds none stays due, and its
-  /// waiting counts as latency.
+  /// Open loop: what is due is posted to the next lane with room; what finds none stays due, and
+  /// its waiting counts as latency.
   void post_due() {
     while (due_ <= static_cast<double>(now_)) {
       Lane* free = nullptr;
@@ -171,7 +171,8 @@ class RequestThread {
       if (now_ >= times_.measure_begin && now_ < times_.end) {
         slices_.add(now_, retired);
         const std::int64_t started = lane.started[message % plan_.send_depth];
-        report_.latency.record(static_cast<std::uint64_t>(std::max<std::int64_t>(now_ - started, 0)));
+        report_.latency.record(
+            static_cast<std::uint64_t>(std::max<std::int64_t>(now_ - started, 0)));
       }
     }
     return true;
@@ -186,8 +187,8 @@ class RequestThread {
       if (lane.posted - message > slots.size()) continue;
       const auto index = static_cast<std::uint32_t>(message % slots.size());
       const Slot& slot = slots[index];
-      const auto bytes = endpoint_.local(slot).bytes().subspan(slot.offset,
-                                                               lane.poster->bytes_of(message));
+      const auto bytes =
+          endpoint_.local(slot).bytes().subspan(slot.offset, lane.poster->bytes_of(message));
       if (is_atomic(plan_.operation)) {
         std::uint64_t found = 0;
         std::memcpy(&found, bytes.data(), sizeof found);
@@ -210,9 +211,10 @@ class RequestThread {
     if (open == 0) {
       progress_ = now_;
     } else if (now_ - progress_ > plan_.stall_limit.count() * 1'000'000) {
-      fail_run(Outcome::kTimedOut, fmt::format("no completion for {} ms with {} messages posted and "
-                                               "not completed",
-                                               plan_.stall_limit.count(), open));
+      fail_run(Outcome::kTimedOut,
+               fmt::format("no completion for {} ms with {} messages posted and "
+                           "not completed",
+                           plan_.stall_limit.count(), open));
     }
   }
 
@@ -256,15 +258,30 @@ class RequestThread {
 }  // namespace
 
 std::string status_name(int status) {
-  static constexpr const char* kNames[] = {
-      "IBV_WC_SUCCESS",         "IBV_WC_LOC_LEN_ERR",       "IBV_WC_LOC_QP_OP_ERR",
-      "IBV_WC_LOC_EEC_OP_ERR",  "IBV_WC_LOC_PROT_ERR",      "IBV_WC_WR_FLUSH_ERR",
-      "IBV_WC_MW_BIND_ERR",     "IBV_WC_BAD_RESP_ERR",      "IBV_WC_LOC_ACCESS_ERR",
-      "IBV_WC_REM_INV_REQ_ERR", "IBV_WC_REM_ACCESS_ERR",    "IBV_WC_REM_OP_ERR",
-      "IBV_WC_RETRY_EXC_ERR",   "IBV_WC_RNR_RETRY_EXC_ERR", "IBV_WC_LOC_RDD_VIOL_ERR",
-      "IBV_WC_REM_INV_RD_REQ_ERR", "IBV_WC_REM_ABORT_ERR",  "IBV_WC_INV_EECN_ERR",
-      "IBV_WC_INV_EEC_STATE_ERR",  "IBV_WC_FATAL_ERR",      "IBV_WC_RESP_TIMEOUT_ERR",
-      "IBV_WC_GENERAL_ERR",     "IBV_WC_TM_ERR",            "IBV_WC_TM_RNDV_INCOMPLETE"};
+  static constexpr const char* kNames[] = {"IBV_WC_SUCCESS",
+                                           "IBV_WC_LOC_LEN_ERR",
+                                           "IBV_WC_LOC_QP_OP_ERR",
+                                           "IBV_WC_LOC_EEC_OP_ERR",
+                                           "IBV_WC_LOC_PROT_ERR",
+                                           "IBV_WC_WR_FLUSH_ERR",
+                                           "IBV_WC_MW_BIND_ERR",
+                                           "IBV_WC_BAD_RESP_ERR",
+                                           "IBV_WC_LOC_ACCESS_ERR",
+                                           "IBV_WC_REM_INV_REQ_ERR",
+                                           "IBV_WC_REM_ACCESS_ERR",
+                                           "IBV_WC_REM_OP_ERR",
+                                           "IBV_WC_RETRY_EXC_ERR",
+                                           "IBV_WC_RNR_RETRY_EXC_ERR",
+                                           "IBV_WC_LOC_RDD_VIOL_ERR",
+                                           "IBV_WC_REM_INV_RD_REQ_ERR",
+                                           "IBV_WC_REM_ABORT_ERR",
+                                           "IBV_WC_INV_EECN_ERR",
+                                           "IBV_WC_INV_EEC_STATE_ERR",
+                                           "IBV_WC_FATAL_ERR",
+                                           "IBV_WC_RESP_TIMEOUT_ERR",
+                                           "IBV_WC_GENERAL_ERR",
+                                           "IBV_WC_TM_ERR",
+                                           "IBV_WC_TM_RNDV_INCOMPLETE"};
   if (status >= 0 && status < static_cast<int>(std::size(kNames))) return kNames[status];
   return fmt::format("ibv_wc_status {}", status);
 }

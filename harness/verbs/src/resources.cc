@@ -29,9 +29,12 @@ int flags_of(const Access& access) {
 
 ibv_qp_type type_of(Transport transport) {
   switch (transport) {
-    case Transport::kRC: return IBV_QPT_RC;
-    case Transport::kUC: return IBV_QPT_UC;
-    case Transport::kUD: return IBV_QPT_UD;
+    case Transport::kRC:
+      return IBV_QPT_RC;
+    case Transport::kUC:
+      return IBV_QPT_UC;
+    case Transport::kUD:
+      return IBV_QPT_UD;
   }
   return IBV_QPT_RC;
 }
@@ -67,9 +70,12 @@ std::uint64_t extended_operations(Transport transport) {
 
 std::string_view to_string(Transport transport) {
   switch (transport) {
-    case Transport::kRC: return "RC";
-    case Transport::kUC: return "UC";
-    case Transport::kUD: return "UD";
+    case Transport::kRC:
+      return "RC";
+    case Transport::kUC:
+      return "UC";
+    case Transport::kUD:
+      return "UD";
   }
   return "?";
 }
@@ -161,7 +167,9 @@ Result<CompletionQueue> CompletionQueue::create(const Device& device, std::uint3
   return made;
 }
 
-std::uint32_t CompletionQueue::depth_granted() const { return static_cast<std::uint32_t>(cq_->cqe); }
+std::uint32_t CompletionQueue::depth_granted() const {
+  return static_cast<std::uint32_t>(cq_->cqe);
+}
 
 Result<void> CompletionQueue::arm() {
   if (const int error = ibv_req_notify_cq(handle(), 0)) return refused("ibv_req_notify_cq", error);
@@ -282,8 +290,8 @@ Result<void> QueuePair::connect(const RemoteEnd& remote, const ConnectOptions& o
     receive_mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
   }
   if (transport_ == Transport::kRC) {
-    receive.max_dest_rd_atomic = static_cast<std::uint8_t>(
-        std::min({options.reads_outstanding, reads_as_responder_, 255U}));
+    receive.max_dest_rd_atomic =
+        static_cast<std::uint8_t>(std::min({options.reads_outstanding, reads_as_responder_, 255U}));
     receive.min_rnr_timer = options.min_rnr_timer;
     receive_mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
   }
@@ -297,8 +305,8 @@ Result<void> QueuePair::connect(const RemoteEnd& remote, const ConnectOptions& o
     send.timeout = options.ack_timeout;
     send.retry_cnt = options.retry_count;
     send.rnr_retry = options.rnr_retry;
-    send.max_rd_atomic = static_cast<std::uint8_t>(
-        std::min({options.reads_outstanding, reads_as_requester_, 255U}));
+    send.max_rd_atomic =
+        static_cast<std::uint8_t>(std::min({options.reads_outstanding, reads_as_requester_, 255U}));
     send_mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
   }
   return step(send, send_mask, "RTS");

@@ -8,7 +8,8 @@ constexpr Trait kTraits[] = {
     {"software", "paging", "no on-demand paging", "ibv_devinfo -v, kernel 6.1"},
     {"software", "oversize UD send", "completes well and is dropped; refused here beforehand",
      "rxe_req.c, kernel 6.1"},
-    {"software", "path MTU", "is not checked against the port's active MTU; refused here beforehand",
+    {"software", "path MTU",
+     "is not checked against the port's active MTU; refused here beforehand",
      "rxe_qp.c, kernel 6.1"},
     {"software", "full CQ", "further completions are dropped, with an asynchronous event",
      "rxe_cq.c, kernel 6.1"},
@@ -16,6 +17,9 @@ constexpr Trait kTraits[] = {
     {"software", "network namespaces", "works in the first one only", "rxe_net.c, kernel 6.1"},
     {"software", "loopback", "within one device packets never reach the interface",
      "rxe_net.c, kernel 6.1"},
+    {"software", "ibv_wr_set_sge_list",
+     "sends the first length times the number of SGEs; ibv_post_send is used for several SGEs",
+     "observed with rdma-core 44: payload validation of 2 SGEs of unequal length"},
     {"software", "modules", "needs crc32_generic and does not load it", "rxe.c, kernel 6.1"},
 };
 

@@ -25,8 +25,8 @@ struct Options {
 Result<bool> read_flag(const std::string& name, const std::string& value) {
   if (value == "true" || value == "1") return true;
   if (value == "false" || value == "0") return false;
-  return fail(ErrorCode::kBadInput, fmt::format("option {}: write true or false, not '{}'", name,
-                                                value));
+  return fail(ErrorCode::kBadInput,
+              fmt::format("option {}: write true or false, not '{}'", name, value));
 }
 
 Result<void> read_option(const std::string& name, const std::string& value, Options& options) {
@@ -78,9 +78,12 @@ Result<void> read_option(const std::string& name, const std::string& value, Opti
   }
   if (name == "validate") return flag_into(options.base.validate);
   if (name == "huge_pages") return flag_into(options.base.huge_pages);
-  if (name == "gid") options.base.gid_rule = value;
-  else if (name == "peer_gid") options.peer_gid = value;
-  else if (name == "peer_device") options.peer_device = value;
+  if (name == "gid")
+    options.base.gid_rule = value;
+  else if (name == "peer_gid")
+    options.peer_gid = value;
+  else if (name == "peer_device")
+    options.peer_device = value;
   else if (name != "peer" && name != "certificates") {
     return fail(ErrorCode::kBadInput,
                 fmt::format("option {}: there are mode, port, gid, peer, peer_device, peer_gid, "
@@ -102,9 +105,8 @@ class VerbsTarget final : public target::Target {
     const auto port = device->port_state();
     if (!port) return pass_on(port);
     if (!port->active) {
-      return fail(ErrorCode::kMissing,
-                  fmt::format("port {} of {} is not active; bring its link up", options_.port,
-                              spec_.place));
+      return fail(ErrorCode::kMissing, fmt::format("port {} of {} is not active; bring its link up",
+                                                   options_.port, spec_.place));
     }
     device_ = std::make_unique<Device>(std::move(*device));
     return {};
@@ -164,8 +166,8 @@ class VerbsTarget final : public target::Target {
             {"peer", peer_->name()}};
   }
 
-  /// A device that vanishes in the middle says nothing about the configuration: it is waited for and
-  /// the measurement repeated. When it stays away the target cannot go on.
+  /// A device that vanishes in the middle says nothing about the configuration: it is waited for
+  /// and the measurement repeated. When it stays away the target cannot go on.
   Result<Observation> measure_surviving(const target::MeasureRequest& request) {
     const auto give_up = std::chrono::steady_clock::now() + options_.patience;
     while (true) {
@@ -220,7 +222,8 @@ class VerbsTarget final : public target::Target {
   void run_fault(const std::string& fault, const Configuration& configuration,
                  Observation& observation) {
     if (options_.peer_device.empty()) {
-      return end(observation, Outcome::kRefused, "faults are provoked with both ends in this process");
+      return end(observation, Outcome::kRefused,
+                 "faults are provoked with both ends in this process");
     }
     const std::string operation = configuration.text("operation");
     const FaultRow* row = find_fault(fault, operation);
@@ -236,7 +239,8 @@ class VerbsTarget final : public target::Target {
     if (!result) return end(observation, result.error());
     observation.outcome = Outcome::kMeasured;
     observation.measures["status_as_expected_share"] = {result->as_expected ? 1.0 : 0.0, {}};
-    observation.environment["expected_status"] = row->expected;
+    observation.environment["expected_status"] = result->expected;
+    observation.environment["book_status"] = row->expected;
     observation.environment["observed_status"] = result->observed;
   }
 
@@ -271,7 +275,11 @@ class VerbsTarget final : public target::Target {
     observation.counters_after = read_counters(device_->name(), device_->port());
     set_granted(*mine, *plan, observation);
     if (!far) return end(observation, far.error());
-    // The requester's status says more than what the failure looked like from afar.
+    // The requester's status says more than what the failure looked like from afar, unless all that
+    // it saw was silence.
+    if (report.failure && report.failure->outcome == Outcome::kTimedOut && far->answers.failure) {
+      return end(observation, far->answers.failure->outcome, far->answers.failure->reason);
+    }
     for (const auto& failure : {report.failure, far->answers.failure, near.failure,
                                 far->requests ? far->requests->failure : std::nullopt}) {
       if (failure) return end(observation, failure->outcome, failure->reason);
@@ -374,8 +382,9 @@ Result<std::unique_ptr<target::Target>> open_target(const target::Spec& spec,
   std::unique_ptr<Peer> peer;
   if (const auto address = spec.options.find("peer"); address != spec.options.end()) {
     if (!connect) {
-      return fail(ErrorCode::kMissing,
-                  "this build has no gRPC, so it cannot reach a peer; scripts/setup.sh installs it");
+      return fail(
+          ErrorCode::kMissing,
+          "this build has no gRPC, so it cannot reach a peer; scripts/setup.sh installs it");
     }
     auto reached = connect(address->second, spec.options);
     if (!reached) return pass_on(reached);
@@ -415,9 +424,10 @@ std::vector<target::Candidate> probe() {
                      .available = false,
                      .what = "RDMA traffic",
                      .why_not = "no RDMA device here",
-                     .remedy = "modprobe crc32_generic rdma_rxe; rdma link add rxe0 type rxe netdev "
-                               "INTERFACE; or run in the small machine: tests/vm/run --setup "
-                               "soft-roce COMMAND"});
+                     .remedy =
+                         "modprobe crc32_generic rdma_rxe; rdma link add rxe0 type rxe netdev "
+                         "INTERFACE; or run in the small machine: tests/vm/run --setup "
+                         "soft-roce COMMAND"});
   }
   return found;
 }

@@ -6,10 +6,10 @@
 /// are numbered alike at both ends. Lanes are cut into groups of `qps_per_cq` that share a send CQ
 /// and a receive CQ; groups are dealt to threads in turn, so no CQ is polled by two threads.
 ///
-/// Memory: `mr_count` regions of `mr_bytes`. With fewer regions than lanes, lanes share a region, each
-/// with a window of its own; with more, a lane's messages go round its regions. The requesting side
-/// has a local set (what SEND and WRITE read from, where READ and atomics land), the answering side
-/// a target set (receive buffers, what WRITE, READ and atomics address).
+/// Memory: `mr_count` regions of `mr_bytes`. With fewer regions than lanes, lanes share a region,
+/// each with a window of its own; with more, a lane's messages go round its regions. The requesting
+/// side has a local set (what SEND and WRITE read from, where READ and atomics land), the answering
+/// side a target set (receive buffers, what WRITE, READ and atomics address).
 
 #include <cstdint>
 #include <memory>

@@ -1,9 +1,9 @@
 #pragma once
 
 /// Negative tests: one wrong request at a time, and the completion status that the InfiniBand
-/// specification (vol. 1, 10.10 and 11.6) or the verbs manual asks for. They run as campaigns: the factor
-/// `fault` names what is done wrong, the measure `status_as_expected_share` is 1 where the device answered as
-/// it should, so a deviation is a wall like any other.
+/// specification (vol. 1, 10.10 and 11.6) or the verbs manual asks for. They run as campaigns: the
+/// factor `fault` names what is done wrong, the measure `status_as_expected_share` is 1 where the
+/// device answered as it should, so a deviation is a wall like any other.
 
 #include <chrono>
 #include <optional>
@@ -31,10 +31,11 @@ enum class Fault : std::uint8_t {
 
 struct FaultRow {
   Fault fault;
-  std::string_view name;         ///< level of the factor `fault`
-  std::string_view operation;    ///< "WRITE", "READ", "SEND"
-  std::string_view expected;     ///< verbs name of the requester's status, or what happens instead
+  std::string_view name;       ///< level of the factor `fault`
+  std::string_view operation;  ///< "WRITE", "READ", "SEND"
+  std::string_view expected;   ///< the book: verbs name of the requester's status, or what happens
   std::string_view meaning;
+  std::string_view soft_roce = {};  ///< what Soft-RoCE is known to answer instead; empty: the book
 };
 
 /// One row for each fault and operation that it is defined for, all on RC.
@@ -43,6 +44,7 @@ struct FaultRow {
 
 struct FaultResult {
   std::string observed;  ///< verbs name of the status that came, or "no completion"
+  std::string expected;  ///< of this driver
   bool as_expected = false;
 };
 

@@ -3,8 +3,8 @@
 /// The other end of a connection, wherever it is: in this process, or behind `greynic agent`.
 ///
 /// One run is open -> connect -> (traffic) -> finish. Errors: kRefused when the other end's device
-/// says no (an outcome of the configuration), kIo when the peer died, hung or speaks another version
-/// (its message says which); the next open starts afresh.
+/// says no (an outcome of the configuration), kIo when the peer died, hung or speaks another
+/// version (its message says which); the next open starts afresh.
 
 #include <chrono>
 #include <functional>

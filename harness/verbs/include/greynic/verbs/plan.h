@@ -70,7 +70,8 @@ struct TrafficPlan {
   [[nodiscard]] double mean_message() const;
   /// Sends travel towards the peer only, or both ways.
   [[nodiscard]] bool both_ways() const {
-    return direction == Direction::kBidirectional || (mode == Mode::kLatency && !one_sided_answer());
+    return direction == Direction::kBidirectional ||
+           (mode == Mode::kLatency && !one_sided_answer());
   }
   /// READ and atomics: the answer comes without the other end's doing.
   [[nodiscard]] bool one_sided_answer() const {
@@ -86,9 +87,9 @@ struct TrafficPlan {
 [[nodiscard]] Result<TrafficPlan> plan_from(const Configuration& configuration,
                                             const TrafficPlan& base);
 
-/// Why this plan cannot be set up on a device, by the verbs' own rules or the device's limits; empty
-/// when nothing speaks against it. Asked first, so that what a device would accept and then drop
-/// without a word (Soft-RoCE: a UD message above the MTU) is refused by name.
+/// Why this plan cannot be set up on a device, by the verbs' own rules or the device's limits;
+/// empty when nothing speaks against it. Asked first, so that what a device would accept and then
+/// drop without a word (Soft-RoCE: a UD message above the MTU) is refused by name.
 [[nodiscard]] std::optional<std::string> impossible(const TrafficPlan& plan,
                                                     const DeviceLimits& limits,
                                                     const PortState& port);

@@ -1,7 +1,7 @@
 #pragma once
 
-/// What lives on a device, each owned by one wrapper: protection domains, memory, completion queues,
-/// shared receive queues, queue pairs, address handles, memory windows.
+/// What lives on a device, each owned by one wrapper: protection domains, memory, completion
+/// queues, shared receive queues, queue pairs, address handles, memory windows.
 ///
 /// Wrappers are move-only, come from `create`, keep their parents alive, and log (never throw) when
 /// the device refuses to destroy them. They hide nothing: handle() gives the libibverbs object for
@@ -149,10 +149,10 @@ struct ConnectOptions {
   std::uint32_t reads_outstanding = 16;  ///< as requester and responder, cut to the device's limits
   std::uint8_t ack_timeout = 14;         ///< 4.096 us * 2^value
   std::uint8_t retry_count = 7;
-  std::uint8_t rnr_retry = 7;            ///< 7: without end
-  std::uint8_t min_rnr_timer = 12;       ///< code of the InfiniBand table; 12: 0.64 ms
-  std::uint32_t qkey = 0x11111111;       ///< UD
-  bool remote_access = true;             ///< READ, WRITE and atomics by the other end
+  std::uint8_t rnr_retry = 7;       ///< 7: without end
+  std::uint8_t min_rnr_timer = 12;  ///< code of the InfiniBand table; 12: 0.64 ms
+  std::uint32_t qkey = 0x11111111;  ///< UD
+  bool remote_access = true;        ///< READ, WRITE and atomics by the other end
 };
 
 class QueuePair : MoveOnly {

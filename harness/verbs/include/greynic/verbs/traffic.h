@@ -3,9 +3,9 @@
 /// The traffic driver: what the two ends of a connection do during a run, and what they report.
 ///
 /// An Answerer serves an endpoint that others address: it takes what arrives, checks it, and in
-/// latency mode sends it back. run_requests drives an endpoint for a time and measures. Both poll in
-/// plan.thread_count threads of their own and end by themselves: every wait has a limit, and what it
-/// waited for stands in the report.
+/// latency mode sends it back. run_requests drives an endpoint for a time and measures. Both poll
+/// in plan.thread_count threads of their own and end by themselves: every wait has a limit, and
+/// what it waited for stands in the report.
 
 #include <atomic>
 #include <chrono>
@@ -36,7 +36,7 @@ struct RequestReport {
   std::vector<std::uint64_t> completed_by_lane;
   double messages_per_second = 0.0;
   std::optional<double> rate_standard_error;
-  LatencyHistogram latency;   ///< closed loop: post to completion; open loop: from when it was due
+  LatencyHistogram latency;  ///< closed loop: post to completion; open loop: from when it was due
   SteadyState steady;
   double cpu_ns_per_message = 0.0;  ///< user and system time of the requesting threads
   std::uint64_t payload_errors = 0;
@@ -50,8 +50,8 @@ struct AnswerReport {
   std::optional<Failure> failure;
 };
 
-/// Drives the endpoint for about `duration`: a tenth is warm-up, the rest is measured. `stop` ends it
-/// early. In latency mode latency is half a round trip (READ and atomics: the whole).
+/// Drives the endpoint for about `duration`: a tenth is warm-up, the rest is measured. `stop` ends
+/// it early. In latency mode latency is half a round trip (READ and atomics: the whole).
 [[nodiscard]] RequestReport run_requests(Endpoint& endpoint, std::chrono::nanoseconds duration,
                                          const std::atomic<bool>& stop);
 

@@ -1,0 +1,162 @@
+// Runs inside the small machine, on Soft-RoCE: rxe0 talks to rxe1 over a veth pair.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "greynic/target/target.h"
+#include "greynic/verbs/counters.h"
+#include "greynic/verbs/faults.h"
+#include "greynic/verbs/verbs_target.h"
+
+namespace greynic::verbs {
+namespace {
+
+std::unique_ptr<target::Target> open(const std::string& options) {
+  const auto specs = target::parse_specs("verbs:rxe0?peer_device=rxe1" + options);
+  auto target = verbs_kind(nullptr).open(specs->front());
+  EXPECT_TRUE(target) << (target ? "" : target.error().message);
+  return target ? std::move(*target) : nullptr;
+}
+
+Observation measure(const std::string& options, const std::string& configuration,
+                    std::chrono::milliseconds duration = std::chrono::milliseconds(300)) {
+  const auto target = open(options);
+  const auto parsed = parse_configuration(configuration);
+  EXPECT_TRUE(parsed) << configuration;
+  const auto observed =
+      target::measure_one(*target, {.configuration = *parsed, .duration = duration, .seed = 7});
+  EXPECT_TRUE(observed) << (observed ? "" : observed.error().message);
+  return observed.value_or(Observation{});
+}
+
+struct Case {
+  const char* transport;
+  const char* operation;
+};
+
+constexpr Case kCases[] = {
+    {"RC", "SEND"},          {"RC", "SEND_WITH_IMM"},  {"RC", "SEND_WITH_INV"},
+    {"RC", "WRITE"},         {"RC", "WRITE_WITH_IMM"}, {"RC", "READ"},
+    {"RC", "CAS"},           {"RC", "FADD"},           {"UC", "SEND"},
+    {"UC", "SEND_WITH_IMM"}, {"UC", "WRITE"},          {"UC", "WRITE_WITH_IMM"},
+    {"UD", "SEND"},          {"UD", "SEND_WITH_IMM"},
+};
+
+// Claim:  every operation of every transport carries its payload unchanged, by both ways of
+// posting. Oracle: the pattern of seed, lane and slot, checked where the bytes arrive. Method:
+// several QPs, batches, moderated completions, two SGEs, odd sizes.
+TEST(VerbsTraffic, CarriesEveryPayloadUnchanged) {
+  for (const Case& c : kCases) {
+    for (const char* posting : {"plain", "extended"}) {
+      const Observation seen = measure(
+          fmt::format("&validate=true&posting={}", posting),
+          fmt::format("transport={},operation={},qp_count=3,qps_per_cq=2,send_queue_depth=16,"
+                      "receive_queue_depth=32,message_bytes=777,sge_count=2,signal_every=4,"
+                      "post_batch=2,mr_count=2,mr_bytes=262144",
+                      c.transport, c.operation));
+      EXPECT_EQ(seen.outcome, Outcome::kMeasured)
+          << c.transport << " " << c.operation << " " << posting << ": " << seen.reason;
+      EXPECT_GT(seen.value(measure::kMessageRate).value_or(0), 0);
+    }
+  }
+}
+
+// Claim:  inline sends, shared receive queues, events, threads and both directions work as well.
+TEST(VerbsTraffic, HonoursTheOtherFactors) {
+  for (const char* extra :
+       {"inline_bytes=64", "shared_receive_queue=true", "completion_mode=events",
+        "completion_mode=hybrid", "thread_count=2", "direction=bidirectional", "mr_count=8",
+        "offered_rate=500", "mtu_bytes=4096"}) {
+    const Observation seen =
+        measure("&validate=true", std::string("operation=SEND,qp_count=2,message_bytes=48,"
+                                              "send_queue_depth=8,receive_queue_depth=64,") +
+                                      extra);
+    EXPECT_EQ(seen.outcome, Outcome::kMeasured) << extra << ": " << seen.reason;
+  }
+}
+
+// Claim:  a mix of sizes is sent as written.
+// Oracle: bandwidth over message rate is the mean of the mix.
+TEST(VerbsTraffic, SendsAMixOfSizes) {
+  const Observation seen = measure("&validate=true&sizes=64*3,1000", "operation=SEND");
+  ASSERT_EQ(seen.outcome, Outcome::kMeasured) << seen.reason;
+  EXPECT_NEAR(*seen.value(measure::kBandwidth) * 1e9 / (*seen.value(measure::kMessageRate) * 1e6),
+              8 * (3 * 64 + 1000) / 4.0, 1e-6);
+}
+
+// Claim:  latency mode gives a full histogram for every operation.
+TEST(VerbsTraffic, MeasuresLatencyOfEveryOperation) {
+  for (const Case& c : kCases) {
+    if (std::string_view(c.operation) == "SEND_WITH_INV") continue;
+    const Observation seen =
+        measure("&mode=latency&validate=true",
+                fmt::format("transport={},operation={},message_bytes=64,qp_count=2", c.transport,
+                            c.operation));
+    EXPECT_EQ(seen.outcome, Outcome::kMeasured)
+        << c.transport << " " << c.operation << ": " << seen.reason;
+    EXPECT_GT(seen.latency.count(), 0U) << c.transport << " " << c.operation;
+    EXPECT_GT(seen.value(measure::kLatencyP50).value_or(0), 1.0);
+  }
+}
+
+// Claim:  an offered rate is kept.
+// Oracle: the rate itself.
+TEST(VerbsTraffic, FollowsAnOfferedRate) {
+  const Observation seen = measure("", "operation=WRITE,message_bytes=64,offered_rate=400",
+                                   std::chrono::milliseconds(1000));
+  ASSERT_EQ(seen.outcome, Outcome::kMeasured) << seen.reason;
+  EXPECT_NEAR(*seen.value(measure::kMessageRate) * 1e6, 400, 20);
+}
+
+// Claim:  each wrong request ends with the status that the specification asks for.
+// Oracle: the fault table, written from the specification.
+TEST(VerbsFaults, EndWithTheStatusOfTheBook) {
+  for (const FaultRow& row : fault_table()) {
+    const Observation seen =
+        measure("", fmt::format("fault={},operation={},transport=RC", row.name, row.operation));
+    ASSERT_EQ(seen.outcome, Outcome::kMeasured) << row.name << ": " << seen.reason;
+    EXPECT_EQ(seen.value("status_as_expected_share"), 1.0)
+        << row.name << " " << row.operation << ": expected "
+        << seen.environment.at("expected_status") << ", observed "
+        << seen.environment.at("observed_status");
+  }
+}
+
+// Claim:  what verbs or the device cannot do is refused by name, not tried.
+TEST(VerbsTraffic, RefusesTheImpossibleByName) {
+  const auto refused = [](const std::string& configuration, const std::string& word) {
+    const Observation seen = measure("", configuration);
+    EXPECT_EQ(seen.outcome, Outcome::kRefused) << configuration;
+    EXPECT_NE(seen.reason.find(word), std::string::npos) << seen.reason;
+  };
+  refused("transport=UC,operation=READ", "not defined on UC");
+  refused("transport=UD,operation=WRITE", "not defined on UD");
+  refused("transport=UD,operation=SEND,message_bytes=8192", "does not fit the MTU");
+  refused("transport=XRC,operation=SEND", "XRC");
+  refused("mtu_bytes=9000", "9000");
+  refused("message_bytes=16777216,mr_bytes=33554432", "port's limit");
+  refused("qp_count=64,qps_per_cq=64,send_queue_depth=1024,message_bytes=64", "on one CQ");
+}
+
+// Claim:  hw_counters of sysfs and of rdma netlink agree, and count what was sent.
+TEST(VerbsCounters, AgreeAndMove) {
+  const auto netlink = netlink_counters("rxe0", 1);
+  ASSERT_TRUE(netlink) << netlink.error().message;
+  const auto sysfs = read_counters("rxe0", 1);
+  for (const auto& [raw, value] : *netlink) {
+    ASSERT_TRUE(sysfs.contains("hw." + raw)) << raw;
+    EXPECT_EQ(sysfs.at("hw." + raw), value) << raw;
+  }
+  const Observation seen = measure("", "operation=WRITE,message_bytes=64");
+  ASSERT_EQ(seen.outcome, Outcome::kMeasured) << seen.reason;
+  const double sent =
+      seen.counters_after.at("rdma.packets_sent") - seen.counters_before.at("rdma.packets_sent");
+  EXPECT_GE(sent, *seen.value(measure::kMessageRate) * 1e6 * 0.1);
+  EXPECT_TRUE(netlink_qp_counters("rxe0").has_value());
+}
+
+}  // namespace
+}  // namespace greynic::verbs

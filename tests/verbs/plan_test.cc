@@ -1,0 +1,101 @@
+#include "greynic/verbs/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "greynic/verbs/endpoint.h"
+
+namespace greynic::verbs {
+namespace {
+
+// Claim:  with room for all, no two slots of a run share a byte, and none leaves its region.
+// Oracle: every byte is marked by the slot that owns it.
+// Method: fewer, as many, and more regions than QPs.
+TEST(Slots, NeverShareBytesWhenThereIsRoom) {
+  for (const std::uint32_t regions : {1U, 3U, 4U, 9U}) {
+    TrafficPlan plan;
+    plan.qp_count = 4;
+    plan.mr_count = regions;
+    plan.mr_bytes = 65536;
+    plan.sizes = {100};
+    plan.send_depth = 8;
+    plan.receive_depth = 16;
+    ASSERT_FALSE(slots_overlap(plan));
+    std::set<std::pair<std::uint32_t, std::uint64_t>> taken;
+    std::set<std::uint32_t> used;
+    for (std::uint32_t lane = 0; lane < plan.qp_count; ++lane) {
+      for (const Slot& slot : slots_of(plan, lane)) {
+        ASSERT_LT(slot.region, regions);
+        used.insert(slot.region);
+        for (std::uint64_t b = slot.offset; b < slot.offset + 100; ++b) {
+          ASSERT_LT(b, plan.mr_bytes);
+          ASSERT_TRUE(taken.emplace(slot.region, b).second) << "byte " << b << " has two owners";
+        }
+      }
+    }
+    EXPECT_EQ(used.size(), regions) << "every region is in use";
+  }
+}
+
+TEST(Slots, SayWhenTheyOverlap) {
+  TrafficPlan plan;
+  plan.qp_count = 64;
+  plan.mr_bytes = 65536;
+  plan.sizes = {4096};
+  EXPECT_TRUE(slots_overlap(plan));
+  for (std::uint32_t lane = 0; lane < plan.qp_count; ++lane) {
+    for (const Slot& slot : slots_of(plan, lane)) EXPECT_LE(slot.offset + 4096, plan.mr_bytes);
+  }
+}
+
+TEST(Sizes, ReadMixes) {
+  EXPECT_EQ(parse_sizes("64*2,9").value(), (std::vector<std::uint32_t>{64, 64, 9}));
+  for (const char* bad : {"", "64*", "x", "64,,2", "64*0", "-1"}) {
+    const auto sizes = parse_sizes(bad);
+    ASSERT_FALSE(sizes) << bad;
+    EXPECT_EQ(sizes.error().code, ErrorCode::kBadInput);
+  }
+}
+
+GidEntry gid(int index, std::string_view kind, GidType type = GidType::kRoceV2) {
+  GidEntry entry;
+  entry.index = index;
+  entry.type = type;
+  if (kind == "ipv4") {
+    entry.gid = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 7};
+  } else {
+    entry.gid[0] = kind == "link" ? 0xfe : 0x20;
+    entry.gid[1] = kind == "link" ? 0x80 : 0x01;
+    entry.gid[15] = 1;
+  }
+  return entry;
+}
+
+TEST(GidRule, PrefersRoutableRoceV2) {
+  const std::vector<GidEntry> all = {gid(0, "ipv4", GidType::kRoceV1), gid(1, "link"),
+                                     gid(2, "global"), gid(3, "ipv4")};
+  EXPECT_EQ(choose_gid(all, "auto")->index, 3);
+  EXPECT_EQ(choose_gid(all, "ipv6")->index, 2);
+  EXPECT_EQ(choose_gid(all, "1")->index, 1);
+  EXPECT_EQ(choose_gid(all, "10.0.0.7")->index, 3);
+}
+
+TEST(GidRule, SaysWhatThereIsWhenNoneFits) {
+  const auto none = choose_gid({gid(1, "link")}, "ipv4");
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, ErrorCode::kMissing);
+  EXPECT_NE(none.error().message.find("fe80::1"), std::string::npos) << none.error().message;
+  EXPECT_EQ(choose_gid({}, "nonsense").error().code, ErrorCode::kBadInput);
+}
+
+TEST(Plan, TakesStandardsFromTheFactorTable) {
+  const auto plan = plan_from(Configuration{}, {});
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(plan->send_depth,
+            find_factor("send_queue_depth")->standard == FactorValue(128.0) ? 128U : 0U);
+  EXPECT_EQ(plan->sizes, std::vector<std::uint32_t>{65536});
+}
+
+}  // namespace
+}  // namespace greynic::verbs
