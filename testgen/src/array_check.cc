@@ -144,6 +144,9 @@ class TupleCounter {
         oracle_(oracle),
         propagation_(propagation),
         report_(report) {
+    for (const StrengthGroup& group : model.groups) {
+      if (group.strength < strength) limits_.push_back(&group);
+    }
     const std::size_t words = (rows.size() + 63) / 64;
     for (const std::uint32_t p : parameters_) {
       auto& columns = rows_with_.emplace_back(model.parameters[p].levels.size(), RowSet(words));
@@ -182,6 +185,7 @@ class TupleCounter {
     bool contradiction = false;
     RowSet meet(rows.size());
     for (std::size_t i = from; i + left <= parameters_.size(); ++i) {
+      if (is_exempt(parameters_[i])) continue;
       for (std::size_t level = 0; level < rows_with_[i].size(); ++level) {
         bool covered = false;
         for (std::size_t w = 0; w < rows.size(); ++w) {
@@ -206,6 +210,19 @@ class TupleCounter {
         if (left > 1) propagated = false;
       }
     }
+  }
+
+  /// A sub-model of lower strength asks for no tuple with more of its parameters than that.
+  bool is_exempt(std::uint32_t parameter) const {
+    return std::any_of(limits_.begin(), limits_.end(), [&](const StrengthGroup* group) {
+      const auto in_group = [&](std::uint32_t p) {
+        return std::binary_search(group->parameters.begin(), group->parameters.end(), p);
+      };
+      if (!in_group(parameter)) return false;
+      const auto so_far = std::count_if(settings_.begin(), settings_.end(),
+                                        [&](const auto& s) { return in_group(s.parameter); });
+      return so_far >= group->strength;
+    });
   }
 
   /// No row has the settings and this one: none of their extensions is covered either.
@@ -245,6 +262,7 @@ class TupleCounter {
   CheckReport& report_;
   std::vector<std::vector<RowSet>> rows_with_;  ///< rows that have a level of the i-th parameter
   RowSet all_rows_;
+  std::vector<const StrengthGroup*> limits_;  ///< sub-models of lower strength
   std::vector<std::vector<std::uint64_t>> completions_;
   std::vector<ModelOracle::Setting> settings_;
 };
@@ -260,7 +278,7 @@ void count_tuples(const CoverModel& model, const LevelRows& rows, int strength,
   const int overall = std::min(strength, static_cast<int>(covered.size()));
   TupleCounter(model, rows, covered, overall, oracle, propagation, report).count();
   for (const StrengthGroup& group : model.groups) {
-    if (group.strength <= overall) continue;  // covered by the overall strength
+    if (group.strength == overall) continue;  // covered by the overall strength
     TupleCounter(model, rows, group.parameters, group.strength, oracle, propagation, report)
         .count();
   }

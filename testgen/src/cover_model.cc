@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <unordered_map>
 
 #include "constraint_compiler.h"
@@ -116,6 +117,68 @@ Result<void> add_given_rows(const CoverModel& model, Space& space) {
   return {};
 }
 
+/// Beyond so many sets, sub-models of lower strength are covered to the overall one instead.
+constexpr std::size_t kMostSets = 2000;
+
+/// All ways to choose `size` of `from`.
+std::vector<std::vector<std::uint32_t>> choices(const std::vector<std::uint32_t>& from,
+                                                std::size_t size) {
+  std::vector<std::vector<std::uint32_t>> out;
+  std::vector<std::uint32_t> chosen;
+  const std::function<void(std::size_t)> choose = [&](std::size_t next) {
+    if (out.size() > kMostSets) return;
+    if (chosen.size() == size) {
+      out.push_back(chosen);
+      return;
+    }
+    for (std::size_t i = next; i < from.size(); ++i) {
+      chosen.push_back(from[i]);
+      choose(i + 1);
+      chosen.pop_back();
+    }
+  };
+  choose(0);
+  return out;
+}
+
+/// A sub-model of lower strength than the whole takes tuples away: those with more of its
+/// parameters than its strength. What is left are the tuples of sets with only so many parameters
+/// of it.
+void lower_strength(const CoverModel& model, int strength, Space& space, CoverOptions& options) {
+  std::vector<std::vector<bool>> sets = {std::vector<bool>(model.parameters.size(), true)};
+  for (std::size_t p = 0; p < model.parameters.size(); ++p) {
+    sets[0][p] = model.parameters[p].covered;
+  }
+  bool lowered = false;
+  for (const StrengthGroup& group : model.groups) {
+    if (group.strength >= strength) continue;
+    lowered = true;
+    const auto kept = choices(group.parameters, static_cast<std::size_t>(group.strength));
+    if (kept.size() * sets.size() > kMostSets) return;
+    std::vector<std::vector<bool>> smaller;
+    for (const std::vector<bool>& set : sets) {
+      for (const std::vector<std::uint32_t>& some : kept) {
+        std::vector<bool> next = set;
+        for (const std::uint32_t p : group.parameters) {
+          next[p] = next[p] && std::find(some.begin(), some.end(), p) != some.end();
+        }
+        smaller.push_back(std::move(next));
+      }
+    }
+    sets = std::move(smaller);
+  }
+  if (!lowered) return;
+  for (const std::vector<bool>& set : sets) {
+    StrengthGroup group;
+    for (std::uint32_t p = 0; p < set.size(); ++p) {
+      if (set[p]) group.parameters.push_back(p);
+    }
+    group.strength = std::min(strength, static_cast<int>(group.parameters.size()));
+    if (group.strength > 1) space.groups.push_back(std::move(group));
+  }
+  options.strength = 1;
+}
+
 }  // namespace
 
 std::optional<std::uint32_t> CoverModel::find(std::string_view name) const {
@@ -213,6 +276,7 @@ Result<ModelCover> cover_model(const CoverModel& model, const CoverOptions& opti
   std::size_t positive_bound = 0;
   double positive_seconds = 0.0;
   CoverOptions pass = options;
+  lower_strength(model, options.strength, *space, pass);
   if (model.has_negative_levels()) {
     Space positive = *space;
     for (std::uint32_t p = 0; p < model.parameters.size(); ++p) {

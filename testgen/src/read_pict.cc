@@ -159,10 +159,10 @@ class PictReader {
 
   static void append_levels(ModelParameter& to, const ModelParameter& from) {
     for (std::size_t level = 0; level < from.levels.size(); ++level) {
-      to.levels.push_back(from.levels[level]);
-      to.aliases.push_back(from.aliases.empty() ? std::vector<std::string>{} : from.aliases[level]);
-      to.negative.push_back(!from.negative.empty() && from.negative[level]);
-      to.weights.push_back(from.weights.empty() ? 1.0 : from.weights[level]);
+      add_level(to, from.levels[level],
+                from.aliases.empty() ? std::vector<std::string>{} : from.aliases[level],
+                !from.negative.empty() && from.negative[level],
+                from.weights.empty() ? 1.0 : from.weights[level]);
     }
   }
 

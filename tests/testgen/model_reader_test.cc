@@ -100,6 +100,39 @@ TEST(PictReader, NegativeValuesHideNoPair) {
   EXPECT_TRUE(check_array(*model, cover->rows, 2).good());
 }
 
+// Claim:  a sub-model of lower order asks for fewer tuples: none with more of its parameters than
+// that. Oracle: pairs counted by hand.
+TEST(PictReader, SubModelsOfLowerOrderNeedFewerRows) {
+  const std::string parameters = "A: 1, 2, 3\nB: 1, 2, 3\nC: 1, 2, 3\nD: 1, 2\nE: 1, 2\n";
+  const auto whole = parse_pict(parameters, "m");
+  const auto lower = parse_pict(parameters + "{ A, B, C } @ 1\n", "m");
+  ASSERT_TRUE(whole && lower);
+  const auto all = cover_model(*whole, {});
+  const auto fewer = cover_model(*lower, {});
+  ASSERT_TRUE(all && fewer);
+  EXPECT_GE(all->rows.size(), 9U);
+  EXPECT_LE(fewer->rows.size(), 7U);
+  for (const auto& [p, q, pairs] :
+       {std::tuple{0, 3, 6U}, std::tuple{1, 4, 6U}, std::tuple{2, 3, 6U}, std::tuple{3, 4, 4U}}) {
+    std::set<std::pair<int, int>> found;
+    for (const auto& row : fewer->rows) {
+      found.insert({row[static_cast<std::size_t>(p)], row[static_cast<std::size_t>(q)]});
+    }
+    EXPECT_EQ(found.size(), pairs);
+  }
+  EXPECT_TRUE(check_array(*lower, fewer->rows, 2).good());
+  EXPECT_FALSE(check_array(*whole, fewer->rows, 2).good());
+}
+
+// Claim:  a value written twice is one value.
+TEST(PictReader, JoinsAValueWrittenTwice) {
+  const auto model = parse_pict("A: x, y (2), x, y\nB: <A>, z\n", "m");
+  ASSERT_TRUE(model);
+  EXPECT_EQ(model->parameters[0].levels, (std::vector<std::string>{"x", "y"}));
+  EXPECT_EQ(model->parameters[0].weights, (std::vector<double>{2, 3}));
+  EXPECT_EQ(model->parameters[1].levels.size(), 3U);
+}
+
 // Claim:  a CASA model and its constraints file mean what CASA's authors say: symbols are counted
 //         through all options, a constraint is a disjunction of signed symbols.
 TEST(CasaReader, CountsSymbolsThroughAllOptions) {
