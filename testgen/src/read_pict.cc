@@ -150,11 +150,26 @@ class PictReader {
     }
     const std::vector<std::string_view> names = split(item, '|');
     const bool negative = names[0].starts_with('~');
-    parameter.levels.push_back(negative ? "~" + std::string(trimmed(names[0].substr(1)))
-                                        : std::string(names[0]));
-    parameter.aliases.emplace_back(names.begin() + 1, names.end());
-    parameter.negative.push_back(negative);
-    parameter.weights.push_back(weight);
+    add_level(parameter,
+              negative ? "~" + std::string(trimmed(names[0].substr(1))) : std::string(names[0]),
+              std::vector<std::string>(names.begin() + 1, names.end()), negative, weight);
+  }
+
+  /// A value that is written twice is one value of twice the weight: nothing could tell them apart.
+  static void add_level(ModelParameter& parameter, const std::string& name,
+                        const std::vector<std::string>& aliases, bool negative, double weight) {
+    const auto known = std::find(parameter.levels.begin(), parameter.levels.end(), name);
+    const auto at = static_cast<std::size_t>(known - parameter.levels.begin());
+    if (known == parameter.levels.end()) {
+      parameter.levels.push_back(name);
+      parameter.aliases.push_back(aliases);
+      parameter.negative.push_back(negative);
+      parameter.weights.push_back(weight);
+      return;
+    }
+    parameter.weights[at] += weight;
+    auto& names = parameter.aliases[at];
+    names.insert(names.end(), aliases.begin(), aliases.end());
   }
 
   static void append_levels(ModelParameter& to, const ModelParameter& from) {
