@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "chain.h"
+#include "cut.h"
 #include "problem.h"
 #include "proof.h"
+#include "tree.h"
 
 namespace greynic::optimizer {
 namespace {
@@ -45,18 +46,76 @@ void weigh(Problem& problem, const Entering& traffic) {
   }
 }
 
-Matcher matcher_of(const Problem& problem, const RuleSet& rules, const Group& group,
-                   std::size_t position) {
-  Matcher matcher{problem.columns.unpack_mask(problem.rows.mask[group.rows.front()]),
-                  static_cast<RulePriority>(position),
-                  {}};
-  for (const std::uint32_t row : group.rows) {
-    FlowRule rule = rules.rules[problem.rule[row]];
-    rule.priority = static_cast<RulePriority>(position);
-    rule.weight = problem.weight[row];
-    matcher.rules.push_back(std::move(rule));
+/// The first id that neither a table nor a jump of the input uses.
+std::uint32_t first_free_table(const RuleSet& rules) {
+  std::uint64_t highest = 0;
+  for (const FlowRule& rule : rules.rules) {
+    highest = std::max<std::uint64_t>(highest, rule.table);
+    for (const Action& action : rule.actions) {
+      if (action.kind == ActionKind::kJump) highest = std::max(highest, action.number);
+    }
   }
-  return matcher;
+  return static_cast<std::uint32_t>(highest) + 1;
+}
+
+/// One input table in all the ways there are; the cheapest under its traffic is taken.
+class TablePlanner {
+ public:
+  TablePlanner(const RuleSet& rules, const Problem& problem, const Entering& entering,
+               const Traffic& traffic)
+      : rules_(rules), problem_(problem), entering_(entering), traffic_(traffic) {}
+
+  std::vector<LayoutTable> cheapest(const TreeOptions& options) {
+    consider(options);
+    TreeOptions chain = options;
+    chain.single_table = true;
+    // A chain cannot do better than if no precedence stood against the weights.
+    const double missing = missing_weight();
+    if (!options.single_table && !(best_cost_ <= hoped_cost(problem_, missing))) consider(chain);
+    return std::move(best_);
+  }
+
+  /// The layout that changes nothing, should it be the cheapest.
+  void consider(std::vector<LayoutTable> tables) {
+    const double cost = cost_of(Layout{tables}, traffic_).matchers_tried;
+    if (best_.empty() || cost < best_cost_) {
+      best_ = std::move(tables);
+      best_cost_ = cost;
+    }
+  }
+
+ private:
+  void consider(const TreeOptions& options) {
+    consider(build_tree(rules_, problem_, entering_.packets, entering_.weight, options));
+  }
+
+  [[nodiscard]] double missing_weight() const {
+    double all = 0.0;
+    for (const double weight : problem_.weight) all += weight;
+    return std::max(0.0, 1.0 - all);
+  }
+
+  const RuleSet& rules_;
+  const Problem& problem_;
+  const Entering& entering_;
+  const Traffic& traffic_;
+  std::vector<LayoutTable> best_;
+  double best_cost_ = 0.0;
+};
+
+/// The part of the traffic that enters at one table.
+Traffic traffic_of(const Traffic& traffic, std::uint32_t table) {
+  Traffic part;
+  for (const TrafficFlow& flow : traffic.flows) {
+    if (flow.table == table) part.flows.push_back(flow);
+  }
+  return part;
+}
+
+RuleSet rules_of(const RuleSet& rules, const std::vector<std::uint32_t>& members) {
+  RuleSet part{{}, rules.source};
+  for (const std::uint32_t index : members) part.rules.push_back(rules.rules[index]);
+  return part;
 }
 
 Result<void> check(const RuleSet& rules, const Traffic& traffic, const OptimizeOptions& options) {
@@ -98,20 +157,29 @@ Result<OptimizedLayout> optimize(const RuleSet& rules, const Traffic& traffic,
   if (const auto checked = check(rules, traffic, options); !checked) return pass_on(checked);
   OptimizedLayout result;
   Effects effects;
+  std::uint32_t next_table = first_free_table(rules);
   for (const auto& [id, members] : rules_by_table(rules)) {
     Problem problem = make_problem(rules, members, effects);
-    weigh(problem, entering(traffic, id, problem.columns));
+    const Entering traffic_here = entering(traffic, id, problem.columns);
+    weigh(problem, traffic_here);
     const std::vector<bool> redundant = redundant_rows(problem);
     std::vector<std::uint32_t> kept;
     for (std::uint32_t row = 0; row < redundant.size(); ++row) {
       if (!redundant[row]) kept.push_back(row);
     }
     result.rules_dropped += redundant.size() - kept.size();
-    LayoutTable table{id, {}};
-    for (const Group& group : build_chain(problem, kept)) {
-      table.matchers.push_back(matcher_of(problem, rules, group, table.matchers.size()));
+    TreeOptions tree{id, next_table, 0, options.single_table};
+    tree.most_rules = std::max(
+        kept.size(),
+        static_cast<std::size_t>(options.max_growth * static_cast<double>(members.size())));
+    const Traffic entering_here = traffic_of(traffic, id);
+    const Problem deciding = part_of(problem, kept);
+    TablePlanner planner(rules, deciding, traffic_here, entering_here);
+    planner.consider(plain_layout(rules_of(rules, deciding.rule)).tables);
+    for (LayoutTable& table : planner.cheapest(tree)) {
+      next_table = std::max(next_table, table.id + 1);
+      result.layout.tables.push_back(std::move(table));
     }
-    result.layout.tables.push_back(std::move(table));
   }
   auto proof = prove(rules, result.layout);
   if (!proof) return pass_on(proof);

@@ -374,6 +374,8 @@ class Prover {
           const auto [begin, end] =
               table.equal_range(hash_under(scene.inputs.value[input], mask.data(), words));
           for (auto found = begin; found != end; ++found) {
+            // What an entry tried before contains never comes to this jump.
+            if (scene.home[input] < scene.position[found->second]) continue;
             if (overlap(scene.entries.value[found->second], scene.entries.mask[found->second],
                         scene.inputs.value[input], scene.inputs.mask[input], words)) {
               inputs_of[found->second].push_back(scene.input[input]);

@@ -10,7 +10,8 @@
 ///   where
 ///      they overlap, been taken out by layout rules tried before s;
 ///   3. the layout rules tried together contain every input rule of I in R: nothing is missed;
-///   4. a jump is proven for the region that it takes.
+///   4. a jump is proven for the region that it takes, and for the input rules that no layout rule
+///      tried before it contains.
 /// By 1 and 2 a packet that s decides gets what the set does to it; by 3 and 4 no other is left.
 /// The check is sound. It is not complete: a correct layout without witnesses is refused.
 

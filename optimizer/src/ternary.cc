@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 #include <numeric>
+#include <unordered_map>
 
 namespace greynic::optimizer {
 namespace {
@@ -164,9 +166,58 @@ class Classifier {
   std::vector<Word> decided_;
 };
 
+/// Rows by mask, each mask with the first row of every value. Rows that no split separates (short
+/// masks on different fields) are found this way in one step for each mask.
+class MaskIndex {
+ public:
+  explicit MaskIndex(const Ternaries& rows) : rows_(rows) {
+    std::map<std::vector<Word>, std::size_t> known;
+    for (std::uint32_t row = 0; row < rows.size(); ++row) {
+      const Word* mask = rows.mask[row];
+      const auto [place, fresh] = known.try_emplace({mask, mask + rows.words()}, groups_.size());
+      if (fresh) groups_.push_back({row, {}});
+      groups_[place->second].rows.try_emplace(hash_under(rows.value[row], mask, rows.words()), row);
+    }
+  }
+
+  [[nodiscard]] std::size_t masks() const { return groups_.size(); }
+
+  [[nodiscard]] std::uint32_t first(const Word* packet) const {
+    std::uint32_t best = kNoRow;
+    for (const Group& group : groups_) {  // in order of their first rows
+      if (group.first > best) break;
+      const auto found =
+          group.rows.find(hash_under(packet, rows_.mask[group.first], rows_.words()));
+      if (found == group.rows.end() || found->second > best) continue;
+      const std::uint32_t row = found->second;
+      if (matches(rows_.value[row], rows_.mask[row], packet, rows_.words())) best = row;
+    }
+    return best;
+  }
+
+ private:
+  struct Group {
+    std::uint32_t first;
+    std::unordered_map<std::uint64_t, std::uint32_t> rows;
+  };
+  const Ternaries& rows_;
+  std::vector<Group> groups_;
+};
+
 }  // namespace
 
 std::vector<std::uint32_t> first_matches(const Ternaries& rows, const Rows& packets) {
+  constexpr std::size_t kFewMasks = 400;
+  constexpr std::size_t kManyRows = 2000;
+  if (rows.size() > kManyRows) {
+    const MaskIndex index(rows);
+    if (index.masks() <= kFewMasks) {
+      std::vector<std::uint32_t> hits;
+      hits.reserve(packets.size());
+      for (std::size_t i = 0; i < packets.size(); ++i) hits.push_back(index.first(packets[i]));
+      return hits;
+    }
+  }
   return Classifier(rows, packets).run();
 }
 

@@ -1,0 +1,24 @@
+#pragma once
+
+/// One input table as a tree of layout tables: cut where cutting gains most for the rules it adds,
+/// chains of matchers at the leaves.
+
+#include "problem.h"
+
+namespace greynic::optimizer {
+
+struct TreeOptions {
+  std::uint32_t table = 0;       ///< id of the input table, which the root keeps
+  std::uint32_t first_free = 0;  ///< ids from here on are free for added tables
+  std::size_t most_rules = 0;    ///< jumps included; no cut is made that needs more
+  bool single_table = false;     ///< no cuts
+};
+
+/// The layout tables, root first. `packets` are packed with the problem's columns; problem.weight
+/// is that of its rows under them. Rows of the problem must not shadow each other.
+[[nodiscard]] std::vector<LayoutTable> build_tree(const RuleSet& rules, const Problem& problem,
+                                                  const Rows& packets,
+                                                  const std::vector<double>& packet_weight,
+                                                  const TreeOptions& options);
+
+}  // namespace greynic::optimizer
