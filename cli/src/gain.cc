@@ -1,0 +1,80 @@
+#include "gain.h"
+
+#include <fmt/format.h>
+
+#include <boost/math/distributions/students_t.hpp>
+#include <cmath>
+#include <vector>
+
+namespace greynic::cli {
+namespace {
+
+Result<double> measured_with(target::Target& device, const GainQuestion& question,
+                             const Layout& layout, int pair) {
+  if (auto done = device.apply(layout, question.traffic, question.placement); !done) {
+    return pass_on(done);
+  }
+  const target::MeasureRequest request{.configuration = question.at,
+                                       .repeat = pair,
+                                       .duration = question.duration,
+                                       .seed = question.seed + static_cast<std::uint64_t>(pair)};
+  auto observation = target::measure_one(device, request);
+  if (!observation) return pass_on(observation);
+  const auto value = observation->value(question.metric);
+  if (!value || !(*value > 0.0)) {
+    return fail(ErrorCode::kRefused,
+                fmt::format("{}: {} gave no {}: {} {}", device.info().name,
+                            question.at.name(), question.metric, to_string(observation->outcome),
+                            observation->reason));
+  }
+  return *value;
+}
+
+double mean_of(const std::vector<double>& values) {
+  double sum = 0.0;
+  for (const double value : values) sum += value;
+  return sum / static_cast<double>(values.size());
+}
+
+}  // namespace
+
+Result<Gain> measure_gain(target::Target& device, const GainQuestion& question, bool keep,
+                          const std::function<void(int pair)>& progress) {
+  std::vector<double> before;
+  std::vector<double> differences;  // of logarithms
+  const auto give_back = [&](const Error& error) {
+    const auto restored = device.roll_back();
+    return fail(error.code, restored ? error.message
+                                     : error.message + "; and the old rules could not be restored: " +
+                                           restored.error().message);
+  };
+  for (int pair = 0; pair < question.pairs; ++pair) {
+    if (progress) progress(pair);
+    auto old_value = measured_with(device, question, *question.before, pair);
+    if (!old_value) return give_back(old_value.error());
+    auto new_value = measured_with(device, question, *question.after, pair);
+    if (!new_value) return give_back(new_value.error());
+    before.push_back(std::log(*old_value));
+    differences.push_back(std::log(*new_value / *old_value));
+  }
+  if (!keep) {
+    if (auto done = device.roll_back(); !done) return pass_on(done);
+  }
+  Gain gain;
+  gain.pairs = question.pairs;
+  const double middle = mean_of(differences);
+  gain.before = std::exp(mean_of(before));
+  gain.ratio = std::exp(middle);
+  gain.after = gain.before * gain.ratio;
+  double squares = 0.0;
+  for (const double difference : differences) squares += (difference - middle) * (difference - middle);
+  const double n = static_cast<double>(differences.size());
+  const double half =
+      boost::math::quantile(boost::math::complement(boost::math::students_t(n - 1.0), 0.025)) *
+      std::sqrt(squares / (n - 1.0) / n);
+  gain.ratio_low = std::exp(middle - half);
+  gain.ratio_high = std::exp(middle + half);
+  return gain;
+}
+
+}  // namespace greynic::cli

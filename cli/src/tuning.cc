@@ -1,0 +1,198 @@
+#include "tuning.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "explaining.h"
+#include "greynic/files/core_json.h"
+#include "greynic/files/json_file.h"
+#include "greynic/rules/traffic.h"
+#include "greynic/target/interrupt.h"
+#include "greynic/testgen/campaign_model.h"
+#include "greynic/verify/verify.h"
+#include "progress.h"
+#include "reporting.h"
+#include "rule_input.h"
+
+namespace greynic::cli {
+namespace {
+
+void step(std::string_view text) { say(fmt::format("== {}", text)); }
+
+Result<void> run_campaign(const campaign::Prepared& prepared, results::RunStore& store,
+                          TuneOutcome& outcome) {
+  step(fmt::format("run: {} configurations, {} repeats, on {}", prepared.plan.configurations.size(),
+                   prepared.plan.campaign.measure.repeats, prepared.info.name));
+  campaign::RunOptions options = campaign::options_of(prepared);
+  Progress bar("measuring", static_cast<double>(prepared.plan.configurations.size()) *
+                                static_cast<double>(options.repeats));
+  options.progress = [&](const campaign::Progress& progress) {
+    bar.update(static_cast<double>(progress.done));
+  };
+  auto summary = campaign::run(*prepared.device, prepared.plan.configurations, store, options);
+  if (!summary) return summary.error().while_doing("running the campaign");
+  outcome.run = *summary;
+  if (!summary->complete) {
+    return fail(ErrorCode::kInterrupted, "stopped; the same command goes on from there");
+  }
+  return {};
+}
+
+Result<void> fit_model(const TuneOptions& options, results::RunStore& store, TuneOutcome& outcome) {
+  step("fit");
+  model::FitOptions fit_options;
+  const auto form = model::form_named(options.model_form);
+  if (!form) {
+    return fail(ErrorCode::kBadInput, "--form must be pipeline, scalacn, surrogate or auto");
+  }
+  fit_options.form = *form;
+  fit_options.seed = options.job.seed;
+  auto observations = store.observations();
+  if (!observations) return pass_on(observations);
+  auto report = model::fit(*observations, fit_options);
+  if (!report) {
+    outcome.no_fit = report.error().message;
+    return {};
+  }
+  outcome.fit = std::move(*report);
+  const std::string text = outcome.fit->model->to_json_text();
+  if (auto done = files::write_text(options.folder + "/model.json", text); !done) return done;
+  return store.keep("model", text);
+}
+
+/// The hop whose masks the strongest cause names, where the layout helps most.
+Hop hop_of(const causal::Explanation& explanation) {
+  for (const causal::Cause& cause : explanation.causes) {
+    for (const causal::Condition& condition : cause.all_of) {
+      for (const Hop hop : {Hop::kServerDecap, Hop::kClientEncap, Hop::kServerEncap,
+                            Hop::kClientDecap}) {
+        if (condition.factor == mask_factor(hop)) return hop;
+      }
+    }
+  }
+  return Hop::kServerDecap;
+}
+
+Result<void> optimize_rules(const TuneOptions& options, const RuleSet& rules, const Traffic& traffic,
+                            const Configuration& at, results::RunStore& store,
+                            TuneOutcome& outcome) {
+  step(fmt::format("optimize: {} rules", rules.rules.size()));
+  optimizer::OptimizeOptions optimize_options;
+  optimize_options.seed = options.job.seed;
+  if (outcome.fit) {
+    optimize_options.cost = optimizer::mask_cost(*outcome.fit->model, at, outcome.hop);
+  }
+  auto optimized = optimizer::optimize(rules, traffic, optimize_options);
+  if (!optimized) return optimized.error().while_doing("optimizing " + options.rules);
+  outcome.layout = std::move(*optimized);
+  step("verify: by other code");
+  auto verdict = verify::verify(rules, outcome.layout->layout);
+  if (!verdict) return verdict.error().while_doing("verifying the layout");
+  if (!verdict->equivalent) {
+    return fail(ErrorCode::kInternal,
+                "the proposed layout is not equivalent: " +
+                    to_string(verdict->counterexample->packet) + "; it was not applied");
+  }
+  outcome.verified = true;
+  if (auto done = files::write_layout(outcome.layout->layout, options.folder + "/layout.json");
+      !done) {
+    return done;
+  }
+  const auto keep = [&](const char* kind, const Layout& layout) {
+    return store.keep(kind, files::to_json(layout).dump());
+  };
+  if (auto kept = keep("layout_before", optimizer::plain_layout(rules)); !kept) return kept;
+  return keep("layout", outcome.layout->layout);
+}
+
+Result<void> measure_again(const TuneOptions& options, const campaign::Prepared& prepared,
+                           const RuleSet& rules, const Traffic& traffic, const Configuration& at,
+                           results::RunStore& store, TuneOutcome& outcome) {
+  const Layout before = optimizer::plain_layout(rules);
+  const GainQuestion question{.before = &before,
+                              .after = &outcome.layout->layout,
+                              .traffic = &traffic,
+                              .placement = {outcome.hop},
+                              .at = at,
+                              .metric = prepared.plan.campaign.wall.metric,
+                              .duration = prepared.plan.campaign.measure.duration,
+                              .seed = options.job.seed,
+                              .pairs = options.pairs};
+  step(fmt::format("apply and measure: {} pairs, old and new in turn", options.pairs));
+  Progress bar("measuring the gain", options.pairs);
+  auto gain = measure_gain(*prepared.device, question, options.keep,
+                           [&](int pair) { bar.update(pair); });
+  if (!gain) {
+    if (gain.error().code != ErrorCode::kUnsupported && gain.error().code != ErrorCode::kRefused) {
+      return gain.error().while_doing("measuring the gain");
+    }
+    outcome.no_gain = gain.error().message;
+    return {};
+  }
+  outcome.gain = *gain;
+  nlohmann::json document = {
+      {"version", 1},
+      {"metric", question.metric},
+      {"configuration", at.name()},
+      {"pairs", gain->pairs},
+      {"before", gain->before},
+      {"after", gain->after},
+      {"ratio", {{"value", gain->ratio}, {"low", gain->ratio_low}, {"high", gain->ratio_high}}}};
+  if (const auto& predicted = outcome.layout->after.prediction) {
+    const auto found = predicted->measures.find(question.metric);
+    if (found != predicted->measures.end()) document["predicted"] = found->second.value;
+  }
+  return store.keep("gain", document.dump());
+}
+
+}  // namespace
+
+Result<TuneOutcome> tune(const TuneOptions& options) {
+  TuneOutcome outcome;
+  // What can be wrong with the input is found before anything is measured.
+  RuleSet rules;
+  Traffic traffic;
+  if (!options.rules.empty()) {
+    auto read = load_rules({options.rules, options.rules_format});
+    if (!read) return pass_on(read);
+    rules = std::move(*read);
+    auto made = rules::traffic_for(options.traffic, rules, options.job.seed);
+    if (!made) return pass_on(made);
+    traffic = std::move(*made);
+  }
+  step("plan");
+  auto prepared = campaign::prepare(options.job);
+  if (!prepared) return pass_on(prepared);
+  for (const auto& [name, value] : prepared->settings) say(fmt::format("{:<28}{}", name, value));
+  auto store = campaign::start(*prepared);
+  if (!store) return pass_on(store);
+  const target::InterruptGuard guard;
+  if (auto done = run_campaign(*prepared, *store, outcome); !done) return pass_on(done);
+
+  step("explain: ordering the tests that it needs");
+  auto explanation = explain_on(*prepared->device, *store, options.explain);
+  if (!explanation) return explanation.error().while_doing("explaining the run");
+  outcome.explanation = std::move(*explanation);
+  outcome.hop = hop_of(outcome.explanation);
+  if (auto done = fit_model(options, *store, outcome); !done) return pass_on(done);
+
+  if (!options.rules.empty()) {
+    const Campaign& campaign = prepared->plan.campaign;
+    auto at = testgen::complete(campaign, campaign.baseline, "the baseline");
+    if (!at) return pass_on(at);
+    auto done = optimize_rules(options, rules, traffic, *at, *store, outcome);
+    if (done) done = measure_again(options, *prepared, rules, traffic, *at, *store, outcome);
+    if (!done) return pass_on(done);
+  }
+  step("report");
+  auto report = write_report(*store, options.job.out, outcome.fit ? &*outcome.fit->model : nullptr,
+                             {}, options.folder + "/report.html");
+  if (!report) return pass_on(report);
+  outcome.report = *report;
+  return outcome;
+}
+
+}  // namespace greynic::cli
