@@ -1,4 +1,4 @@
-#include "columns.h"
+#include "greynic/results/columns.h"
 
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>

@@ -12,7 +12,7 @@
 #include <numeric>
 #include <set>
 
-#include "columns.h"
+#include "greynic/results/columns.h"
 #include "moderated_variance.h"
 
 namespace greynic::results {

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "columns.h"
+#include "greynic/results/columns.h"
 #include "greynic/core/units.h"
 #include "greynic/files/core_json.h"
 
