@@ -7,7 +7,7 @@
 #include "command.h"
 #include "greynic/files/json_file.h"
 #include "greynic/model/model.h"
-#include "greynic/report/report.h"
+#include "reporting.h"
 
 namespace greynic::cli {
 namespace {
@@ -37,30 +37,14 @@ Result<std::unique_ptr<model::Model>> load_model(const Flags& flags,
   return loaded;
 }
 
-int write_report(const Flags& flags) {
+int report(const Flags& flags) {
   auto store = results::RunStore::open_to_read(flags.run);
   if (!store) return tell(store.error());
   auto model = load_model(flags, *store);
   if (!model) return tell(model.error());
-  report::ReportOptions options;
-  options.run_path = flags.run;
-  options.title = flags.title;
-  if (*model) {
-    options.model_text = (*model)->to_json_text();
-    options.predictor = [&](const Configuration& configuration,
-                            const std::string& measure) -> std::optional<report::Predicted> {
-      const auto prediction = (*model)->predict(configuration);
-      if (!prediction) return std::nullopt;
-      const auto found = prediction->measures.find(measure);
-      if (found == prediction->measures.end()) return std::nullopt;
-      return report::Predicted{found->second.value, found->second.low, found->second.high,
-                               prediction->extrapolated};
-    };
-  }
-  auto html = report::report_html(*store, options);
-  if (!html) return tell(html.error());
-  if (auto written = files::write_text(flags.out, *html); !written) return tell(written.error());
-  fmt::print("{}\n", flags.out);
+  const auto written = write_report(*store, flags.run, model->get(), flags.title, flags.out);
+  if (!written) return tell(written.error());
+  fmt::print("{}\n", *written);
   return 0;
 }
 
@@ -78,7 +62,7 @@ void add_report(CLI::App& root, Program& program) {
       "--model", flags->model,
       "Model file or published:NAME to show; the one kept with the run when absent");
   command->add_option("--title", flags->title, "Heading; the campaign's name when absent");
-  command->callback([flags, &program] { program.exit_code = write_report(*flags); });
+  command->callback([flags, &program] { program.exit_code = report(*flags); });
 }
 
 }  // namespace greynic::cli

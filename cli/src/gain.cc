@@ -23,9 +23,8 @@ Result<double> measured_with(target::Target& device, const GainQuestion& questio
   const auto value = observation->value(question.metric);
   if (!value || !(*value > 0.0)) {
     return fail(ErrorCode::kRefused,
-                fmt::format("{}: {} gave no {}: {} {}", device.info().name,
-                            question.at.name(), question.metric, to_string(observation->outcome),
-                            observation->reason));
+                fmt::format("{}: {} gave no {}: {} {}", device.info().name, question.at.name(),
+                            question.metric, to_string(observation->outcome), observation->reason));
   }
   return *value;
 }
@@ -44,9 +43,10 @@ Result<Gain> measure_gain(target::Target& device, const GainQuestion& question, 
   std::vector<double> differences;  // of logarithms
   const auto give_back = [&](const Error& error) {
     const auto restored = device.roll_back();
-    return fail(error.code, restored ? error.message
-                                     : error.message + "; and the old rules could not be restored: " +
-                                           restored.error().message);
+    return fail(error.code, restored
+                                ? error.message
+                                : error.message + "; and the old rules could not be restored: " +
+                                      restored.error().message);
   };
   for (int pair = 0; pair < question.pairs; ++pair) {
     if (progress) progress(pair);
@@ -67,7 +67,8 @@ Result<Gain> measure_gain(target::Target& device, const GainQuestion& question, 
   gain.ratio = std::exp(middle);
   gain.after = gain.before * gain.ratio;
   double squares = 0.0;
-  for (const double difference : differences) squares += (difference - middle) * (difference - middle);
+  for (const double difference : differences)
+    squares += (difference - middle) * (difference - middle);
   const double n = static_cast<double>(differences.size());
   const double half =
       boost::math::quantile(boost::math::complement(boost::math::students_t(n - 1.0), 0.025)) *

@@ -3,6 +3,7 @@
 /// What a new layout gains on a device: measured in pairs, old and new in turn, so that a drift of
 /// the device meets both alike.
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -35,7 +36,8 @@ struct Gain {
 };
 
 /// Leaves the device with the new layout when `keep` says so, else with the rules it had. Errors:
-/// kUnsupported when the target holds no rules; kRefused, with the reason, when a test is no measurement.
+/// kUnsupported when the target holds no rules; kRefused, with the reason, when a test is no
+/// measurement.
 [[nodiscard]] Result<Gain> measure_gain(target::Target& device, const GainQuestion& question,
                                         bool keep, const std::function<void(int pair)>& progress);
 

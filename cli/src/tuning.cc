@@ -67,8 +67,8 @@ Result<void> fit_model(const TuneOptions& options, results::RunStore& store, Tun
 Hop hop_of(const causal::Explanation& explanation) {
   for (const causal::Cause& cause : explanation.causes) {
     for (const causal::Condition& condition : cause.all_of) {
-      for (const Hop hop : {Hop::kServerDecap, Hop::kClientEncap, Hop::kServerEncap,
-                            Hop::kClientDecap}) {
+      for (const Hop hop :
+           {Hop::kServerDecap, Hop::kClientEncap, Hop::kServerEncap, Hop::kClientDecap}) {
         if (condition.factor == mask_factor(hop)) return hop;
       }
     }
@@ -76,9 +76,9 @@ Hop hop_of(const causal::Explanation& explanation) {
   return Hop::kServerDecap;
 }
 
-Result<void> optimize_rules(const TuneOptions& options, const RuleSet& rules, const Traffic& traffic,
-                            const Configuration& at, results::RunStore& store,
-                            TuneOutcome& outcome) {
+Result<void> optimize_rules(const TuneOptions& options, const RuleSet& rules,
+                            const Traffic& traffic, const Configuration& at,
+                            results::RunStore& store, TuneOutcome& outcome) {
   step(fmt::format("optimize: {} rules", rules.rules.size()));
   optimizer::OptimizeOptions optimize_options;
   optimize_options.seed = options.job.seed;
@@ -92,9 +92,9 @@ Result<void> optimize_rules(const TuneOptions& options, const RuleSet& rules, co
   auto verdict = verify::verify(rules, outcome.layout->layout);
   if (!verdict) return verdict.error().while_doing("verifying the layout");
   if (!verdict->equivalent) {
-    return fail(ErrorCode::kInternal,
-                "the proposed layout is not equivalent: " +
-                    to_string(verdict->counterexample->packet) + "; it was not applied");
+    return fail(ErrorCode::kInternal, "the proposed layout is not equivalent: " +
+                                          to_string(verdict->counterexample->packet) +
+                                          "; it was not applied");
   }
   outcome.verified = true;
   if (auto done = files::write_layout(outcome.layout->layout, options.folder + "/layout.json");
@@ -123,8 +123,8 @@ Result<void> measure_again(const TuneOptions& options, const campaign::Prepared&
                               .pairs = options.pairs};
   step(fmt::format("apply and measure: {} pairs, old and new in turn", options.pairs));
   Progress bar("measuring the gain", options.pairs);
-  auto gain = measure_gain(*prepared.device, question, options.keep,
-                           [&](int pair) { bar.update(pair); });
+  auto gain =
+      measure_gain(*prepared.device, question, options.keep, [&](int pair) { bar.update(pair); });
   if (!gain) {
     if (gain.error().code != ErrorCode::kUnsupported && gain.error().code != ErrorCode::kRefused) {
       return gain.error().while_doing("measuring the gain");

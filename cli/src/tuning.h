@@ -17,14 +17,14 @@
 namespace greynic::cli {
 
 struct TuneOptions {
-  campaign::Job job;            ///< its `out` is the run file inside `folder`
-  std::string folder;           ///< where run, model, layout and report go
-  std::string rules;            ///< rule file; empty: stop after the fit
-  std::string rules_format;     ///< empty: told from the text
+  campaign::Job job;         ///< its `out` is the run file inside `folder`
+  std::string folder;        ///< where run, model, layout and report go
+  std::string rules;         ///< rule file; empty: stop after the fit
+  std::string rules_format;  ///< empty: told from the text
   std::string traffic = "zipf:1.1";
   std::string model_form = "auto";
-  int pairs = 5;                ///< of the gain measurement
-  bool keep = false;            ///< leave the new layout on the device
+  int pairs = 5;      ///< of the gain measurement
+  bool keep = false;  ///< leave the new layout on the device
   causal::ExplainOptions explain;
 };
 
@@ -32,17 +32,17 @@ struct TuneOutcome {
   campaign::RunSummary run;
   causal::Explanation explanation;
   std::optional<model::FitReport> fit;
-  std::string no_fit;                     ///< why there is no law; empty when there is one
-  Hop hop = Hop::kServerDecap;            ///< where the layout is placed
+  std::string no_fit;           ///< why there is no law; empty when there is one
+  Hop hop = Hop::kServerDecap;  ///< where the layout is placed
   std::optional<optimizer::OptimizedLayout> layout;
-  bool verified = false;                  ///< by the independent check
+  bool verified = false;  ///< by the independent check
   std::optional<Gain> gain;
-  std::string no_gain;                    ///< why nothing was measured again
-  std::string report;                     ///< path; empty when this build draws none
+  std::string no_gain;  ///< why nothing was measured again
+  std::string report;   ///< path; empty when this build draws none
 };
 
-/// Runs the loop. Everything kept goes to `folder` as soon as it is known, so a loop that was stopped
-/// goes on with the same call. Errors are those of the steps, with the step named.
+/// Runs the loop. Everything kept goes to `folder` as soon as it is known, so a loop that was
+/// stopped goes on with the same call. Errors are those of the steps, with the step named.
 [[nodiscard]] Result<TuneOutcome> tune(const TuneOptions& options);
 
 }  // namespace greynic::cli

@@ -1,12 +1,12 @@
 #include "greynic/campaign/laboratory.h"
 
 #include <algorithm>
-#include <sstream>
+#include <nlohmann/json.hpp>
 
 namespace greynic::campaign {
 namespace {
 
-// A document of one configuration name a line, kept with the run.
+// The document kept with the run: an array of configuration names.
 constexpr const char* kOrdered = "ordered";
 
 }  // namespace
@@ -14,10 +14,13 @@ constexpr const char* kOrdered = "ordered";
 Result<std::set<std::string>> Laboratory::ordered(const results::RunStore& store) {
   auto text = store.kept(kOrdered);
   if (!text) return pass_on(text);
-  std::set<std::string> names;
-  std::istringstream lines(*text);
-  for (std::string line; std::getline(lines, line);) names.insert(line);
-  return names;
+  if (text->empty()) return std::set<std::string>();
+  try {
+    return nlohmann::json::parse(*text).get<std::set<std::string>>();
+  } catch (const nlohmann::json::exception& error) {
+    return fail(ErrorCode::kBadInput,
+                std::string("the run's list of ordered tests cannot be read: ") + error.what());
+  }
 }
 
 Result<Laboratory> Laboratory::create(target::Target& device, results::RunStore& store,
@@ -39,8 +42,7 @@ Result<std::vector<Observation>> Laboratory::measure(const Configuration& config
                                                      int count) {
   int& repeats = repeats_[configuration.name()];
   if (repeats == 0 && ordered_.insert(configuration.name()).second) {
-    std::string text;
-    for (const std::string& name : ordered_) text += name + "\n";
+    const std::string text = nlohmann::json(ordered_).dump();
     if (auto kept = store_->keep(kOrdered, text); !kept) return pass_on(kept);
   }
   std::vector<Observation> observations;

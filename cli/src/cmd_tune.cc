@@ -1,0 +1,172 @@
+#include <fmt/format.h>
+
+#include <chrono>
+#include <ctime>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "commands.h"
+#include "greynic/files/campaign_file.h"
+#include "tuning.h"
+
+namespace greynic::cli {
+namespace {
+
+using nlohmann::json;
+
+struct Flags {
+  TuneOptions options;
+  bool json = false;
+};
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::localtime_r(&now, &parts);
+  return fmt::format("{:04}-{:02}-{:02}", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday);
+}
+
+void line(std::string_view name, const std::string& text) { fmt::print("{:<12}{}\n", name, text); }
+
+std::string predicted_text(const optimizer::LayoutCost& cost, const std::string& metric) {
+  if (!cost.prediction || !cost.prediction->measures.contains(metric)) return "not predicted";
+  const auto& measure = cost.prediction->measures.at(metric);
+  return fmt::format("{:.4g} [{:.4g}, {:.4g}]{}", measure.value, measure.low, measure.high,
+                     cost.prediction->extrapolated ? " (extrapolated)" : "");
+}
+
+void print_layout(const TuneOutcome& outcome, const std::string& metric) {
+  if (!outcome.layout) return;
+  const auto& before = outcome.layout->before;
+  const auto& after = outcome.layout->after;
+  line("layout",
+       fmt::format("{} rules in {} matchers -> {} rules in {} matchers, {} tables", before.rules,
+                   before.matchers, after.rules, after.matchers, after.tables));
+  line("", fmt::format("a packet tries {:.2f} matchers -> {:.2f}", before.matchers_tried,
+                       after.matchers_tried));
+  line("proof", fmt::format("equivalent: {} pairs of rules scanned{}", outcome.layout->proof.pairs,
+                            outcome.verified ? ", and verified by independent code" : ""));
+  line("predicted", fmt::format("{}: {} -> {}", metric, predicted_text(before, metric),
+                                predicted_text(after, metric)));
+}
+
+void print_summary(const TuneOutcome& outcome, const std::string& folder) {
+  const causal::Explanation& explanation = outcome.explanation;
+  fmt::print("\n");
+  line("walls", fmt::format("{} of {} configurations ({})", explanation.walls.size(),
+                            explanation.configurations, explanation.bound));
+  for (const causal::Cause& cause : explanation.causes) {
+    line("cause", fmt::format("{}", cause.text()));
+    line("", fmt::format("{} walls, confidence {:.2f} %, {} at {:.1f} % [{:.1f}, {:.1f}] of {:.4g}",
+                         cause.walls_explained, cause.confidence * 100, explanation.metric,
+                         cause.severity.value * 100, cause.severity.low * 100,
+                         cause.severity.high * 100, explanation.expected));
+  }
+  line("tests", fmt::format("{} of the campaign, {} ordered by the explanation",
+                            explanation.tests_read, explanation.tests_ordered));
+  if (outcome.fit) {
+    std::string quality;
+    for (const auto& [measure, r2] : outcome.fit->r2) {
+      quality += fmt::format("{}R^2 {:.4f} for {}", quality.empty() ? "" : ", ", r2, measure);
+    }
+    line("law", fmt::format("{}: {}", outcome.fit->model->law(), quality));
+    fmt::print("{}\n", outcome.fit->text);
+  } else {
+    line("law", "none: " + outcome.no_fit);
+  }
+  print_layout(outcome, explanation.metric);
+  if (outcome.gain) {
+    const Gain& gain = *outcome.gain;
+    line("measured", fmt::format("{}: {:.4g} -> {:.4g}, ratio {:.3f} [{:.3f}, {:.3f}], {} pairs",
+                                 explanation.metric, gain.before, gain.after, gain.ratio,
+                                 gain.ratio_low, gain.ratio_high, gain.pairs));
+  } else if (!outcome.no_gain.empty()) {
+    line("measured", "nothing: " + outcome.no_gain);
+  }
+  line("report", outcome.report.empty() ? "none: this build has no ECharts (scripts/setup.sh)"
+                                        : outcome.report);
+  line("files", folder);
+}
+
+void print_json(const TuneOutcome& outcome, const std::string& folder) {
+  json document = {{"folder", folder},
+                   {"report", outcome.report},
+                   {"explanation", json::parse(causal::to_json_text(outcome.explanation))}};
+  if (outcome.fit) document["model"] = json::parse(outcome.fit->model->to_json_text());
+  if (outcome.layout) {
+    const auto cost = [](const optimizer::LayoutCost& of) {
+      return json{{"tables", of.tables},
+                  {"matchers", of.matchers},
+                  {"rules", of.rules},
+                  {"matchers_tried", of.matchers_tried}};
+    };
+    document["layout"] = {{"before", cost(outcome.layout->before)},
+                          {"after", cost(outcome.layout->after)},
+                          {"verified", outcome.verified}};
+  }
+  if (outcome.gain) {
+    document["gain"] = {{"before", outcome.gain->before},   {"after", outcome.gain->after},
+                        {"ratio", outcome.gain->ratio},     {"low", outcome.gain->ratio_low},
+                        {"high", outcome.gain->ratio_high}, {"pairs", outcome.gain->pairs}};
+  }
+  fmt::print("{}\n", document.dump(1));
+}
+
+int tune_command(Flags flags) {
+  TuneOptions& options = flags.options;
+  if (options.folder.empty()) {
+    const auto campaign = files::read_campaign(options.job.file);
+    if (!campaign) return tell(campaign.error());
+    options.folder = fmt::format("results/{}-{}", today(), campaign->name);
+  }
+  options.job.out = options.folder + "/run.db";
+  const auto outcome = tune(options);
+  if (!outcome) return tell(outcome.error());
+  if (flags.json) {
+    print_json(*outcome, options.folder);
+  } else {
+    print_summary(*outcome, options.folder);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_tune(CLI::App& root, Program& program) {
+  auto flags = std::make_shared<Flags>();
+  TuneOptions& options = flags->options;
+  CLI::App* command = add_command(
+      root, "tune",
+      "The whole loop: find the walls, explain them, fit, re-lay the rules, prove, measure",
+      "  greynic tune configs/campaigns/mask_wall.json --target twin:cx6 \\\n"
+      "      --rules configs/rules/container_host.flows\n"
+      "  greynic tune campaign.json --target twin:cx6 --rules filters.rules --traffic uniform "
+      "--json");
+  command->add_option("campaign", options.job.file, "Campaign file")->required();
+  command->add_option("--target", options.job.target, "Device under test")->required();
+  command->add_option("--rules", options.rules,
+                      "Rules to lay out anew; without: stop after the fit");
+  command->add_option("--format", options.rules_format, "Format of the rules; told from the text");
+  command->add_option("--traffic", options.traffic, "uniform, zipf:EXPONENT or a traffic file")
+      ->capture_default_str();
+  command->add_option("--form", options.model_form, "pipeline, scalacn, surrogate or auto")
+      ->capture_default_str();
+  command->add_option("--seed", options.job.seed, "Seed of everything random")
+      ->capture_default_str();
+  command->add_option("--set", options.job.overrides, "factor=level,level: replaces levels");
+  command->add_option("--pairs", options.pairs, "Pairs of the gain measurement")
+      ->capture_default_str()
+      ->check(CLI::Range(2, 1000));
+  command->add_option("--confidence", options.explain.confidence, "Confidence of walls and causes")
+      ->capture_default_str()
+      ->check(CLI::Range(0.5, 0.999999));
+  command->add_option("--most-tests", options.explain.most_tests, "Tests the explanation may order")
+      ->capture_default_str();
+  command->add_flag("--keep", options.keep, "Leave the new layout on the device; else roll back");
+  command->add_option("--out", options.folder, "Folder for all files; results/<date>-<campaign>");
+  command->add_flag("--json", flags->json, "JSON on stdout");
+  command->callback([flags, &program] { program.exit_code = tune_command(*flags); });
+}
+
+}  // namespace greynic::cli

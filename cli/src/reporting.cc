@@ -1,0 +1,47 @@
+#include "reporting.h"
+
+#ifdef GREYNIC_WITH_REPORT
+
+#include "greynic/files/json_file.h"
+#include "greynic/report/report.h"
+
+namespace greynic::cli {
+
+Result<std::string> write_report(const results::RunStore& store, const std::string& run_path,
+                                 const model::Model* model, const std::string& title,
+                                 const std::string& out) {
+  report::ReportOptions options;
+  options.run_path = run_path;
+  options.title = title;
+  if (model != nullptr) {
+    options.model_text = model->to_json_text();
+    options.predictor = [model](const Configuration& configuration,
+                                const std::string& measure) -> std::optional<report::Predicted> {
+      const auto prediction = model->predict(configuration);
+      if (!prediction) return std::nullopt;
+      const auto found = prediction->measures.find(measure);
+      if (found == prediction->measures.end()) return std::nullopt;
+      return report::Predicted{found->second.value, found->second.low, found->second.high,
+                               prediction->extrapolated};
+    };
+  }
+  auto html = report::report_html(store, options);
+  if (!html) return pass_on(html);
+  if (auto written = files::write_text(out, *html); !written) return pass_on(written);
+  return out;
+}
+
+}  // namespace greynic::cli
+
+#else
+
+namespace greynic::cli {
+
+Result<std::string> write_report(const results::RunStore&, const std::string&, const model::Model*,
+                                 const std::string&, const std::string&) {
+  return std::string();
+}
+
+}  // namespace greynic::cli
+
+#endif
