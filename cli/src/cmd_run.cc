@@ -84,8 +84,11 @@ int run(const Flags& flags) {
   planning.clear();
   if (!prepared) return tell(prepared.error());
   for (const auto& [name, value] : prepared->settings) say(fmt::format("{:<28}{}", name, value));
-  for (const std::string& note : prepared->plan.report.notes) say("note: " + note);
-  if (prepared->plan.report.target_seconds) {
+  // The rules of RDMA that joined are of interest to who plans, not to who measures.
+  for (const std::string& note : prepared->plan.report.notes) {
+    if (flags.dry_run || !note.starts_with("rule of RDMA")) say("note: " + note);
+  }
+  if (prepared->plan.report.target_seconds.value_or(0.0) > 0.0) {
     say(fmt::format("{:<28}{}", "expected time",
                     duration_text(*prepared->plan.report.target_seconds)));
   }

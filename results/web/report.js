@@ -59,8 +59,9 @@
 
   const draw = {
     walls: (d) => {
-      const group = (cause) => cause === -2 ? 'clear' : cause === -1 ? 'wall without a cause' : 'wall, cause ' + (cause + 1);
-      const color = (cause) => cause === -2 ? GREEN : cause === -1 ? WALL : CAUSES[cause % CAUSES.length];
+      const clear = d.judged ? 'clear' : 'not judged';
+      const group = (cause) => cause === -2 ? clear : cause === -1 ? 'wall without a cause' : 'wall, cause ' + (cause + 1);
+      const color = (cause) => cause === -2 ? (d.judged ? GREEN : BLUE) : cause === -1 ? WALL : CAUSES[cause % CAUSES.length];
       const causes = [...new Set(d.rows.map((r) => r[4]))].sort((a, b) => a - b);
       const lines = [];
       if (d.baseline !== null) lines.push(mark(d.baseline, 'baseline', SOFT));
@@ -113,7 +114,7 @@
         {type: 'scatter', symbolSize: 6, data: d.dots, itemStyle: {color: BLUE, opacity: 0.28}},
         {type: 'line', data: d.means.map((m, i) => [i, m[1]]), symbol: 'circle', symbolSize: 7,
           itemStyle: {color: BLUE}, lineStyle: {color: BLUE, width: 2, opacity: d.numeric ? 1 : 0}, z: 4},
-        whiskers(d.means.map((m, i) => [i, m[2], m[3]]), BLUE, 5)
+        whiskers(d.means.map((m, i) => [i, Math.max(0, m[2]), m[3]]), BLUE, 5)
       ]
     }),
 
@@ -121,12 +122,12 @@
       // Each further nine takes the same room.
       const stretch = (q) => -Math.log10(1 - q);
       return {
-        legend: {top: 0, right: 10, type: 'scroll', textStyle: {color: SOFT, fontSize: 11}, left: 200},
+        legend: {top: 0, right: 10, textStyle: {color: SOFT, fontSize: 12}},
         xAxis: below('percentile', {min: 0, max: 4, interval: 1, axisLabel: {color: SOFT,
           formatter: (v) => ['0', '90', '99', '99.9', '99.99'][v] || ''}}),
-        yAxis: axis(d.axis, {type: 'log'}),
+        yAxis: axis(d.axis, {min: 0}),
         tooltip: Object.assign({}, base.tooltip, {formatter: (p) =>
-          wrap(p.seriesName) + '<br>p' + +(100 * (1 - Math.pow(10, -p.data[0]))).toPrecision(6) + ': <b>' + short(p.data[1]) + '</b>'}),
+          escape(p.seriesName) + '<br>' + wrap(d.series[p.seriesIndex].settings) + '<br>p' + +(100 * (1 - Math.pow(10, -p.data[0]))).toPrecision(6) + ': <b>' + short(p.data[1]) + '</b>'}),
         series: d.series.map((s, i) => ({name: s.name, type: 'line', symbolSize: 5, color: SERIES[i % SERIES.length],
           lineStyle: {width: 2, type: s.name === 'baseline' ? 'dashed' : 'solid'}, data: s.points.map((p) => [stretch(p[0]), p[1]])}))
       };

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "greynic/files/core_json.h"
+#include "greynic/files/json_file.h"
 
 namespace greynic::results {
 namespace {
@@ -68,6 +69,8 @@ TEST(Export, JsonLinesReadBack) {
   const auto want = two_observations();
   for (const Observation& observation : want) {
     ASSERT_TRUE(std::getline(lines, line));
+    const auto valid = files::check_schema(nlohmann::json::parse(line), "observation", "line");
+    EXPECT_TRUE(valid) << valid.error().message;
     const auto got = files::observation_from_json(nlohmann::json::parse(line), "line", "");
     ASSERT_TRUE(got) << got.error().message;
     EXPECT_EQ(got->asked, observation.asked);

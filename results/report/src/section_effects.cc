@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "content.h"
@@ -100,15 +101,18 @@ void add_latency(const Content& content, Page& page) {
     }
     const bool is_baseline = *group.configuration == content.baseline;
     by_tail.emplace_back(is_baseline ? -1.0 : us(0.99),
-                         json{{"name", is_baseline ? "baseline" : name}, {"points", points}});
+                         json{{"settings", name}, {"points", points}});
   }
   if (by_tail.empty()) return;
   // The baseline, and the four with the longest tails: more lines cannot be told apart.
   std::stable_sort(by_tail.begin(), by_tail.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
-  constexpr std::size_t kLines = 4;
+  constexpr std::array kNames = {"longest tail", "second", "third", "fourth"};
   for (std::size_t i = 0; i < by_tail.size(); ++i) {
-    if (i < kLines || by_tail[i].first < 0) series.push_back(std::move(by_tail[i].second));
+    const bool is_baseline = by_tail[i].first < 0;
+    if (i >= kNames.size() && !is_baseline) continue;
+    by_tail[i].second["name"] = is_baseline ? "baseline" : kNames[i];
+    series.push_back(std::move(by_tail[i].second));
   }
   page.section("latency", "Latency");
   page.chart({{"kind", "quantiles"}, {"series", std::move(series)}, {"axis", "latency (µs)"}},

@@ -96,6 +96,7 @@ void add_walls(const Content& content, Page& page) {
   }
   page.chart({{"kind", "walls"},
               {"rows", std::move(rows)},
+              {"judged", explained},
               {"axis", title_of(content.metric)},
               {"baseline", baseline > 0 ? json(baseline) : json(nullptr)},
               {"bound", bound ? json(*bound) : json(nullptr)}},
