@@ -124,8 +124,8 @@ Result<std::string> report_html(const results::RunStore& store, const ReportOpti
   choose_metrics(content);
 
   Page page(options.title.empty() ? content.header.campaign_name : options.title);
-  add_cards(content, page);
   try {
+    add_cards(content, page);
     add_walls(content, page);
     add_causes(content, page);
     add_effects(content, page);
