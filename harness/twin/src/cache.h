@@ -27,15 +27,14 @@ class Cache {
 
   [[nodiscard]] bool never_misses() const { return always_; }
 
+  [[nodiscard]] bool contains(std::uint64_t id) const { return always_ || find(id) != kNowhere; }
+
   /// True on a hit; on a miss the entry is brought in, in place of a random one when full.
   bool touch(std::uint64_t id, Random& random) {
     if (always_) return true;
     if (find(id) != kNowhere) return true;
     std::uint32_t slot = 0;
-    if (!vacant_.empty()) {
-      slot = vacant_.back();
-      vacant_.pop_back();
-    } else if (owners_.size() < capacity_) {
+    if (owners_.size() < capacity_) {
       slot = static_cast<std::uint32_t>(owners_.size());
       owners_.push_back(0);
     } else {
@@ -47,15 +46,6 @@ class Cache {
     while (buckets_[at].used) at = (at + 1) & mask_;
     buckets_[at] = {id, slot, true};
     return false;
-  }
-
-  /// Forgets an entry that is not needed any more.
-  void drop(std::uint64_t id) {
-    if (always_) return;
-    const std::uint64_t at = find(id);
-    if (at == kNowhere) return;
-    vacant_.push_back(buckets_[at].slot);
-    erase_bucket(at);
   }
 
  private:
@@ -90,7 +80,6 @@ class Cache {
   std::uint64_t mask_ = 0;
   std::vector<Bucket> buckets_;
   std::vector<std::uint64_t> owners_;
-  std::vector<std::uint32_t> vacant_;
 };
 
 }  // namespace greynic::twin

@@ -43,7 +43,7 @@ void Engine::lay_out_shapes(bool ping_pong) {
   const double first_extra = w_.operation == Operation::kWrite ? header::kReth
                              : response                        ? header::kAeth
                                                                : 0.0;
-  const double gap = w_.operation == Operation::kSend ? p_.receive_wqe_ns : 0.0;
+  const double gap = w_.operation == Operation::kSend ? p_.send_gap_ns : 0.0;
   // perftest inlines small messages where it measures latency, and nothing where it measures rate.
   const double inlined = w_.inline_bytes ? static_cast<double>(*w_.inline_bytes)
                          : ping_pong     ? p_.max_inline_bytes[w_.operation]
@@ -90,7 +90,7 @@ void Engine::lay_out_streams() {
       std::max(1.0, static_cast<double>(w_.mr_bytes) / static_cast<double>(w_.page_bytes));
   pages_ =
       static_cast<std::uint64_t>(std::ceil(per_page)) * std::max<std::uint64_t>(1, w_.mr_count);
-  const auto wqes = static_cast<std::uint64_t>(qps) * w_.send_depth * lanes_;
+  const auto wqes = static_cast<std::uint64_t>(qps) * w_.send_depth;  // of one side
   for (std::size_t side = 0; side < 2; ++side) {
     Nic& nic = nics_[side];
     const auto entries = static_cast<std::uint64_t>(p_.context_entry_count);
@@ -208,8 +208,12 @@ void Engine::handle(const Event& event) {
   switch (event.kind) {
     case kThreadStep:
       return thread_steps(event.subject, event.time);
+    case kDoorbell:
+      return doorbell_arrives(event.subject, event.count, event.time);
+    case kPayloadWanted:
+      return payload_wanted(event.subject, event.time);
     case kWqeArrives:
-      for (std::uint32_t i = 0; i < event.count; ++i) wqe_arrives(event.subject, event.time);
+      for (std::uint32_t i = 0; i < event.count; ++i) wqe_arrives(event.subject);
       return engine_steps(streams_[event.subject].nic, event.time);
     case kEngineStep:
       nics_[event.subject].engine_busy = false;
@@ -217,8 +221,6 @@ void Engine::handle(const Event& event) {
     case kDataReady:
     case kRetry:
       streams_[event.subject].ready += event.count;
-      return activate(event.subject, event.time);
-    case kResume:
       return activate(event.subject, event.time);
     case kDelivered:
       return delivered(event.subject, event.time);
@@ -248,9 +250,10 @@ bool Engine::enough(const RunLimits& limits) {
   std::vector<double> intervals(stamps_.size() - 1);
   for (std::size_t i = 0; i + 1 < stamps_.size(); ++i) intervals[i] = stamps_[i + 1] - stamps_[i];
   estimate_ = estimate_steady(intervals);
-  // Every QP should have had its say, unless there are too many to wait for.
-  const bool heard =
-      messages_delivered_ >= 2ULL * w_.qp_count || data_packets_ >= limits.most_packets / 4;
+  // A queue that is still building up can look settled. Every slot should have been used twice,
+  // unless there are too many to wait for.
+  const bool heard = messages_delivered_ >= 2ULL * w_.qp_count * w_.send_depth ||
+                     data_packets_ >= limits.most_packets / 4;
   return heard && estimate_.settled && estimate_.relative_error() <= limits.target_error;
 }
 

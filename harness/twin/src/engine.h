@@ -75,10 +75,11 @@ class Engine {
  private:
   enum Kind : std::uint8_t {
     kThreadStep,
+    kDoorbell,
     kWqeArrives,
+    kPayloadWanted,
     kEngineStep,
     kDataReady,
-    kResume,
     kDelivered,
     kCompleted,
     kPeerAnswers,
@@ -86,7 +87,7 @@ class Engine {
   };
   enum class Role : std::uint8_t { kRequester, kResponder };
 
-  /// One direction of one QP on one RNIC: what its processing unit works on. 64 bytes.
+  /// One direction of one QP on one RNIC: what its processing unit works on.
   struct Stream {
     std::uint32_t next = kNone;       ///< in its unit's ring
     std::uint32_t next_free = kNone;  ///< in its thread's list of streams with a free slot
@@ -101,11 +102,11 @@ class Engine {
     std::uint8_t turn_left = 0;
     bool in_ring = false;
     bool in_free_list = false;
-    bool context_at_hand = false;
-    bool idle = true;  ///< nothing was under way when the message in work began
-    Time began = 0;    ///< when the message in work began
+    bool idle = true;     ///< nothing was under way when the message in work began
+    Time began = 0;       ///< when the message in work began
+    Time context_at = 0;  ///< when the QP context is on chip for its next turn
   };
-  static_assert(sizeof(Stream) <= 64);
+  static_assert(sizeof(Stream) <= 72);
 
   struct Shape {  ///< of one message of the cycle
     std::uint64_t bytes = 0;
@@ -137,7 +138,10 @@ class Engine {
   // engine_requests.cc: from the thread to the processing unit, and completions back.
   void thread_steps(std::uint32_t thread, Time t);
   void post(std::uint32_t stream, std::uint32_t count, Time t);
-  void wqe_arrives(std::uint32_t stream, Time t);
+  void doorbell_arrives(std::uint32_t stream, std::uint32_t count, Time t);
+  void wqe_arrives(std::uint32_t stream);
+  void payload_wanted(std::uint32_t stream, Time t);
+  Time begin_read(Nic& nic, Time t);
   void engine_steps(std::uint8_t nic, Time t);
   void delivered(std::uint32_t stream, Time t);
   void complete(std::uint32_t stream, Time t);
@@ -150,7 +154,8 @@ class Engine {
   void activate(std::uint32_t stream, Time t);
   void unit_begins(Nic& nic, std::uint32_t unit, Time t);
   void unit_sends(std::uint32_t leaf, Time t);
-  [[nodiscard]] bool context_ready(Nic& nic, std::uint32_t stream, Time t);
+  [[nodiscard]] Time service_time(std::size_t side);
+  void call_context(Nic& nic, std::uint32_t stream, Time t);
   void send_request(std::uint32_t stream, Time t);
   void send_data(std::uint32_t stream, Time t);
   Arrival travel(const Stream& stream, std::uint32_t id, double wire_ns, double payload, Time t);
@@ -161,6 +166,10 @@ class Engine {
   void set_leaf(std::uint32_t leaf, Time time);
   [[nodiscard]] double groups_of(const GroupWalk& walk);
 
+  /// Where in host memory the n-th WQE of a stream lies: what the WQE cache knows it by.
+  [[nodiscard]] std::uint64_t wqe_slot(std::uint32_t stream, std::uint32_t index) const {
+    return static_cast<std::uint64_t>(stream) * w_.send_depth + index % w_.send_depth;
+  }
   [[nodiscard]] std::uint32_t qp_of(std::uint32_t stream) const { return stream / lanes_; }
   [[nodiscard]] std::uint32_t peer_of(std::uint32_t stream) const { return stream ^ 1U; }
   [[nodiscard]] const Shape& shape_at(std::uint32_t index) const {

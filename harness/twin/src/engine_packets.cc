@@ -41,6 +41,7 @@ void Engine::activate(std::uint32_t id, Time t) {
   Nic& nic = nics_[s.nic];
   const auto index = static_cast<std::uint32_t>(qp_of(id) % nic.units.size());
   Unit& unit = nic.units[index];
+  call_context(nic, id, t);
   if (unit.head == kNone) {
     unit.head = unit.tail = id;
     unit_begins(nic, index, t);
@@ -50,52 +51,42 @@ void Engine::activate(std::uint32_t id, Time t) {
   }
 }
 
-bool Engine::context_ready(Nic& nic, std::uint32_t id, Time t) {
-  if (nic.contexts.never_misses()) return true;
-  Stream& s = streams_[id];
-  if (s.context_at_hand) return true;
-  s.context_at_hand = true;  // brought in now, and kept until its turn is over
-  if (nic.contexts.touch(qp_of(id), random_)) return true;
+/// A stream that joins its unit's ring asks for its QP context at once; by the time its turn comes
+/// it may be on chip. Fetches are bounded in number, so with many missing the ring waits for them.
+void Engine::call_context(Nic& nic, std::uint32_t id, Time t) {
+  if (nic.contexts.never_misses() || nic.contexts.touch(qp_of(id), random_)) return;
   ++nic.counters.context_misses;
   // RC keeps requester and acknowledgement state, which are fetched one beside the other.
   const int fetches = w_.transport == Transport::kRc ? 2 : 1;
-  Time there = t;
   for (int i = 0; i < fetches; ++i) {
-    const Time start = nic.fetch_slots.admit(t);
-    there = start + p_.context_fetch_ns;
+    const Time there = nic.fetch_slots.admit(t) + p_.context_fetch_ns;
     nic.fetch_slots.enter(there);
+    streams_[id].context_at = there;
   }
-  events_.push(there, kResume, id);
-  return false;
 }
 
-/// Picks the next stream of a unit whose context is at hand; the others wait aside for theirs.
+Time Engine::service_time(std::size_t side) {
+  const double groups = effects_.masks_in_sequence ? passages_[side].encap->mean() : 0.0;
+  return packet_ns_ * (1 + kUnitJitter * (random_.uniform() - 0.5)) +
+         groups * passages_[side].unit_ns_per_group + effects_.send_stall_ns;
+}
+
+/// Takes up the stream at the head of a unit's ring.
 void Engine::unit_begins(Nic& nic, std::uint32_t index, Time t) {
   Unit& unit = nic.units[index];
   const auto side = static_cast<std::uint32_t>(&nic - nics_.data());
   const auto leaf = static_cast<std::uint32_t>(side * nic.units.size()) + index;
-  while (unit.head != kNone) {
-    const std::uint32_t id = unit.head;
-    Stream& s = streams_[id];
-    if (context_ready(nic, id, t)) {
-      // The second burst of a message that found its QP idle is read from memory while the first is
-      // sent, and that read takes longer than the first burst does.
-      Time from = std::max(unit.free, t);
-      s.turn_left = kTurnPackets;
-      if (s.packets_left > 0 && s.idle) {
-        from = std::max(from, s.began + p_.pcie_read_latency_ns);
-        s.idle = false;
-      }
-      const double groups = effects_.masks_in_sequence ? passages_[side].encap->mean() : 0.0;
-      const Time service = packet_ns_ * (1 + kUnitJitter * (random_.uniform() - 0.5)) +
-                           groups * passages_[side].unit_ns_per_group + effects_.send_stall_ns;
-      return set_leaf(leaf, from + service);
-    }
-    unit.head = s.next;
-    if (unit.head == kNone) unit.tail = kNone;
-    s.in_ring = false;
+  if (unit.head == kNone) return set_leaf(leaf, kNever);
+  Stream& s = streams_[unit.head];
+  s.turn_left = kTurnPackets;
+  Time from = std::max({unit.free, t, s.context_at});
+  if (s.packets_left > 0 && s.idle) {
+    // The second burst of a message that found its QP idle is read from memory while the first is
+    // sent, and that read takes longer than the first burst does.
+    from = std::max(from, s.began + p_.pcie_read_latency_ns);
+    s.idle = false;
   }
-  set_leaf(leaf, kNever);
+  set_leaf(leaf, from + service_time(side));
 }
 
 void Engine::unit_sends(std::uint32_t leaf, Time t) {
@@ -114,18 +105,15 @@ void Engine::unit_sends(std::uint32_t leaf, Time t) {
   // A full transmit buffer holds the unit.
   unit.free = nic.transmit_buffer.admit(t);
   if (s.packets_left > 0 && --s.turn_left > 0) {
-    const double groups = effects_.masks_in_sequence ? passages_[side].encap->mean() : 0.0;
-    const Time service = packet_ns_ * (1 + kUnitJitter * (random_.uniform() - 0.5)) +
-                         groups * passages_[side].unit_ns_per_group + effects_.send_stall_ns;
-    return set_leaf(leaf, unit.free + service);
+    return set_leaf(leaf, unit.free + service_time(side));
   }
-  s.context_at_hand = false;
   unit.head = s.next;
   if (unit.head == kNone) unit.tail = kNone;
   s.in_ring = false;
   if (s.packets_left > 0 || s.ready > 0) {
     s.in_ring = true;
     s.next = kNone;
+    call_context(nic, id, t);
     if (unit.head == kNone) {
       unit.head = id;
     } else {

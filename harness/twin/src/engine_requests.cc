@@ -9,9 +9,9 @@ namespace greynic::twin {
 namespace {
 
 constexpr double kPcieJitterNs = 20;
-constexpr double kWqesPerRead = 4;      ///< 64-byte WQEs in one 256-byte read
-constexpr double kThreadJitter = 0.06;  ///< spread of a thread's work, as a share of it
-constexpr Time kRnrTimerNs = 640e3;     ///< perftest's min_rnr_timer 12
+constexpr std::uint32_t kWqesPerRead = 4;  ///< 64-byte WQEs in one 256-byte read
+constexpr double kThreadJitter = 0.06;     ///< spread of a thread's work, as a share of it
+constexpr Time kRnrTimerNs = 640e3;        ///< perftest's min_rnr_timer 12
 constexpr double kAckBytes = header::kAeth;
 
 }  // namespace
@@ -56,13 +56,15 @@ void Engine::thread_steps(std::uint32_t index, Time t) {
   Host& host = hosts_[thread.side];
   const auto most = static_cast<std::size_t>(p_.contention_limit_threads);
   if (shared) {
-    end = host.qp_locks[qp].pass(end, p_.qp_lock_ns, p_.qp_contention_ns, most);
+    end = host.qp_locks[qp].pass(end, index,
+                                 {p_.lock_transfer_ns, p_.qp_lock_ns, p_.qp_contention_ns, most});
     auto& owners = owners_[id];
     owners.insert(owners.end(), batch, index);
   }
   if (w_.doorbells == Doorbells::kDriverDefault && w_.thread_count > 1 && !shared) {
     if (const std::uint32_t reg = shared_register_of(qp, p_); reg != kNone) {
-      end = host.registers[reg].pass(end, p_.doorbell_lock_ns, p_.doorbell_contention_ns, most);
+      end = host.registers[reg].pass(
+          end, index, {p_.lock_transfer_ns, p_.doorbell_lock_ns, p_.doorbell_contention_ns, most});
     }
   }
   thread.outstanding += batch;
@@ -79,29 +81,42 @@ void Engine::post(std::uint32_t id, std::uint32_t count, Time t) {
   s.posted += count;
   nic.counters.posted += count;
   ++nic.counters.doorbells;
-  Time arrival = t + p_.pcie_post_ns + jitter(kPcieJitterNs);
+  const Time arrival = t + p_.pcie_post_ns + jitter(kPcieJitterNs);
   if (idle && count == 1) {
     // BlueFlame: the WQE travels with the doorbell.
     ++nic.counters.blueflame_doorbells;
     ++nic.counters.pcie_write_tlps;
+    events_.push(arrival, kWqeArrives, id, count);
   } else {
-    // The RNIC reads what was posted; such reads are small and go before payload, but take slots.
-    const auto reads = static_cast<std::uint32_t>(std::ceil(count / kWqesPerRead));
-    for (std::uint32_t i = 0; i < reads; ++i) {
-      nic.read_slots.enter(nic.read_slots.admit(arrival) + p_.pcie_read_latency_ns);
-    }
-    nic.counters.wqe_reads += reads;
-    nic.counters.pcie_read_tlps += reads;
-    arrival += p_.pcie_read_latency_ns + jitter(kPcieJitterNs);
+    events_.push(arrival, kDoorbell, id, count);
   }
-  events_.push(arrival, kWqeArrives, id, count);
 }
 
-void Engine::wqe_arrives(std::uint32_t id, Time) {
+/// The RNIC reads what was posted. Such reads are small and go before payload, but they take slots.
+void Engine::doorbell_arrives(std::uint32_t id, std::uint32_t count, Time t) {
+  Nic& nic = nics_[streams_[id].nic];
+  const std::uint32_t reads = (count + kWqesPerRead - 1) / kWqesPerRead;
+  for (std::uint32_t i = 0; i < reads; ++i) {
+    nic.read_slots.enter(nic.read_slots.admit(t) + p_.pcie_read_latency_ns);
+  }
+  nic.counters.wqe_reads += reads;
+  nic.counters.pcie_read_tlps += reads;
+  events_.push(t + p_.pcie_read_latency_ns + jitter(kPcieJitterNs), kWqeArrives, id, count);
+}
+
+/// One more read over PCIe, when a slot is free. Returns when it was granted.
+Time Engine::begin_read(Nic& nic, Time t) {
+  const Time start = nic.read_slots.admit(t);
+  nic.counters.pcie_back_pressure += start - t;
+  nic.read_slots.enter(start + p_.pcie_read_latency_ns);
+  ++nic.counters.pcie_read_tlps;
+  return start;
+}
+
+void Engine::wqe_arrives(std::uint32_t id) {
   Stream& s = streams_[id];
   Nic& nic = nics_[s.nic];
-  nic.wqes.touch(static_cast<std::uint64_t>(id) * w_.send_depth + s.fetched % w_.send_depth,
-                 random_);
+  nic.wqes.touch(wqe_slot(id, s.fetched), random_);
   ++s.fetched;
   nic.push_request(id);
 }
@@ -116,33 +131,49 @@ void Engine::engine_steps(std::uint8_t side, Time t) {
     }
     const std::uint32_t id = nic.pop_request();
     Stream& s = streams_[id];
+    const std::uint32_t index = s.handled++;
     const bool write = w_.carries_data_in_request();
     nic.engine_free = t + 1e3 / (write ? p_.peak_write_mops : p_.peak_read_mops);
-    Time ready = nic.engine_free;
-    const auto read = [&](Time from) {
-      const Time start = nic.read_slots.admit(from);
-      nic.counters.pcie_back_pressure += start - from;
-      nic.read_slots.enter(start + p_.pcie_read_latency_ns);
-      nic.engine_free = std::max(nic.engine_free, start);
-      ++nic.counters.pcie_read_tlps;
-      return start + p_.pcie_read_latency_ns + jitter(kPcieJitterNs);
-    };
-    if (!nic.wqes.touch(static_cast<std::uint64_t>(id) * w_.send_depth + s.handled % w_.send_depth,
-                        random_)) {
+    int reads_before = 0;
+    if (!nic.wqes.contains(wqe_slot(id, index))) {
+      // A WQE that has left the chip is read again. While its payload is read it has to stay, with
+      // its neighbour in the same 128 bytes, and others leave for it; a READ request needs it no
+      // more.
+      for (std::uint32_t i = 0; write && i < 2; ++i) {
+        nic.wqes.touch(wqe_slot(id, index / 2 * 2 + i), random_);
+      }
       ++nic.counters.wqe_cache_misses;
-      ready = read(ready);
+      ++reads_before;
     }
     if (translation_matters_ && !nic.translations.touch(random_.next() % pages_, random_)) {
       ++nic.counters.translation_misses;
-      ready = read(ready);
+      ++reads_before;
     }
-    if (write && !shape_at(s.handled).inlined) {
+    // Whoever needs a read holds the engine until a slot is free; what depends on its answer goes
+    // on by itself.
+    Time ready = nic.engine_free;
+    for (int i = 0; i < reads_before; ++i) {
+      nic.engine_free = begin_read(nic, nic.engine_free);
+      ready = std::max(ready, nic.engine_free) + p_.pcie_read_latency_ns;
+    }
+    if (!write || shape_at(index).inlined) {
+      events_.push(ready, kDataReady, id);
+    } else if (reads_before > 0) {
+      events_.push(ready, kPayloadWanted, id);
+    } else {
+      nic.engine_free = begin_read(nic, ready);
       ++nic.counters.payload_reads;
-      ready = read(ready);
+      events_.push(nic.engine_free + p_.pcie_read_latency_ns + jitter(kPcieJitterNs), kDataReady,
+                   id);
     }
-    ++s.handled;
-    events_.push(ready, kDataReady, id);
   }
+}
+
+void Engine::payload_wanted(std::uint32_t id, Time t) {
+  Nic& nic = nics_[streams_[id].nic];
+  ++nic.counters.payload_reads;
+  events_.push(begin_read(nic, t) + p_.pcie_read_latency_ns + jitter(kPcieJitterNs), kDataReady,
+               id);
 }
 
 bool Engine::take_receive(std::uint32_t id, Time t) {
@@ -171,14 +202,9 @@ void Engine::delivered(std::uint32_t id, Time t) {
     const std::uint32_t request = peer_of(id);
     Stream& r = streams_[request];
     Time seen = t;
-    if (!receiver.wqes.touch(
-            static_cast<std::uint64_t>(request) * w_.send_depth + r.done % w_.send_depth,
-            random_)) {
+    if (!receiver.wqes.contains(wqe_slot(request, r.done))) {
       ++receiver.counters.wqe_cache_misses;
-      ++receiver.counters.pcie_read_tlps;
-      const Time start = receiver.read_slots.admit(t);
-      receiver.read_slots.enter(start + p_.pcie_read_latency_ns);
-      seen = start + p_.pcie_read_latency_ns;
+      seen = begin_read(receiver, t) + p_.pcie_read_latency_ns;
     }
     events_.push(seen + p_.pcie_post_ns + jitter(kPcieJitterNs), kCompleted, request);
     return;
@@ -195,9 +221,7 @@ void Engine::delivered(std::uint32_t id, Time t) {
       ++receiver.counters.translation_misses;
       from += p_.pcie_read_latency_ns;
     }
-    const Time start = receiver.read_slots.admit(from);
-    receiver.read_slots.enter(start + p_.pcie_read_latency_ns);
-    ++receiver.counters.pcie_read_tlps;
+    const Time start = begin_read(receiver, from);
     events_.push(start + p_.pcie_read_latency_ns + jitter(kPcieJitterNs), kDataReady, peer_of(id));
     return;
   }
@@ -229,7 +253,7 @@ void Engine::delivered(std::uint32_t id, Time t) {
   }
   if (reliable) {
     ++receiver.counters.acks;
-    const Time back = send_control(s.to, s.nic, kAckBytes, t);
+    const Time back = send_control(s.to, s.nic, kAckBytes, t) + p_.ack_ns;
     events_.push(back + p_.pcie_post_ns + jitter(kPcieJitterNs), kCompleted, id);
   }
 }
@@ -237,7 +261,6 @@ void Engine::delivered(std::uint32_t id, Time t) {
 void Engine::complete(std::uint32_t id, Time t) {
   Stream& s = streams_[id];
   Nic& nic = nics_[s.nic];
-  nic.wqes.drop(static_cast<std::uint64_t>(id) * w_.send_depth + s.done % w_.send_depth);
   ++s.done;
   if (s.done % w_.signal_every == 0) {
     ++nic.counters.completions;

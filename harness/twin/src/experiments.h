@@ -1,7 +1,7 @@
 #pragma once
 
-/// The experiments behind the published curves, one function each; validation.cc runs those that were
-/// made with a given RNIC. Numbers of items are those of docs/twin/validation.md.
+/// The experiments behind the published curves, one function each; validation.cc runs those that
+/// were made with a given RNIC. Numbers of items are those of docs/twin/validation.md.
 
 #include "engine.h"
 #include "greynic/twin/validation.h"
@@ -22,8 +22,7 @@ class Bench {
 
   void accept(int item, std::string curve, std::string unit, double published, double twin,
               double low, double high) {
-    report_.rows.push_back(
-        {item, std::move(curve), std::move(unit), published, twin, low, high});
+    report_.rows.push_back({item, std::move(curve), std::move(unit), published, twin, low, high});
   }
   /// Accepts within a share of the published value.
   void within(int item, std::string curve, std::string unit, double published, double twin,

@@ -14,11 +14,9 @@ struct Setting {
   const char* name;  ///< client encap / client decap / server encap / server decap
   double client_encap, client_decap, server_encap, server_decap;
 };
-constexpr std::array<Setting, 3> kSettings = {{{"0/0/0/0", 0, 0, 0, 0},
-                                               {"0/0/0/20", 0, 0, 0, 20},
-                                               {"20/0/0/20", 20, 0, 0, 20}}};
-constexpr std::array<std::uint64_t, 7> kLatencyBytes = {2,     64,      4096,   8192,
-                                                        65536, 1048576, 8388608};
+constexpr std::array<Setting, 3> kSettings = {
+    {{"0/0/0/0", 0, 0, 0, 0}, {"0/0/0/20", 0, 0, 0, 20}, {"20/0/0/20", 20, 0, 0, 20}}};
+constexpr std::array<std::uint64_t, 7> kLatencyBytes = {2, 64, 4096, 8192, 65536, 1048576, 8388608};
 
 struct Log {
   std::size_t setting;
@@ -65,7 +63,8 @@ void latency_under_groups(Bench& bench) {
     Series twin{label(log, "twin,"), false, {}};
     std::array<double, 7> seen{};
     for (std::size_t i = 0; i < kLatencyBytes.size(); ++i) {
-      seen[i] = bench.half_rtt_us(perftest(log, kLatencyBytes[i]), kLatencyBytes[i] > 65536 ? 16 : 200);
+      seen[i] =
+          bench.half_rtt_us(perftest(log, kLatencyBytes[i]), kLatencyBytes[i] > 65536 ? 16 : 200);
       published.points.emplace_back(kLatencyBytes[i], log.half_rtt_us[i]);
       twin.points.emplace_back(kLatencyBytes[i], seen[i]);
     }
@@ -77,7 +76,11 @@ void latency_under_groups(Bench& bench) {
     bench.within(1, label(log, "half RTT, 8 MiB"), "us", log.half_rtt_us[6], seen[6], 0.05);
     bench.explains(kLatencyBytes.size());
     bench.picture({fmt::format("item01_{}_{}", verb(log.operation), log.setting),
-                   label(log, "Latency,"), "message, bytes", "half round trip, us", true, true,
+                   label(log, "Latency,"),
+                   "message, bytes",
+                   "half round trip, us",
+                   true,
+                   true,
                    {published, twin}});
   }
 }
@@ -97,8 +100,12 @@ void bandwidth_of_large_messages(Bench& bench) {
     twin.points.emplace_back(static_cast<double>(i), large.gbps);
     bench.explains(2);
   }
-  bench.picture({"item03", "Bandwidth of 8 MiB messages, four QPs",
-                 "log: SEND, WRITE at 0/0/0/0, at 0/0/0/20, at 20/0/0/20", "Gbit/s", false, false,
+  bench.picture({"item03",
+                 "Bandwidth of 8 MiB messages, four QPs",
+                 "log: SEND, WRITE at 0/0/0/0, at 0/0/0/20, at 20/0/0/20",
+                 "Gbit/s",
+                 false,
+                 false,
                  {published, twin}});
   bench.note(
       "with 20 groups the logs dip between 8 KiB and 128 KiB (to 3329 MiB/s); the twin has no such "
@@ -121,8 +128,12 @@ void rate_of_small_messages(Bench& bench) {
     bench.explains(1);
   }
   bench.accept(4, "64 B, spread of the six logs", "", 0.026, most / least - 1, 0, 0.05);
-  bench.picture({"item04", "Rate of 64-byte messages, one thread, four QPs",
-                 "log: SEND, WRITE at 0/0/0/0, at 0/0/0/20, at 20/0/0/20", "Mops", false, false,
+  bench.picture({"item04",
+                 "Rate of 64-byte messages, one thread, four QPs",
+                 "log: SEND, WRITE at 0/0/0/0, at 0/0/0/20, at 20/0/0/20",
+                 "Mops",
+                 false,
+                 false,
                  {published, twin}});
 }
 
@@ -138,7 +149,8 @@ void one_qp_against_four(Bench& bench) {
     if (qps == 4) bench.accept(5, "8 MiB SEND, four QPs", "Gbit/s", 177.15, gbps, 175, 179);
   }
   bench.explains(2);
-  bench.picture({"item05", "One QP against four", "QPs", "Gbit/s", false, false, {published, twin}});
+  bench.picture(
+      {"item05", "One QP against four", "QPs", "Gbit/s", false, false, {published, twin}});
 }
 
 }  // namespace greynic::twin

@@ -63,7 +63,12 @@ void qp_count_cx3(Bench& bench) {
   bench.accept(10, "shared QPs, spread", "", 0, most_shared / least_shared - 1, 0, 0.03);
   bench.accept(10, "one QP each ahead of shared below 400", "", 0, behind, -1, 0.005);
   bench.explains(5);
-  bench.picture({"item10", "ConnectX-3, random 64 KiB READ", "connections", "Gbit/s", false, false,
+  bench.picture({"item10",
+                 "ConnectX-3, random 64 KiB READ",
+                 "connections",
+                 "Gbit/s",
+                 false,
+                 false,
                  {own, shared}});
 }
 
@@ -75,15 +80,21 @@ void qp_count_cx5(Bench& bench) {
     const double gbps = bench.rate(transfers(Operation::kWrite, n, 1024, 1024), 400000).gbps;
     if (n == 256) base = gbps;
     twin.points.emplace_back(n, gbps);
-    if (n == 512) bench.accept(11, "RC, 512 QPs against 256", "", -0.23, gbps / base - 1, -0.28, -0.18);
+    if (n == 512)
+      bench.accept(11, "RC, 512 QPs against 256", "", -0.23, gbps / base - 1, -0.28, -0.18);
     if (n == 16384) {
       bench.accept(11, "RC, 16384 QPs against 256", "", -0.46, gbps / base - 1, -0.52, -0.40);
     }
   }
   for (auto& [n, value] : twin.points) value /= base;
   bench.explains(2);
-  bench.picture({"item11", "ConnectX-5 class, RC, 1 KiB WRITE", "QPs", "share of 256 QPs", true,
-                 false, {published, twin}});
+  bench.picture({"item11",
+                 "ConnectX-5 class, RC, 1 KiB WRITE",
+                 "QPs",
+                 "share of 256 QPs",
+                 true,
+                 false,
+                 {published, twin}});
 }
 
 void qp_count_cx7(Bench& bench) {
@@ -108,8 +119,13 @@ void qp_count_cx7(Bench& bench) {
     }
   }
   bench.explains(2);
-  bench.picture({"item12", "ConnectX-7, transfers of one MTU", "QPs", "share of 60 QPs", true,
-                 false, {published, rc, uc}});
+  bench.picture({"item12",
+                 "ConnectX-7, transfers of one MTU",
+                 "QPs",
+                 "share of 60 QPs",
+                 true,
+                 false,
+                 {published, rc, uc}});
 }
 
 void steering_hops(Bench& bench) {
@@ -150,7 +166,8 @@ void pcie_bandwidth(Bench& bench) {
       worst = std::max(worst, std::abs(row.link.write_gbps(kBytes[i]) - row.write[i]));
       worst = std::max(worst, std::abs(row.link.read_gbps(kBytes[i]) - row.read[i]));
     }
-    bench.accept(14, std::string(row.name) + ", largest difference of 7", "Gbit/s", 0, worst, 0, 0.1);
+    bench.accept(14, std::string(row.name) + ", largest difference of 7", "Gbit/s", 0, worst, 0,
+                 0.1);
     bench.explains(7);
   }
   Series write{"DMA write", false, {}};
@@ -161,8 +178,13 @@ void pcie_bandwidth(Bench& bench) {
     write.points.emplace_back(bytes, rows[2].link.write_gbps(bytes));
     read.points.emplace_back(bytes, rows[2].link.read_gbps(bytes));
   }
-  bench.picture({"item14", "PCIe Gen4 x16, effective bandwidth", "bytes of one transfer", "Gbit/s",
-                 true, false, {published, write, published_read, read}});
+  bench.picture({"item14",
+                 "PCIe Gen4 x16, effective bandwidth",
+                 "bytes of one transfer",
+                 "Gbit/s",
+                 true,
+                 false,
+                 {published, write, published_read, read}});
 }
 
 }  // namespace greynic::twin

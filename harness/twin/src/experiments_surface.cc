@@ -64,10 +64,11 @@ void surfaces(Bench& bench) {
   bench.accept(6, "bandwidth surface, worst cell", "", 0, worst, 0, 0.15);
   bench.explains(static_cast<std::size_t>(cells));
   if (clamped > 0) {
-    bench.note(fmt::format(
-        "the published surface exceeds the line rate in {} of {:.0f} cells (at the origin by {:.0f} %); "
-        "the line rate stands for it there",
-        clamped, cells, (published.bandwidth(0, 0) / line - 1) * 100));
+    bench.note(
+        fmt::format("the published surface exceeds the line rate in {} of {:.0f} cells (at the "
+                    "origin by {:.0f} %); "
+                    "the line rate stands for it there",
+                    clamped, cells, (published.bandwidth(0, 0) / line - 1) * 100));
   }
   double latency_worst = 0;
   std::vector<Series> latency = {{"published, no remote groups", true, {}},

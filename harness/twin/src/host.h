@@ -13,14 +13,27 @@ namespace greynic::twin {
 
 inline constexpr std::uint32_t kNone = ~0U;
 
-/// A spin lock between cores. Handing it over costs more the more threads spin on its cache line.
+/// What passing a lock from core to core costs.
+struct LockCost {
+  Time transfer_ns = 0;    ///< the cache line comes from another core and nobody else wants it
+  Time contended_ns = 0;   ///< others spin on it
+  Time per_waiter_ns = 0;  ///< added for each that does
+  std::size_t most_waiters = 0;
+};
+
+/// A spin lock between cores. A thread that held it last takes it again for nothing.
 class ContendedLock {
  public:
   /// Takes the lock at t; returns when the holder lets go of it.
-  Time pass(Time t, Time hold, Time per_waiter, std::size_t most_waiters) {
-    while (!releases_.empty() && first_ < releases_.size() && releases_[first_] <= t) ++first_;
-    const std::size_t waiters = std::min(releases_.size() - first_, most_waiters);
-    const Time end = lock_.pass(t, hold + per_waiter * static_cast<Time>(waiters));
+  Time pass(Time t, std::uint32_t thread, const LockCost& cost) {
+    while (first_ < releases_.size() && releases_[first_] <= t) ++first_;
+    const std::size_t waiters = std::min(releases_.size() - first_, cost.most_waiters);
+    Time hold = thread != last_ ? cost.transfer_ns : 0.0;
+    if (waiters > 0) {
+      hold = cost.contended_ns + cost.per_waiter_ns * static_cast<Time>(waiters);
+    }
+    last_ = thread;
+    const Time end = lock_.pass(t, hold);
     if (first_ == releases_.size() || first_ > 64) {
       releases_.erase(releases_.begin(), releases_.begin() + static_cast<std::ptrdiff_t>(first_));
       first_ = 0;
@@ -31,6 +44,7 @@ class ContendedLock {
 
  private:
   Serial lock_;
+  std::uint32_t last_ = kNone;
   std::vector<Time> releases_;  ///< of holders and waiters, ascending; those before first_ are gone
   std::size_t first_ = 0;
 };

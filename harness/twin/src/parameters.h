@@ -47,7 +47,8 @@ struct Parameters {
   double qp_packet_rate_cap_mpps = 0;
   double base_half_rtt_us = 0;
   double one_way_ns = 0;
-  double receive_wqe_ns = 0;
+  double ack_ns = 0;
+  double send_gap_ns = 0;
   double receive_buffer_packets = 0;
   double transmit_buffer_packets = 0;
   // Host software.
@@ -55,6 +56,7 @@ struct Parameters {
   double completion_ns = 0;
   double doorbell_register_count = 0;
   double doorbell_dedicated_count = 0;
+  double lock_transfer_ns = 0;
   double doorbell_lock_ns = 0;
   double doorbell_contention_ns = 0;
   double qp_lock_ns = 0;

@@ -55,9 +55,9 @@ Result<ValidationReport> validate(const std::string& name, std::uint64_t seed,
     if (!surface) return pass_on(surface);
     // Parameters of both profiles count, each once.
     for (const ParameterFact& fact : surface->facts) {
-      const bool counted = std::any_of(
-          usual->facts.begin(), usual->facts.end(),
-          [&](const ParameterFact& f) { return f.name == fact.name && f.free; });
+      const bool counted =
+          std::any_of(usual->facts.begin(), usual->facts.end(),
+                      [&](const ParameterFact& f) { return f.name == fact.name && f.free; });
       if (fact.free && !counted) ++report.free_parameter_count;
     }
     add(*surface, surfaces);

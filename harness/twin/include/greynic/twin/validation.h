@@ -1,8 +1,8 @@
 #pragma once
 
-/// Holds a twin against the curves that were published for its RNIC: runs the experiment behind each
-/// and compares. `greynic validate twin:cx6` prints it; tests/twin asks for the same; the curves, what
-/// was accepted and why stand in docs/twin/validation.md.
+/// Holds a twin against the curves that were published for its RNIC: runs the experiment behind
+/// each and compares. `greynic validate twin:cx6` prints it; tests/twin asks for the same; the
+/// curves, what was accepted and why stand in docs/twin/validation.md.
 
 #include <functional>
 #include <string>
@@ -16,12 +16,12 @@ namespace greynic::twin {
 
 /// One comparison. Where a curve has many points, one row judges a figure of merit of all of them.
 struct CheckRow {
-  int item = 0;             ///< number of the curve in docs/twin/validation.md
-  std::string curve;        ///< "8 MiB SEND, masks 0/0/0/20"
+  int item = 0;       ///< number of the curve in docs/twin/validation.md
+  std::string curve;  ///< "8 MiB SEND, masks 0/0/0/20"
   std::string unit;
-  double published = 0;     ///< what the literature has, or the middle of the accepted range
+  double published = 0;  ///< what the literature has, or the middle of the accepted range
   double twin = 0;
-  double low = 0, high = 0; ///< accepted
+  double low = 0, high = 0;  ///< accepted
   [[nodiscard]] double error() const { return published != 0 ? twin / published - 1 : twin; }
   [[nodiscard]] bool passed() const { return twin >= low && twin <= high; }
 };

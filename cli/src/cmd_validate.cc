@@ -1,0 +1,107 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "commands.h"
+#include "greynic/files/json_file.h"
+#include "greynic/target/target.h"
+#include "greynic/twin/validation.h"
+#include "progress.h"
+
+namespace greynic::cli {
+namespace {
+
+struct Flags {
+  std::string target;
+  std::string pictures;
+  std::uint64_t seed = 1;
+  bool json = false;
+};
+
+void print_table(const twin::ValidationReport& report) {
+  fmt::print("{:>4}  {:<50} {:>11} {:>11} {:>8}  {:<8} {}\n", "item", "curve", "published", "twin",
+             "error", "unit", "verdict");
+  for (const twin::CheckRow& row : report.rows) {
+    const std::string error = row.published != 0 ? fmt::format("{:+.1f} %", 100 * row.error()) : "";
+    fmt::print("{:>4}  {:<50} {:>11.4g} {:>11.4g} {:>8}  {:<8} {}\n", row.item, row.curve,
+               row.published, row.twin, error, row.unit,
+               row.passed() ? "accepted"
+                            : fmt::format("MISSED, wanted {:.4g} to {:.4g}", row.low, row.high));
+  }
+  for (const std::string& note : report.notes) fmt::print("note: {}\n", note);
+  fmt::print("{}: {} parameters were fitted to published curves and explain {} published points\n",
+             report.model, report.free_parameter_count, report.published_point_count);
+}
+
+void print_json(const twin::ValidationReport& report) {
+  nlohmann::json rows = nlohmann::json::array();
+  for (const twin::CheckRow& row : report.rows) {
+    rows.push_back({{"item", row.item},
+                    {"curve", row.curve},
+                    {"unit", row.unit},
+                    {"published", row.published},
+                    {"twin", row.twin},
+                    {"low", row.low},
+                    {"high", row.high},
+                    {"passed", row.passed()}});
+  }
+  const nlohmann::json document = {{"model", report.model},
+                                   {"passed", report.passed()},
+                                   {"rows", rows},
+                                   {"notes", report.notes},
+                                   {"free_parameter_count", report.free_parameter_count},
+                                   {"published_point_count", report.published_point_count}};
+  fmt::print("{}\n", document.dump(1));
+}
+
+int run(const Flags& flags) {
+  const auto specs = target::parse_specs(flags.target);
+  if (!specs) return tell(specs.error());
+  if (specs->size() != 1 || specs->front().kind != "twin" || !specs->front().options.empty()) {
+    return tell({ErrorCode::kBadInput,
+                 fmt::format("'{}' cannot be validated: name one twin without options, such as "
+                             "twin:cx6",
+                             flags.target)});
+  }
+  Progress progress("validating " + flags.target, 1.0);
+  const auto report = twin::validate(specs->front().place, flags.seed,
+                                     [&](double share) { progress.update(share); });
+  progress.clear();
+  if (!report) return tell(report.error());
+  if (!flags.pictures.empty()) {
+    std::error_code error;
+    std::filesystem::create_directories(flags.pictures, error);
+    for (const twin::Picture& picture : report->pictures) {
+      const auto path = std::filesystem::path(flags.pictures) /
+                        (specs->front().place + "_" + picture.file + ".svg");
+      if (auto ok = files::write_text(path, picture.to_svg()); !ok) return tell(ok.error());
+    }
+    say(fmt::format("{} pictures written to {}", report->pictures.size(), flags.pictures));
+  }
+  if (flags.json) {
+    print_json(*report);
+  } else {
+    print_table(*report);
+  }
+  return report->passed() ? 0 : 1;
+}
+
+}  // namespace
+
+void add_validate(CLI::App& root, Program& program) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command =
+      add_command(root, "validate", "Hold a twin against the curves published for its RNIC",
+                  "  greynic validate twin:cx6\n"
+                  "  greynic validate twin:cx5 --pictures /tmp/pictures\n"
+                  "  greynic validate twin:my_rnic.json --json");
+  command->add_option("target", flags->target, "The twin, such as twin:cx6")->required();
+  command->add_option("--pictures", flags->pictures, "Write one SVG for each curve to this folder");
+  command->add_option("--seed", flags->seed, "Of the simulations")->capture_default_str();
+  command->add_flag("--json", flags->json, "JSON on stdout");
+  command->callback([flags, &program] { program.exit_code = run(*flags); });
+}
+
+}  // namespace greynic::cli
