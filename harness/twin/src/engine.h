@@ -142,6 +142,7 @@ class Engine {
   void wqe_arrives(std::uint32_t stream);
   void payload_wanted(std::uint32_t stream, Time t);
   Time begin_read(Nic& nic, Time t);
+  Time recall_wqe(std::uint32_t stream, Time t);
   void engine_steps(std::uint8_t nic, Time t);
   void delivered(std::uint32_t stream, Time t);
   void complete(std::uint32_t stream, Time t);

@@ -10,6 +10,7 @@ namespace {
 
 constexpr double kPcieJitterNs = 20;
 constexpr std::uint32_t kWqesPerRead = 4;  ///< 64-byte WQEs in one 256-byte read
+constexpr std::uint32_t kBlock = 2;        ///< WQEs read again together
 constexpr double kThreadJitter = 0.06;     ///< spread of a thread's work, as a share of it
 constexpr Time kRnrTimerNs = 640e3;        ///< perftest's min_rnr_timer 12
 constexpr double kAckBytes = header::kAeth;
@@ -137,10 +138,11 @@ void Engine::engine_steps(std::uint8_t side, Time t) {
     int reads_before = 0;
     if (!nic.wqes.contains(wqe_slot(id, index))) {
       // A WQE that has left the chip is read again. While its payload is read it has to stay, with
-      // its neighbour in the same 128 bytes, and others leave for it; a READ request needs it no
-      // more.
-      for (std::uint32_t i = 0; write && i < 2; ++i) {
-        nic.wqes.touch(wqe_slot(id, index / 2 * 2 + i), random_);
+      // its neighbour in the same block of two, and others leave for them; a READ request needs it
+      // no more.
+      for (std::uint32_t i = 0; write && i < kBlock; ++i) {
+        nic.wqes.touch(wqe_slot(id, index / kBlock * kBlock + i), random_);
+        if (i > 0) (void)begin_read(nic, nic.engine_free);
       }
       ++nic.counters.wqe_cache_misses;
       ++reads_before;
@@ -193,6 +195,15 @@ bool Engine::take_receive(std::uint32_t id, Time t) {
   return true;
 }
 
+/// A READ that is answered needs its WQE once more: where the data goes.
+Time Engine::recall_wqe(std::uint32_t id, Time t) {
+  const Stream& s = streams_[id];
+  Nic& nic = nics_[s.nic];
+  if (nic.wqes.contains(wqe_slot(id, s.done))) return t;
+  ++nic.counters.wqe_cache_misses;
+  return begin_read(nic, t) + p_.pcie_read_latency_ns;
+}
+
 void Engine::delivered(std::uint32_t id, Time t) {
   Stream& s = streams_[id];
   Nic& receiver = nics_[s.to];
@@ -200,12 +211,7 @@ void Engine::delivered(std::uint32_t id, Time t) {
   if (s.role == Role::kResponder) {  // a READ response or an atomic's answer: the request is done
     ++messages_delivered_;
     const std::uint32_t request = peer_of(id);
-    Stream& r = streams_[request];
-    Time seen = t;
-    if (!receiver.wqes.contains(wqe_slot(request, r.done))) {
-      ++receiver.counters.wqe_cache_misses;
-      seen = begin_read(receiver, t) + p_.pcie_read_latency_ns;
-    }
+    const Time seen = recall_wqe(request, t);
     events_.push(seen + p_.pcie_post_ns + jitter(kPcieJitterNs), kCompleted, request);
     return;
   }
