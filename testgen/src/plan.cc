@@ -93,7 +93,16 @@ class Planner {
       if (!space) return pass_on(space);
       report.after_topology = valid_size(part, *space, {.seed = options_.seed});
     }
+    if (model_.model.constraints.empty() && model_.model.clauses.empty() &&
+        !campaign_.topology.empty()) {
+      report.after_constraints = report.after_topology;
+      return {};
+    }
     report.after_constraints = valid_size(model_.model, space_, {.seed = options_.seed});
+    // Two estimates may cross; what all rules leave is never more than what some leave.
+    SpaceSize& size = report.after_constraints;
+    size.log10 = std::min(size.log10, report.after_topology.log10);
+    size.log10_low = std::min(size.log10_low, size.log10);
     return {};
   }
 

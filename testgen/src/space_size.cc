@@ -17,7 +17,7 @@ namespace greynic::testgen {
 
 namespace {
 
-constexpr std::size_t kFewestSamples = 20;
+constexpr std::size_t kFewestSamples = 10;
 constexpr std::size_t kMostSamples = 400;
 
 /// Groups of the model's parameters that clauses join, directly or through helpers.
