@@ -20,15 +20,19 @@ using Words = std::array<std::string_view, 4>;
 
 constexpr Words kTransports = {"RC", "UC", "UD", "XRC"};
 constexpr std::array<std::string_view, 9> kOperations = {
-    "SEND", "WRITE", "READ", "ATOMIC", "SEND_WITH_IMM", "SEND_WITH_INV", "WRITE_WITH_IMM",
-    "CAS",  "FADD"};
+    "SEND",          "WRITE",          "READ", "ATOMIC", "SEND_WITH_IMM",
+    "SEND_WITH_INV", "WRITE_WITH_IMM", "CAS",  "FADD"};
 constexpr std::array<std::string_view, 3> kDoorbells = {"default", "dedicated", "shared_qp"};
 constexpr std::array<std::string_view, 3> kDirections = {"unidirectional", "bidirectional",
                                                          "loopback"};
 constexpr std::array<std::string_view, 3> kCompletion = {"polling", "events", "hybrid"};
 constexpr std::array<std::string_view, 11> kFaults = {
-    "none",          "remote_key",     "remote_bounds", "remote_access", "local_key",  "local_length",
-    "receive_length", "receive_missing", "peer_silent",   "flush",         "cq_overrun"};
+    "none",        "remote_key",   "remote_bounds",  "remote_access",
+    "local_key",   "local_length", "receive_length", "receive_missing",
+    "peer_silent", "flush",        "cq_overrun"};
+constexpr std::array<std::string_view, 3> kMixes = {"uniform", "mixed_sge", "mixed_requests"};
+constexpr std::array<std::string_view, 3> kPlacements = {"local", "cross_socket", "gpu"};
+constexpr std::array<std::string_view, 2> kPlatforms = {"intel", "amd"};
 constexpr double kMost = 9007199254740992.0;
 
 FactorInfo number(std::string_view name, G group, std::string_view unit, double minimum,
@@ -79,6 +83,11 @@ const std::vector<FactorInfo>& table() {
       number("offered_rate", G::kVerbs, "1/s", 0, 1e12, 0,
              "messages a second that the test asks for; 0: as fast as possible"),
       choice("fault", G::kVerbs, kFaults, "what the test does wrong on purpose"),
+      number("receive_post_batch", G::kVerbs, "count", 1, 1 << 16, 1,
+             "receive WQEs handed over by one call"),
+      choice("message_mix", G::kVerbs, kMixes,
+             "all messages alike, short and long elements in one SG list, or one long request "
+             "among short ones"),
       number("client_encap_masks", G::kESwitch, "masks", 0, 100000, 0,
              "flow groups a request is checked against where it is encapsulated"),
       number("client_decap_masks", G::kESwitch, "masks", 0, 100000, 0,
@@ -96,6 +105,14 @@ const std::vector<FactorInfo>& table() {
              "period of reading flow counters; 0: never"),
       number("flow_idle_ms", G::kESwitch, "ms", 1, 1e7, 10000,
              "idle time after which a flow is removed"),
+      choice("host_platform", G::kHost, kPlatforms, "CPU of both hosts"),
+      choice("memory_placement", G::kHost, kPlacements,
+             "where buffers lie: near the RNIC, on the far socket of one host, on a GPU"),
+      flag_factor("pcie_relaxed_ordering", G::kHost, true, "the RNIC may reorder DMA writes"),
+      flag_factor("pcie_acs_redirect", G::kHost, false,
+                  "PCIe bridges send peer traffic through the root complex"),
+      number("vf_unbind_rate", G::kHost, "1/s", 0, 1e6, 0,
+             "virtual functions unbound a second while traffic runs"),
       number("container_count", G::kHost, "count", 1, 1e7, 1, "containers that share the RNIC"),
       number("host_count", G::kHost, "count", 2, 1e6, 2, "hosts of the fleet"),
       flag_factor("exact_match_cache", G::kESwitch, true, "the switch keeps an exact-match cache"),

@@ -1,17 +1,20 @@
 #pragma once
 
 /// Planted defects: the causes of ScalaCN's symptoms S1 to S8 and the triggers of Collie's
-/// anomalies C1 to C18. Each appears when all of its trigger holds and not otherwise;
-/// docs/twin/defects.md has one paragraph on each. This header is private to the twin: it is the
-/// truth that others must infer.
+/// anomalies C1 to C18. A trigger is a conjunction of conditions on factors: the defect shows when
+/// all of them hold and not otherwise. docs/twin/defects.md has the same table for people. This
+/// header is private to the twin: it is the truth that others must infer.
 
 #include <bitset>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "effects.h"
 #include "greynic/core/configuration.h"
 #include "greynic/core/result.h"
+#include "parameters.h"
 
 namespace greynic::twin {
 
@@ -20,8 +23,28 @@ inline constexpr std::size_t kDefectCount = 26;  ///< S1 to S8, then C1 to C18
 /// Which defects are on, by index.
 using DefectSet = std::bitset<kDefectCount>;
 
-/// "S1" to "S8", "C1" to "C18".
-[[nodiscard]] std::string defect_name(std::size_t index);
+/// One part of a trigger.
+struct Condition {
+  enum class Kind : std::uint8_t { kAtLeast, kAtMost, kIs, kAtLeastFactor, kOverContextLimit };
+  std::string_view factor;
+  Kind kind = Kind::kAtLeast;
+  double number = 0;
+  std::string_view
+      text{};  ///< kIs: the category, or "true"/"false"; kAtLeastFactor: the other factor
+  bool both_directions = false;  ///< the factor counts twice when traffic runs both ways
+
+  [[nodiscard]] bool holds(const Configuration& configuration, const Parameters& parameters) const;
+};
+
+struct Defect {
+  std::string_view name;  ///< "S1", "C18"
+  std::string_view title;
+  std::vector<Condition> trigger;
+  void (*plant)(Effects&) = nullptr;
+};
+
+/// All of them, by index.
+[[nodiscard]] std::span<const Defect> defects();
 
 /// Reads "S1,S6,C4" or "none". kBadInput names the unknown one.
 [[nodiscard]] Result<DefectSet> read_defects(std::string_view text);
@@ -29,7 +52,8 @@ using DefectSet = std::bitset<kDefectCount>;
 /// What is on when nothing is said: S6, which is how every published RNIC behaves.
 [[nodiscard]] DefectSet usual_defects();
 
-[[nodiscard]] constexpr std::size_t scalacn_defect(std::size_t number) { return number - 1; }
-[[nodiscard]] constexpr std::size_t collie_defect(std::size_t number) { return 8 + number - 1; }
+/// What the defects that are on do to a run of this configuration.
+[[nodiscard]] Effects effects_of(const DefectSet& on, const Configuration& configuration,
+                                 const Parameters& parameters);
 
 }  // namespace greynic::twin

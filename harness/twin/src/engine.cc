@@ -24,7 +24,6 @@ Engine::Engine(const Parameters& parameters, const Workload& workload, const Eff
       random_(seed),
       pcie_{static_cast<int>(p_.pcie_generation), static_cast<int>(p_.pcie_lanes),
             static_cast<int>(p_.pcie_max_payload_bytes)} {
-  p_.pcie_read_latency_ns += effects_.dma_latency_ns;
   packet_ns_ = 1e3 / p_.qp_packet_rate_cap_mpps;
   for (int side = 0; side < 2; ++side) nics_.emplace_back(p_);
   // A short message without overlay takes this; what the published figure has on top is the

@@ -163,6 +163,7 @@ class Engine {
   Time send_control(std::uint8_t from, std::uint8_t to, double bytes, Time t);
   Time cross(Nic& sender, Nic& receiver, std::size_t direction, double wire_ns, Time t, bool looped,
              bool data, Time& wire_end);
+  [[nodiscard]] Time thaw(Time t) const;
   void record(Time t, double payload);
   void set_leaf(std::uint32_t leaf, Time time);
   [[nodiscard]] double groups_of(const GroupWalk& walk);

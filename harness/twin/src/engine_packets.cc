@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "engine.h"
 
@@ -68,7 +69,7 @@ void Engine::call_context(Nic& nic, std::uint32_t id, Time t) {
 Time Engine::service_time(std::size_t side) {
   const double groups = effects_.masks_in_sequence ? passages_[side].encap->mean() : 0.0;
   return packet_ns_ * (1 + kUnitJitter * (random_.uniform() - 0.5)) +
-         groups * passages_[side].unit_ns_per_group + effects_.send_stall_ns;
+         groups * passages_[side].unit_ns_per_group;
 }
 
 /// Takes up the stream at the head of a unit's ring.
@@ -172,15 +173,28 @@ Time Engine::cross(Nic& sender, Nic& receiver, std::size_t direction, double wir
       sender.transmit_walk.pass(t, encaps * passage.encap_ns, tx_hops * passage.hop_ns, data);
   if (data) {
     const Time unhindered = looped ? out : std::max(out, sender.wire.free());
-    const Time allowed = receiver.receive_buffer.admit(unhindered);
+    Time allowed = receiver.receive_buffer.admit(unhindered);
     if (!looped) receiver.counters.tx_pause += allowed - unhindered;
-    out = allowed;
+    // Loopback gives way: it waits until the receive path has nothing of the wire's to do.
+    if (looped && !effects_.loopback_unlimited) {
+      allowed = std::max(allowed, receiver.receive_path.free());
+    }
+    out = thaw(allowed);
+    wire_ns += effects_.transmit_stall_ns;
   }
   wire_end = looped ? out + wire_ns : sender.wire.pass(out, wire_ns);
   sender.transmit_buffer.enter(wire_end);
   const Time arrival = wire_end + (looped ? 0.0 : one_way_ns_);
   return receiver.receive_walk.pass(arrival, decaps * passage.decap_ns, rx_hops * passage.hop_ns,
                                     data);
+}
+
+/// A frozen device sends in what is left of each 100 us.
+Time Engine::thaw(Time t) const {
+  if (effects_.frozen_share <= 0) return t;
+  constexpr Time kPeriodNs = 100e3;
+  const Time began = std::floor(t / kPeriodNs) * kPeriodNs;
+  return std::max(t, began + effects_.frozen_share * kPeriodNs);
 }
 
 Time Engine::send_control(std::uint8_t from, std::uint8_t to, double bytes, Time t) {

@@ -102,8 +102,16 @@ Observation observe(const Settings& settings, const target::MeasureRequest& requ
     observation.reason = "IBV_WC_RNR_RETRY_EXC_ERR: no receive WQE is ever posted";
     return observation;
   }
-  Effects effects;
-  effects.masks_in_sequence = settings.defects.test(scalacn_defect(6));
+  const Effects effects =
+      effects_of(settings.defects, request.configuration, settings.model.parameters);
+  if (effects.outcome != Outcome::kMeasured) {
+    observation.outcome = effects.outcome;
+    observation.reason = effects.reason;
+    return observation;
+  }
+  const Parameters& p = settings.model.parameters;
+  put(observation, "rule_insert_us", p.rule_insert_us);
+  put(observation, "rule_delete_us", p.rule_delete_us * effects.delete_slowdown);
   run_bandwidth(settings, *workload, effects, request, observation);
   run_latency(settings, *workload, effects, request, observation);
   observation.outcome = Outcome::kMeasured;
@@ -120,28 +128,14 @@ target::Info describe(const Settings& settings, const std::string& name) {
   info.description =
       fmt::format("virtual {} pair, profile {}, {} parameters fitted to published curves",
                   model.name, model.profile, model.free_parameter_count());
-  info.factors = {"transport",
-                  "operation",
-                  "qp_count",
-                  "send_queue_depth",
-                  "receive_queue_depth",
-                  "shared_receive_queue",
-                  "message_bytes",
-                  "sge_count",
-                  "mtu_bytes",
-                  "inline_bytes",
-                  "signal_every",
-                  "post_batch",
-                  "mr_count",
-                  "mr_bytes",
-                  "thread_count",
-                  "doorbell_sharing",
-                  "direction",
-                  "client_encap_masks",
-                  "client_decap_masks",
-                  "server_encap_masks",
-                  "server_decap_masks",
-                  "counter_poll_ms"};
+  // All but those that mean a fleet or a software switch.
+  for (const FactorInfo& factor : known_factors()) {
+    if (factor.name != "host_count" && factor.name != "exact_match_cache" &&
+        factor.name != "signature_match_cache" && factor.name != "completion_mode" &&
+        factor.name != "qps_per_cq") {
+      info.factors.emplace_back(factor.name);
+    }
+  }
   info.categories = {{"transport", {"RC", "UC", "UD"}}};
   if (p.atomic_rate_mops <= 0) info.categories["operation"] = {"SEND", "WRITE", "READ"};
   const double most_masks = p.mask_shape_limit;

@@ -133,11 +133,14 @@ tl::expected<Workload, Refusal> read_workload(const Configuration& c, const Para
   w.receive_depth = count("receive_queue_depth");
   w.shared_receive_queue = c.flag("shared_receive_queue");
   w.message_bytes = {static_cast<std::uint64_t>(number("message_bytes"))};
+  // Collie's mixes: 128 B, 64 KiB and 1 KiB in one request, or a long request among short ones.
+  if (c.text("message_mix") == "mixed_sge") w.message_bytes = {128 + 65536 + 1024};
+  if (c.text("message_mix") == "mixed_requests") w.message_bytes = {65536, 128, 128, 128};
   if (w.operation == Operation::kAtomic) w.message_bytes = {8};
   w.mtu_bytes = count("mtu_bytes");
   w.sge_count = count("sge_count");
   if (c.contains("inline_bytes")) w.inline_bytes = count("inline_bytes");
-  w.signal_every = count("signal_every");
+  w.signal_every = std::min(count("signal_every"), w.send_depth);
   w.post_batch = std::min(count("post_batch"), w.send_depth);
   w.mr_count = static_cast<std::uint64_t>(number("mr_count"));
   w.mr_bytes = static_cast<std::uint64_t>(number("mr_bytes"));
