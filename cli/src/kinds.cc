@@ -4,6 +4,9 @@
 #ifdef GREYNIC_WITH_TWIN
 #include "greynic/twin/twin.h"
 #endif
+#ifdef GREYNIC_WITH_AGENT
+#include "greynic/agent/agent.h"
+#endif
 #ifdef GREYNIC_WITH_VERBS
 #include "greynic/verbs/verbs_target.h"
 #endif
@@ -27,7 +30,11 @@ void register_kinds() {
   target::register_kind(flows::ovs_kind());
 #endif
 #ifdef GREYNIC_WITH_VERBS
+#ifdef GREYNIC_WITH_AGENT
+  target::register_kind(verbs::verbs_kind(agent::remote_peer));
+#else
   target::register_kind(verbs::verbs_kind(nullptr));
+#endif
 #endif
 }
 

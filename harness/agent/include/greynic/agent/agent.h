@@ -1,0 +1,61 @@
+#pragma once
+
+/// `greynic agent`: one end of a run on another host, controlled over gRPC.
+///
+/// With certificates both sides prove who they are (mutual TLS); without, an agent listens on the
+/// loopback interface only and says so. One run at a time: a second caller is told that the agent
+/// is busy. A run whose caller falls silent for longer than its lease is dropped and its queues
+/// freed.
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "greynic/core/result.h"
+#include "greynic/verbs/peer.h"
+
+namespace greynic::agent {
+
+/// Certificates of a lab in one directory: ca.pem, agent.pem, agent.key, client.pem, client.key
+/// (docs/formats/ agent_certificates.md). Keys are readable by their owner only. Errors: kBadInput
+/// when `directory` already holds a lab (nothing is overwritten), kIo.
+[[nodiscard]] Result<void> create_certificates(const std::string& directory,
+                                               const std::vector<std::string>& agent_names);
+
+struct AgentOptions {
+  std::string listen = "127.0.0.1:18600";
+  std::string certificates;  ///< directory; empty: no TLS, loopback only
+  std::string device;
+  int port = 1;
+  std::string gid_rule = "auto";
+};
+
+class Agent {
+ public:
+  /// Errors: kBadInput (an address other than loopback without certificates), kMissing (device or
+  /// certificates), kIo (the address is taken).
+  [[nodiscard]] static Result<std::unique_ptr<Agent>> start(const AgentOptions& options);
+  ~Agent();
+  Agent(const Agent&) = delete;
+  Agent& operator=(const Agent&) = delete;
+
+  /// "127.0.0.1:18600"; with port 0 in the options, the one that was given.
+  [[nodiscard]] const std::string& address() const;
+  /// Serves until `stop` is set.
+  void serve(const std::atomic<bool>& stop);
+
+ private:
+  struct Service;
+  explicit Agent(std::unique_ptr<Service> service);
+  std::unique_ptr<Service> service_;
+};
+
+/// A peer behind an agent. Options: certificates=DIR. Reached at the first open, so a peer that is
+/// away is an outcome of the runs that need it, not an error of the target.
+[[nodiscard]] Result<std::unique_ptr<verbs::Peer>> remote_peer(
+    const std::string& address, const std::map<std::string, std::string>& options);
+
+}  // namespace greynic::agent

@@ -1,0 +1,138 @@
+#include <fmt/format.h>
+#include <grpcpp/grpcpp.h>
+
+#include "agent.grpc.pb.h"
+#include "credentials.h"
+#include "greynic/agent/agent.h"
+#include "translate.h"
+
+namespace greynic::agent {
+namespace {
+
+constexpr std::chrono::seconds kReach{5};   // to find out that nobody is there
+constexpr std::chrono::seconds kSetUp{60};  // thousands of QPs take a slow device that long
+constexpr int kMostMessageBytes = 64 << 20;
+
+class RemotePeer final : public verbs::Peer {
+ public:
+  RemotePeer(std::string address, std::shared_ptr<grpc::ChannelCredentials> credentials)
+      : address_(std::move(address)) {
+    grpc::ChannelArguments arguments;
+    arguments.SetMaxReceiveMessageSize(kMostMessageBytes);
+    // A peer that was away a moment ago is tried again at once for the next run.
+    arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+    arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+    channel_ = grpc::CreateCustomChannel(address_, credentials, arguments);
+    stub_ = wire::Agent::NewStub(channel_);
+  }
+  ~RemotePeer() override { abandon(); }
+
+  Result<verbs::EndpointDescription> open(const verbs::TrafficPlan& plan,
+                                          std::chrono::seconds lease) override {
+    abandon();
+    if (!channel_->WaitForConnected(std::chrono::system_clock::now() + kReach)) {
+      return fail(
+          ErrorCode::kIo,
+          fmt::format("peer {} is not reached within {} s; is `greynic agent` running there, "
+                      "with certificates of the same lab?",
+                      address_, kReach.count()));
+    }
+    wire::OpenRequest request;
+    request.set_protocol(verbs::kPeerProtocol);
+    request.set_lease_seconds(static_cast<std::uint64_t>(lease.count()));
+    write(plan, *request.mutable_plan());
+    wire::OpenReply reply;
+    if (auto done = call(&wire::Agent::Stub::Open, request, reply, kSetUp); !done) return pass_on(done);
+    stall_ = plan.stall_limit;
+    session_ = reply.session();
+    auto description = read(reply.endpoint());
+    if (description && description->qp_numbers.size() != plan.qp_count) {
+      return fail(ErrorCode::kIo, fmt::format("peer {} answers with {} QPs instead of {}", address_,
+                                              description->qp_numbers.size(), plan.qp_count));
+    }
+    return description;
+  }
+
+  Result<void> connect(const verbs::EndpointDescription& requester,
+                       std::chrono::nanoseconds duration) override {
+    wire::ConnectRequest request;
+    request.set_session(session_);
+    request.set_duration_ns(static_cast<std::uint64_t>(duration.count()));
+    write(requester, *request.mutable_endpoint());
+    wire::ConnectReply reply;
+    return call(&wire::Agent::Stub::Connect, request, reply, kSetUp);
+  }
+
+  Result<verbs::PeerReport> finish(const verbs::RequestReport& requests) override {
+    wire::FinishRequest request;
+    request.set_session(session_);
+    request.mutable_completed_by_lane()->Assign(requests.completed_by_lane.begin(),
+                                                requests.completed_by_lane.end());
+    request.set_failed(requests.failure.has_value());
+    wire::FinishReply reply;
+    const auto patience =
+        std::chrono::seconds(10) + std::chrono::ceil<std::chrono::seconds>(stall_);
+    if (auto done = call(&wire::Agent::Stub::Finish, request, reply, patience); !done) {
+      return pass_on(done);
+    }
+    session_ = 0;
+    return read(reply);
+  }
+
+  void abandon() override {
+    if (session_ == 0) return;
+    wire::AbandonRequest request;
+    request.set_session(session_);
+    wire::AbandonReply reply;
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(1));
+    // Whether it is heard or not, the lease ends the run over there.
+    (void)stub_->Abandon(&context, request, &reply);
+    session_ = 0;
+  }
+
+  std::string name() const override { return address_; }
+
+ private:
+  template <typename Request, typename Reply>
+  Result<void> call(grpc::Status (wire::Agent::Stub::*method)(grpc::ClientContext*, const Request&,
+                                                        Reply*),
+                    const Request& request, Reply& reply, std::chrono::seconds patience) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + patience);
+    const grpc::Status status = (stub_.get()->*method)(&context, request, &reply);
+    if (!status.ok()) {
+      const bool hung = status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
+      return fail(
+          ErrorCode::kIo,
+          hung ? fmt::format("peer {} did not answer within {} s", address_, patience.count())
+               : fmt::format("peer {} is gone: {}", address_, status.error_message()));
+    }
+    if (reply.has_fault() && !reply.fault().message().empty()) {
+      return read(reply.fault()).while_doing("peer " + address_);
+    }
+    return {};
+  }
+
+  std::string address_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<wire::Agent::Stub> stub_;
+  std::uint64_t session_ = 0;
+  std::chrono::milliseconds stall_{};
+};
+
+}  // namespace
+
+Result<std::unique_ptr<verbs::Peer>> remote_peer(
+    const std::string& address, const std::map<std::string, std::string>& options) {
+  if (address.find(':') == std::string::npos) {
+    return fail(ErrorCode::kBadInput, fmt::format("peer '{}' is not HOST:PORT", address));
+  }
+  const auto directory = options.find("certificates");
+  auto credentials =
+      client_credentials(directory == options.end() ? std::string() : directory->second);
+  if (!credentials) return pass_on(credentials);
+  return std::unique_ptr<verbs::Peer>(std::make_unique<RemotePeer>(address, *credentials));
+}
+
+}  // namespace greynic::agent

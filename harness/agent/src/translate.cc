@@ -1,0 +1,168 @@
+#include "translate.h"
+
+#include <algorithm>
+
+namespace greynic::agent {
+namespace {
+
+template <typename Enum>
+Enum enum_of(std::uint32_t value, Enum last) {
+  return static_cast<Enum>(std::min(value, static_cast<std::uint32_t>(last)));
+}
+
+template <typename To, typename From>
+void copy(const From& from, To& to) {
+  to.Assign(from.begin(), from.end());
+}
+
+void write(const std::optional<verbs::Failure>& failure, wire::Failure* out) {
+  if (!failure) return;
+  out->set_outcome(static_cast<std::uint32_t>(failure->outcome));
+  out->set_reason(failure->reason);
+}
+
+std::optional<verbs::Failure> read(const wire::Failure& in) {
+  if (in.reason().empty()) return std::nullopt;
+  return verbs::Failure{enum_of(in.outcome(), Outcome::kTimedOut), in.reason()};
+}
+
+}  // namespace
+
+void write(const verbs::TrafficPlan& plan, wire::Plan& out) {
+  out.set_transport(static_cast<std::uint32_t>(plan.transport));
+  out.set_operation(static_cast<std::uint32_t>(plan.operation));
+  out.set_direction(static_cast<std::uint32_t>(plan.direction));
+  out.set_completion(static_cast<std::uint32_t>(plan.completion));
+  out.set_mode(static_cast<std::uint32_t>(plan.mode));
+  out.set_qp_count(plan.qp_count);
+  out.set_qps_per_cq(plan.qps_per_cq);
+  out.set_send_depth(plan.send_depth);
+  out.set_receive_depth(plan.receive_depth);
+  out.set_shared_receive_queue(plan.shared_receive_queue);
+  copy(plan.sizes, *out.mutable_sizes());
+  out.set_sge_count(plan.sge_count);
+  out.set_mtu_bytes(plan.mtu_bytes);
+  out.set_inline_bytes(plan.inline_bytes);
+  out.set_signal_every(plan.signal_every);
+  out.set_post_batch(plan.post_batch);
+  out.set_mr_count(plan.mr_count);
+  out.set_mr_bytes(plan.mr_bytes);
+  out.set_thread_count(plan.thread_count);
+  out.set_offered_rate(plan.offered_rate);
+  out.set_validate(plan.validate);
+  out.set_huge_pages(plan.huge_pages);
+  out.set_extended_posting(plan.extended_posting);
+  out.set_seed(plan.seed);
+  out.set_stall_limit_ms(static_cast<std::uint64_t>(plan.stall_limit.count()));
+}
+
+verbs::TrafficPlan read(const wire::Plan& in) {
+  verbs::TrafficPlan plan;
+  plan.transport = enum_of(in.transport(), verbs::Transport::kUD);
+  plan.operation = enum_of(in.operation(), verbs::Operation::kFetchAdd);
+  plan.direction = enum_of(in.direction(), verbs::Direction::kBidirectional);
+  plan.completion = enum_of(in.completion(), verbs::CompletionMode::kHybrid);
+  plan.mode = enum_of(in.mode(), verbs::Mode::kLatency);
+  // Counts of 0 would divide by zero further on; a caller of ours never sends them.
+  plan.qp_count = std::max(in.qp_count(), 1U);
+  plan.qps_per_cq = std::max(in.qps_per_cq(), 1U);
+  plan.send_depth = std::max(in.send_depth(), 1U);
+  plan.receive_depth = in.receive_depth();
+  plan.shared_receive_queue = in.shared_receive_queue();
+  plan.sizes.assign(in.sizes().begin(), in.sizes().end());
+  if (plan.sizes.empty()) plan.sizes = {0};
+  plan.sge_count = in.sge_count();
+  plan.mtu_bytes = in.mtu_bytes();
+  plan.inline_bytes = in.inline_bytes();
+  plan.signal_every = std::max(in.signal_every(), 1U);
+  plan.post_batch = std::max(in.post_batch(), 1U);
+  plan.mr_count = std::max(in.mr_count(), 1U);
+  plan.mr_bytes = in.mr_bytes();
+  plan.thread_count = std::max(in.thread_count(), 1U);
+  plan.offered_rate = in.offered_rate();
+  plan.validate = in.validate();
+  plan.huge_pages = in.huge_pages();
+  plan.extended_posting = in.extended_posting();
+  plan.seed = in.seed();
+  plan.stall_limit =
+      std::chrono::milliseconds(std::min<std::uint64_t>(in.stall_limit_ms(), 600000));
+  return plan;
+}
+
+void write(const verbs::EndpointDescription& description, wire::Endpoint& out) {
+  out.set_gid(description.gid.data(), description.gid.size());
+  out.set_lid(description.lid);
+  out.set_ethernet(description.ethernet);
+  out.set_psn(description.psn);
+  copy(description.qp_numbers, *out.mutable_qp_numbers());
+  copy(description.target_addresses, *out.mutable_target_addresses());
+  copy(description.target_keys, *out.mutable_target_keys());
+  copy(description.window_keys, *out.mutable_window_keys());
+}
+
+Result<verbs::EndpointDescription> read(const wire::Endpoint& in) {
+  verbs::EndpointDescription description;
+  if (in.gid().size() != description.gid.size()) {
+    return fail(ErrorCode::kIo, "the peer's GID is not 16 bytes long");
+  }
+  std::copy(in.gid().begin(), in.gid().end(), description.gid.begin());
+  description.lid = static_cast<std::uint16_t>(in.lid());
+  description.ethernet = in.ethernet();
+  description.psn = in.psn();
+  description.qp_numbers.assign(in.qp_numbers().begin(), in.qp_numbers().end());
+  description.target_addresses.assign(in.target_addresses().begin(), in.target_addresses().end());
+  description.target_keys.assign(in.target_keys().begin(), in.target_keys().end());
+  description.window_keys.assign(in.window_keys().begin(), in.window_keys().end());
+  return description;
+}
+
+void write(const verbs::PeerReport& report, wire::FinishReply& out) {
+  out.set_received(report.answers.received);
+  out.set_payload_errors(report.answers.payload_errors);
+  write(report.answers.failure, out.mutable_failure());
+  if (report.requests) {
+    wire::Requests& requests = *out.mutable_requests();
+    requests.set_posted(report.requests->posted);
+    requests.set_completed(report.requests->completed);
+    copy(report.requests->completed_by_lane, *requests.mutable_completed_by_lane());
+    requests.set_messages_per_second(report.requests->messages_per_second);
+    requests.set_payload_errors(report.requests->payload_errors);
+    write(report.requests->failure, requests.mutable_failure());
+  }
+  out.mutable_counters_before()->insert(report.counters_before.begin(),
+                                        report.counters_before.end());
+  out.mutable_counters_after()->insert(report.counters_after.begin(), report.counters_after.end());
+}
+
+verbs::PeerReport read(const wire::FinishReply& in) {
+  verbs::PeerReport report;
+  report.answers.received = in.received();
+  report.answers.payload_errors = in.payload_errors();
+  report.answers.failure = read(in.failure());
+  if (in.has_requests()) {
+    verbs::RequestReport requests;
+    requests.posted = in.requests().posted();
+    requests.completed = in.requests().completed();
+    requests.completed_by_lane.assign(in.requests().completed_by_lane().begin(),
+                                      in.requests().completed_by_lane().end());
+    requests.messages_per_second = in.requests().messages_per_second();
+    requests.payload_errors = in.requests().payload_errors();
+    requests.failure = read(in.requests().failure());
+    report.requests = std::move(requests);
+  }
+  report.counters_before.insert(in.counters_before().begin(), in.counters_before().end());
+  report.counters_after.insert(in.counters_after().begin(), in.counters_after().end());
+  return report;
+}
+
+void write(const Error& error, wire::Fault& out) {
+  out.set_code(static_cast<int>(error.code));
+  out.set_message(error.message.empty() ? "unnamed error" : error.message);
+}
+
+Error read(const wire::Fault& in) {
+  const int last = static_cast<int>(ErrorCode::kInternal);
+  return {static_cast<ErrorCode>(std::clamp(in.code(), 0, last)), in.message()};
+}
+
+}  // namespace greynic::agent
