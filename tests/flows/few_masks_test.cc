@@ -95,7 +95,7 @@ TEST(FewMasks, MakesARealSwitchFaster) {
   };
   const Layout plain = flat_layout(rules);
   const Observation before = measured(plain);
-  const Observation after = measured(few_masks(plain).value());
+  const Observation after = measured((*opened)->adapt(plain));
   EXPECT_LE(after.value("megaflow_masks").value_or(99), 6.0);
   EXPECT_GT(before.value("megaflow_masks").value_or(0), 20.0);
   EXPECT_LT(after.value("packet_cost_ns").value_or(1e9),

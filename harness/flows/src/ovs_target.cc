@@ -11,6 +11,7 @@
 
 #include "field_needs.h"
 #include "greynic/files/json_file.h"
+#include "greynic/flows/few_masks.h"
 #include "packet_bytes.h"
 #include "packet_clock.h"
 
@@ -194,16 +195,13 @@ Result<void> PrivateOvsTarget::set_up(const target::MeasureRequest& request) {
   return {};
 }
 
-void PrivateOvsTarget::fill(Observation& observation, const PacketTimes& times,
-                            double payload_bytes) {
+void PrivateOvsTarget::fill(Observation& observation, const PacketTimes& times) {
   const PmdStats& stats = times.stats;
   const double packets = std::max(1.0, stats.packets);
   auto& measures = observation.measures;
   measures["packet_cost_ns"] = times.cost_ns;
   measures["packet_cost_cycles"] = {times.cost_cycles, {}};
   measures[std::string(measure::kPacketRate)] = {times.packets / times.wall_seconds * 1e-6, {}};
-  measures[std::string(measure::kBandwidth)] = {
-      times.packets * payload_bytes * 8.0 / times.wall_seconds * 1e-9, {}};
   measures["subtable_lookups_per_packet"] = {stats.lookups_per_packet(), {}};
   measures["exact_match_hit_share"] = {stats.exact_match_hits / packets, {}};
   measures["signature_match_hit_share"] = {stats.signature_match_hits / packets, {}};
@@ -242,7 +240,7 @@ Result<Observation> PrivateOvsTarget::measure_request(const target::MeasureReque
     if (times.error().code != ErrorCode::kRefused) return pass_on(times);
     return refused(times.error());
   }
-  fill(observation, *times, payload_of(request.configuration));
+  fill(observation, *times);
   auto dump = ovs_->ask("dpctl/dump-flows");
   if (!dump) return pass_on(dump);
   const MegaflowCount count = count_megaflows(*dump);
@@ -308,6 +306,11 @@ Result<void> PrivateOvsTarget::apply(const Layout& layout, const Traffic* traffi
   laid_out_ = true;
   traffic_ = std::move(sent);
   return {};
+}
+
+Layout PrivateOvsTarget::adapt(const Layout& layout) const {
+  auto fewer = few_masks(layout);
+  return fewer ? std::move(*fewer) : layout;
 }
 
 Result<void> PrivateOvsTarget::roll_back() {

@@ -27,6 +27,7 @@ class PrivateOvsTarget final : public target::Target {
   Result<void> apply(const Layout& layout, const Traffic* traffic,
                      const target::Placement& placement) override;
   Result<void> check(const Layout& layout, const target::Placement& placement) override;
+  Layout adapt(const Layout& layout) const override;
   Result<void> roll_back() override;
 
  private:
@@ -38,7 +39,7 @@ class PrivateOvsTarget final : public target::Target {
                                   std::uint64_t seed);
   [[nodiscard]] Result<void> ensure_sinks(const RuleSet& rules);
   /// Measures and counters of what was timed.
-  void fill(Observation& observation, const struct PacketTimes& times, double payload_bytes);
+  void fill(Observation& observation, const struct PacketTimes& times);
 
   std::string name_;
   std::unique_ptr<PrivateSwitch> ovs_;

@@ -17,6 +17,7 @@ constexpr int kWindows = 10;
 constexpr std::chrono::milliseconds kShortestWindow{20};
 constexpr std::chrono::milliseconds kWarmupStep{50};
 constexpr std::chrono::seconds kLongestWarmup{10};
+constexpr std::chrono::seconds kLongestStarvation{5};
 /// A thread that upcalls do not disturb has settled when its halves differ by less than this share,
 /// or by less than three standard errors.
 constexpr double kSettledShare = 0.02;
@@ -80,6 +81,21 @@ Result<Instant> start_afresh(PrivateSwitch& ovs) {
   }
 }
 
+/// The end of a window in which packets were handled. On a crowded machine the thread may not get a
+/// CPU for a while; its cost does not depend on that, so the window waits.
+Result<Instant> next_window(PrivateSwitch& ovs, const Instant& before,
+                            std::chrono::nanoseconds window) {
+  const auto deadline = Clock::now() + window + kLongestStarvation;
+  while (true) {
+    std::this_thread::sleep_for(window);
+    if (target::interrupted()) return fail(ErrorCode::kInterrupted, "stopped");
+    auto after = now(ovs);
+    const bool moved = after && after->stats.packets > before.stats.packets;
+    if (!after || moved) return after;
+    if (Clock::now() > deadline) return fail(ErrorCode::kRefused, "packets ceased to arrive");
+  }
+}
+
 double mean(const std::vector<double>& values, std::size_t from, std::size_t to) {
   double sum = 0.0;
   for (std::size_t i = from; i < to; ++i) sum += values[i];
@@ -106,12 +122,9 @@ Result<PacketTimes> time_packets(PrivateSwitch& ovs, std::chrono::nanoseconds du
   std::vector<double> costs;
   Instant before = *first;
   for (int i = 0; i < kWindows; ++i) {
-    std::this_thread::sleep_for(window);
-    if (target::interrupted()) return fail(ErrorCode::kInterrupted, "stopped");
-    auto after = now(ovs);
+    auto after = next_window(ovs, before, window);
     if (!after) return pass_on(after);
     const double packets = after->stats.packets - before.stats.packets;
-    if (packets <= 0) return fail(ErrorCode::kRefused, "packets ceased to arrive");
     costs.push_back(static_cast<double>(after->cpu_ns - before.cpu_ns) / packets);
     before = *after;
   }

@@ -72,6 +72,7 @@ class Joined final : public Target {
   Result<void> check(const Layout& layout, const Placement& placement) override {
     return rules_->check(layout, placement);
   }
+  Layout adapt(const Layout& layout) const override { return rules_->adapt(layout); }
   Result<void> roll_back() override { return rules_->roll_back(); }
 
  private:
@@ -113,6 +114,8 @@ Result<void> Target::apply(const Layout&, const Traffic*, const Placement&) {
 Result<void> Target::check(const Layout&, const Placement&) {
   return fail(ErrorCode::kUnsupported, info().name + " holds no rules; name a target that does");
 }
+
+Layout Target::adapt(const Layout& layout) const { return layout; }
 
 Result<void> Target::roll_back() { return {}; }
 

@@ -85,6 +85,9 @@ class Target {
                                            const Placement& placement);
   /// Checks that apply would be accepted, and changes nothing.
   [[nodiscard]] virtual Result<void> check(const Layout& layout, const Placement& placement);
+  /// An equivalent layout in the form that this device searches fastest; most devices take a layout
+  /// as it is. Open vSwitch, which makes its own masks from what rules look at, does not.
+  [[nodiscard]] virtual Layout adapt(const Layout& layout) const;
   /// Returns to the rules that were there before the first apply.
   [[nodiscard]] virtual Result<void> roll_back();
 };
