@@ -21,7 +21,12 @@ Result<causal::Explanation> explain_run(const Flags& flags) {
   if (flags.target.empty()) {
     auto store = results::RunStore::open_to_read(flags.run);
     if (!store) return pass_on(store);
-    return explain_stored(*store, flags.options);
+    auto explanation = explain_stored(*store, flags.options);
+    if (!explanation) return explanation;
+    // For the report. A run that cannot be written is explained all the same.
+    auto kept = store->keep("explanation", causal::to_json_text(*explanation));
+    if (!kept) say("not kept with the run: " + kept.error().message);
+    return explanation;
   }
   auto device = target::open(flags.target);
   if (!device) return pass_on(device);

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "content.h"
 #include "greynic/core/units.h"
 #include "greynic/files/json_file.h"
+#include "greynic/results/compare.h"
 
 namespace greynic::report {
 namespace {
@@ -47,6 +49,21 @@ void choose_metrics(Content& content) {
   }
 }
 
+/// An import has no campaign and so no baseline: the best configuration then is what others are
+/// held against.
+const Configuration& best_of(const Content& content) {
+  const int direction = results::better_direction(content.metric) < 0 ? -1 : 1;
+  const results::Group* best = &content.groups.front();
+  double most = -std::numeric_limits<double>::infinity();
+  for (const results::Group& group : content.groups) {
+    const results::Mean mean = results::mean_of(results::values_of(group, content.metric));
+    if (mean.count == 0 || direction * mean.value <= most) continue;
+    most = direction * mean.value;
+    best = &group;
+  }
+  return *best->configuration;
+}
+
 void add_cards(const Content& content, Page& page) {
   std::size_t measured = 0;
   for (const Observation& observation : content.observations) {
@@ -62,8 +79,8 @@ void add_cards(const Content& content, Page& page) {
     if (*group.configuration != content.baseline || content.metric.empty()) continue;
     const results::Mean mean = results::mean_of(results::values_of(group, content.metric));
     if (mean.count > 0) {
-      page.card("Baseline", fmt::format("{} {}", number(mean.value), unit_of(content.metric)),
-                content.metric);
+      page.card(content.campaign ? "Baseline" : "Best",
+                fmt::format("{} {}", number(mean.value), unit_of(content.metric)), content.metric);
     }
   }
   if (const auto* explanation = content.document("explanation")) {
@@ -122,6 +139,7 @@ Result<std::string> report_html(const results::RunStore& store, const ReportOpti
   // A plan completes the campaign's baseline and puts it first, so the first configuration is it.
   content.baseline = content.observations.front().asked;
   choose_metrics(content);
+  if (!content.campaign) content.baseline = best_of(content);
 
   Page page(options.title.empty() ? content.header.campaign_name : options.title);
   try {
