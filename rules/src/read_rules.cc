@@ -31,6 +31,7 @@ constexpr std::array kFormats = {
 std::optional<Format> format_of_line(std::string_view line) {
   if (line.find("actions:") != std::string_view::npos) return Format::kMegaflow;
   if (line.find("actions=") != std::string_view::npos) return Format::kOpenflow;
+  if (line.starts_with("NXST_FLOW") || line.starts_with("OFPST_FLOW")) return Format::kOpenflow;
   if (line.front() == '@') return Format::kClassbench;
   const std::string_view word = line.substr(0, line.find_first_of(" \t"));
   const bool prefix = word.find('/') != std::string_view::npos &&

@@ -1,0 +1,121 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "commands.h"
+#include "greynic/files/core_json.h"
+#include "greynic/rules/traffic.h"
+#include "greynic/target/target.h"
+
+namespace greynic::cli {
+namespace {
+
+struct Flags {
+  std::string layout;
+  std::string target;
+  std::string hop = "server_decap";
+  std::string traffic;
+  bool dry_run = false;
+  bool as_json = false;
+};
+
+void print_what(const Layout& layout, const Flags& flags, bool applied) {
+  if (flags.as_json) {
+    nlohmann::json tables = nlohmann::json::array();
+    for (const LayoutTable& table : layout.tables) {
+      std::size_t rules = 0;
+      for (const Matcher& matcher : table.matchers) rules += matcher.rules.size();
+      tables.push_back({{"id", table.id}, {"matchers", table.matchers.size()}, {"rules", rules}});
+    }
+    fmt::print("{}\n", nlohmann::json{{"target", flags.target},
+                                      {"hop", flags.hop},
+                                      {"applied", applied},
+                                      {"matchers", layout.matcher_count()},
+                                      {"rules", layout.rule_count()},
+                                      {"tables", std::move(tables)}}
+                           .dump(1));
+    return;
+  }
+  fmt::print("{} at {}: {} tables, {} matchers, {} rules\n", flags.target, flags.hop,
+             layout.tables.size(), layout.matcher_count(), layout.rule_count());
+  constexpr std::size_t kTablesShown = 10;
+  for (std::size_t i = 0; i < layout.tables.size(); ++i) {
+    const LayoutTable& table = layout.tables[i];
+    if (i == kTablesShown) {
+      fmt::print("  ... and {} tables more\n", layout.tables.size() - kTablesShown);
+      break;
+    }
+    for (const Matcher& matcher : table.matchers) {
+      if (&matcher - table.matchers.data() == static_cast<std::ptrdiff_t>(kTablesShown)) {
+        fmt::print("  table {:<5} ... and {} matchers more\n", table.id,
+                   table.matchers.size() - kTablesShown);
+        break;
+      }
+      fmt::print("  table {:<5} priority {:<5} {:>6} rules  {}\n", table.id, matcher.priority,
+                 matcher.rules.size(), to_string(matcher.mask));
+    }
+  }
+  fmt::print("{}\n", applied ? "applied" : "would be accepted; nothing was changed");
+}
+
+int run(const Flags& flags) {
+  const auto hop = hop_named(flags.hop);
+  if (!hop) {
+    return tell({ErrorCode::kBadInput,
+                 fmt::format("--hop {}: there are client_encap, server_decap, server_encap and "
+                             "client_decap",
+                             flags.hop)});
+  }
+  const auto layout = files::read_layout(flags.layout);
+  if (!layout) return tell(layout.error());
+  Traffic traffic;
+  if (!flags.traffic.empty()) {
+    auto read = rules::read_traffic(flags.traffic);
+    if (!read) return tell(read.error());
+    traffic = std::move(*read);
+  }
+  auto target = target::open(flags.target);
+  if (!target) return tell(target.error());
+  const target::Placement placement{*hop};
+  if (const auto checked = (*target)->check(*layout, placement); !checked) {
+    return tell(checked.error());
+  }
+  if (!flags.dry_run) {
+    const auto applied =
+        (*target)->apply(*layout, flags.traffic.empty() ? nullptr : &traffic, placement);
+    if (!applied) {
+      // apply is all or nothing; rolling back also undoes what an earlier apply left behind.
+      const auto rolled_back = (*target)->roll_back();
+      say(rolled_back ? "refused; the rules are as they were"
+                      : "refused, and rolling back failed: " + rolled_back.error().message);
+      return tell(applied.error());
+    }
+  }
+  print_what(*layout, flags, !flags.dry_run);
+  return 0;
+}
+
+}  // namespace
+
+void add_apply(CLI::App& root, Program& program) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command =
+      add_command(root, "apply", "Install a layout on a target, all of it or nothing",
+                  "  greynic apply layout.json --target twin:cx6 --dry-run   # what would change\n"
+                  "  greynic apply layout.json --target ovs:br0\n"
+                  "  greynic apply layout.json --target flows:tc:enp1s0f0 --hop client_encap");
+  command->add_option("LAYOUT", flags->layout, "Layout file (docs/formats/layout.md)")->required();
+  command->add_option("--target", flags->target, "Where; greynic devices lists what there is")
+      ->required();
+  command->add_option("--hop", flags->hop,
+                      "Which mask sequence it replaces: client_encap, server_decap (standard), "
+                      "server_encap, client_decap");
+  command->add_option("--traffic", flags->traffic,
+                      "Traffic file that later measurements send through it");
+  command->add_flag("--dry-run", flags->dry_run, "Check and say what would change; change nothing");
+  command->add_flag("--json", flags->as_json, "JSON on stdout");
+  command->callback([flags, &program] { program.exit_code = run(*flags); });
+}
+
+}  // namespace greynic::cli
