@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
+#include "greynic/model/grid.h"
 #include "greynic/model/model.h"
 
 namespace greynic::cli {
@@ -12,6 +13,7 @@ namespace {
 struct Flags {
   std::string model;
   std::string at;
+  std::string grid;
   bool json = false;
 };
 
@@ -40,9 +42,48 @@ void print_table(const model::Prediction& prediction) {
   for (const std::string& factor : prediction.outside) fmt::print("  {}\n", factor);
 }
 
+/// One line a cell: levels, then value, low and high of each measure, then the distance.
+int run_grid(const model::Model& loaded, const Flags& flags) {
+  const auto axes = model::parse_grid(flags.grid);
+  if (!axes) return tell(axes.error());
+  const auto grid = model::predict_grid(loaded, *axes);
+  if (!grid) return tell(grid.error());
+  if (!flags.json) {
+    for (const auto& axis : *axes) fmt::print("{},", axis.factor);
+    for (const auto& column : grid->columns) {
+      fmt::print("{0},{0}_low,{0}_high,", column.measure);
+    }
+    fmt::print("distance\n");
+  }
+  for (std::size_t cell = 0; cell < grid->cells; ++cell) {
+    const Configuration configuration = model::grid_cell(*axes, cell);
+    if (flags.json) {
+      nlohmann::json row = {{"extrapolated", grid->distance[cell] > 0.0},
+                            {"distance", grid->distance[cell]}};
+      for (const auto& [name, level] : configuration.levels()) {
+        row["configuration"][name] = to_string(level);
+      }
+      for (const auto& column : grid->columns) {
+        row[column.measure] = {
+            {"value", column.value[cell]}, {"low", column.low[cell]}, {"high", column.high[cell]}};
+      }
+      fmt::print("{}\n", row.dump());
+      continue;
+    }
+    for (const auto& axis : *axes) fmt::print("{},", to_string(*configuration.find(axis.factor)));
+    for (const auto& column : grid->columns) {
+      fmt::print("{:.6g},{:.6g},{:.6g},", column.value[cell], column.low[cell], column.high[cell]);
+    }
+    fmt::print("{:.4g}\n", grid->distance[cell]);
+  }
+  return 0;
+}
+
 int run_predict(const Flags& flags) {
   const auto loaded = model::load(flags.model);
   if (!loaded) return tell(loaded.error());
+  if (!flags.grid.empty()) return run_grid(**loaded, flags);
+  if (flags.at.empty()) return tell({ErrorCode::kBadInput, "predict needs --at or --grid"});
   const auto configuration = parse_configuration(flags.at);
   if (!configuration) return tell(configuration.error());
   const auto prediction = (*loaded)->predict(*configuration);
@@ -64,10 +105,17 @@ void add_predict(CLI::App& root, Program& program) {
       root, "predict", "Predict bandwidth and latency of a configuration, with intervals",
       "  greynic predict model.json --at "
       "client_encap_masks=20,server_decap_masks=40,operation=SEND,message_bytes=8388608\n"
-      "  greynic predict published:cx6 --at server_decap_masks=10 --json");
+      "  greynic predict published:cx6 --at server_decap_masks=10 --json\n"
+      "  greynic predict model.json --grid 'client_encap_masks=0:40:5,operation=SEND|WRITE' > "
+      "grid.csv");
   command->add_option("model", flags->model, "Model file, or published:cx4 cx5 cx6 cx7 bf3 e810")
       ->required();
-  command->add_option("--at", flags->at, "Configuration: factor=level,factor=level")->required();
+  CLI::Option* at =
+      command->add_option("--at", flags->at, "Configuration: factor=level,factor=level");
+  CLI::Option* grid =
+      command->add_option("--grid", flags->grid,
+                          "Many: factor=low:high:step,factor=a|b; CSV, or JSON lines with --json");
+  at->excludes(grid);
   command->add_flag("--json", flags->json, "JSON on stdout");
   command->callback([flags, &program] { program.exit_code = run_predict(*flags); });
 }

@@ -48,6 +48,28 @@ Result<PipelineResult> fit_pipeline_model(std::span<const Observation> observati
   return PipelineResult{std::move(state), std::move(*fit), std::move(*points)};
 }
 
+/// What runs of one setting have in common shows only between settings, so the settings left out
+/// tell it; where too few are there to tell, the published logs do (SEND and WRITE differ by so
+/// much).
+void learn_run_spread(const CrossValidation& result, int mask_settings, PipelineState& state) {
+  constexpr double kPublishedSpread = 0.05;
+  constexpr int kTellingSettings = 5;
+  for (int o = 0; o < kOutputCount; ++o) {
+    double& run = state.noise[o].run;
+    if (mask_settings > 1 && mask_settings < kTellingSettings)
+      run = std::max(run, kPublishedSpread);
+    double sum = 0.0;
+    double count = 0.0;
+    for (const HeldOut& held : result.held_out) {
+      if (held.output != o || held.distance > 0.0) continue;
+      sum += held.log_error * held.log_error;
+      count += 1.0;
+    }
+    const double scatter = state.noise[o].scatter;
+    if (count > 0.0) run = std::max(run, std::sqrt(std::max(0.0, sum / count - scatter * scatter)));
+  }
+}
+
 /// Where the law was asked outside its domain and the truth is known, its error tells the growth.
 void learn_growth(const CrossValidation& result, PipelineState& state) {
   for (int o = 0; o < kOutputCount; ++o) {
@@ -143,6 +165,7 @@ Result<FitReport> report_pipeline(std::span<const Observation> observations,
                          if (!again) return pass_on(again);
                          return std::make_unique<PipelineModel>(std::move(again->state));
                        });
+    learn_run_spread(result, fitted->points.mask_settings, fitted->state);
     learn_growth(result, fitted->state);
     add_cross_validation(result, report);
   }
