@@ -26,6 +26,10 @@ Entering entering(const Traffic& traffic, std::uint32_t table, const Columns& co
     columns.pack(flow.packet, result.packets.add());
     result.weight.push_back(flow.weight);
   }
+  // As shares of the table's traffic, so that rules get shares for weights.
+  double all = 0.0;
+  for (const double weight : result.weight) all += weight;
+  for (double& weight : result.weight) weight /= all;
   return result;
 }
 

@@ -176,7 +176,7 @@ class TreeBuilder {
       FlowRule rule;
       if (part.decided()) {
         rule = rules_.rules[part.problem.rule[0]];
-        rule.weight = part.problem.weight[0];
+        rule.weight = std::min(1.0, part.problem.weight[0]);  // sums of shares round
       } else {
         rule.actions = {Action::jump(next_id_)};
         rule.weight = std::accumulate(
@@ -185,6 +185,7 @@ class TreeBuilder {
         tables_.push_back({next_id_++, {}});
         emit(part, tables_.size() - 1);
       }
+      rule.weight = std::min(1.0, rule.weight);
       rule.match = node.problem.columns.unpack(node.value[i].data(), node.cut.mask.data());
       rule.priority = matcher.priority;
       rule.table = tables_[table].id;
@@ -207,7 +208,7 @@ class TreeBuilder {
         rule.match = problem.columns.unpack(problem.rows.value[row], problem.rows.mask[row]);
         rule.priority = matcher.priority;
         rule.table = tables_[table].id;
-        rule.weight = problem.weight[row];
+        rule.weight = std::min(1.0, problem.weight[row]);
         matcher.rules.push_back(std::move(rule));
       }
       tables_[table].matchers.push_back(std::move(matcher));
