@@ -38,11 +38,11 @@ struct Case {
 };
 
 constexpr Case kCases[] = {
-    {"RC", "SEND"},          {"RC", "SEND_WITH_IMM"},  {"RC", "SEND_WITH_INV"},
-    {"RC", "WRITE"},         {"RC", "WRITE_WITH_IMM"}, {"RC", "READ"},
-    {"RC", "CAS"},           {"RC", "FADD"},           {"UC", "SEND"},
-    {"UC", "SEND_WITH_IMM"}, {"UC", "WRITE"},          {"UC", "WRITE_WITH_IMM"},
-    {"UD", "SEND"},          {"UD", "SEND_WITH_IMM"},
+    {"RC", "SEND"},           {"RC", "SEND_WITH_IMM"},  {"RC", "WRITE"},
+    {"RC", "WRITE_WITH_IMM"}, {"RC", "READ"},           {"RC", "CAS"},
+    {"RC", "FADD"},           {"UC", "SEND"},           {"UC", "SEND_WITH_IMM"},
+    {"UC", "WRITE"},          {"UC", "WRITE_WITH_IMM"}, {"UD", "SEND"},
+    {"UD", "SEND_WITH_IMM"},
 };
 
 // Claim:  every operation of every transport carries its payload unchanged, by both ways of

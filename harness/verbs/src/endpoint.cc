@@ -82,6 +82,10 @@ Result<Endpoint> Endpoint::create(const Device& device, const TrafficPlan& plan,
   if (const auto no = impossible(plan, device.limits(), *port)) {
     return fail(ErrorCode::kRefused, *no);
   }
+  if (plan.operation == Operation::kSendWithInv && device.driver().starts_with("software")) {
+    return fail(ErrorCode::kRefused,
+                "SEND_WITH_INV is not offered on Soft-RoCE: rebinding windows under load stalls");
+  }
   if (plan.validate && slots_overlap(plan)) {
     return fail(
         ErrorCode::kRefused,

@@ -131,7 +131,8 @@ class VerbsTarget final : public target::Target {
     info.categories["completion_mode"] = {"polling", "events", "hybrid"};
     auto& operations = info.categories["operation"];
     operations = {"SEND", "SEND_WITH_IMM", "WRITE", "WRITE_WITH_IMM", "READ"};
-    if (limits.memory_windows_2b) operations.emplace_back("SEND_WITH_INV");
+    if (limits.memory_windows_2b && !device_->driver().starts_with("software"))
+      operations.emplace_back("SEND_WITH_INV");
     if (limits.atomics) operations.insert(operations.end(), {"ATOMIC", "CAS", "FADD"});
     info.environment = environment();
     for (const Trait& trait : known_traits()) {
