@@ -87,7 +87,9 @@ int run(const Flags& flags) {
   say(fmt::format("rows {}, at least {} ({}); {} tuples covered, {} infeasible; {:.3f} s{}",
                   covered->rows.size(), summary.lower_bound, summary.lower_bound_reason,
                   summary.tuples_covered, summary.tuples_infeasible, summary.seconds,
-                  summary.deadline_reached ? "; the deadline ended it" : ""));
+                  !summary.full              ? "; NOT FULL, the deadline came first: allow more"
+                  : summary.deadline_reached ? "; the deadline ended it"
+                                             : ""));
   if (flags.explain) {
     for (const std::string& line : testgen::explain_infeasible(*model, summary.infeasible)) {
       say("infeasible: " + line);

@@ -321,6 +321,7 @@ class Engine {
       cover.rows.push_back(std::move(row));
     }
     cover.tuples_covered = attempt.covered();
+    cover.full = attempt.full();
     cover.deadline_reached = task_.late();
     cover.lower_bound = attempt.bound().rows;
     cover.lower_bound_reason = attempt.bound().reason;

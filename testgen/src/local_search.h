@@ -16,7 +16,6 @@
 
 #include "engine_bits.h"
 #include "engine_values.h"
-#include "prefix_bits.h"
 #include "row_rules.h"
 #include "validity.h"
 

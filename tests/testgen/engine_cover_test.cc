@@ -59,6 +59,7 @@ TEST_P(CoverOfRandomSpaces, CoversAllThatIsFeasibleAndNothingElse) {
               infeasible);
     EXPECT_EQ(cover_or->infeasible.size(), infeasible.size()) << "a tuple is listed twice";
     EXPECT_LE(cover_or->lower_bound, cover_or->rows.size());
+    EXPECT_TRUE(cover_or->full);
   }
   EXPECT_GT(refused, 0) << "no space without a row was tried";
 }
@@ -264,6 +265,7 @@ TEST(Cover, KeepsItsDeadline) {
   const auto made = cover(space, options);
   ASSERT_TRUE(made.has_value()) << made.error().message;
   EXPECT_TRUE(made->deadline_reached);
+  EXPECT_FALSE(made->full) << "too small a space to show what a deadline does";
   EXPECT_LT(made->seconds, 3.0);
   EXPECT_FALSE(made->rows.empty());
   for (const Row& row : made->rows) ASSERT_TRUE(is_valid(space, row));

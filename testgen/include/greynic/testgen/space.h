@@ -60,7 +60,7 @@ using Tuple = std::vector<std::pair<std::uint32_t, std::uint16_t>>;
 struct CoverOptions {
   int strength = 2;  ///< 1 to 6
   std::uint64_t seed = 1;
-  double deadline_seconds = 0.0;  ///< 0: one greedy pass, no improvement; else improve until then
+  double deadline_seconds = 0.0;  ///< 0: while the search gets on well; else until then
   int threads = 1;
   std::uint64_t memory_bytes = std::uint64_t{8} << 30;  ///< refused beyond, with the size needed
   bool list_infeasible = false;                         ///< fill Cover::infeasible
@@ -75,13 +75,16 @@ struct Cover {
   std::vector<Tuple> infeasible;
   std::size_t lower_bound = 0;  ///< no array has fewer rows
   std::string lower_bound_reason;
+  bool full = false;  ///< every feasible tuple is covered; false when the deadline came before that
   bool deadline_reached = false;
   double seconds = 0.0;
 };
 
-/// Covers every feasible tuple with valid rows; deterministic for equal inputs, seed and thread
-/// count when no deadline cuts it short. kInfeasible when no row is valid (names a small set of
-/// clauses), kTooBig with the estimated size.
+/// Covers every feasible tuple with valid rows. Without a deadline the rows depend on the space,
+/// the strength and the seed alone, not on the number of threads. A deadline that comes before
+/// every tuple is covered ends the call with the rows made so far (Cover::full is false).
+/// kInfeasible when no row is valid (names a small set of clauses), kTooBig with the estimated
+/// size, kBadInput for a seed that breaks a constraint or a level that is not there.
 [[nodiscard]] Result<Cover> cover(const Space& space, const CoverOptions& options);
 
 }  // namespace greynic::testgen
