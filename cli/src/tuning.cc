@@ -76,8 +76,18 @@ Hop hop_of(const causal::Explanation& explanation) {
   return Hop::kServerDecap;
 }
 
-Result<void> optimize_rules(const TuneOptions& options, const RuleSet& rules,
-                            const Traffic& traffic, const Configuration& at,
+/// kInternal with the packet when a layout does not do what the rules do: it is then never applied.
+Result<void> check_equivalent(const RuleSet& rules, const Layout& layout) {
+  auto verdict = verify::verify(rules, layout);
+  if (!verdict) return verdict.error().while_doing("verifying the layout");
+  if (verdict->equivalent) return {};
+  return fail(ErrorCode::kInternal, "the proposed layout is not equivalent: " +
+                                        to_string(verdict->counterexample->packet) +
+                                        "; it was not applied");
+}
+
+Result<void> optimize_rules(const TuneOptions& options, const target::Target& device,
+                            const RuleSet& rules, const Traffic& traffic, const Configuration& at,
                             results::RunStore& store, TuneOutcome& outcome) {
   step(fmt::format("optimize: {} rules", rules.rules.size()));
   optimizer::OptimizeOptions optimize_options;
@@ -89,23 +99,21 @@ Result<void> optimize_rules(const TuneOptions& options, const RuleSet& rules,
   if (!optimized) return optimized.error().while_doing("optimizing " + options.rules);
   outcome.layout = std::move(*optimized);
   step("verify: by other code");
-  auto verdict = verify::verify(rules, outcome.layout->layout);
-  if (!verdict) return verdict.error().while_doing("verifying the layout");
-  if (!verdict->equivalent) {
-    return fail(ErrorCode::kInternal, "the proposed layout is not equivalent: " +
-                                          to_string(verdict->counterexample->packet) +
-                                          "; it was not applied");
-  }
+  if (auto same = check_equivalent(rules, outcome.layout->layout); !same) return same;
   outcome.verified = true;
-  if (auto done = files::write_layout(outcome.layout->layout, options.folder + "/layout.json");
-      !done) {
+  outcome.to_apply = device.adapt(outcome.layout->layout);
+  if (!(outcome.to_apply == outcome.layout->layout)) {
+    step("verify: the form that this device searches fastest");
+    if (auto same = check_equivalent(rules, outcome.to_apply); !same) return same;
+  }
+  if (auto done = files::write_layout(outcome.to_apply, options.folder + "/layout.json"); !done) {
     return done;
   }
   const auto keep = [&](const char* kind, const Layout& layout) {
     return store.keep(kind, files::to_json(layout).dump());
   };
   if (auto kept = keep("layout_before", optimizer::plain_layout(rules)); !kept) return kept;
-  return keep("layout", outcome.layout->layout);
+  return keep("layout", outcome.to_apply);
 }
 
 Result<void> measure_again(const TuneOptions& options, const campaign::Prepared& prepared,
@@ -113,7 +121,7 @@ Result<void> measure_again(const TuneOptions& options, const campaign::Prepared&
                            results::RunStore& store, TuneOutcome& outcome) {
   const Layout before = optimizer::plain_layout(rules);
   const GainQuestion question{.before = &before,
-                              .after = &outcome.layout->layout,
+                              .after = &outcome.to_apply,
                               .traffic = &traffic,
                               .placement = {outcome.hop},
                               .at = at,
@@ -183,7 +191,7 @@ Result<TuneOutcome> tune(const TuneOptions& options) {
     const Campaign& campaign = prepared->plan.campaign;
     auto at = testgen::complete(campaign, campaign.baseline, "the baseline");
     if (!at) return pass_on(at);
-    auto done = optimize_rules(options, rules, traffic, *at, *store, outcome);
+    auto done = optimize_rules(options, *prepared->device, rules, traffic, *at, *store, outcome);
     if (done) done = measure_again(options, *prepared, rules, traffic, *at, *store, outcome);
     if (!done) return pass_on(done);
   }
