@@ -2,7 +2,7 @@
 
 #include "greynic/target/target.h"
 #ifdef GREYNIC_WITH_TWIN
-#include "greynic/twin/twin.h"
+#include "watched_twin.h"
 #endif
 #ifdef GREYNIC_WITH_AGENT
 #include "greynic/agent/agent.h"
@@ -21,7 +21,7 @@ namespace greynic::cli {
 
 void register_kinds() {
 #ifdef GREYNIC_WITH_TWIN
-  target::register_kind(twin::kind());
+  target::register_kind(watched_twin_kind());
 #endif
 #ifdef GREYNIC_WITH_EXEC
   target::register_kind(exec::kind());

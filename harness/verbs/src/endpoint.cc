@@ -84,7 +84,8 @@ Result<Endpoint> Endpoint::create(const Device& device, const TrafficPlan& plan,
   }
   if (plan.operation == Operation::kSendWithInv && device.driver().starts_with("software")) {
     return fail(ErrorCode::kRefused,
-                "SEND_WITH_INV is not offered on Soft-RoCE: rebinding windows under load stalls");
+                "SEND_WITH_INV is not driven on Soft-RoCE: memory windows that are rebound under "
+                "load came to a stand there, for a cause not yet known");
   }
   if (plan.validate && slots_overlap(plan)) {
     return fail(

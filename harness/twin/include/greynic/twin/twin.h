@@ -8,8 +8,7 @@
 /// Options, as "twin:cx6?option=value&option=value":
 ///   profile=logs|surface   parameter set of the model file; default: the file's own
 ///   defects=S1,S6,C4|none  planted defects that are on (docs/twin/defects.md); default: S6, the
-///   walk
-///                          through masks one after another that every published RNIC shows
+///                          walk through masks one after another that every published RNIC shows
 ///   threads=N              measurements at once; default: as many as the machine has cores
 ///   posting=window|round   keep the queues full (default), or post send_queue_depth and wait for
 ///   all overlay=on|off         VXLAN around every packet; default: on where the RNIC has a switch
