@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "greynic/results/columns.h"
 #include "greynic/core/units.h"
 #include "greynic/files/core_json.h"
+#include "greynic/results/columns.h"
 
 namespace greynic::results {
 namespace {

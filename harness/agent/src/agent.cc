@@ -35,7 +35,8 @@ struct Agent::Service final : wire::Agent::Service {
 
   // Calls of a session come one after another; the mutex is for callers that do not know of it.
 
-  grpc::Status Open(grpc::ServerContext*, const wire::OpenRequest* request, wire::OpenReply* reply) override {
+  grpc::Status Open(grpc::ServerContext*, const wire::OpenRequest* request,
+                    wire::OpenReply* reply) override {
     const std::lock_guard lock(mutex);
     reply->set_protocol(verbs::kPeerProtocol);
     if (request->protocol() != verbs::kPeerProtocol) {

@@ -42,7 +42,8 @@ class RemotePeer final : public verbs::Peer {
     request.set_lease_seconds(static_cast<std::uint64_t>(lease.count()));
     write(plan, *request.mutable_plan());
     wire::OpenReply reply;
-    if (auto done = call(&wire::Agent::Stub::Open, request, reply, kSetUp); !done) return pass_on(done);
+    if (auto done = call(&wire::Agent::Stub::Open, request, reply, kSetUp); !done)
+      return pass_on(done);
     stall_ = plan.stall_limit;
     session_ = reply.session();
     auto description = read(reply.endpoint());
@@ -96,7 +97,7 @@ class RemotePeer final : public verbs::Peer {
  private:
   template <typename Request, typename Reply>
   Result<void> call(grpc::Status (wire::Agent::Stub::*method)(grpc::ClientContext*, const Request&,
-                                                        Reply*),
+                                                              Reply*),
                     const Request& request, Reply& reply, std::chrono::seconds patience) {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + patience);

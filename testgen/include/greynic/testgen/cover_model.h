@@ -59,7 +59,7 @@ struct CoverModel {
   std::vector<std::vector<int>> seeds;    ///< a level for each parameter; -1: any
   std::vector<std::vector<int>> already;  ///< whole rows, -1 absent: what they cover is covered
   std::shared_ptr<const ModelExtension> extension;  ///< may be null
-  std::optional<int> strength;            ///< stated by the model itself
+  std::optional<int> strength;                      ///< stated by the model itself
 
   [[nodiscard]] std::optional<std::uint32_t> find(std::string_view name) const;
   [[nodiscard]] bool has_negative_levels() const;
