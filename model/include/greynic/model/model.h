@@ -56,7 +56,6 @@ struct FitOptions {
   Form form = Form::kAuto;
   std::uint64_t seed = 1;     ///< of multi-start and bootstrap
   int starts = 8;             ///< initial points of the multi-start
-  int bootstrap_samples = 0;  ///< 0: intervals by covariance or profile, whichever holds
   /// Leave settings out in turn: gives the errors of the report and the law's own error outside its
   /// domain. Ten times the work.
   bool cross_validate = true;
