@@ -54,8 +54,8 @@ enum class Form { kPipeline, kScalacn, kSurrogate, kAuto };
 
 struct FitOptions {
   Form form = Form::kAuto;
-  std::uint64_t seed = 1;     ///< of multi-start and bootstrap
-  int starts = 8;             ///< initial points of the multi-start
+  std::uint64_t seed = 1;  ///< of the starting points
+  int starts = 8;          ///< initial points of the multi-start
   /// Leave settings out in turn: gives the errors of the report and the law's own error outside its
   /// domain. Ten times the work.
   bool cross_validate = true;
