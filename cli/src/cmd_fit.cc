@@ -37,7 +37,7 @@ void print_report(const model::FitReport& report, bool as_json) {
 int run_fit(Flags flags) {
   const auto form = model::form_named(flags.form);
   if (!form) {
-    return tell({ErrorCode::kBadInput, "--form must be pipeline, scalacn, surrogate or auto"});
+    return tell({ErrorCode::kBadInput, fmt::format("--form must be {}", model::kFormNames)});
   }
   flags.options.form = *form;
   auto run = results::RunStore::open_to_read(flags.run);
@@ -66,8 +66,7 @@ void add_fit(CLI::App& root, Program& program) {
                                   "  greynic fit run.db --json");
   command->add_option("run", flags->run, "Run to fit (SQLite)")->required();
   command->add_option("-o,--out", flags->out, "Write the model here");
-  command->add_option("--form", flags->form, "pipeline, scalacn, surrogate or auto")
-      ->capture_default_str();
+  command->add_option("--form", flags->form, std::string(model::kFormNames))->capture_default_str();
   command->add_option("--seed", flags->options.seed, "Seed of the starts")->capture_default_str();
   command->add_option("--starts", flags->options.starts, "Starting points of the search")
       ->capture_default_str()

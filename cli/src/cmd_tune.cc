@@ -154,7 +154,7 @@ void add_tune(CLI::App& root, Program& program) {
   command->add_option("--format", options.rules_format, "Format of the rules; told from the text");
   command->add_option("--traffic", options.traffic, "uniform, zipf:EXPONENT or a traffic file")
       ->capture_default_str();
-  command->add_option("--form", options.model_form, "pipeline, scalacn, surrogate or auto")
+  command->add_option("--form", options.model_form, std::string(model::kFormNames))
       ->capture_default_str();
   command->add_option("--seed", options.job.seed, "Seed of everything random")
       ->capture_default_str();

@@ -46,7 +46,7 @@ Result<void> fit_model(const TuneOptions& options, results::RunStore& store, Tun
   model::FitOptions fit_options;
   const auto form = model::form_named(options.model_form);
   if (!form) {
-    return fail(ErrorCode::kBadInput, "--form must be pipeline, scalacn, surrogate or auto");
+    return fail(ErrorCode::kBadInput, fmt::format("--form must be {}", model::kFormNames));
   }
   fit_options.form = *form;
   fit_options.seed = options.job.seed;

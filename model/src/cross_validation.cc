@@ -36,8 +36,8 @@ std::vector<int> group_observations(std::span<const Observation> observations,
 }  // namespace
 
 CrossValidation cross_validate(std::span<const Observation> observations,
-                               const std::vector<bool>& skip, std::uint64_t seed,
-                               const FitFunction& fit) {
+                               const std::vector<bool>& skip, std::span<const std::string> measures,
+                               std::uint64_t seed, const FitFunction& fit) {
   CrossValidation result;
   int groups = 0;
   const auto group = group_observations(observations, skip, groups);
@@ -70,16 +70,15 @@ CrossValidation cross_validate(std::span<const Observation> observations,
       const auto prediction =
           (*model)->predict(observation.granted.empty() ? observation.asked : observation.granted);
       if (!prediction) continue;
-      for (int output = 0; output < kOutputCount; ++output) {
-        const auto value = observation.value(kOutputNames[static_cast<std::size_t>(output)]);
-        const auto found =
-            prediction->measures.find(std::string(kOutputNames[static_cast<std::size_t>(output)]));
+      for (std::size_t m = 0; m < measures.size(); ++m) {
+        const auto value = observation.value(measures[m]);
+        const auto found = prediction->measures.find(measures[m]);
         if (!value || *value <= 0.0 || found == prediction->measures.end()) continue;
         const PredictedMeasure& predicted = found->second;
         constexpr double kTiny = 1e-9;  // a form may predict 0, whose logarithm is none
         const double low = std::max(predicted.low, kTiny);
         result.held_out.push_back(
-            {.output = output,
+            {.output = static_cast<int>(m),
              .log_error = std::log(std::max(predicted.value, kTiny) / *value),
              .distance = prediction->distance,
              .log_deviation = std::log(std::max(predicted.high, kTiny) / low) / 4.0,

@@ -20,7 +20,7 @@ using FitFunction =
 
 /// One held-out value. Errors are logarithms of predicted over measured.
 struct HeldOut {
-  int output = 0;
+  int output = 0;  ///< index into the measures that were asked for
   double log_error = 0.0;
   double distance = 0.0;       ///< how far the law said it extrapolated
   double log_deviation = 0.0;  ///< a quarter of the log width of its 95 % interval
@@ -39,8 +39,9 @@ struct CrossValidation {
 /// setting); where fewer than 3 settings are there, whole configurations. Observations in `skip`
 /// are neither fitted nor asked for.
 [[nodiscard]] CrossValidation cross_validate(std::span<const Observation> observations,
-                                             const std::vector<bool>& skip, std::uint64_t seed,
-                                             const FitFunction& fit);
+                                             const std::vector<bool>& skip,
+                                             std::span<const std::string> measures,
+                                             std::uint64_t seed, const FitFunction& fit);
 
 /// Mean relative error of an output; negative when nothing was held out.
 [[nodiscard]] double mean_relative_error(const CrossValidation& result, int output);

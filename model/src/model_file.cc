@@ -84,6 +84,7 @@ Result<std::unique_ptr<Model>> load(const std::string& path_or_name) {
   try {
     if (law == "pipeline") return pipeline_from_json(*document, path_or_name);
     if (law == "scalacn") return scalacn_from_json(*document, path_or_name);
+    if (law == "cost") return cost_from_json(*document, path_or_name);
     return surrogate_from_json(*document, path_or_name);
   } catch (const json::exception& error) {
     return files::bad_value(path_or_name, "/" + law, error.what());

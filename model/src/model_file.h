@@ -25,6 +25,8 @@ namespace greynic::model {
 /// Readers of the laws; the document has passed the schema.
 [[nodiscard]] Result<std::unique_ptr<Model>> pipeline_from_json(const nlohmann::json& document,
                                                                 const std::string& source);
+[[nodiscard]] Result<std::unique_ptr<Model>> cost_from_json(const nlohmann::json& document,
+                                                            const std::string& source);
 [[nodiscard]] Result<std::unique_ptr<Model>> scalacn_from_json(const nlohmann::json& document,
                                                                const std::string& source);
 [[nodiscard]] Result<std::unique_ptr<Model>> surrogate_from_json(const nlohmann::json& document,

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "greynic/model/least_squares.h"
+#include "robust.h"
 
 namespace greynic::model::pipeline {
 namespace {
@@ -18,25 +19,6 @@ constexpr double kLeastScatter = 2e-4;  // keeps weights finite for noise-free p
 // A residual is an anomaly when it is far beyond the scatter and large in itself.
 constexpr double kAnomalousDeviations = 6.0;
 constexpr double kAnomalousShare = 0.15;
-
-enum class Loss { kSquare, kHuber, kCauchy };
-
-/// Replaces r by a residual whose square is the robust loss, and gives d new / d old.
-std::pair<double, double> robust(Loss loss, double r) {
-  constexpr double kHuberFrom = 3.0;
-  constexpr double kCauchyScale = 2.0;
-  const double size = std::abs(r);
-  if (loss == Loss::kHuber && size > kHuberFrom) {
-    const double s = std::sqrt(2.0 * kHuberFrom * size - kHuberFrom * kHuberFrom);
-    return {std::copysign(s, r), kHuberFrom / s};
-  }
-  if (loss == Loss::kCauchy && size > 1e-6) {
-    const double ratio = size / kCauchyScale;
-    const double s = kCauchyScale * std::sqrt(std::log1p(ratio * ratio));
-    return {std::copysign(s, r), size / ((1.0 + ratio * ratio) * s)};
-  }
-  return {r, 1.0};
-}
 
 /// Parameters that these points can say something about.
 std::vector<int> informed(const std::vector<Point>& points) {
@@ -182,13 +164,6 @@ std::vector<double> log_residuals(const std::vector<Point>& points, const Values
     result[i] = points[i].log_value - evaluate(points[i].output, points[i].setting, values);
   }
   return result;
-}
-
-double median(std::vector<double> x) {
-  if (x.empty()) return 0.0;
-  const auto middle = x.begin() + static_cast<long>(x.size() / 2);
-  std::nth_element(x.begin(), middle, x.end());
-  return *middle;
 }
 
 /// What the data of this output show at once: line from the fastest, posting from the most

@@ -2,7 +2,7 @@
 
 /// A fitted model: predicts the measures of a configuration with 95 % prediction intervals, says
 /// when it extrapolates and by how far, and never answers with a number that is not one. The laws
-/// behind it (pipeline, scalacn, surrogate) have one page each in docs/models/.
+/// behind it (pipeline, scalacn, surrogate, cost) have one page each in docs/models/.
 
 #include <map>
 #include <memory>
@@ -49,7 +49,9 @@ class Model {
 /// kBadInput names file, path inside it and remedy.
 [[nodiscard]] Result<std::unique_ptr<Model>> load(const std::string& path_or_name);
 
-enum class Form { kPipeline, kScalacn, kSurrogate, kAuto };
+enum class Form { kPipeline, kScalacn, kSurrogate, kCost, kAuto };
+/// "pipeline, scalacn, surrogate, cost or auto", for messages and help.
+inline constexpr std::string_view kFormNames = "pipeline, scalacn, surrogate, cost or auto";
 [[nodiscard]] std::optional<Form> form_named(std::string_view name);
 
 struct FitOptions {

@@ -1,0 +1,125 @@
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "findings.h"
+#include "fit_report.h"
+#include "pipeline_model.h"
+
+namespace greynic::model {
+namespace {
+
+// Outside of its domain a law is trusted less even where it never failed: shares for each e-fold of
+// 1 + distance. Latency adds up and rests on few assumptions; bandwidth may meet a bottleneck that
+// was never seen.
+constexpr std::array<double, kOutputCount> kLeastGrowth = {0.10, 0.05};
+
+// In the order of kOutputNames, so that a measure's index is its output.
+const std::vector<std::string> kMeasures(kOutputNames.begin(), kOutputNames.end());
+
+struct PipelineResult {
+  PipelineState state;
+  pipeline::PipelineFit fit;
+  Points points;
+};
+
+Result<PipelineResult> fit_pipeline_model(std::span<const Observation> observations,
+                                          const FitOptions& options) {
+  auto points = read_points(observations);
+  if (!points) return pass_on(points);
+  auto fit =
+      pipeline::fit_pipeline(points->points, {.seed = options.seed, .starts = options.starts});
+  if (!fit) return pass_on(fit);
+  PipelineState state;
+  state.values = fit->values;
+  state.covariance = fit->covariance;
+  state.noise = fit->noise;
+  for (int o = 0; o < kOutputCount; ++o) state.noise[o].growth = kLeastGrowth[o];
+  for (const Point& point : points->points) state.fitted[point.output] = true;
+  state.assumed = points->assumed;
+  state.domain = points->domain;
+  state.tails = points->tails;
+  state.observations = points->observations_used;
+  return PipelineResult{std::move(state), std::move(*fit), std::move(*points)};
+}
+
+/// What runs of one setting have in common shows only between settings, so the settings left out
+/// tell it; where too few are there to tell, the published logs do (SEND and WRITE differ by so
+/// much).
+void learn_run_spread(const CrossValidation& result, int mask_settings, PipelineState& state) {
+  constexpr double kPublishedSpread = 0.05;
+  constexpr int kTellingSettings = 5;
+  for (int o = 0; o < kOutputCount; ++o) {
+    double& run = state.noise[o].run;
+    if (mask_settings > 1 && mask_settings < kTellingSettings)
+      run = std::max(run, kPublishedSpread);
+    double sum = 0.0;
+    double count = 0.0;
+    for (const HeldOut& held : result.held_out) {
+      if (held.output != o || held.distance > 0.0) continue;
+      sum += held.log_error * held.log_error;
+      count += 1.0;
+    }
+    const double scatter = state.noise[o].scatter;
+    if (count > 0.0) run = std::max(run, std::sqrt(std::max(0.0, sum / count - scatter * scatter)));
+  }
+}
+
+/// Where the law was asked outside its domain and the truth is known, its error tells the growth.
+void learn_growth(const CrossValidation& result, PipelineState& state) {
+  for (int o = 0; o < kOutputCount; ++o) {
+    double sum = 0.0;
+    double count = 0.0;
+    for (const HeldOut& held : result.held_out) {
+      if (held.output != o || held.distance <= 0.0) continue;
+      const double beyond = std::log1p(held.distance);
+      const double own = state.noise[o].scatter;
+      sum += std::max(0.0, held.log_error * held.log_error - own * own) / (beyond * beyond);
+      count += 1.0;
+    }
+    if (count > 0.0) state.noise[o].growth = std::max(kLeastGrowth[o], std::sqrt(sum / count));
+  }
+}
+
+}  // namespace
+
+Result<FitReport> report_pipeline(std::span<const Observation> observations,
+                                  const FitOptions& options) {
+  auto fitted = fit_pipeline_model(observations, options);
+  if (!fitted) return pass_on(fitted);
+  FitReport report;
+  report.observations_used = fitted->state.observations;
+  std::vector<bool> skip(observations.size(), false);
+  for (std::size_t i = 0; i < fitted->points.points.size(); ++i) {
+    if (fitted->fit.anomalous[i]) skip[fitted->points.points[i].observation] = true;
+  }
+  report.findings = fitted->points.notes;
+  for (auto& finding : describe_anomalies(fitted->points, fitted->fit)) {
+    report.findings.push_back(std::move(finding));
+  }
+  for (auto& finding : describe_identifiability(fitted->fit)) {
+    report.findings.push_back(std::move(finding));
+  }
+  if (options.cross_validate) {
+    FitOptions inner = options;
+    inner.starts = 1;
+    inner.cross_validate = false;
+    const auto result = judge(
+        observations, skip, kMeasures, options.seed,
+        [&](std::span<const Observation> rest) -> Result<std::unique_ptr<Model>> {
+          auto again = fit_pipeline_model(rest, inner);
+          if (!again) return pass_on(again);
+          return std::make_unique<PipelineModel>(std::move(again->state));
+        },
+        report);
+    learn_run_spread(result, fitted->points.mask_settings, fitted->state);
+    learn_growth(result, fitted->state);
+  }
+  fitted->state.findings = report.findings;
+  report.model = std::make_unique<PipelineModel>(std::move(fitted->state));
+  report.r2 = r2_of(*report.model, observations, skip, kMeasures);
+  report.text = summary_text(report) + "\n" + parameter_table(fitted->fit);
+  return report;
+}
+
+}  // namespace greynic::model
