@@ -7,6 +7,7 @@
 #include "greynic/files/core_json.h"
 #include "greynic/rules/traffic.h"
 #include "greynic/target/target.h"
+#include "rule_input.h"
 
 namespace greynic::cli {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 struct Flags {
   std::string layout;
   std::string target;
-  std::string hop = "server_decap";
+  Hop hop = Hop::kServerDecap;
   std::string traffic;
   bool dry_run = false;
   bool as_json = false;
@@ -29,7 +30,7 @@ void print_what(const Layout& layout, const Flags& flags, bool applied) {
       tables.push_back({{"id", table.id}, {"matchers", table.matchers.size()}, {"rules", rules}});
     }
     fmt::print("{}\n", nlohmann::json{{"target", flags.target},
-                                      {"hop", flags.hop},
+                                      {"hop", to_string(flags.hop)},
                                       {"applied", applied},
                                       {"matchers", layout.matcher_count()},
                                       {"rules", layout.rule_count()},
@@ -37,7 +38,7 @@ void print_what(const Layout& layout, const Flags& flags, bool applied) {
                            .dump(1));
     return;
   }
-  fmt::print("{} at {}: {} tables, {} matchers, {} rules\n", flags.target, flags.hop,
+  fmt::print("{} at {}: {} tables, {} matchers, {} rules\n", flags.target, to_string(flags.hop),
              layout.tables.size(), layout.matcher_count(), layout.rule_count());
   constexpr std::size_t kTablesShown = 10;
   for (std::size_t i = 0; i < layout.tables.size(); ++i) {
@@ -60,13 +61,6 @@ void print_what(const Layout& layout, const Flags& flags, bool applied) {
 }
 
 int run(const Flags& flags) {
-  const auto hop = hop_named(flags.hop);
-  if (!hop) {
-    return tell({ErrorCode::kBadInput,
-                 fmt::format("--hop {}: there are client_encap, server_decap, server_encap and "
-                             "client_decap",
-                             flags.hop)});
-  }
   const auto layout = files::read_layout(flags.layout);
   if (!layout) return tell(layout.error());
   Traffic traffic;
@@ -77,7 +71,7 @@ int run(const Flags& flags) {
   }
   auto target = target::open(flags.target);
   if (!target) return tell(target.error());
-  const target::Placement placement{*hop};
+  const target::Placement placement{flags.hop};
   if (const auto checked = (*target)->check(*layout, placement); !checked) {
     return tell(checked.error());
   }
@@ -108,9 +102,7 @@ void add_apply(CLI::App& root, Program& program) {
   command->add_option("LAYOUT", flags->layout, "Layout file (docs/formats/layout.md)")->required();
   command->add_option("--target", flags->target, "Where; greynic devices lists what there is")
       ->required();
-  command->add_option("--hop", flags->hop,
-                      "Which mask sequence it replaces: client_encap, server_decap (standard), "
-                      "server_encap, client_decap");
+  add_hop(*command, flags->hop);
   command->add_option("--traffic", flags->traffic,
                       "Traffic file that later measurements send through it");
   command->add_flag("--dry-run", flags->dry_run, "Check and say what would change; change nothing");

@@ -19,7 +19,7 @@ struct Flags {
   RuleInput rules;
   std::string model;
   std::string at;
-  std::string hop = "server_decap";
+  Hop hop = Hop::kServerDecap;
   std::string traffic = "uniform";
   std::string out;
   std::uint64_t seed = 1;
@@ -80,13 +80,6 @@ void print_table(const optimizer::OptimizedLayout& result) {
 }
 
 int run(const Flags& flags) {
-  const auto hop = hop_named(flags.hop);
-  if (!hop) {
-    return tell({ErrorCode::kBadInput,
-                 fmt::format("--hop {}: there are client_encap, server_decap, server_encap and "
-                             "client_decap",
-                             flags.hop)});
-  }
   const auto at = parse_configuration(flags.at);
   if (!at) return tell(at.error());
   std::unique_ptr<model::Model> model;
@@ -98,7 +91,7 @@ int run(const Flags& flags) {
     auto loaded = model::load(flags.model);
     if (!loaded) return tell(loaded.error());
     model = std::move(*loaded);
-    options.cost = optimizer::mask_cost(*model, *at, *hop);
+    options.cost = optimizer::mask_cost(*model, *at, flags.hop);
   }
   const auto rules = load_rules(flags.rules);
   if (!rules) return tell(rules.error());
@@ -141,9 +134,7 @@ void add_optimize(CLI::App& root, Program& program) {
                       "Model file, or published:cx4 cx5 cx6 cx7 bf3 e810; without it nothing is "
                       "predicted");
   command->add_option("--at", flags->at, "Factors of the prediction: name=level,name=level");
-  command->add_option("--hop", flags->hop,
-                      "Which mask sequence it is: client_encap, server_decap (standard), "
-                      "server_encap, client_decap");
+  add_hop(*command, flags->hop);
   command->add_option("--traffic", flags->traffic,
                       "uniform (one packet inside each rule), zipf:EXPONENT, or a traffic file");
   command->add_option("-o,--out", flags->out, "Write the layout here");

@@ -13,6 +13,17 @@ void add_rule_input(CLI::App& command, RuleInput& input) {
                      "text (docs/formats/rules.md)");
 }
 
+void add_hop(CLI::App& command, Hop& hop) {
+  command.add_option_function<std::string>(
+      "--hop",
+      [&hop](const std::string& name) {
+        const auto named = hop_named(name);
+        if (!named) throw CLI::ValidationError("--hop", named.error().message);
+        hop = *named;
+      },
+      "Which mask sequence: client_encap, server_decap (standard), server_encap, client_decap");
+}
+
 Result<RuleSet> load_rules(const RuleInput& input) {
   std::optional<rules::Format> format;
   if (!input.format.empty()) {

@@ -1,10 +1,11 @@
 #pragma once
 
-/// Rules as the commands optimize and verify take them: read, told apart, conjunctions resolved.
+/// Rules as commands take them: read, told apart, conjunctions resolved; and the hop they stand at.
 
 #include <string>
 
 #include "command.h"
+#include "greynic/core/configuration.h"
 #include "greynic/core/flow_rule.h"
 
 namespace greynic::cli {
@@ -16,6 +17,9 @@ struct RuleInput {
 
 /// Adds the argument RULES and the option --format.
 void add_rule_input(CLI::App& command, RuleInput& input);
+
+/// Adds --hop: which of the four mask sequences the rules are.
+void add_hop(CLI::App& command, Hop& hop);
 
 /// Reads the rules; says on stderr when conjunctions became plain rules.
 [[nodiscard]] Result<RuleSet> load_rules(const RuleInput& input);

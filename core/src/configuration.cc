@@ -276,11 +276,14 @@ std::string_view to_string(Hop hop) { return kHops[static_cast<std::size_t>(hop)
 
 std::string_view mask_factor(Hop hop) { return kHops[static_cast<std::size_t>(hop)].factor; }
 
-std::optional<Hop> hop_named(std::string_view name) {
+Result<Hop> hop_named(std::string_view name) {
   for (const HopNames& row : kHops) {
     if (row.name == name) return row.hop;
   }
-  return std::nullopt;
+  return fail(ErrorCode::kBadInput,
+              fmt::format("{} is no hop; there are client_encap, server_decap, server_encap and "
+                          "client_decap",
+                          name));
 }
 
 const Factor* Campaign::find(std::string_view factor) const {

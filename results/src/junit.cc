@@ -1,33 +1,10 @@
 #include <fmt/format.h>
 
 #include "greynic/results/compare.h"
+#include "greynic/results/markup.h"
 
 namespace greynic::results {
 namespace {
-
-std::string xml(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        // XML 1.0 has no way to write other control characters.
-        out += static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\n' ? '?' : c;
-    }
-  }
-  return out;
-}
 
 std::string effect_text(const Comparison& comparison) {
   if (comparison.verdict == Verdict::kBroke || comparison.verdict == Verdict::kMended) {
@@ -47,19 +24,20 @@ std::string junit_text(const CompareReport& report, const std::string& name) {
   std::size_t skipped = 0;
   std::string cases;
   for (const Comparison& comparison : report.comparisons) {
-    cases += fmt::format("    <testcase classname=\"{}\" name=\"{}\"", xml(comparison.metric),
-                         xml(comparison.configuration.name()));
+    cases +=
+        fmt::format("    <testcase classname=\"{}\" name=\"{}\"", escape_markup(comparison.metric),
+                    escape_markup(comparison.configuration.name()));
     const std::string effect = effect_text(comparison);
     if (comparison.verdict == Verdict::kRegressed || comparison.verdict == Verdict::kBroke) {
       cases += fmt::format(">\n      <failure type=\"{}\" message=\"{}\"/>\n    </testcase>\n",
-                           to_string(comparison.verdict), xml(effect));
+                           to_string(comparison.verdict), escape_markup(effect));
     } else if (comparison.verdict == Verdict::kNotJudged) {
       ++skipped;
       cases += fmt::format(">\n      <skipped message=\"{}\"/>\n    </testcase>\n",
-                           xml(comparison.reason));
+                           escape_markup(comparison.reason));
     } else {
       cases += fmt::format(">\n      <system-out>{}: {}</system-out>\n    </testcase>\n",
-                           to_string(comparison.verdict), xml(effect));
+                           to_string(comparison.verdict), escape_markup(effect));
     }
   }
   return fmt::format(
@@ -68,7 +46,8 @@ std::string junit_text(const CompareReport& report, const std::string& name) {
       "errors=\"0\">\n"
       "    <properties><property name=\"method\" value=\"{}\"/></properties>\n{}"
       "  </testsuite>\n</testsuites>\n",
-      xml(name), report.comparisons.size(), report.regressions, skipped, xml(report.method), cases);
+      escape_markup(name), report.comparisons.size(), report.regressions, skipped,
+      escape_markup(report.method), cases);
 }
 
 }  // namespace greynic::results

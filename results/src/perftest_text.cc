@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "greynic/core/completion_status.h"
 #include "greynic/core/units.h"
 #include "perftest_report.h"
 
@@ -52,32 +53,6 @@ constexpr std::array kColumns = std::to_array<ColumnKind>({
     {"CPU_Util[%]", "cpu_share", 0.01},
     {"CPU_Util[%%]", "cpu_share", 0.01},
 });
-
-/// Names of ibv_wc_status, in its order: perftest prints the number.
-constexpr std::array<std::string_view, 24> kCompletionStatus = {"IBV_WC_SUCCESS",
-                                                                "IBV_WC_LOC_LEN_ERR",
-                                                                "IBV_WC_LOC_QP_OP_ERR",
-                                                                "IBV_WC_LOC_EEC_OP_ERR",
-                                                                "IBV_WC_LOC_PROT_ERR",
-                                                                "IBV_WC_WR_FLUSH_ERR",
-                                                                "IBV_WC_MW_BIND_ERR",
-                                                                "IBV_WC_BAD_RESP_ERR",
-                                                                "IBV_WC_LOC_ACCESS_ERR",
-                                                                "IBV_WC_REM_INV_REQ_ERR",
-                                                                "IBV_WC_REM_ACCESS_ERR",
-                                                                "IBV_WC_REM_OP_ERR",
-                                                                "IBV_WC_RETRY_EXC_ERR",
-                                                                "IBV_WC_RNR_RETRY_EXC_ERR",
-                                                                "IBV_WC_LOC_RDD_VIOL_ERR",
-                                                                "IBV_WC_REM_INV_RD_REQ_ERR",
-                                                                "IBV_WC_REM_ABORT_ERR",
-                                                                "IBV_WC_INV_EECN_ERR",
-                                                                "IBV_WC_INV_EEC_STATE_ERR",
-                                                                "IBV_WC_FATAL_ERR",
-                                                                "IBV_WC_RESP_TIMEOUT_ERR",
-                                                                "IBV_WC_GENERAL_ERR",
-                                                                "IBV_WC_TM_ERR",
-                                                                "IBV_WC_TM_RNDV_INCOMPLETE"};
 
 bool is_rule(std::string_view line) {
   return line.size() >= 20 && line.find_first_not_of('-') == std::string_view::npos;
@@ -252,11 +227,10 @@ class TextReader {
     constexpr std::string_view kStatus = "Failed status ";
     const std::size_t at = line.find(kStatus);
     if (at == std::string_view::npos) return false;
-    std::size_t status = 0;
+    int status = -1;
     const char* begin = line.data() + at + kStatus.size();
     std::from_chars(begin, line.data() + line.size(), status);
-    report().failure = status < kCompletionStatus.size() ? std::string(kCompletionStatus[status])
-                                                         : std::string(line);
+    report().failure = status < 0 ? std::string(line) : completion_status_name(status);
     return true;
   }
 

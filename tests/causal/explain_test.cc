@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <random>
 #include <set>
 
@@ -71,25 +73,33 @@ Configuration random_configuration(const Campaign& campaign, std::mt19937_64& ra
   return configuration;
 }
 
-/// The baseline and 60 random configurations, three repeats each.
-std::vector<Observation> run_of(const Campaign& campaign, PlantedDevice& device) {
+using Measure = std::function<Observation(const Configuration&)>;
+
+/// The baseline and random configurations, three repeats each.
+std::vector<Observation> run_of(const Campaign& campaign, const Measure& measure,
+                                std::mt19937_64& random, int configurations = 60) {
   std::vector<Configuration> plan = {campaign.baseline};
-  for (int i = 0; i < 60; ++i) plan.push_back(random_configuration(campaign, device.random));
+  while (std::ssize(plan) < configurations) plan.push_back(random_configuration(campaign, random));
   std::vector<Observation> run;
   for (const Configuration& configuration : plan) {
-    for (int repeat = 0; repeat < 3; ++repeat) run.push_back(device.measure(configuration));
+    for (int repeat = 0; repeat < 3; ++repeat) run.push_back(measure(configuration));
   }
   return run;
 }
 
-Laboratory laboratory_of(PlantedDevice& device) {
+Laboratory laboratory_of(Measure measure) {
   Laboratory laboratory;
-  laboratory.measure = [&device](const Configuration& configuration, int count) {
+  laboratory.measure = [measure = std::move(measure)](const Configuration& configuration,
+                                                      int count) {
     std::vector<Observation> observations;
-    for (int i = 0; i < count; ++i) observations.push_back(device.measure(configuration));
+    for (int i = 0; i < count; ++i) observations.push_back(measure(configuration));
     return Result<std::vector<Observation>>(std::move(observations));
   };
   return laboratory;
+}
+
+Measure measuring(PlantedDevice& device) {
+  return [&device](const Configuration& configuration) { return device.measure(configuration); };
 }
 
 PlantedDevice planted(const Campaign& campaign, int terms, std::uint64_t seed) {
@@ -113,8 +123,8 @@ TEST(Explain, NamesThePlantedConjunctionByExperiment) {
   int with_walls = 0;
   for (std::uint64_t seed = 1000; seed < 1100; ++seed) {
     PlantedDevice device = planted(campaign, 1 + static_cast<int>(seed % 3), seed);
-    const auto run = run_of(campaign, device);
-    const Laboratory laboratory = laboratory_of(device);
+    const auto run = run_of(campaign, measuring(device), device.random);
+    const Laboratory laboratory = laboratory_of(measuring(device));
     const auto explanation = explain(campaign, run, {}, &laboratory);
     ASSERT_TRUE(explanation) << explanation.error().message;
     if (explanation->walls.empty()) continue;  // the plan never hit it: nothing to explain
@@ -152,7 +162,7 @@ TEST(Explain, FindsNoWallWhereThereIsNone) {
     PlantedDevice device;
     device.noise = 0.08;
     device.random.seed(seed);
-    const auto run = run_of(campaign, device);
+    const auto run = run_of(campaign, measuring(device), device.random);
     const auto explanation = explain(campaign, run);
     ASSERT_TRUE(explanation) << explanation.error().message;
     accused += explanation->walls.empty() ? 0 : 1;
@@ -166,7 +176,7 @@ TEST(Explain, AHypothesisAgreesWithEveryObservation) {
   const Campaign campaign = campaign_of_ten();
   for (std::uint64_t seed = 3000; seed < 3020; ++seed) {
     PlantedDevice device = planted(campaign, 1 + static_cast<int>(seed % 2), seed);
-    const auto run = run_of(campaign, device);
+    const auto run = run_of(campaign, measuring(device), device.random);
     const auto explanation = explain(campaign, run);
     ASSERT_TRUE(explanation) << explanation.error().message;
     for (const Wall& wall : explanation->walls) ASSERT_TRUE(wall.cause) << "seed " << seed;
@@ -192,21 +202,12 @@ TEST(Explain, SeparatesTwoCauses) {
     if (second.is_hit(configuration)) observation.measures["bandwidth_gbps"].value *= 0.5;
     return observation;
   };
-  std::vector<Observation> run;
-  int second_alone = 0;
-  for (int i = 0; i < 300; ++i) {
-    const auto configuration =
-        i == 0 ? campaign.baseline : random_configuration(campaign, first.random);
-    second_alone += second.is_hit(configuration) && !first.is_hit(configuration) ? 1 : 0;
-    for (int repeat = 0; repeat < 3; ++repeat) run.push_back(measure(configuration));
-  }
+  const auto run = run_of(campaign, measure, first.random, 300);
+  const auto second_alone = std::ranges::count_if(run, [&](const Observation& observation) {
+    return second.is_hit(observation.asked) && !first.is_hit(observation.asked);
+  });
   ASSERT_GT(second_alone, 0) << "the plan never shows the second cause by itself";
-  Laboratory laboratory;
-  laboratory.measure = [&](const Configuration& configuration, int count) {
-    std::vector<Observation> observations;
-    for (int i = 0; i < count; ++i) observations.push_back(measure(configuration));
-    return Result<std::vector<Observation>>(std::move(observations));
-  };
+  const Laboratory laboratory = laboratory_of(measure);
   const auto explanation = explain(campaign, run, {}, &laboratory);
   ASSERT_TRUE(explanation) << explanation.error().message;
   ASSERT_EQ(explanation->causes.size(), 2U) << to_text(*explanation);
@@ -228,18 +229,8 @@ TEST(Explain, NamesTheExceptionOfACause) {
     }
     return observation;
   };
-  std::vector<Observation> run;
-  for (int i = 0; i < 60; ++i) {
-    const auto configuration =
-        i == 0 ? campaign.baseline : random_configuration(campaign, device.random);
-    for (int repeat = 0; repeat < 3; ++repeat) run.push_back(measure(configuration));
-  }
-  Laboratory laboratory;
-  laboratory.measure = [&](const Configuration& configuration, int count) {
-    std::vector<Observation> observations;
-    for (int i = 0; i < count; ++i) observations.push_back(measure(configuration));
-    return Result<std::vector<Observation>>(std::move(observations));
-  };
+  const auto run = run_of(campaign, measure, device.random, 60);
+  const Laboratory laboratory = laboratory_of(measure);
   const auto explanation = explain(campaign, run, {}, &laboratory);
   ASSERT_TRUE(explanation) << explanation.error().message;
   ASSERT_EQ(explanation->causes.size(), 1U) << to_text(*explanation);
@@ -263,18 +254,8 @@ TEST(Explain, AFailingDeviceIsAWall) {
     observation.measures.clear();
     return observation;
   };
-  std::vector<Observation> run;
-  for (int i = 0; i < 40; ++i) {
-    const auto configuration =
-        i == 0 ? campaign.baseline : random_configuration(campaign, device.random);
-    for (int repeat = 0; repeat < 3; ++repeat) run.push_back(measure(configuration));
-  }
-  Laboratory laboratory;
-  laboratory.measure = [&](const Configuration& configuration, int count) {
-    std::vector<Observation> observations;
-    for (int i = 0; i < count; ++i) observations.push_back(measure(configuration));
-    return Result<std::vector<Observation>>(std::move(observations));
-  };
+  const auto run = run_of(campaign, measure, device.random, 40);
+  const Laboratory laboratory = laboratory_of(measure);
   const auto explanation = explain(campaign, run, {}, &laboratory);
   ASSERT_TRUE(explanation) << explanation.error().message;
   ASSERT_EQ(explanation->causes.size(), 1U) << to_text(*explanation);

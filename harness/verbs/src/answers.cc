@@ -6,6 +6,7 @@
 #include <cstring>
 #include <thread>
 
+#include "greynic/core/completion_status.h"
 #include "greynic/verbs/traffic.h"
 #include "payload.h"
 #include "pingpong.h"
@@ -55,7 +56,8 @@ class ReceiveThread {
   }
 
   void take(const ibv_wc& completion) {
-    if (completion.status != IBV_WC_SUCCESS) return fail_run(status_name(completion.status));
+    if (completion.status != IBV_WC_SUCCESS)
+      return fail_run(completion_status_name(completion.status));
     const auto posted_lane = static_cast<std::uint32_t>(completion.wr_id >> 32);
     const auto slot = static_cast<std::uint32_t>(completion.wr_id);
     // A shared receive queue hands any lane's buffer to whoever is next.
@@ -173,8 +175,8 @@ class ReceiveThread {
     int count = 0;
     while (count == 0 && now_ns() < end) count = ibv_poll_cq(cq, 1, &completion);
     if (count != 1 || completion.status != IBV_WC_SUCCESS) {
-      fail_run("binding a memory window: " +
-               (count == 1 ? status_name(completion.status) : std::string("no completion")));
+      fail_run("binding a memory window: " + (count == 1 ? completion_status_name(completion.status)
+                                                         : std::string("no completion")));
       return false;
     }
     // The next bind of this window is looked up by the key that it has now.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "greynic/core/completion_status.h"
 #include "refusal.h"
 #include "waiting.h"
 
@@ -169,7 +170,7 @@ std::string wait_for_status(CompletionQueue& cq, std::chrono::milliseconds patie
   while (now_ns() < end) {
     const int count = ibv_poll_cq(cq.handle(), 1, &completion);
     if (count < 0) return "ibv_poll_cq failed";
-    if (count > 0) return status_name(completion.status);
+    if (count > 0) return completion_status_name(completion.status);
     std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
   return "no completion";

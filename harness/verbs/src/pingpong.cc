@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "greynic/core/completion_status.h"
 #include "payload.h"
 #include "poster.h"
 #include "rate.h"
@@ -120,8 +121,9 @@ class Pinger {
     const int count = wait_for_completion(group_of(endpoint_, lane).receive_cq, &completion, limit);
     if (count == 0) return false;
     if (count < 0 || completion.status != IBV_WC_SUCCESS) {
-      report_.failure = Failure{Outcome::kFailed,
-                                count < 0 ? "ibv_poll_cq failed" : status_name(completion.status)};
+      report_.failure =
+          Failure{Outcome::kFailed,
+                  count < 0 ? "ibv_poll_cq failed" : completion_status_name(completion.status)};
       return false;
     }
     const auto arrived_lane = static_cast<std::uint32_t>(completion.wr_id >> 32);
@@ -170,7 +172,7 @@ std::optional<Failure> send_one(Endpoint& endpoint, Poster& poster, std::uint32_
   }
   if (count < 0) return Failure{Outcome::kFailed, "ibv_poll_cq failed; the device may be gone"};
   if (completion.status == IBV_WC_SUCCESS) return std::nullopt;
-  return Failure{Outcome::kFailed, status_name(completion.status)};
+  return Failure{Outcome::kFailed, completion_status_name(completion.status)};
 }
 
 RequestReport run_pings(Endpoint& endpoint, std::chrono::nanoseconds duration,

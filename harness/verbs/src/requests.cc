@@ -6,6 +6,7 @@
 #include <memory>
 #include <thread>
 
+#include "greynic/core/completion_status.h"
 #include "greynic/verbs/traffic.h"
 #include "payload.h"
 #include "pingpong.h"
@@ -160,7 +161,7 @@ class RequestThread {
       const ibv_wc& completion = completions_[i];
       Lane& lane = lanes_[place_[completion.wr_id >> 32]];
       if (completion.status != IBV_WC_SUCCESS) {
-        fail_run(Outcome::kFailed, status_name(completion.status));
+        fail_run(Outcome::kFailed, completion_status_name(completion.status));
         return true;
       }
       const auto number = static_cast<std::uint32_t>(completion.wr_id);
@@ -256,35 +257,6 @@ class RequestThread {
 };
 
 }  // namespace
-
-std::string status_name(int status) {
-  static constexpr const char* kNames[] = {"IBV_WC_SUCCESS",
-                                           "IBV_WC_LOC_LEN_ERR",
-                                           "IBV_WC_LOC_QP_OP_ERR",
-                                           "IBV_WC_LOC_EEC_OP_ERR",
-                                           "IBV_WC_LOC_PROT_ERR",
-                                           "IBV_WC_WR_FLUSH_ERR",
-                                           "IBV_WC_MW_BIND_ERR",
-                                           "IBV_WC_BAD_RESP_ERR",
-                                           "IBV_WC_LOC_ACCESS_ERR",
-                                           "IBV_WC_REM_INV_REQ_ERR",
-                                           "IBV_WC_REM_ACCESS_ERR",
-                                           "IBV_WC_REM_OP_ERR",
-                                           "IBV_WC_RETRY_EXC_ERR",
-                                           "IBV_WC_RNR_RETRY_EXC_ERR",
-                                           "IBV_WC_LOC_RDD_VIOL_ERR",
-                                           "IBV_WC_REM_INV_RD_REQ_ERR",
-                                           "IBV_WC_REM_ABORT_ERR",
-                                           "IBV_WC_INV_EECN_ERR",
-                                           "IBV_WC_INV_EEC_STATE_ERR",
-                                           "IBV_WC_FATAL_ERR",
-                                           "IBV_WC_RESP_TIMEOUT_ERR",
-                                           "IBV_WC_GENERAL_ERR",
-                                           "IBV_WC_TM_ERR",
-                                           "IBV_WC_TM_RNDV_INCOMPLETE"};
-  if (status >= 0 && status < static_cast<int>(std::size(kNames))) return kNames[status];
-  return fmt::format("ibv_wc_status {}", status);
-}
 
 RequestReport run_requests(Endpoint& endpoint, std::chrono::nanoseconds duration,
                            const std::atomic<bool>& stop) {

@@ -53,33 +53,11 @@ std::pair<std::size_t, std::size_t> unit_at(std::string_view measure) {
 
 }  // namespace
 
-std::string html(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
-
 std::string Table::text() const {
   const auto cell = [&](std::size_t column, const char* tag, std::string_view text) {
     const bool is_number = columns_[column].starts_with('>');
-    return fmt::format("<{}{}>{}</{}>", tag, is_number ? " class=\"n\"" : "", html(text), tag);
+    return fmt::format("<{}{}>{}</{}>", tag, is_number ? " class=\"n\"" : "", escape_markup(text),
+                       tag);
   };
   std::string out = "<div class=\"scroll\"><table><thead><tr>";
   for (std::size_t i = 0; i < columns_.size(); ++i) {
@@ -98,21 +76,24 @@ std::string Table::text() const {
 void Page::section(std::string_view id, std::string_view heading) {
   if (open_section_) body_ += "</section>\n";
   open_section_ = true;
-  body_ += fmt::format("<section id=\"{}\"><h2>{}</h2>\n", id, html(heading));
-  navigation_ += fmt::format("<a href=\"#{}\">{}</a>", id, html(heading));
+  body_ += fmt::format("<section id=\"{}\"><h2>{}</h2>\n", id, escape_markup(heading));
+  navigation_ += fmt::format("<a href=\"#{}\">{}</a>", id, escape_markup(heading));
 }
 
-void Page::paragraph(std::string_view text) { body_ += fmt::format("<p>{}</p>\n", html(text)); }
+void Page::paragraph(std::string_view text) {
+  body_ += fmt::format("<p>{}</p>\n", escape_markup(text));
+}
 
 void Page::folded(std::string_view summary, const std::string& markup) {
-  body_ += fmt::format("<details><summary>{}</summary>{}</details>\n", html(summary), markup);
+  body_ +=
+      fmt::format("<details><summary>{}</summary>{}</details>\n", escape_markup(summary), markup);
 }
 
 void Page::chart(nlohmann::json description, std::string_view caption, bool small) {
   body_ += fmt::format(
       "<figure class=\"{}\"><div class=\"chart\" data-chart=\"{}\" role=\"img\" aria-label=\"{}\">"
       "</div><figcaption>{}</figcaption></figure>\n",
-      small ? "small" : "wide", charts_.size(), html(caption), html(caption));
+      small ? "small" : "wide", charts_.size(), escape_markup(caption), escape_markup(caption));
   charts_.push_back(std::move(description));
 }
 
@@ -121,7 +102,7 @@ void Page::card(std::string_view label, std::string_view value, std::string_view
   cards_ += fmt::format(
       "<div class=\"card {}\"><div class=\"label\">{}</div><div class=\"value\">{}</div>"
       "<div class=\"note\">{}</div></div>\n",
-      tone, html(label), html(value), html(note));
+      tone, escape_markup(label), escape_markup(value), escape_markup(note));
 }
 
 std::string Page::text() const {
@@ -131,9 +112,10 @@ std::string Page::text() const {
   out += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
   // An empty icon: a browser would else ask the network for one.
   out += "<link rel=\"icon\" href=\"data:,\">\n";
-  out += fmt::format("<title>{}</title>\n<style>{}</style></head><body>\n", html(title_),
+  out += fmt::format("<title>{}</title>\n<style>{}</style></head><body>\n", escape_markup(title_),
                      asset("report.css"));
-  out += fmt::format("<header><div class=\"brand\">greynic</div><h1>{}</h1>\n", html(title_));
+  out +=
+      fmt::format("<header><div class=\"brand\">greynic</div><h1>{}</h1>\n", escape_markup(title_));
   out += fmt::format("<div class=\"cards\">\n{}</div></header>\n<nav>{}</nav>\n<main>\n", cards_,
                      navigation_);
   out += body_;

@@ -8,9 +8,11 @@
 #include <string_view>
 #include <vector>
 
+#include "greynic/results/markup.h"
+
 namespace greynic::report {
 
-[[nodiscard]] std::string html(std::string_view text);
+using results::escape_markup;
 
 /// A table whose cells are text; numbers are right-aligned by their column.
 class Table {

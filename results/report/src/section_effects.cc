@@ -62,7 +62,7 @@ void add_effects(const Content& content, Page& page) {
                ">most"});
   for (const std::string& metric : {content.metric, content.second_metric}) {
     if (metric.empty()) continue;
-    page.raw(fmt::format("<h3>{}</h3>\n", html(title_of(metric))));
+    page.raw(fmt::format("<h3>{}</h3>\n", escape_markup(title_of(metric))));
     page.begin_grid();
     for (const std::string& factor : content.columns.varied) {
       Levels levels;

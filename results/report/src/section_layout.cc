@@ -155,7 +155,7 @@ void add_layout(const Content& content, Page& page) {
           name, walk.names.size(), layout.at("tables").size(),
           std::accumulate(walk.rules.begin(), walk.rules.end(), std::size_t{0}), mean_walk(walk)));
       series.push_back({{"name", name}, {"points", decided(walk)}});
-      tables += fmt::format("<h3>{}</h3>\n", html(name)) + table_of(walk);
+      tables += fmt::format("<h3>{}</h3>\n", escape_markup(name)) + table_of(walk);
     }
     page.chart({{"kind", "walk"}, {"series", std::move(series)}},
                fmt::format("How much of the {} is decided after how many matchers: the earlier the "

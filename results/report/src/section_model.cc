@@ -59,7 +59,7 @@ void add_fit(const Content& content, const std::string& metric, Page& page) {
                within ? "yes" : "no"});
   }
   if (table.empty()) return;
-  page.raw(fmt::format("<h3>{}</h3>\n", html(title_of(metric))));
+  page.raw(fmt::format("<h3>{}</h3>\n", escape_markup(title_of(metric))));
   page.paragraph(
       fmt::format("{} of {} configurations lie inside their 95 % interval.", inside, table.size()));
   page.begin_grid();
@@ -137,7 +137,7 @@ void add_model(const Content& content, Page& page) {
   if (!findings.empty()) {
     page.raw("<ul>\n");
     for (const json& finding : findings) {
-      page.raw(fmt::format("<li>{}</li>\n", html(finding.get<std::string>())));
+      page.raw(fmt::format("<li>{}</li>\n", escape_markup(finding.get<std::string>())));
     }
     page.raw("</ul>\n");
   }

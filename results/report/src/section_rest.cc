@@ -123,13 +123,13 @@ void add_other_documents(const Content& content, Page& page) {
   for (const auto& [kind, document] : content.documents) {
     if (kShown.contains(kind)) continue;
     page.section("document-" + kind, "Document: " + kind);
-    page.folded("As JSON", "<pre>" + html(document.dump(2)) + "</pre>");
+    page.folded("As JSON", "<pre>" + escape_markup(document.dump(2)) + "</pre>");
   }
 }
 
 void add_provenance(const Content& content, Page& page) {
   page.section("repeat", "How to repeat it");
-  page.raw(fmt::format("<pre class=\"command\">{}</pre>\n", html(command_of(content))));
+  page.raw(fmt::format("<pre class=\"command\">{}</pre>\n", escape_markup(command_of(content))));
   Table settings({"setting", "value"});
   settings.add({"run file", content.options.run_path});
   settings.add({"campaign", content.header.campaign_name});
@@ -166,7 +166,7 @@ void add_provenance(const Content& content, Page& page) {
   }
   if (!content.header.campaign_text.empty()) {
     page.folded(fmt::format("The campaign, {}.json", content.header.campaign_name),
-                "<pre>" + html(content.header.campaign_text) + "</pre>");
+                "<pre>" + escape_markup(content.header.campaign_text) + "</pre>");
   }
 }
 

@@ -126,10 +126,11 @@ void add_causes(const Content& content, Page& page) {
         "{}, "
         "and explains {} walls. {} Confidence {:.2f} %.</p>\n",
         (index - 1) % 6, tested ? "Cause" : "Hypothesis", index,
-        html(cause.at("text").get<std::string>()), percent(severity.value("value", 0.0)),
+        escape_markup(cause.at("text").get<std::string>()), percent(severity.value("value", 0.0)),
         fmt::format("({} to {})", percent(severity.value("low", 0.0)),
                     percent(severity.value("high", 0.0))),
-        html(explanation->value("metric", content.metric)), cause.value("walls_explained", 0),
+        escape_markup(explanation->value("metric", content.metric)),
+        cause.value("walls_explained", 0),
         tested ? "Every term was removed on its own, and the wall went."
                : "Read from the run alone; no term was removed to test it.",
         cause.value("confidence", 0.0) * 100));

@@ -78,8 +78,8 @@ class Configuration {
 
 /// Four mask sequences a request and its answer cross.
 enum class Hop : std::uint8_t { kClientEncap, kServerDecap, kServerEncap, kClientDecap };
-[[nodiscard]] std::string_view to_string(Hop hop);    ///< "client_encap"
-[[nodiscard]] std::string_view mask_factor(Hop hop);  ///< "client_encap_masks"
-[[nodiscard]] std::optional<Hop> hop_named(std::string_view name);
+[[nodiscard]] std::string_view to_string(Hop hop);           ///< "client_encap"
+[[nodiscard]] std::string_view mask_factor(Hop hop);         ///< "client_encap_masks"
+[[nodiscard]] Result<Hop> hop_named(std::string_view name);  ///< kBadInput: says which there are
 
 }  // namespace greynic

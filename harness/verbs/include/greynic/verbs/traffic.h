@@ -27,9 +27,6 @@ struct Failure {
   std::string reason;
 };
 
-/// "IBV_WC_RETRY_EXC_ERR", for a value of ibv_wc_status.
-[[nodiscard]] std::string status_name(int status);
-
 struct RequestReport {
   std::uint64_t posted = 0;
   std::uint64_t completed = 0;
