@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what greynic is built from, by name, from Debian's and npm's registries. Idempotent: what
-# is there stays. `scripts/setup.sh --test` adds what only the tests need. Works as root or with sudo.
+# is there stays. `--test` adds what only the tests need, `--all` also clang-tidy and clang-format. Works
+# as root or with sudo.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -8,7 +9,8 @@ classes="build optional"
 case "${1:-}" in
   "") ;;
   --test) classes="$classes test" ;;
-  *) echo "usage: scripts/setup.sh [--test]" >&2; exit 2 ;;
+  --all) classes="$classes test tidy" ;;
+  *) echo "usage: scripts/setup.sh [--test | --all]" >&2; exit 2 ;;
 esac
 
 as_root() {

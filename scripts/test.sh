@@ -11,7 +11,7 @@ case "${1:-}" in
   *) echo "usage: scripts/test.sh [--all]" >&2; exit 2 ;;
 esac
 
-scripts/setup.sh --test
+scripts/setup.sh "${1:---test}"
 scripts/build.sh release
 ctest --preset release -j 2
 if [ "${1:-}" = --all ]; then

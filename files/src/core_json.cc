@@ -206,6 +206,19 @@ Result<Action> action_from_json(const json& object, const std::string& source,
   if (!object.is_object() || object.empty()) {
     return bad_value(source, json_path, "must be an object such as {\"forward\": \"p1\"}");
   }
+  // An action is one key; two of them take another one beside it.
+  const std::string beside = object.contains("vxlan_encap") ? "options"
+                             : object.contains("set_field") ? "to"
+                                                            : "";
+  if (object.size() > (object.contains(beside) ? 2U : 1U)) {
+    return bad_value(source, json_path, "is more than one action: write each as its own object");
+  }
+  const auto flagged = [&](std::string_view key, ActionKind kind) -> Result<Action> {
+    if (object.at(std::string(key)) != true) {
+      return bad_value(source, json_path + "/" + std::string(key), "must be true");
+    }
+    return Action{.kind = kind};
+  };
   const auto numbered = [&](std::string_view key, ActionKind kind) -> Result<Action> {
     const json& value = object.at(std::string(key));
     if (!value.is_number_unsigned()) {
@@ -227,10 +240,10 @@ Result<Action> action_from_json(const json& object, const std::string& source,
     if (object.contains("vxlan_encap")) return numbered("vxlan_encap", ActionKind::kVxlanEncap);
     if (object.contains("push_vlan")) return numbered("push_vlan", ActionKind::kPushVlan);
     if (object.contains("meter")) return numbered("meter", ActionKind::kMeter);
-    if (object.contains("drop")) return Action::drop();
-    if (object.contains("vxlan_decap")) return Action{.kind = ActionKind::kVxlanDecap};
-    if (object.contains("pop_vlan")) return Action{.kind = ActionKind::kPopVlan};
-    if (object.contains("count")) return Action{.kind = ActionKind::kCount};
+    if (object.contains("drop")) return flagged("drop", ActionKind::kDrop);
+    if (object.contains("vxlan_decap")) return flagged("vxlan_decap", ActionKind::kVxlanDecap);
+    if (object.contains("pop_vlan")) return flagged("pop_vlan", ActionKind::kPopVlan);
+    if (object.contains("count")) return flagged("count", ActionKind::kCount);
     if (object.contains("set_field")) {
       const auto field = match_field_named(object.at("set_field").get<std::string>());
       const auto text = object.contains("to") ? as_text(object.at("to")) : std::nullopt;
