@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 
 namespace greynic::cli {
@@ -14,7 +15,11 @@ CLI::App* add_command(CLI::App& root, const std::string& name, const std::string
 }
 
 int tell(const Error& error) {
-  fmt::print(stderr, "greynic: {}\n", error.message);
+  // A message may quote a file: what would steer the terminal is not passed on.
+  std::string message = error.message;
+  const auto steers = [](unsigned char c) { return (c < 0x20 && c != '\n') || c == 0x7f; };
+  std::ranges::replace_if(message, steers, '?');
+  fmt::print(stderr, "greynic: {}\n", message);
   return exit_code(error.code);
 }
 
