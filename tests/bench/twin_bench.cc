@@ -1,9 +1,17 @@
-// Speed of the twin: simulated packets a second of CPU time on ScalaCN's workload, and how the cost
-// of a packet grows with QPs and with masks. Prints one line a point; nothing is asserted.
+// Speed of the twin: CPU time of a simulated packet on ScalaCN's workload, how it grows with QPs,
+// masks and message size, and what it costs to set a QP up. What a run costs before its packets
+// flow (QPs laid out, queues filled) cancels: each point is the difference of a run and one of
+// twice its length. Points are measured in turn, five rounds of all, so that a slow phase of the
+// machine meets them alike; the median is printed with its ratio to the base. Nothing is asserted.
+//
+// usage: twin_bench [rounds] [base]     base: only 4 QPs, 20 masks, 8 MiB
+
+#include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
+#include <cstdlib>
 #include <ctime>
+#include <string_view>
 #include <vector>
 
 #include "engine.h"
@@ -12,44 +20,82 @@ namespace {
 
 using namespace greynic::twin;
 
-/// Nanoseconds of CPU for one simulated packet: the best of three runs, since others use the
-/// machine.
-double cost_ns(const Parameters& parameters, std::uint32_t qps, double masks) {
-  double best = 1e9;
-  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
-    Workload w;
-    w.qp_count = qps;
-    w.message_bytes = {8388608};
-    w.signal_every = 1;
-    w.send_depth = qps > 1000 ? 4 : 128;
-    w.walk(greynic::Hop::kServerDecap).groups = masks;
-    Engine engine(parameters, w, Effects{}, seed);
-    RunLimits limits;
-    limits.whole_duration = true;
-    limits.duration = 2000000 / 11e6 * 1e9 * std::max(1.0, masks / 20);
-    const std::clock_t began = std::clock();
-    (void)engine.run_bandwidth(limits);
-    const double seconds = static_cast<double>(std::clock() - began) / CLOCKS_PER_SEC;
-    best = std::min(best, seconds * 1e9 / static_cast<double>(engine.data_packets()));
-  }
-  return best;
+constexpr double kPackets = 1e6;
+
+struct Point {
+  std::uint32_t qps;
+  double masks;
+  std::uint64_t message_bytes;
+  std::vector<double> packet_ns, qp_ns;  ///< one a round
+};
+
+/// CPU seconds and packets of one run.
+struct Cost {
+  double seconds;
+  double packets;
+};
+
+Cost run(const Parameters& parameters, const Point& point, double packets, std::uint64_t seed) {
+  Workload w;
+  w.qp_count = point.qps;
+  w.message_bytes = {point.message_bytes};
+  // Queues of many QPs are shallow, or filling them would take longer than the run.
+  w.send_depth = point.qps > 1000 ? 4 : 128;
+  w.walk(greynic::Hop::kServerDecap).groups = point.masks;
+  const std::clock_t began = std::clock();
+  Engine engine(parameters, w, Effects{}, seed);
+  RunLimits limits;
+  limits.duration = kNever;
+  limits.target_error = -1;  // never sure enough: stop at the number of packets
+  limits.most_packets = static_cast<std::uint64_t>(packets);
+  (void)engine.run_bandwidth(limits);
+  return {static_cast<double>(std::clock() - began) / CLOCKS_PER_SEC,
+          static_cast<double>(engine.data_packets())};
+}
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
+                   values.end());
+  return values[values.size() / 2];
 }
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+  const int rounds = argc > 1 ? std::max(1, std::atoi(argv[1])) : 5;
   const auto model = load_model("cx6", "");
   if (!model) return 2;
-  const Parameters& p = model->parameters;
-  const double base = cost_ns(p, 4, 20);
-  std::printf("twin/packet/qps=4/masks=20 %.1f ns CPU, %.1f million packets/s\n", base, 1e3 / base);
-  for (const std::uint32_t qps : {1U, 4U, 100U, 1000U, 10000U, 100000U}) {
-    const double cost = cost_ns(p, qps, 20);
-    std::printf("twin/packet/qps=%u/masks=20 %.1f ns, %.2f of base\n", qps, cost, cost / base);
+  constexpr std::uint64_t kLarge = 8388608;
+  std::vector<Point> points = {{4, 20, kLarge, {}, {}}};
+  for (const std::uint32_t qps : {1U, 10U, 100U, 1000U, 10000U, 100000U}) {
+    points.push_back({qps, 20, kLarge, {}, {}});
   }
-  for (const double masks : {1.0, 20.0, 100.0, 1000.0}) {
-    const double cost = cost_ns(p, 4, masks);
-    std::printf("twin/packet/qps=4/masks=%.0f %.1f ns, %.2f of base\n", masks, cost, cost / base);
+  for (const double masks : {1.0, 100.0, 1000.0}) points.push_back({4, masks, kLarge, {}, {}});
+  for (const std::uint32_t qps : {4U, 100000U}) {
+    for (const std::uint64_t bytes : {65536ULL, 4096ULL}) {
+      points.push_back({qps, 20, bytes, {}, {}});
+    }
+  }
+  if (argc > 2 && std::string_view(argv[2]) == "base") points.resize(1);
+  for (int round = 0; round < rounds; ++round) {
+    for (Point& point : points) {
+      const auto seed = static_cast<std::uint64_t>(round) + 1;
+      const Cost once = run(model->parameters, point, kPackets, seed);
+      const Cost twice = run(model->parameters, point, 2 * kPackets, seed);
+      const double ns = (twice.seconds - once.seconds) / (twice.packets - once.packets) * 1e9;
+      point.packet_ns.push_back(ns);
+      point.qp_ns.push_back((once.seconds * 1e9 - once.packets * ns) / point.qps);
+    }
+  }
+  const double base = median(points.front().packet_ns);
+  fmt::print("{:>8} {:>6} {:>10} {:>10} {:>8} {:>12} {:>12}\n", "QPs", "masks", "message", "ns",
+             "of base", "Mpackets/s", "ns to set up");
+  fmt::print("{:>8} {:>6} {:>10} {:>10} {:>8} {:>12} {:>12}\n", "", "", "bytes", "a packet", "",
+             "one core", "a QP");
+  for (const Point& point : points) {
+    const double ns = median(point.packet_ns);
+    fmt::print("{:>8} {:>6} {:>10} {:>10.1f} {:>8.2f} {:>12.1f} {:>12.0f}\n", point.qps,
+               point.masks, point.message_bytes, ns, ns / base, 1e3 / ns, median(point.qp_ns));
   }
   return 0;
 }

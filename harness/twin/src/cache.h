@@ -1,8 +1,10 @@
 #pragma once
 
 /// An on-chip cache: fully associative, random replacement, a fixed number of entries. It holds QP
-/// contexts, translation entries or work-queue entries. Memory grows with the capacity and not with
-/// the number of things that could be cached, so an idle QP costs nothing here.
+/// contexts, translation entries or work-queue entries. What is in it is known twice: by slot, to
+/// pick a victim, and by id, to find a hit. By id it is one bit for each thing that could be cached
+/// while those bits stay few enough for the CPU's own cache, and a table of the capacity's size
+/// beyond. So a thing that is not cached costs a bit or nothing.
 
 #include <bit>
 #include <cstdint>
@@ -12,74 +14,102 @@
 
 namespace greynic::twin {
 
+/// A set of ids below a bound.
+class IdSet {
+ public:
+  IdSet() = default;
+  /// At most `most` ids at once, all below `bound`.
+  IdSet(std::uint64_t most, std::uint64_t bound) : dense_(bound <= kDenseBound) {
+    if (dense_) {
+      words_.assign(bound / 64 + 1, 0);
+      return;
+    }
+    words_.assign(std::bit_ceil(2 * most), kEmpty);
+    mask_ = words_.size() - 1;
+  }
+
+  [[nodiscard]] bool contains(std::uint64_t id) const {
+    if (dense_) return (words_[id / 64] >> (id % 64) & 1U) != 0;
+    return words_[find(id)] == id;
+  }
+  void insert(std::uint64_t id) {
+    if (dense_) {
+      words_[id / 64] |= 1ULL << (id % 64);
+    } else {
+      words_[find(id)] = id;
+    }
+  }
+  void erase(std::uint64_t id) {
+    if (dense_) {
+      words_[id / 64] &= ~(1ULL << (id % 64));
+    } else {
+      erase_at(find(id));
+    }
+  }
+
+ private:
+  static constexpr std::uint64_t kDenseBound = 1ULL << 23;  ///< 1 MiB of bits
+  static constexpr std::uint64_t kEmpty = ~0ULL;
+
+  [[nodiscard]] std::uint64_t home(std::uint64_t id) const { return split_mix(id) & mask_; }
+  /// Where the id is, or where it would go.
+  [[nodiscard]] std::uint64_t find(std::uint64_t id) const {
+    std::uint64_t at = home(id);
+    while (words_[at] != kEmpty && words_[at] != id) at = (at + 1) & mask_;
+    return at;
+  }
+  /// Linear probing without tombstones: later entries of the run move up.
+  void erase_at(std::uint64_t hole) {
+    for (std::uint64_t at = (hole + 1) & mask_; words_[at] != kEmpty; at = (at + 1) & mask_) {
+      const std::uint64_t wanted = home(words_[at]);
+      if (((at - wanted) & mask_) >= ((at - hole) & mask_)) {
+        words_[hole] = words_[at];
+        hole = at;
+      }
+    }
+    words_[hole] = kEmpty;
+  }
+
+  bool dense_ = true;
+  std::uint64_t mask_ = 0;
+  std::vector<std::uint64_t> words_;  ///< bits, or a table of ids
+};
+
 class Cache {
  public:
   Cache() = default;
   /// `population`: how many distinct ids there will be. When all fit, every touch is a hit: such a
-  /// cache is warm before a measurement begins.
-  Cache(std::uint64_t capacity, std::uint64_t population)
+  /// cache is warm before a measurement begins. `bound`: every id is below it.
+  Cache(std::uint64_t capacity, std::uint64_t population, std::uint64_t bound)
       : always_(population <= capacity), capacity_(always_ ? 0 : capacity) {
     if (always_) return;
-    buckets_.assign(std::bit_ceil(2 * capacity_), Bucket{});
-    mask_ = buckets_.size() - 1;
-    owners_.reserve(capacity_);
+    resident_ = IdSet(capacity_, bound);
+    by_slot_.reserve(capacity_);
   }
 
   [[nodiscard]] bool never_misses() const { return always_; }
 
-  [[nodiscard]] bool contains(std::uint64_t id) const { return always_ || find(id) != kNowhere; }
+  [[nodiscard]] bool contains(std::uint64_t id) const { return always_ || resident_.contains(id); }
 
   /// True on a hit; on a miss the entry is brought in, in place of a random one when full.
   bool touch(std::uint64_t id, Random& random) {
-    if (always_) return true;
-    if (find(id) != kNowhere) return true;
-    std::uint32_t slot = 0;
-    if (owners_.size() < capacity_) {
-      slot = static_cast<std::uint32_t>(owners_.size());
-      owners_.push_back(0);
+    if (contains(id)) return true;
+    if (by_slot_.size() < capacity_) {
+      by_slot_.push_back(id);
     } else {
-      slot = random.below(static_cast<std::uint32_t>(capacity_));
-      erase_bucket(find(owners_[slot]));
+      std::uint64_t& victim = by_slot_[random.below(static_cast<std::uint32_t>(capacity_))];
+      resident_.erase(victim);
+      victim = id;
     }
-    owners_[slot] = id;
-    std::uint64_t at = home(id);
-    while (buckets_[at].used) at = (at + 1) & mask_;
-    buckets_[at] = {id, slot, true};
+    resident_.insert(id);
     return false;
   }
 
  private:
-  struct Bucket {
-    std::uint64_t id = 0;
-    std::uint32_t slot = 0;
-    bool used = false;
-  };
-  static constexpr std::uint64_t kNowhere = ~0ULL;
-
-  [[nodiscard]] std::uint64_t home(std::uint64_t id) const { return split_mix(id) & mask_; }
-  [[nodiscard]] std::uint64_t find(std::uint64_t id) const {
-    for (std::uint64_t at = home(id); buckets_[at].used; at = (at + 1) & mask_) {
-      if (buckets_[at].id == id) return at;
-    }
-    return kNowhere;
-  }
-  /// Linear probing without tombstones: later entries of the run move up.
-  void erase_bucket(std::uint64_t hole) {
-    for (std::uint64_t at = (hole + 1) & mask_; buckets_[at].used; at = (at + 1) & mask_) {
-      const std::uint64_t wanted = home(buckets_[at].id);
-      if (((at - wanted) & mask_) >= ((at - hole) & mask_)) {
-        buckets_[hole] = buckets_[at];
-        hole = at;
-      }
-    }
-    buckets_[hole].used = false;
-  }
-
   bool always_ = true;
   std::uint64_t capacity_ = 0;
-  std::uint64_t mask_ = 0;
-  std::vector<Bucket> buckets_;
-  std::vector<std::uint64_t> owners_;
+  IdSet resident_;
+  std::vector<std::uint64_t> by_slot_;
 };
 
 }  // namespace greynic::twin

@@ -47,6 +47,8 @@ void Engine::lay_out_shapes(bool ping_pong) {
   const double inlined = w_.inline_bytes ? static_cast<double>(*w_.inline_bytes)
                          : ping_pong     ? p_.max_inline_bytes[w_.operation]
                                          : 0.0;
+  full_read_ns_ = pcie_.read_ns(w_.mtu_bytes);
+  full_write_ns_ = pcie_.write_ns(w_.mtu_bytes);
   for (const std::uint64_t bytes : w_.message_bytes) {
     Shape shape;
     shape.bytes = bytes;
@@ -61,6 +63,8 @@ void Engine::lay_out_shapes(bool ping_pong) {
     shape.wire_first = wire(full, first_extra) + gap;
     shape.wire_last = wire(shape.last_payload, response && shape.packets > 1 ? header::kAeth : 0);
     if (shape.packets == 1) shape.wire_last = wire(shape.last_payload, first_extra) + gap;
+    shape.read_last_ns = pcie_.read_ns(shape.last_payload);
+    shape.write_last_ns = pcie_.write_ns(shape.last_payload);
     shape.inlined = static_cast<double>(bytes) <= inlined && !response && bytes > 0;
     if (bytes == 0) shape.inlined = true;
     shapes_.push_back(shape);
@@ -70,7 +74,8 @@ void Engine::lay_out_shapes(bool ping_pong) {
 void Engine::lay_out_streams() {
   const bool response = !w_.carries_data_in_request();
   const bool both = w_.direction == Direction::kBothWays || ping_pong_;
-  lanes_ = both && response && !ping_pong_ ? 4 : 2;
+  lane_bits_ = both && response && !ping_pong_ ? 2 : 1;
+  lanes_ = 1U << lane_bits_;
   const std::uint32_t qps = ping_pong_ ? 1 : w_.qp_count;
   streams_.resize(static_cast<std::size_t>(qps) * lanes_);
   for (std::uint32_t qp = 0; qp < qps; ++qp) {
@@ -79,7 +84,7 @@ void Engine::lay_out_streams() {
       // Lanes 0 and 1: requests of the client, and what the server sends; 2 and 3 the other way.
       s.nic = lane == 0 || lane == 3 ? 0 : 1;
       s.to = s.nic ^ 1U;
-      s.role = lane % 2 == 1 && response ? Role::kResponder : Role::kRequester;
+      s.responds = lane % 2 == 1 && response;
       s.receives = w_.receive_depth;
       // Loopback: every other QP stays on the server, whose RNIC receives from the wire as well.
       if (w_.direction == Direction::kLoopback && qp % 2 == 1) s.nic = s.to = 1;
@@ -93,9 +98,10 @@ void Engine::lay_out_streams() {
   for (std::size_t side = 0; side < 2; ++side) {
     Nic& nic = nics_[side];
     const auto entries = static_cast<std::uint64_t>(p_.context_entry_count);
-    nic.contexts = Cache(entries, qps);
-    nic.translations = Cache(static_cast<std::uint64_t>(p_.mtt_entry_count), pages_);
-    nic.wqes = Cache(static_cast<std::uint64_t>(p_.wqe_cache_entry_count), wqes);
+    nic.contexts = Cache(entries, qps, qps);
+    nic.translations = Cache(static_cast<std::uint64_t>(p_.mtt_entry_count), pages_, pages_);
+    nic.wqes = Cache(static_cast<std::uint64_t>(p_.wqe_cache_entry_count), wqes,
+                     streams_.size() * w_.send_depth);
     Passage& passage = passages_[side];
     passage.encap = &w_.walk(side == 0 ? Hop::kClientEncap : Hop::kServerEncap);
     passage.decap = &w_.walk(side == 0 ? Hop::kServerDecap : Hop::kClientDecap);
@@ -127,6 +133,11 @@ void Engine::lay_out_streams() {
   translation_matters_ = !nics_[0].translations.never_misses();
   leaf_count_ = std::bit_ceil(static_cast<std::uint32_t>(2 * nics_[0].units.size()));
   leaves_.assign(leaf_count_, kNever);
+  for (std::uint32_t side = 0; side < 2; ++side) {
+    for (std::uint32_t unit = 0; unit < nics_[0].units.size(); ++unit) {
+      leaf_owners_.push_back({side, unit});
+    }
+  }
   winners_.assign(2 * leaf_count_, 0);
   std::iota(winners_.begin() + leaf_count_, winners_.end(), 0U);
   for (std::uint32_t i = leaf_count_ - 1; i > 0; --i) winners_[i] = winners_[2 * i];
@@ -162,7 +173,7 @@ void Engine::lay_out_threads() {
       for (std::uint32_t lane = 0; lane < lanes_; ++lane) {
         const std::uint32_t id = qp * lanes_ + lane;
         Stream& s = streams_[id];
-        if (s.role != Role::kRequester || s.nic != side) continue;
+        if (s.responds || s.nic != side) continue;
         if (w_.direction == Direction::kLoopback && lane != 0) continue;
         if (w_.direction == Direction::kOneWay && lane != 0) continue;
         if (shared) {
@@ -339,7 +350,7 @@ std::size_t Engine::bytes_per_qp() const { return lanes_ * sizeof(Stream); }
 
 void Engine::check_conservation() const {
   for (const Stream& s : streams_) {
-    if (s.role != Role::kRequester) continue;
+    if (s.responds) continue;
     GREYNIC_CHECK(s.posted >= s.fetched);   // a WQE is fetched once it is posted
     GREYNIC_CHECK(s.fetched >= s.handled);  // then handled by the engine
     GREYNIC_CHECK(s.handled >= s.sent);     // and sent

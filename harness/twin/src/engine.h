@@ -85,36 +85,41 @@ class Engine {
     kPeerAnswers,
     kRetry,
   };
-  enum class Role : std::uint8_t { kRequester, kResponder };
-
-  /// One direction of one QP on one RNIC: what its processing unit works on.
-  struct Stream {
+  /// One direction of one QP on one RNIC: what its processing unit works on. One line of the CPU's
+  /// cache, so that a turn on one of very many QPs costs one miss, and that one is prefetched.
+  struct alignas(64) Stream {
     std::uint32_t next = kNone;       ///< in its unit's ring
     std::uint32_t next_free = kNone;  ///< in its thread's list of streams with a free slot
-    std::uint32_t packets_left = 0;   ///< of the message that is being sent
     std::uint32_t ready = 0;          ///< messages whose data is at hand
     std::uint32_t posted = 0, fetched = 0, handled = 0, sent = 0, done = 0, credited = 0;
     std::uint32_t receives = 0;  ///< receive WQEs at the other end
     std::uint32_t thread = kNone;
-    std::uint8_t nic = 0;  ///< where it is sent
-    std::uint8_t to = 1;   ///< where it is received
-    Role role = Role::kRequester;
-    std::uint8_t turn_left = 0;
-    bool in_ring = false;
-    bool in_free_list = false;
-    bool idle = true;     ///< nothing was under way when the message in work began
-    Time began = 0;       ///< when the message in work began
-    Time context_at = 0;  ///< when the QP context is on chip for its next turn
+    std::uint32_t packets_left : 26 = 0;  ///< of the message that is being sent
+    std::uint32_t nic : 1 = 0;            ///< where it is sent
+    std::uint32_t to : 1 = 1;             ///< where it is received
+    bool responds : 1 = false;            ///< sends what the other RNIC asked for
+    bool in_ring : 1 = false;
+    bool in_free_list : 1 = false;
+    bool idle : 1 = true;  ///< nothing was under way when the message in work began
+    Time began = 0;        ///< when the message in work began
+    Time context_at = 0;   ///< when the QP context is on chip for its next turn
   };
-  static_assert(sizeof(Stream) <= 72);
+  static_assert(sizeof(Stream) == 64);
 
   struct Shape {  ///< of one message of the cycle
     std::uint64_t bytes = 0;
     std::uint32_t packets = 1;
     double last_payload = 0;
     double wire_first = 0, wire_middle = 0, wire_last = 0;  ///< ns; of the data packets
-    double write_last = 0;                                  ///< ns of the receiver's PCIe
+    double read_last_ns = 0, write_last_ns = 0;             ///< of PCIe, of the last packet
     bool inlined = false;
+  };
+  struct Freight {  ///< what one data packet takes of the wire and of both PCIe links
+    double payload = 0;
+    double wire_ns = 0, read_ns = 0, write_ns = 0;
+  };
+  struct Leaf {  ///< whose packet stands at a leaf of the tournament
+    std::uint32_t side = 0, unit = 0;
   };
   struct Passage {                      ///< what one direction of the wire costs
     double encap_ns = 0, decap_ns = 0;  ///< latency of one group
@@ -159,7 +164,7 @@ class Engine {
   void call_context(Nic& nic, std::uint32_t stream, Time t);
   void send_request(std::uint32_t stream, Time t);
   void send_data(std::uint32_t stream, Time t);
-  Arrival travel(const Stream& stream, std::uint32_t id, double wire_ns, double payload, Time t);
+  Arrival travel(const Stream& stream, std::uint32_t id, const Freight& freight, Time t);
   Time send_control(std::uint8_t from, std::uint8_t to, double bytes, Time t);
   Time cross(Nic& sender, Nic& receiver, std::size_t direction, double wire_ns, Time t, bool looped,
              bool data, Time& wire_end);
@@ -172,7 +177,7 @@ class Engine {
   [[nodiscard]] std::uint64_t wqe_slot(std::uint32_t stream, std::uint32_t index) const {
     return static_cast<std::uint64_t>(stream) * w_.send_depth + index % w_.send_depth;
   }
-  [[nodiscard]] std::uint32_t qp_of(std::uint32_t stream) const { return stream / lanes_; }
+  [[nodiscard]] std::uint32_t qp_of(std::uint32_t stream) const { return stream >> lane_bits_; }
   [[nodiscard]] std::uint32_t peer_of(std::uint32_t stream) const { return stream ^ 1U; }
   [[nodiscard]] const Shape& shape_at(std::uint32_t index) const {
     return shapes_[shapes_.size() == 1 ? 0 : index % shapes_.size()];
@@ -193,12 +198,14 @@ class Engine {
   EventQueue events_;
   std::vector<Time> leaves_;  ///< tournament of the units of both RNICs, a complete tree
   std::vector<std::uint32_t> winners_;
+  std::vector<Leaf> leaf_owners_;
   std::array<Window, 2> loops_;     ///< packets in the closed loop, by direction
   std::array<Serial, 2> software_;  ///< the slow path, by direction
   std::array<Time, 2> loop_rest_ns_{};
   Time one_way_ns_ = 0;
   Time packet_ns_ = 0, pcie_packet_ns_ = 0;
-  std::uint32_t lanes_ = 2;  ///< streams of one QP
+  std::uint32_t lanes_ = 2, lane_bits_ = 1;      ///< streams of one QP: 2, or 4
+  double full_read_ns_ = 0, full_write_ns_ = 0;  ///< of PCIe, of a packet of the MTU's size
   std::uint32_t leaf_count_ = 0;
   bool ping_pong_ = false, translation_matters_ = false;
   std::uint64_t pages_ = 1;

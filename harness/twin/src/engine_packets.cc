@@ -79,7 +79,9 @@ void Engine::unit_begins(Nic& nic, std::uint32_t index, Time t) {
   const auto leaf = static_cast<std::uint32_t>(side * nic.units.size()) + index;
   if (unit.head == kNone) return set_leaf(leaf, kNever);
   Stream& s = streams_[unit.head];
-  s.turn_left = kTurnPackets;
+  // The next turn's stream comes from memory while this one's packets are handled.
+  if (s.next != kNone) __builtin_prefetch(&streams_[s.next], 1);
+  unit.turn_left = kTurnPackets;
   Time from = std::max({unit.free, t, s.context_at});
   if (s.packets_left > 0 && s.idle) {
     // The second burst of a message that found its QP idle is read from memory while the first is
@@ -91,21 +93,19 @@ void Engine::unit_begins(Nic& nic, std::uint32_t index, Time t) {
 }
 
 void Engine::unit_sends(std::uint32_t leaf, Time t) {
-  const std::size_t per_nic = nics_[0].units.size();
-  const std::size_t side = leaf / per_nic;
+  const auto [side, index] = leaf_owners_[leaf];
   Nic& nic = nics_[side];
-  const auto index = static_cast<std::uint32_t>(leaf % per_nic);
   Unit& unit = nic.units[index];
   const std::uint32_t id = unit.head;
   Stream& s = streams_[id];
-  if (s.role == Role::kRequester && !w_.carries_data_in_request()) {
+  if (!s.responds && !w_.carries_data_in_request()) {
     send_request(id, t);
   } else {
     send_data(id, t);
   }
   // A full transmit buffer holds the unit.
   unit.free = nic.transmit_buffer.admit(t);
-  if (s.packets_left > 0 && --s.turn_left > 0) {
+  if (s.packets_left > 0 && --unit.turn_left > 0) {
     return set_leaf(leaf, unit.free + service_time(side));
   }
   unit.head = s.next;
@@ -119,8 +119,6 @@ void Engine::unit_sends(std::uint32_t leaf, Time t) {
       unit.head = id;
     } else {
       streams_[unit.tail].next = id;
-      __builtin_prefetch(
-          &streams_[streams_[unit.head].next != kNone ? streams_[unit.head].next : unit.head]);
     }
     unit.tail = id;
   }
@@ -146,14 +144,16 @@ void Engine::send_data(std::uint32_t id, Time t) {
     --s.ready;
   }
   const bool last = --s.packets_left == 0;
-  const double wire_ns = last ? shape.wire_last : first ? shape.wire_first : shape.wire_middle;
-  const double payload = last ? shape.last_payload : static_cast<double>(w_.mtu_bytes);
-  const Arrival arrival = travel(s, id, wire_ns, payload, t);
-  record(arrival.at_memory, payload);
+  const Freight freight =
+      last ? Freight{shape.last_payload, shape.wire_last, shape.read_last_ns, shape.write_last_ns}
+           : Freight{static_cast<double>(w_.mtu_bytes),
+                     first ? shape.wire_first : shape.wire_middle, full_read_ns_, full_write_ns_};
+  const Arrival arrival = travel(s, id, freight, t);
+  record(arrival.at_memory, freight.payload);
   if (!last) return;
   ++s.sent;
   events_.push(arrival.at_memory, kDelivered, id);
-  if (s.role == Role::kRequester && w_.transport != Transport::kRc) {
+  if (!s.responds && w_.transport != Transport::kRc) {
     events_.push(arrival.wire_end + p_.pcie_post_ns, kCompleted, id);
   }
 }
@@ -206,8 +206,7 @@ Time Engine::send_control(std::uint8_t from, std::uint8_t to, double bytes, Time
   return cross(sender, nics_[to], from, wire_ns, t, from == to, false, wire_end);
 }
 
-Engine::Arrival Engine::travel(const Stream& s, std::uint32_t id, double wire_ns, double payload,
-                               Time t) {
+Engine::Arrival Engine::travel(const Stream& s, std::uint32_t id, const Freight& freight, Time t) {
   Nic& sender = nics_[s.nic];
   Nic& receiver = nics_[s.to];
   const bool looped = s.nic == s.to;
@@ -215,11 +214,11 @@ Engine::Arrival Engine::travel(const Stream& s, std::uint32_t id, double wire_ns
   Time start = loop.admit(t);
   // Payload comes over the sender's PCIe link; packets that follow one another share it.
   start = std::max(start, sender.read_link.free());
-  sender.read_link.hold_until(start + pcie_.read_ns(payload));
+  sender.read_link.hold_until(start + freight.read_ns);
   ++sender.counters.tx_packets;
-  sender.counters.tx_bytes += static_cast<std::uint64_t>(payload);
+  sender.counters.tx_bytes += static_cast<std::uint64_t>(freight.payload);
   Time wire_end = 0;
-  Time end = cross(sender, receiver, s.nic, wire_ns, start, looped, true, wire_end);
+  Time end = cross(sender, receiver, s.nic, freight.wire_ns, start, looped, true, wire_end);
   if (!receiver.contexts.never_misses() && receiver.last_received != id) {
     receiver.last_received = id;
     if (!receiver.contexts.touch(qp_of(id), random_)) {
@@ -229,7 +228,7 @@ Engine::Arrival Engine::travel(const Stream& s, std::uint32_t id, double wire_ns
       end = fetch + p_.context_fetch_ns;
     }
   }
-  end = receiver.receive_path.pass(end, pcie_.write_ns(payload) + effects_.receive_stall_ns);
+  end = receiver.receive_path.pass(end, freight.write_ns + effects_.receive_stall_ns);
   receiver.receive_buffer.enter(end);
   // The place in the closed loop is free again when word of the packet is back.
   loop.enter(end + loop_rest_ns_[s.nic]);
@@ -237,7 +236,7 @@ Engine::Arrival Engine::travel(const Stream& s, std::uint32_t id, double wire_ns
     end = software_[s.nic].pass(end, 1e3 / p_.slow_path_mpps) + p_.upcall_us * 1e3;
   }
   ++receiver.counters.rx_packets;
-  receiver.counters.rx_bytes += static_cast<std::uint64_t>(payload);
+  receiver.counters.rx_bytes += static_cast<std::uint64_t>(freight.payload);
   return {wire_end, end};
 }
 

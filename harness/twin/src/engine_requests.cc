@@ -208,7 +208,7 @@ void Engine::delivered(std::uint32_t id, Time t) {
   Stream& s = streams_[id];
   Nic& receiver = nics_[s.to];
   const bool reliable = w_.transport == Transport::kRc;
-  if (s.role == Role::kResponder) {  // a READ response or an atomic's answer: the request is done
+  if (s.responds) {  // a READ response or an atomic's answer: the request is done
     ++messages_delivered_;
     const std::uint32_t request = peer_of(id);
     const Time seen = recall_wqe(request, t);

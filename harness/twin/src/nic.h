@@ -35,6 +35,7 @@ struct Unit {
   Time next = kNever;  ///< when the packet in work will be out
   std::uint32_t head = ~0U;
   std::uint32_t tail = ~0U;
+  std::uint32_t turn_left = 0;  ///< packets that the stream at the head may still send
 };
 
 struct Nic {
