@@ -84,7 +84,7 @@ class Cache {
       : always_(population <= capacity), capacity_(always_ ? 0 : capacity) {
     if (always_) return;
     resident_ = IdSet(capacity_, bound);
-    by_slot_.reserve(capacity_);
+    by_slot_.resize(capacity_);
   }
 
   [[nodiscard]] bool never_misses() const { return always_; }
@@ -94,13 +94,15 @@ class Cache {
   /// True on a hit; on a miss the entry is brought in, in place of a random one when full.
   bool touch(std::uint64_t id, Random& random) {
     if (contains(id)) return true;
-    if (by_slot_.size() < capacity_) {
-      by_slot_.push_back(id);
+    std::uint64_t& slot =
+        by_slot_[filled_ < capacity_ ? filled_
+                                     : random.below(static_cast<std::uint32_t>(capacity_))];
+    if (filled_ < capacity_) {
+      ++filled_;
     } else {
-      std::uint64_t& victim = by_slot_[random.below(static_cast<std::uint32_t>(capacity_))];
-      resident_.erase(victim);
-      victim = id;
+      resident_.erase(slot);
     }
+    slot = id;
     resident_.insert(id);
     return false;
   }
@@ -108,6 +110,7 @@ class Cache {
  private:
   bool always_ = true;
   std::uint64_t capacity_ = 0;
+  std::uint64_t filled_ = 0;
   IdSet resident_;
   std::vector<std::uint64_t> by_slot_;
 };

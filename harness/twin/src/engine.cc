@@ -1,7 +1,6 @@
 #include "engine.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <numeric>
 
@@ -47,24 +46,24 @@ void Engine::lay_out_shapes(bool ping_pong) {
   const double inlined = w_.inline_bytes ? static_cast<double>(*w_.inline_bytes)
                          : ping_pong     ? p_.max_inline_bytes[w_.operation]
                                          : 0.0;
-  full_read_ns_ = pcie_.read_ns(w_.mtu_bytes);
-  full_write_ns_ = pcie_.write_ns(w_.mtu_bytes);
   for (const std::uint64_t bytes : w_.message_bytes) {
     Shape shape;
     shape.bytes = bytes;
     shape.packets = static_cast<std::uint32_t>(
         std::max<std::uint64_t>(1, (bytes + w_.mtu_bytes - 1) / w_.mtu_bytes));
     const auto full = static_cast<double>(w_.mtu_bytes);
-    shape.last_payload = static_cast<double>(bytes) - full * (shape.packets - 1);
+    const double rest = static_cast<double>(bytes) - full * (shape.packets - 1);
     const auto wire = [&](double payload, double extra) {
       return (payload + overhead + extra) * ns_per_byte;
     };
-    shape.wire_middle = wire(full, 0);
-    shape.wire_first = wire(full, first_extra) + gap;
-    shape.wire_last = wire(shape.last_payload, response && shape.packets > 1 ? header::kAeth : 0);
-    if (shape.packets == 1) shape.wire_last = wire(shape.last_payload, first_extra) + gap;
-    shape.read_last_ns = pcie_.read_ns(shape.last_payload);
-    shape.write_last_ns = pcie_.write_ns(shape.last_payload);
+    const auto freight = [&](double payload, Time wire_ns) {
+      return Freight{static_cast<std::uint32_t>(payload), wire_ns, pcie_.read_ns(payload),
+                     pcie_.write_ns(payload)};
+    };
+    shape.middle = freight(full, wire(full, 0));
+    shape.first = freight(full, wire(full, first_extra) + gap);
+    shape.last = freight(rest, shape.packets == 1 ? wire(rest, first_extra) + gap
+                                                  : wire(rest, response ? header::kAeth : 0));
     shape.inlined = static_cast<double>(bytes) <= inlined && !response && bytes > 0;
     if (bytes == 0) shape.inlined = true;
     shapes_.push_back(shape);
@@ -102,45 +101,47 @@ void Engine::lay_out_streams() {
     nic.translations = Cache(static_cast<std::uint64_t>(p_.mtt_entry_count), pages_, pages_);
     nic.wqes = Cache(static_cast<std::uint64_t>(p_.wqe_cache_entry_count), wqes,
                      streams_.size() * w_.send_depth);
+  }
+  lay_out_steering();
+  translation_matters_ = !nics_[0].translations.never_misses();
+  // QPs are dealt out to units in turn, so units beyond the QPs have nothing to do.
+  units_in_use_ = std::min(static_cast<std::uint32_t>(nics_[0].units.size()), qps);
+  next_packet_ = Tournament(2 * units_in_use_);
+  for (std::uint32_t side = 0; side < 2; ++side) {
+    for (std::uint32_t unit = 0; unit < units_in_use_; ++unit) leaf_owners_.push_back({side, unit});
+  }
+}
+
+void Engine::lay_out_steering() {
+  for (std::size_t side = 0; side < 2; ++side) {
     Passage& passage = passages_[side];
-    passage.encap = &w_.walk(side == 0 ? Hop::kClientEncap : Hop::kServerEncap);
-    passage.decap = &w_.walk(side == 0 ? Hop::kServerDecap : Hop::kClientDecap);
-    passage.encap_ns = p_.encap_per_group_ns[w_.operation];
-    passage.decap_ns = p_.decap_per_group_ns[w_.operation];
-    passage.hop_ns = p_.cycle_ns() / p_.steering_pipe_count;
-    passage.unit_ns_per_group = p_.encap_unit_cycles_per_group * p_.cycle_ns();
-    nic.transmit_walk = Walk({.equal_walks = passage.encap->shares.empty()});
+    const Hop out = side == 0 ? Hop::kClientEncap : Hop::kServerEncap;
+    const Hop in = side == 0 ? Hop::kServerDecap : Hop::kClientDecap;
+    passage.encap = {.walk = &w_.walk(out), .per_group_ns = p_.encap_per_group_ns[w_.operation]};
+    passage.decap = {.walk = &w_.walk(in), .per_group_ns = p_.decap_per_group_ns[w_.operation]};
+    for (Steering* steering : {&passage.encap, &passage.decap}) {
+      steering->varies = !steering->walk->shares.empty();
+      steering->current = crossing_of(*steering, steering->walk->groups);
+    }
+    const double groups = effects_.masks_in_sequence ? passage.encap.walk->mean() : 0.0;
+    passage.unit_ns = groups * (p_.encap_unit_cycles_per_group * p_.cycle_ns());
+    nics_[side].transmit_walk = Walk({.equal_walks = !passage.encap.varies});
     loops_[side] = Window(static_cast<std::size_t>(w_.overlay ? p_.loop_window_packets : 0));
   }
   for (std::size_t side = 0; side < 2; ++side) {
-    const bool equal = passages_[side ^ 1U].decap->shares.empty();
     nics_[side].receive_walk =
         Walk({.burst_packets = static_cast<std::size_t>(p_.walk_burst_packets),
               .window_packets = static_cast<std::size_t>(p_.walk_window_packets),
-              .equal_walks = equal});
-  }
-  for (std::size_t side = 0; side < 2; ++side) {
+              .equal_walks = !passages_[side ^ 1U].decap.varies});
     // What of the loop is not the way there: the way back, with the groups it meets.
     const Passage& back = passages_[side ^ 1U];
-    const Shape& shape = shapes_.front();
-    const Time there = one_way_ns_ + shape.wire_middle + pcie_.write_ns(w_.mtu_bytes);
+    const Time there = one_way_ns_ + shapes_.front().middle.wire_ns + pcie_.write_ns(w_.mtu_bytes);
     loop_rest_ns_[side] = p_.loop_base_us * 1e3 - there;
     if (effects_.masks_in_sequence) {
-      loop_rest_ns_[side] +=
-          back.encap->mean() * back.encap_ns + back.decap->mean() * back.decap_ns;
+      loop_rest_ns_[side] += back.encap.walk->mean() * back.encap.per_group_ns +
+                             back.decap.walk->mean() * back.decap.per_group_ns;
     }
   }
-  translation_matters_ = !nics_[0].translations.never_misses();
-  leaf_count_ = std::bit_ceil(static_cast<std::uint32_t>(2 * nics_[0].units.size()));
-  leaves_.assign(leaf_count_, kNever);
-  for (std::uint32_t side = 0; side < 2; ++side) {
-    for (std::uint32_t unit = 0; unit < nics_[0].units.size(); ++unit) {
-      leaf_owners_.push_back({side, unit});
-    }
-  }
-  winners_.assign(2 * leaf_count_, 0);
-  std::iota(winners_.begin() + leaf_count_, winners_.end(), 0U);
-  for (std::uint32_t i = leaf_count_ - 1; i > 0; --i) winners_[i] = winners_[2 * i];
 }
 
 void Engine::lay_out_threads() {
@@ -199,8 +200,7 @@ void Engine::on_period(Time period, std::function<void(Time)> call) {
 }
 
 void Engine::step() {
-  const std::uint32_t leaf = winners_[1];
-  const Time packet = leaves_[leaf];
+  const Time packet = next_packet_.time();
   const Time event = events_.next_time();
   now_ = std::min(packet, event);
   while (now_ >= next_period_ && on_period_) {
@@ -210,7 +210,7 @@ void Engine::step() {
   if (event <= packet) {
     handle(events_.pop());
   } else {
-    unit_sends(leaf, packet);
+    unit_sends(next_packet_.leaf(), packet);
   }
 }
 
@@ -251,7 +251,7 @@ void Engine::record(Time t, double payload) {
   stamp_bytes_.push_back(payload_);
 }
 
-bool Engine::enough(const RunLimits& limits) {
+bool Engine::is_enough(const RunLimits& limits) {
   if (now_ >= limits.duration) return true;
   if (stamps_.size() < next_check_) return false;
   next_check_ = std::max(kFirstCheck, stamps_.size() + stamps_.size() / 4);
@@ -272,7 +272,7 @@ BandwidthResult Engine::run_bandwidth(const RunLimits& limits) {
   lay_out_streams();
   lay_out_threads();
   next_check_ = kFirstCheck;
-  while ((!events_.empty() || leaves_[winners_[1]] < kNever) && !enough(limits)) step();
+  while (!over() && !enough(limits)) step();
 
   BandwidthResult result;
   result.virtual_time = now_;
@@ -288,18 +288,23 @@ BandwidthResult Engine::run_bandwidth(const RunLimits& limits) {
       std::accumulate(shapes_.begin(), shapes_.end(), 0.0,
                       [](double sum, const Shape& s) { return sum + s.packets; }) /
       messages_per_cycle;
-  if (stamps_.size() < 3) {
+  std::size_t first = 0;
+  Time span = 0;
+  if (stamps_.size() >= 3) {
+    std::vector<double> intervals(stamps_.size() - 1);
+    for (std::size_t i = 0; i + 1 < stamps_.size(); ++i) intervals[i] = stamps_[i + 1] - stamps_[i];
+    result.steady = estimate_steady(intervals);
+    first = std::min(result.steady.cut, stamps_.size() - 2);
+    span = stamps_.back() - stamps_[first];
+  }
+  if (span <= 0) {
     // Too slow for statistics: what was moved, over the time it took.
+    result.steady = {};
     result.packets_per_second = now_ > 0 ? static_cast<double>(data_packets_) / now_ * 1e9 : 0;
     result.gbps = now_ > 0 ? payload_ * 8 / now_ : 0;
     result.messages_per_second = result.packets_per_second / packets_per_message;
     return result;
   }
-  std::vector<double> intervals(stamps_.size() - 1);
-  for (std::size_t i = 0; i + 1 < stamps_.size(); ++i) intervals[i] = stamps_[i + 1] - stamps_[i];
-  result.steady = estimate_steady(intervals);
-  const std::size_t first = std::min(result.steady.cut, stamps_.size() - 2);
-  const Time span = stamps_.back() - stamps_[first];
   const auto packets = static_cast<double>((stamps_.size() - 1 - first) * kPacketsPerStamp);
   result.warmup_share = stamps_.back() > 0 ? stamps_[first] / stamps_.back() : 0;
   result.packets_per_second = packets / span * 1e9;
@@ -324,7 +329,7 @@ LatencyResult Engine::run_latency(const RunLimits& limits, std::uint64_t most_ro
   LatencyResult result;
   std::size_t next_check = 16;
   while (now_ < limits.duration && half_trips_.size() < most_rounds && !events_.empty()) {
-    while (leaves_[winners_[1]] < kNever || !events_.empty()) {
+    while (!over()) {
       step();
       if (half_trips_.size() >= next_check || now_ >= limits.duration) break;
     }

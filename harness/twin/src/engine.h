@@ -20,6 +20,7 @@
 #include "pcie.h"
 #include "random.h"
 #include "steady.h"
+#include "tournament.h"
 #include "workload.h"
 
 namespace greynic::twin {
@@ -106,27 +107,33 @@ class Engine {
   };
   static_assert(sizeof(Stream) == 64);
 
+  struct Freight {  ///< what one data packet carries, and takes of the wire and both PCIe links
+    std::uint32_t payload = 0;
+    Time wire_ns = 0, read_ns = 0, write_ns = 0;
+  };
   struct Shape {  ///< of one message of the cycle
     std::uint64_t bytes = 0;
     std::uint32_t packets = 1;
-    double last_payload = 0;
-    double wire_first = 0, wire_middle = 0, wire_last = 0;  ///< ns; of the data packets
-    double read_last_ns = 0, write_last_ns = 0;             ///< of PCIe, of the last packet
+    Freight first, middle, last;
     bool inlined = false;
-  };
-  struct Freight {  ///< what one data packet takes of the wire and of both PCIe links
-    double payload = 0;
-    double wire_ns = 0, read_ns = 0, write_ns = 0;
   };
   struct Leaf {  ///< whose packet stands at a leaf of the tournament
     std::uint32_t side = 0, unit = 0;
   };
-  struct Passage {                      ///< what one direction of the wire costs
-    double encap_ns = 0, decap_ns = 0;  ///< latency of one group
-    double hop_ns = 0;                  ///< pipe time of one hop
-    const GroupWalk* encap = nullptr;
-    const GroupWalk* decap = nullptr;
-    double unit_ns_per_group = 0;
+  struct Crossing {  ///< of one packet through one eSwitch
+    Time latency = 0;
+    double hops = 0;
+    Time occupancy = 0;  ///< of the direction's pipes
+  };
+  struct Steering {  ///< what one direction of one eSwitch costs
+    const GroupWalk* walk = nullptr;
+    Time per_group_ns = 0;
+    bool varies = false;  ///< not every packet walks as far; else `current` holds for all
+    Crossing current;
+  };
+  struct Passage {  ///< one direction of the wire
+    Steering encap, decap;
+    Time unit_ns = 0;  ///< that encapsulation takes of the sender's processing unit
   };
   struct Arrival {
     Time wire_end, at_memory;
@@ -135,10 +142,15 @@ class Engine {
   // engine.cc: set-up and the loop.
   void lay_out_shapes(bool ping_pong);
   void lay_out_streams();
+  void lay_out_steering();
   void lay_out_threads();
   void step();
   void handle(const Event& event);
-  [[nodiscard]] bool enough(const RunLimits& limits);
+  [[nodiscard]] bool over() const { return events_.empty() && next_packet_.time() >= kNever; }
+  [[nodiscard]] bool enough(const RunLimits& limits) {
+    return (now_ >= limits.duration || stamps_.size() >= next_check_) && is_enough(limits);
+  }
+  [[nodiscard]] bool is_enough(const RunLimits& limits);
 
   // engine_requests.cc: from the thread to the processing unit, and completions back.
   void thread_steps(std::uint32_t thread, Time t);
@@ -170,8 +182,13 @@ class Engine {
              bool data, Time& wire_end);
   [[nodiscard]] Time thaw(Time t) const;
   void record(Time t, double payload);
-  void set_leaf(std::uint32_t leaf, Time time);
-  [[nodiscard]] double groups_of(const GroupWalk& walk);
+  [[nodiscard]] Crossing crossing_of(const Steering& steering, double groups) const;
+  void draw_crossing(Steering& steering);
+  /// Of the next packet.
+  [[nodiscard]] const Crossing& crossing(Steering& steering) {
+    if (steering.varies) draw_crossing(steering);
+    return steering.current;
+  }
 
   /// Where in host memory the n-th WQE of a stream lies: what the WQE cache knows it by.
   [[nodiscard]] std::uint64_t wqe_slot(std::uint32_t stream, std::uint32_t index) const {
@@ -196,17 +213,15 @@ class Engine {
   std::vector<Shape> shapes_;
   std::array<Passage, 2> passages_;
   EventQueue events_;
-  std::vector<Time> leaves_;  ///< tournament of the units of both RNICs, a complete tree
-  std::vector<std::uint32_t> winners_;
+  std::uint32_t units_in_use_ = 0;
+  Tournament next_packet_;  ///< of the units of both RNICs
   std::vector<Leaf> leaf_owners_;
   std::array<Window, 2> loops_;     ///< packets in the closed loop, by direction
   std::array<Serial, 2> software_;  ///< the slow path, by direction
   std::array<Time, 2> loop_rest_ns_{};
   Time one_way_ns_ = 0;
   Time packet_ns_ = 0, pcie_packet_ns_ = 0;
-  std::uint32_t lanes_ = 2, lane_bits_ = 1;      ///< streams of one QP: 2, or 4
-  double full_read_ns_ = 0, full_write_ns_ = 0;  ///< of PCIe, of a packet of the MTU's size
-  std::uint32_t leaf_count_ = 0;
+  std::uint32_t lanes_ = 2, lane_bits_ = 1;  ///< streams of one QP: 2, or 4
   bool ping_pong_ = false, translation_matters_ = false;
   std::uint64_t pages_ = 1;
   // Receive WQEs on their way back, in order of time.

@@ -14,24 +14,55 @@ constexpr double kUnitJitter = 0.02;  ///< spread of a packet's time in the unit
 
 }  // namespace
 
-double Engine::groups_of(const GroupWalk& walk) {
-  double groups = walk.groups;
-  if (!walk.shares.empty()) {
-    const auto at = std::upper_bound(walk.shares.begin(), walk.shares.end(), random_.uniform());
-    const auto index = std::min<std::size_t>(static_cast<std::size_t>(at - walk.shares.begin()),
-                                             walk.share_groups.size() - 1);
-    groups = walk.share_groups[index];
-  }
-  return effects_.masks_in_sequence ? groups : std::min(groups, 1.0);
+Engine::Crossing Engine::crossing_of(const Steering& steering, double groups) const {
+  if (!effects_.masks_in_sequence) groups = std::min(groups, 1.0);
+  const double hops = p_.base_hops_per_packet + groups * p_.hops_per_group;
+  const double hop_ns = p_.cycle_ns() / p_.steering_pipe_count;
+  return {.latency = groups * steering.per_group_ns, .hops = hops, .occupancy = hops * hop_ns};
 }
 
-void Engine::set_leaf(std::uint32_t leaf, Time time) {
-  leaves_[leaf] = time;
-  for (std::uint32_t i = (leaf + leaf_count_) / 2; i > 0; i /= 2) {
-    const std::uint32_t left = winners_[2 * i];
-    const std::uint32_t right = winners_[2 * i + 1];
-    winners_[i] = leaves_[right] < leaves_[left] ? right : left;
+void Engine::draw_crossing(Steering& steering) {
+  const GroupWalk& walk = *steering.walk;
+  const auto at = std::upper_bound(walk.shares.begin(), walk.shares.end(), random_.uniform());
+  const auto index = std::min<std::size_t>(static_cast<std::size_t>(at - walk.shares.begin()),
+                                           walk.share_groups.size() - 1);
+  steering.current = crossing_of(steering, walk.share_groups[index]);
+}
+
+/// Steering, wire, steering: common to data and control packets. Returns when the receiving RNIC is
+/// through with the headers.
+[[gnu::always_inline]] inline Time Engine::cross(Nic& sender, Nic& receiver, std::size_t direction,
+                                                 double wire_ns, Time t, bool looped, bool data,
+                                                 Time& wire_end) {
+  Passage& passage = passages_[direction];
+  const Crossing& encap = crossing(passage.encap);
+  const Crossing& decap = crossing(passage.decap);
+  sender.counters.tx_hops += encap.hops;
+  receiver.counters.rx_hops += decap.hops;
+  Time out = sender.transmit_walk.pass(t, encap.latency, encap.occupancy, data);
+  if (data) {
+    const Time unhindered = looped ? out : std::max(out, sender.wire.free());
+    Time allowed = receiver.receive_buffer.admit(unhindered);
+    if (!looped) receiver.counters.tx_pause += allowed - unhindered;
+    // Loopback gives way: it waits until the receive path has nothing of the wire's to do.
+    if (looped && !effects_.loopback_unlimited) {
+      allowed = std::max(allowed, receiver.receive_path.free());
+    }
+    out = thaw(allowed);
+    wire_ns += effects_.transmit_stall_ns;
   }
+  wire_end = looped ? out + wire_ns : sender.wire.pass(out, wire_ns);
+  sender.transmit_buffer.enter(wire_end);
+  const Time arrival = wire_end + (looped ? 0.0 : one_way_ns_);
+  return receiver.receive_walk.pass(arrival, decap.latency, decap.occupancy, data);
+}
+
+/// A frozen device sends in what is left of each 100 us.
+Time Engine::thaw(Time t) const {
+  if (effects_.frozen_share <= 0) return t;
+  constexpr Time kPeriodNs = 100e3;
+  const Time began = std::floor(t / kPeriodNs) * kPeriodNs;
+  return std::max(t, began + effects_.frozen_share * kPeriodNs);
 }
 
 void Engine::activate(std::uint32_t id, Time t) {
@@ -67,17 +98,15 @@ void Engine::call_context(Nic& nic, std::uint32_t id, Time t) {
 }
 
 Time Engine::service_time(std::size_t side) {
-  const double groups = effects_.masks_in_sequence ? passages_[side].encap->mean() : 0.0;
-  return packet_ns_ * (1 + kUnitJitter * (random_.uniform() - 0.5)) +
-         groups * passages_[side].unit_ns_per_group;
+  return packet_ns_ * (1 + kUnitJitter * (random_.uniform() - 0.5)) + passages_[side].unit_ns;
 }
 
 /// Takes up the stream at the head of a unit's ring.
 void Engine::unit_begins(Nic& nic, std::uint32_t index, Time t) {
   Unit& unit = nic.units[index];
   const auto side = static_cast<std::uint32_t>(&nic - nics_.data());
-  const auto leaf = static_cast<std::uint32_t>(side * nic.units.size()) + index;
-  if (unit.head == kNone) return set_leaf(leaf, kNever);
+  const auto leaf = side * units_in_use_ + index;
+  if (unit.head == kNone) return next_packet_.set(leaf, kNever);
   Stream& s = streams_[unit.head];
   // The next turn's stream comes from memory while this one's packets are handled.
   if (s.next != kNone) __builtin_prefetch(&streams_[s.next], 1);
@@ -89,7 +118,7 @@ void Engine::unit_begins(Nic& nic, std::uint32_t index, Time t) {
     from = std::max(from, s.began + p_.pcie_read_latency_ns);
     s.idle = false;
   }
-  set_leaf(leaf, from + service_time(side));
+  next_packet_.set(leaf, from + service_time(side));
 }
 
 void Engine::unit_sends(std::uint32_t leaf, Time t) {
@@ -106,7 +135,7 @@ void Engine::unit_sends(std::uint32_t leaf, Time t) {
   // A full transmit buffer holds the unit.
   unit.free = nic.transmit_buffer.admit(t);
   if (s.packets_left > 0 && --unit.turn_left > 0) {
-    return set_leaf(leaf, unit.free + service_time(side));
+    return next_packet_.set(leaf, unit.free + service_time(side));
   }
   unit.head = s.next;
   if (unit.head == kNone) unit.tail = kNone;
@@ -144,10 +173,7 @@ void Engine::send_data(std::uint32_t id, Time t) {
     --s.ready;
   }
   const bool last = --s.packets_left == 0;
-  const Freight freight =
-      last ? Freight{shape.last_payload, shape.wire_last, shape.read_last_ns, shape.write_last_ns}
-           : Freight{static_cast<double>(w_.mtu_bytes),
-                     first ? shape.wire_first : shape.wire_middle, full_read_ns_, full_write_ns_};
+  const Freight& freight = last ? shape.last : first ? shape.first : shape.middle;
   const Arrival arrival = travel(s, id, freight, t);
   record(arrival.at_memory, freight.payload);
   if (!last) return;
@@ -156,45 +182,6 @@ void Engine::send_data(std::uint32_t id, Time t) {
   if (!s.responds && w_.transport != Transport::kRc) {
     events_.push(arrival.wire_end + p_.pcie_post_ns, kCompleted, id);
   }
-}
-
-/// Steering, wire, steering: common to data and control packets. Returns when the receiving RNIC is
-/// through with the headers.
-Time Engine::cross(Nic& sender, Nic& receiver, std::size_t direction, double wire_ns, Time t,
-                   bool looped, bool data, Time& wire_end) {
-  const Passage& passage = passages_[direction];
-  const double encaps = groups_of(*passage.encap);
-  const double decaps = groups_of(*passage.decap);
-  const double tx_hops = p_.base_hops_per_packet + encaps * p_.hops_per_group;
-  const double rx_hops = p_.base_hops_per_packet + decaps * p_.hops_per_group;
-  sender.counters.tx_hops += tx_hops;
-  receiver.counters.rx_hops += rx_hops;
-  Time out =
-      sender.transmit_walk.pass(t, encaps * passage.encap_ns, tx_hops * passage.hop_ns, data);
-  if (data) {
-    const Time unhindered = looped ? out : std::max(out, sender.wire.free());
-    Time allowed = receiver.receive_buffer.admit(unhindered);
-    if (!looped) receiver.counters.tx_pause += allowed - unhindered;
-    // Loopback gives way: it waits until the receive path has nothing of the wire's to do.
-    if (looped && !effects_.loopback_unlimited) {
-      allowed = std::max(allowed, receiver.receive_path.free());
-    }
-    out = thaw(allowed);
-    wire_ns += effects_.transmit_stall_ns;
-  }
-  wire_end = looped ? out + wire_ns : sender.wire.pass(out, wire_ns);
-  sender.transmit_buffer.enter(wire_end);
-  const Time arrival = wire_end + (looped ? 0.0 : one_way_ns_);
-  return receiver.receive_walk.pass(arrival, decaps * passage.decap_ns, rx_hops * passage.hop_ns,
-                                    data);
-}
-
-/// A frozen device sends in what is left of each 100 us.
-Time Engine::thaw(Time t) const {
-  if (effects_.frozen_share <= 0) return t;
-  constexpr Time kPeriodNs = 100e3;
-  const Time began = std::floor(t / kPeriodNs) * kPeriodNs;
-  return std::max(t, began + effects_.frozen_share * kPeriodNs);
 }
 
 Time Engine::send_control(std::uint8_t from, std::uint8_t to, double bytes, Time t) {
@@ -216,7 +203,7 @@ Engine::Arrival Engine::travel(const Stream& s, std::uint32_t id, const Freight&
   start = std::max(start, sender.read_link.free());
   sender.read_link.hold_until(start + freight.read_ns);
   ++sender.counters.tx_packets;
-  sender.counters.tx_bytes += static_cast<std::uint64_t>(freight.payload);
+  sender.counters.tx_bytes += freight.payload;
   Time wire_end = 0;
   Time end = cross(sender, receiver, s.nic, freight.wire_ns, start, looped, true, wire_end);
   if (!receiver.contexts.never_misses() && receiver.last_received != id) {
@@ -236,7 +223,7 @@ Engine::Arrival Engine::travel(const Stream& s, std::uint32_t id, const Freight&
     end = software_[s.nic].pass(end, 1e3 / p_.slow_path_mpps) + p_.upcall_us * 1e3;
   }
   ++receiver.counters.rx_packets;
-  receiver.counters.rx_bytes += static_cast<std::uint64_t>(freight.payload);
+  receiver.counters.rx_bytes += freight.payload;
   return {wire_end, end};
 }
 

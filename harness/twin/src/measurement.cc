@@ -47,11 +47,15 @@ void run_bandwidth(const Settings& settings, const Workload& workload, const Eff
   engine.check_conservation();
 #endif
   for (const auto& [name, value] : named()) observation.counters_after[name] = value;
-  put(observation, measure::kBandwidth, result.gbps, result.gbps_error);
+  // A run too slow for statistics has a mean and no error.
+  const auto error = [&](double value) {
+    return result.steady.mean > 0 ? std::optional(value) : std::nullopt;
+  };
+  put(observation, measure::kBandwidth, result.gbps, error(result.gbps_error));
   put(observation, measure::kPacketRate, result.packets_per_second * 1e-6,
-      result.packets_error * 1e-6);
+      error(result.packets_error * 1e-6));
   put(observation, measure::kMessageRate, result.messages_per_second * 1e-6,
-      result.messages_error * 1e-6);
+      error(result.messages_error * 1e-6));
   put(observation, measure::kLoss, result.loss_share);
   put(observation, "pause_share", result.pause_share);
   observation.steady = SteadyState{.settled = result.steady.settled,

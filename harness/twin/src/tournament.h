@@ -1,0 +1,55 @@
+#pragma once
+
+/// The earliest of a fixed number of times, one of which changes at a time: a complete binary tree
+/// of winners. Setting one compares it with its rival on each level; rivals are known beforehand,
+/// so their loads overlap and only the comparisons follow one another.
+
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "stage.h"
+
+namespace greynic::twin {
+
+class Tournament {
+ public:
+  Tournament() = default;
+  explicit Tournament(std::uint32_t count) : first_leaf_(std::bit_ceil(count)) {
+    nodes_.assign(2 * std::size_t{first_leaf_}, {});
+    for (std::uint32_t leaf = 0; leaf < first_leaf_; ++leaf) {
+      nodes_[first_leaf_ + leaf].leaf = leaf;
+    }
+    for (std::uint32_t at = first_leaf_ - 1; at > 0; --at) nodes_[at] = nodes_[2 * at];
+  }
+
+  [[nodiscard]] Time time() const { return nodes_[1].time; }
+  /// The leaf whose time that is; of equal ones the first.
+  [[nodiscard]] std::uint32_t leaf() const { return nodes_[1].leaf; }
+
+  /// kNever: does not take part.
+  void set(std::uint32_t leaf, Time time) {
+    Node best{time, leaf};
+    std::uint32_t at = first_leaf_ + leaf;
+    nodes_[at] = best;
+    for (; at > 1; at /= 2) {
+      const Node rival = nodes_[at ^ 1U];
+      const bool right = (at & 1U) != 0;
+      const bool loses =
+          (rival.time < best.time) | (right & (rival.time == best.time));  // no branches
+      best.time = loses ? rival.time : best.time;
+      best.leaf = loses ? rival.leaf : best.leaf;
+      nodes_[at / 2] = best;
+    }
+  }
+
+ private:
+  struct Node {
+    Time time = kNever;
+    std::uint32_t leaf = 0;
+  };
+  std::uint32_t first_leaf_ = 1;
+  std::vector<Node> nodes_;  ///< from 1, the root
+};
+
+}  // namespace greynic::twin

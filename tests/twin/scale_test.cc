@@ -1,0 +1,141 @@
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <algorithm>
+#include <ctime>
+#include <map>
+#include <set>
+
+#include "cache.h"
+#include "engine.h"
+#include "tournament.h"
+
+namespace greynic::twin {
+namespace {
+
+constexpr std::uint64_t kSeed = 20261121;
+
+std::size_t heap_bytes() {
+  const struct mallinfo2 info = mallinfo2();
+  return info.uordblks + info.hblkhd;
+}
+
+Workload scalacn(std::uint32_t qps) {
+  Workload w;
+  w.qp_count = qps;
+  w.message_bytes = {8388608};
+  w.send_depth = 4;
+  w.walk(Hop::kServerDecap).groups = 20;
+  return w;
+}
+
+// Claim:  a QP that does nothing holds less than 1 KiB.
+// Oracle: the allocator's own account of the heap.
+// Method: the heap of 101,000 QPs less that of 1,000, both with queues of 128 and more QPs than
+//         any cache holds, before a packet was sent.
+TEST(TwinScale, HoldsLessThanAKibibyteForAnIdleQp) {
+  const Parameters parameters = load_model("cx6", "")->parameters;
+  const auto held = [&](std::uint32_t qps) {
+    Workload w = scalacn(qps);
+    w.send_depth = 128;
+    w.transport = Transport::kRc;
+    const std::size_t before = heap_bytes();
+    Engine engine(parameters, w, Effects{}, kSeed);
+    RunLimits limits;
+    limits.duration = 0;
+    (void)engine.run_bandwidth(limits);
+    EXPECT_EQ(engine.data_packets(), 0U);
+    return heap_bytes() - before;
+  };
+  const double per_qp = (static_cast<double>(held(101000)) - static_cast<double>(held(1000))) / 1e5;
+  RecordProperty("bytes_per_idle_qp", std::to_string(per_qp));
+  EXPECT_LT(per_qp, 1024) << "bytes";
+  EXPECT_GT(per_qp, 64) << "a QP cannot be free";
+}
+
+// Claim:  a packet costs about the same over 4 QPs and over 100,000.
+// Oracle: CPU time; a run is taken from one of twice its length, so that setting up cancels.
+// Method: best of five, interleaved. The bound allows for a busy machine; twin_bench measures
+//         what docs/twin/engine.md says.
+TEST(TwinScale, CostOfAPacketHardlyGrowsWithQps) {
+  const Parameters parameters = load_model("cx6", "")->parameters;
+  const auto seconds = [&](std::uint32_t qps, std::uint64_t packets) {
+    const std::clock_t began = std::clock();
+    Workload w = scalacn(qps);
+    w.send_depth = 1;  // 100,000 queues are full before the shorter run ends
+    Engine engine(parameters, w, Effects{}, kSeed);
+    RunLimits limits;
+    limits.duration = kNever;
+    limits.target_error = -1;
+    limits.most_packets = packets;
+    (void)engine.run_bandwidth(limits);
+    return std::pair{static_cast<double>(std::clock() - began) / CLOCKS_PER_SEC,
+                     static_cast<double>(engine.data_packets())};
+  };
+  std::map<std::uint32_t, double> best = {{4, 1e9}, {100000, 1e9}};
+  for (int round = 0; round < 5; ++round) {
+    for (auto& [qps, least] : best) {
+      const auto once = seconds(qps, 400000);
+      const auto twice = seconds(qps, 800000);
+      const double cost = (twice.first - once.first) / (twice.second - once.second);
+      if (cost > 0) least = std::min(least, cost);
+    }
+  }
+  RecordProperty("cost_ratio", std::to_string(best[100000] / best[4]));
+  EXPECT_LT(best[100000], 1.6 * best[4]);
+}
+
+// Claim:  a cache keeps what came in and was not thrown out, by bits and by table alike.
+// Oracle: a std::set and a std::vector of slots, driven by the same random numbers.
+// Method: 20,000 touches of skewed ids; ids below 2^23 are kept as bits, those above in a table.
+TEST(TwinCache, BehavesAsASetWithRandomVictims) {
+  for (const std::uint64_t bound : {std::uint64_t{5000}, std::uint64_t{1} << 40}) {
+    constexpr std::uint64_t kCapacity = 300;
+    Cache cache(kCapacity, 5000, bound);
+    Random random(kSeed), same(kSeed), ids(kSeed + 1);
+    std::set<std::uint64_t> kept;
+    std::vector<std::uint64_t> slots;
+    for (int i = 0; i < 20000; ++i) {
+      const double u = ids.uniform();
+      const auto id = static_cast<std::uint64_t>(u * u * static_cast<double>(bound));
+      const bool hit = kept.contains(id);
+      if (!hit && slots.size() < kCapacity) {
+        slots.push_back(id);
+      } else if (!hit) {
+        std::uint64_t& victim = slots[same.below(kCapacity)];
+        kept.erase(victim);
+        victim = id;
+      }
+      kept.insert(id);
+      ASSERT_EQ(cache.contains(id), hit) << "touch " << i << ", seed " << kSeed;
+      ASSERT_EQ(cache.touch(id, random), hit);
+    }
+    EXPECT_EQ(kept.size(), kCapacity);
+  }
+}
+
+// Claim:  the tournament names the earliest leaf, of equal ones the first.
+// Oracle: std::min_element over the times.
+// Method: random times out of few values, so that ties are common, for 1 to 33 leaves.
+TEST(TwinTournament, NamesTheEarliestLeaf) {
+  Random random(kSeed);
+  for (std::uint32_t count = 1; count <= 33; ++count) {
+    Tournament tournament(count);
+    std::vector<Time> times(count, kNever);
+    EXPECT_EQ(tournament.time(), kNever);
+    for (int i = 0; i < 500; ++i) {
+      const std::uint32_t leaf = random.below(count);
+      const std::uint32_t value = random.below(8);
+      times[leaf] = value == 7 ? kNever : value;
+      tournament.set(leaf, times[leaf]);
+      const auto first = std::min_element(times.begin(), times.end());
+      ASSERT_EQ(tournament.time(), *first);
+      if (*first < kNever) {
+        ASSERT_EQ(tournament.leaf(), first - times.begin()) << "seed " << kSeed;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace greynic::twin
