@@ -82,16 +82,18 @@ void run_latency(const Settings& settings, const Workload& workload, const Effec
   put(observation, measure::kLatencyMean, result.mean_ns * 1e-3, error);
 }
 
-}  // namespace
+void add_facts(const std::vector<ParameterFact>& facts, target::Info& info) {
+  for (const ParameterFact& fact : facts) {
+    std::string value = fact.value ? number_to_string(*fact.value) : "none";
+    for (const auto& [operation, own] : fact.by_operation) {
+      value += fmt::format(" {}={}", operation, number_to_string(own));
+    }
+    info.facts.push_back({fact.name, value, fact.unit, fact.grade, fact.source});
+  }
+}
 
-Observation observe(const Settings& settings, const target::MeasureRequest& request) {
-  const auto began = std::chrono::steady_clock::now();
+Observation observe_pair(const Settings& settings, const target::MeasureRequest& request) {
   Observation observation;
-  observation.asked = request.configuration;
-  observation.repeat = request.repeat;
-  observation.seed = request.seed;
-  observation.environment = describe(settings, "").environment;
-
   auto workload = read_workload(request.configuration, settings.model.parameters, settings.options);
   if (!workload) {
     observation.outcome = Outcome::kRefused;
@@ -119,8 +121,23 @@ Observation observe(const Settings& settings, const target::MeasureRequest& requ
   run_bandwidth(settings, *workload, effects, request, observation);
   run_latency(settings, *workload, effects, request, observation);
   observation.outcome = Outcome::kMeasured;
-  observation.elapsed_seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  return observation;
+}
+
+}  // namespace
+
+Observation observe(const Settings& settings, const target::MeasureRequest& request) {
+  const auto began = std::chrono::steady_clock::now();
+  Observation observation =
+      settings.fleet ? observe_fleet(settings, request) : observe_pair(settings, request);
+  observation.asked = request.configuration;
+  observation.repeat = request.repeat;
+  observation.seed = request.seed;
+  observation.environment = describe(settings, "").environment;
+  if (observation.outcome == Outcome::kMeasured) {
+    observation.elapsed_seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  }
   return observation;
 }
 
@@ -151,12 +168,11 @@ target::Info describe(const Settings& settings, const std::string& name) {
   }
   info.limits["inline_bytes"] = p.max_inline_bytes[Operation::kWrite];
   info.environment = {{"nic", model.name}, {"twin_profile", model.profile}};
-  for (const ParameterFact& fact : model.facts) {
-    std::string value = fact.value ? number_to_string(*fact.value) : "none";
-    for (const auto& [operation, own] : fact.by_operation) {
-      value += fmt::format(" {}={}", operation, number_to_string(own));
-    }
-    info.facts.push_back({fact.name, value, fact.unit, fact.grade, fact.source});
+  add_facts(model.facts, info);
+  add_facts(settings.virtual_switch.set.facts, info);
+  if (settings.fleet) {
+    add_facts(settings.fleet->set.facts, info);
+    describe_fleet(settings, info);
   }
   info.virtual_time = true;
   return info;

@@ -5,16 +5,20 @@
 #include <array>
 
 #include "defects.h"
+#include "fleet.h"
 #include "greynic/core/observation.h"
 #include "greynic/target/target.h"
 #include "greynic/twin/twin.h"
 #include "parameters.h"
+#include "switch_parameters.h"
 #include "workload.h"
 
 namespace greynic::twin {
 
 struct Settings {
   RnicModel model;
+  SwitchModel virtual_switch;
+  std::optional<FleetModel> fleet;  ///< unset: two hosts with an RNIC each, packet by packet
   WorkloadOptions options;
   DefectSet defects = usual_defects();
   bool whole_duration = false;

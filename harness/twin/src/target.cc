@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <charconv>
+#include <cmath>
 #include <condition_variable>
 #include <map>
 #include <mutex>
@@ -17,7 +18,9 @@ namespace {
 using target::Info;
 using target::MeasureRequest;
 
-std::string known_options() { return "profile, defects, threads, posting, overlay and stop"; }
+std::string known_options() {
+  return "profile, defects, threads, posting, overlay, stop, switch, hosts, rnics and fleet";
+}
 
 Result<unsigned> read_threads(const std::string& text) {
   unsigned threads = 0;
@@ -27,6 +30,39 @@ Result<unsigned> read_threads(const std::string& text) {
                 fmt::format("option threads={}: write a whole number from 1 to 1024", text));
   }
   return threads;
+}
+
+/// How many hosts or RNICs a fleet has.
+Result<double> read_count(const std::string& option, const std::string& text, double most) {
+  std::uint64_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error != std::errc{} || end != text.data() + text.size() || count < 2 ||
+      static_cast<double>(count) > most) {
+    return fail(ErrorCode::kBadInput,
+                fmt::format("option {}={}: write a whole number from 2 to {}", option, text, most));
+  }
+  return static_cast<double>(count);
+}
+
+/// Loads the fleet when any of its options is there; hosts without rnics keep as many each.
+Result<std::optional<FleetModel>> read_fleet(const std::optional<std::string>& file, double hosts,
+                                             double rnics) {
+  if (!file && hosts == 0 && rnics == 0) return std::optional<FleetModel>();
+  auto fleet = load_fleet(file.value_or("cloud"));
+  if (!fleet) return pass_on(fleet);
+  FleetParameters& f = fleet->parameters;
+  const double own = f.rnic_count / f.host_count;
+  const double containers = f.container_count / f.host_count;
+  f.host_count = hosts > 0   ? hosts
+                 : rnics > 0 ? std::max(2.0, std::round(rnics / own))
+                             : f.host_count;
+  f.rnic_count = rnics > 0 ? rnics : std::round(own * f.host_count);
+  f.container_count = std::round(containers * f.host_count);
+  if (f.rnic_count < f.host_count) {
+    return fail(ErrorCode::kBadInput, fmt::format("{} RNICs on {} hosts: a host has at least one",
+                                                  f.rnic_count, f.host_count));
+  }
+  return std::optional(std::move(*fleet));
 }
 
 /// One of two words.
@@ -171,6 +207,10 @@ Result<std::unique_ptr<Twin>> create(const target::Spec& spec) {
     return error.while_doing("target '" + spec.text + "'");
   };
   std::string profile;
+  std::string virtual_switch = "ovs";
+  std::optional<std::string> fleet_file;
+  double hosts = 0;
+  double rnics = 0;
   for (const auto& [name, value] : spec.options) {
     if (name == "profile") {
       profile = value;
@@ -194,6 +234,14 @@ Result<std::unique_ptr<Twin>> create(const target::Spec& spec) {
       auto defects = read_defects(value);
       if (!defects) return wrong(defects.error());
       settings.defects = *defects;
+    } else if (name == "switch") {
+      virtual_switch = value;
+    } else if (name == "fleet") {
+      fleet_file = value;
+    } else if (name == "hosts" || name == "rnics") {
+      const auto count = read_count(name, value, name == "hosts" ? 1e6 : 1e7);
+      if (!count) return wrong(count.error());
+      (name == "hosts" ? hosts : rnics) = *count;
     } else {
       return wrong({ErrorCode::kBadInput,
                     fmt::format("there is no option '{}'; a twin has {}", name, known_options())});
@@ -202,6 +250,12 @@ Result<std::unique_ptr<Twin>> create(const target::Spec& spec) {
   auto model = load_model(spec.place.empty() ? "cx6" : spec.place, profile);
   if (!model) return wrong(model.error());
   settings.model = std::move(*model);
+  auto vswitch = load_switch(virtual_switch);
+  if (!vswitch) return wrong(vswitch.error());
+  settings.virtual_switch = std::move(*vswitch);
+  auto fleet = read_fleet(fleet_file, hosts, rnics);
+  if (!fleet) return wrong(fleet.error());
+  settings.fleet = std::move(*fleet);
   return std::unique_ptr<Twin>(std::make_unique<TwinTarget>(spec, std::move(settings), threads));
 }
 

@@ -1,0 +1,19 @@
+#include "switch_parameters.h"
+
+namespace greynic::twin {
+
+Result<SwitchModel> load_switch(const std::string& name_or_path) {
+  using P = SwitchParameters;
+  static constexpr ParameterRow<P> kTable[] = {
+      {"datapath_flow_limit_count", &P::datapath_flow_limit_count, 1, 1e9},
+      {"megaflows_per_peering", &P::megaflows_per_peering, 0.01, 1000},
+      {"slow_path_core_count", &P::slow_path_core_count, 0.01, 1024},
+  };
+  auto set = load_parameter_set("switches", name_or_path);
+  if (!set) return pass_on(set);
+  auto parameters = take_parameters<P>(*set, kTable);
+  if (!parameters) return pass_on(parameters);
+  return SwitchModel{std::move(*set), *parameters};
+}
+
+}  // namespace greynic::twin

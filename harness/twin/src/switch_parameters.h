@@ -1,0 +1,24 @@
+#pragma once
+
+/// The parameters of the virtual switch of a host and of the driver below it: configs/switches,
+/// docs/formats/parameter_set.md. What one RNIC and its firmware need stands in the RNIC's model.
+
+#include "parameter_set.h"
+
+namespace greynic::twin {
+
+struct SwitchParameters {
+  double datapath_flow_limit_count = 0;
+  double megaflows_per_peering = 0;
+  double slow_path_core_count = 0;
+};
+
+struct SwitchModel {
+  ParameterSet set;
+  SwitchParameters parameters;
+};
+
+/// "ovs", or the path of a file.
+[[nodiscard]] Result<SwitchModel> load_switch(const std::string& name_or_path);
+
+}  // namespace greynic::twin
