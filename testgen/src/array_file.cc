@@ -217,6 +217,7 @@ std::string cover_to_json_text(const CoverModel& model, const ModelCover& cover,
                            {"lower_bound_reason", summary.lower_bound_reason},
                            {"tuples_covered", summary.tuples_covered},
                            {"tuples_infeasible", summary.tuples_infeasible},
+                           {"full", summary.full},
                            {"deadline_reached", summary.deadline_reached},
                            {"seconds", summary.seconds}}}};
   return document.dump() + "\n";

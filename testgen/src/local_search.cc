@@ -72,47 +72,74 @@ void LocalSearch::for_each_scarce(std::uint32_t row, Value v, Visit&& visit) {
 
 /// The same for triples. Another row with v holds those triples whose partners it shares with this
 /// row, so the shared sets of all such rows are summed up, one and two or more apart, by whole
-/// words.
+/// words. Most triples are held twice after a few rows, so a partner is dropped as soon as all of
+/// its triples are, and of its words only those between the first and the last that matter are
+/// looked at.
 template <typename Visit>
 void LocalSearch::for_each_scarce_triple(std::uint32_t row, Value v, std::size_t l, Visit&& visit) {
-  const Word* mine = &row_bits_[row * words_];
-  Words& shared = shared_;
+  const std::uint32_t p = index_.parameter(v);
+  Words& own = own_;
+  for (std::size_t w = 0; w < words_; ++w)
+    own[w] = row_bits_[row * words_ + w] & members_[l * words_ + w];
+  for (std::uint32_t k = 0; k < index_.level_count(p); ++k)
+    clear_bit(own.data(), index_.first(p) + k);
   once_.assign(parameters_ * words_, 0);
   twice_.assign(parameters_ * words_, 0);
-  const Word* members = &members_[l * words_];
-  for_each_bit(rows_with(v), row_words_, [&](std::size_t r) {
-    const Word* theirs = &row_bits_[r * words_];
-    for (std::size_t w = 0; w < words_; ++w) shared[w] = mine[w] & theirs[w] & members[w];
-    clear_bit(shared.data(), v);
-    for_each_bit(shared.data(), words_, [&](std::size_t x) {
-      const std::size_t at = index_.parameter(static_cast<Value>(x)) * words_;
-      // Partners are taken with the larger one in the set of the smaller one.
-      for (std::size_t w = x / 64; w < words_; ++w) {
-        twice_[at + w] |= once_[at + w] & shared[w];
-        once_[at + w] |= shared[w];
-      }
-      ++work_;
-    });
+  Words& scarce = scarce_;  // partners with a triple that is not yet held twice
+  scarce = own;
+  for_each_bit(own.data(), words_, [&](std::size_t x) {
+    span_[index_.parameter(static_cast<Value>(x))] = {static_cast<std::uint16_t>(x / 64),
+                                                      static_cast<std::uint16_t>(words_)};
   });
-  const std::uint32_t p = index_.parameter(v);
-  std::array<Value, 2> partners{};
-  for (std::size_t w = 0; w < words_; ++w) shared[w] = mine[w] & members[w];
-  for (std::uint32_t own = 0; own < index_.level_count(p); ++own) {
-    clear_bit(shared.data(), index_.first(p) + own);
+  Words& shared = shared_;
+  const Word* with = rows_with(v);
+  bool any = true;
+  for (std::size_t rows = 0; rows < row_words_ && any; ++rows) {
+    for (Word left = with[rows]; left != 0 && any; left &= left - 1) {
+      const std::size_t r = rows * 64 + static_cast<std::size_t>(std::countr_zero(left));
+      const Word* theirs = &row_bits_[r * words_];
+      for (std::size_t w = 0; w < words_; ++w) shared[w] = own[w] & theirs[w];
+      any = false;
+      for (std::size_t block = 0; block < words_; ++block) {
+        any = any || scarce[block] != 0;
+        for (Word some = shared[block] & scarce[block]; some != 0; some &= some - 1) {
+          const std::size_t x = block * 64 + static_cast<std::size_t>(std::countr_zero(some));
+          const std::uint32_t q = index_.parameter(static_cast<Value>(x));
+          Word* once = &once_[q * words_];
+          Word* twice = &twice_[q * words_];
+          WordSpan& span = span_[q];
+          // Partners are taken with the larger one in the set of the smaller one.
+          std::size_t first = words_;
+          std::size_t last = 0;
+          for (std::size_t w = span.first; w < span.end; ++w) {
+            twice[w] |= once[w] & shared[w];
+            once[w] |= shared[w];
+            const Word after = w == block ? ~Word{1} << (x % 64) : ~Word{0};
+            if ((own[w] & ~twice[w] & after) == 0) continue;
+            first = std::min(first, w);
+            last = w + 1;
+          }
+          work_ += 1;
+          span = {static_cast<std::uint16_t>(first), static_cast<std::uint16_t>(last)};
+          if (first >= last) clear_bit(scarce.data(), x);
+        }
+      }
+    }
   }
-  for_each_bit(shared.data(), words_, [&](std::size_t x) {
-    const std::size_t at = index_.parameter(static_cast<Value>(x)) * words_;
+  std::array<Value, 2> partners{};
+  for_each_bit(scarce.data(), words_, [&](std::size_t x) {
+    const std::uint32_t q = index_.parameter(static_cast<Value>(x));
     partners[0] = static_cast<Value>(x);
     ++work_;
-    for (std::size_t w = x / 64; w < words_; ++w) {
-      Word scarce = shared[w] & ~twice_[at + w];
-      if (w == x / 64) scarce &= ~Word{1} << (x % 64);
-      for (; scarce != 0; scarce &= scarce - 1) {
+    for (std::size_t w = span_[q].first; w < span_[q].end; ++w) {
+      Word rest = own[w] & ~twice_[q * words_ + w];
+      if (w == x / 64) rest &= ~Word{1} << (x % 64);
+      for (; rest != 0; rest &= rest - 1) {
         const auto y =
-            static_cast<Value>(w * 64 + static_cast<std::size_t>(std::countr_zero(scarce)));
+            static_cast<Value>(w * 64 + static_cast<std::size_t>(std::countr_zero(rest)));
         partners[1] = y;
         Holders h;
-        if (test_bit(&once_[at], y)) {
+        if (test_bit(&once_[q * words_], y)) {
           h.count = 1;
           for (std::size_t i = 0; i < row_words_; ++i) {
             const Word all = rows_with(v)[i] & rows_with(partners[0])[i] & rows_with(y)[i];

@@ -112,6 +112,13 @@ class LocalSearch {
   std::uint64_t step_ = 0;
   std::uint64_t work_ = 0;
   Words scratch_;
+  struct WordSpan {
+    std::uint16_t first = 0;
+    std::uint16_t end = 0;
+  };
+  std::vector<WordSpan> span_;  ///< of each parameter's words in once_ and twice_: what matters
+  Words own_;
+  Words scarce_;
   Words shared_;
   Words once_;
   Words twice_;

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "local_search.h"
-#include "prefix_bits.h"
 
 namespace greynic::testgen {
 
@@ -32,6 +31,9 @@ LocalSearch::LocalSearch(const ValueIndex& index, const std::vector<Layer>& laye
   wanted_.push_back(0);
   row_bits_.assign(rows_.size() * words_, 0);
   shared_.assign(words_, 0);
+  own_.assign(words_, 0);
+  scarce_.assign(words_, 0);
+  span_.resize(parameters_);
   for (const Layer& layer : layers_) {
     in_layer_.emplace_back(parameters_, 0);
     Words members(words_, 0);
@@ -52,50 +54,57 @@ LocalSearch::LocalSearch(const ValueIndex& index, const std::vector<Layer>& laye
   for (std::size_t l = 0; l < layers_.size(); ++l) count_losses(l);
 }
 
-/// Tuples that one row alone holds, counted for each of their cells.
+/// Tuples that one row alone holds, counted for each of their cells. For each prefix of a tuple
+/// that some row holds, the values of its rows are summed up, one and two or more apart.
 void LocalSearch::count_losses(std::size_t l) {
   const auto prefix_size = static_cast<std::size_t>(layers_[l].strength - 1);
-  PrefixBits once(index_, prefix_size);
-  PrefixBits twice(index_, prefix_size);
-  std::vector<Value> members;
-  Words held(words_, 0);
-  const auto gather = [&](std::uint32_t r) {
-    members.clear();
-    std::fill(held.begin(), held.end(), 0);
-    for (const std::uint32_t p : layers_[l].parameters) {
-      const Value v = rows_[r][p];
-      if (!test_bit(wanted_.data(), v)) continue;
-      members.push_back(v);
-      set_bit(held.data(), v);
+  const Word* members = &members_[l * words_];
+  std::vector<Value> prefix;
+  Words held((prefix_size + 1) * row_words_, 0);
+  for (std::uint32_t r = 0; r < count_; ++r) set_bit(held.data(), r);
+  Words once(words_);
+  Words twice(words_);
+  const auto count = [&](const Word* rows) {
+    const std::size_t first = prefix.empty() ? 0 : prefix.back() / 64;
+    std::fill(once.begin(), once.end(), 0);
+    std::fill(twice.begin(), twice.end(), 0);
+    for_each_bit(rows, row_words_, [&](std::size_t r) {
+      const Word* row = &row_bits_[r * words_];
+      for (std::size_t w = first; w < words_; ++w) {
+        twice[w] |= once[w] & row[w];
+        once[w] |= row[w];
+      }
+    });
+    for (std::size_t w = first; w < words_; ++w) {
+      Word alone = once[w] & ~twice[w] & members[w];
+      // The last value of the prefix and those before it make the same tuple, or none.
+      if (!prefix.empty() && w == first) alone &= ~Word{1} << (prefix.back() % 64);
+      for (; alone != 0; alone &= alone - 1) {
+        const auto v =
+            static_cast<Value>(w * 64 + static_cast<std::size_t>(std::countr_zero(alone)));
+        const Holders only = holders(rows_with(v), rows, row_words_);
+        std::int32_t* loss = &loss_[static_cast<std::size_t>(only.first) * parameters_];
+        ++loss[index_.parameter(v)];
+        for (const Value x : prefix) ++loss[index_.parameter(x)];
+      }
     }
   };
-  for (std::uint32_t r = 0; r < count_; ++r) {
-    gather(r);
-    once.for_each_prefix(members, [&](std::span<const Value>, std::size_t rank) {
-      Word* first = once.at(rank);
-      Word* more = twice.at(rank);
-      for (std::size_t w = 0; w < words_; ++w) {
-        more[w] |= first[w] & held[w];
-        first[w] |= held[w];
-      }
-    });
-  }
-  for (std::uint32_t r = 0; r < count_; ++r) {
-    gather(r);
-    std::int32_t* loss = &loss_[static_cast<std::size_t>(r) * parameters_];
-    once.for_each_prefix(members, [&](std::span<const Value> prefix, std::size_t rank) {
-      const Word* more = twice.at(rank);
-      for (std::size_t w = 0; w < words_; ++w) {
-        for (Word alone = held[w] & ~more[w]; alone != 0; alone &= alone - 1) {
-          const auto v =
-              static_cast<Value>(w * 64 + static_cast<std::size_t>(std::countr_zero(alone)));
-          // A prefix stands in every set of its own values, which is no tuple.
-          if (std::find(prefix.begin(), prefix.end(), v) == prefix.end())
-            ++loss[index_.parameter(v)];
-        }
-      }
-    });
-  }
+  const auto descend = [&](const auto& self, Value from) -> void {
+    const std::size_t depth = prefix.size();
+    const Word* rows = &held[depth * row_words_];
+    if (depth == prefix_size) return count(rows);
+    Word* both = &held[(depth + 1) * row_words_];
+    for (Value v = from; v < index_.values(); ++v) {
+      if (!test_bit(members, v)) continue;
+      Word any = 0;
+      for (std::size_t w = 0; w < row_words_; ++w) any |= both[w] = rows[w] & rows_with(v)[w];
+      if (any == 0) continue;
+      prefix.push_back(v);
+      self(self, v + 1);
+      prefix.pop_back();
+    }
+  };
+  descend(descend, 0);
 }
 
 }  // namespace greynic::testgen

@@ -96,24 +96,19 @@ void OpenTuples::remove(std::span<const Value> tuple) {
 }
 
 void OpenTuples::add_gain(Value joined, const Words& held, std::span<const Value> list,
-                          std::vector<std::int32_t>& gain) const {
+                          const Words& candidates, std::vector<std::int32_t>& gain) const {
   if (!concerns(joined)) return;
   if (strength_ == 2) {
     for_each_bit(bits_.at(joined), words_, [&](std::size_t v) { ++gain[v]; });
     return;
   }
   if (strength_ == 3) {
-    // Values of parameters that have their level already gain too; nobody reads those.
-    for (Value v = 0; v < joined; ++v) {
-      if (open_with_[v] != 0) {
-        gain[v] += count_common(bits_.at(bits_.rank_of(1, joined) + v), held.data(), words_);
-      }
-    }
-    for (Value v = joined + 1; v < index_.values(); ++v) {
-      if (open_with_[v] != 0) {
-        gain[v] += count_common(bits_.at(bits_.rank_of(1, v) + joined), held.data(), words_);
-      }
-    }
+    for_each_bit(candidates.data(), words_, [&](std::size_t at) {
+      const auto v = static_cast<Value>(at);
+      if (open_with_[v] == 0) return;
+      const std::size_t rank = bits_.rank_of(1, std::max(v, joined)) + std::min(v, joined);
+      gain[v] += count_common(bits_.at(rank), held.data(), words_);
+    });
     return;
   }
   if (strength_ == 1) return;

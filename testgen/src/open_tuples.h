@@ -37,10 +37,10 @@ class OpenTuples {
   [[nodiscard]] bool is_open(std::span<const Value> tuple) const;
 
   /// The value joins a row that holds `held` (a set) and `list` (the same, ascending, without it):
-  /// adds to gain[v], for each value, the open tuples that v and the new value complete with held
-  /// ones.
+  /// adds to gain[v], for each value of `candidates`, the open tuples that v and the new value
+  /// complete with held ones. Gains of further values are left as they come.
   void add_gain(Value joined, const Words& held, std::span<const Value> list,
-                std::vector<std::int32_t>& gain) const;
+                const Words& candidates, std::vector<std::int32_t>& gain) const;
   /// An open tuple, found from a starting point in [0, 2^32) that spreads over all of them;
   /// ascending.
   [[nodiscard]] std::vector<Value> any_open(std::uint32_t start) const;

@@ -19,6 +19,7 @@ RowBuilder::RowBuilder(const Space& space, const ValueIndex& index, Validity& va
       layers_(layers),
       gain_(index.values(), 0),
       held_(index.words(), 0),
+      others_(index.words(), 0),
       filled_(index.parameters(), 0),
       preference_(index.values(), 0.0) {
   for (Value v = 0; v < index.values(); ++v) {
@@ -31,6 +32,7 @@ RowBuilder::RowBuilder(const Space& space, const ValueIndex& index, Validity& va
 void RowBuilder::start_over() {
   std::fill(gain_.begin(), gain_.end(), 0);
   std::fill(held_.begin(), held_.end(), 0);
+  for (Value v = 0; v < index_.values(); ++v) set_bit(others_.data(), v);
   std::fill(filled_.begin(), filled_.end(), 0);
   list_.clear();
   taken_ = 0;
@@ -41,10 +43,14 @@ void RowBuilder::take_in() {
   const auto& row = validity_.row();
   for (; taken_ < row.size(); ++taken_) {
     const Value v = row[taken_];
-    for (const OpenTuples& layer : layers_) layer.add_gain(v, held_, list_, gain_);
+    const std::uint32_t p = index_.parameter(v);
+    for (std::uint32_t l = 0; l < index_.level_count(p); ++l) {
+      clear_bit(others_.data(), index_.first(p) + l);
+    }
+    for (const OpenTuples& layer : layers_) layer.add_gain(v, held_, list_, others_, gain_);
     set_bit(held_.data(), v);
     list_.insert(std::upper_bound(list_.begin(), list_.end(), v), v);
-    filled_[index_.parameter(v)] = 1;
+    filled_[p] = 1;
   }
 }
 

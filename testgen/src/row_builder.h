@@ -31,6 +31,7 @@ class RowBuilder {
   const std::vector<OpenTuples>& layers_;
   std::vector<std::int32_t> gain_;
   Words held_;
+  Words others_;             ///< values of parameters that the row does not have yet
   std::vector<Value> list_;  ///< held values, ascending
   std::size_t taken_ = 0;    ///< of validity_.row()
   std::vector<char> filled_;
