@@ -20,6 +20,8 @@ namespace {
 
 /// Independent ways to an array that are tried without a deadline; the best counts.
 constexpr std::size_t kAttempts = 2;
+/// Tables are laid out at about this pace; a slower machine comes later than its deadline.
+constexpr double kTableBytesPerSecond = 5e8;
 
 std::string describe(const Literal& l) {
   return fmt::format("parameter #{}{}{}", l.parameter, l.positive ? " = " : " != ", l.level);
@@ -106,8 +108,8 @@ class Engine {
 
   Result<Cover> run() {
     if (!validity_.possible()) return no_row();
-    find_compatible();
     if (auto made = make_layers(); !made) return pass_on(made);
+    if (auto found = find_compatible(); !found) return pass_on(found);
     for (const Row& row : task_.space.already) task_.already.push_back(values_of(row));
     for (const Row& row : task_.space.seeds) {
       task_.seeds.push_back(values_of(row));
@@ -139,7 +141,7 @@ class Engine {
   }
 
   /// For each value, which others propagation still allows beside it.
-  void find_compatible() {
+  Result<void> find_compatible() {
     const std::size_t words = task_.index.words();
     task_.compatible.assign(task_.index.values() * words, 0);
     Words& wanted = task_.wanted;
@@ -148,13 +150,19 @@ class Engine {
       if (!task_.space.parameters[p].covered) continue;
       for (Value v = task_.index.first(p); v < task_.index.first(p) + task_.index.level_count(p);
            ++v) {
+        if (task_.late()) return too_late(0.0);
         if (static_cast<int>(task_.index.level(v)) == task_.space.parameters[p].absent_level)
           continue;
         if (validity_.free(p) || validity_.feasible(std::array{v})) set_bit(wanted.data(), v);
       }
     }
-    for (Value v = 0; v < task_.index.values(); ++v) {
-      if (!test_bit(wanted.data(), v)) continue;
+    std::vector<Value> listed;
+    for_each_bit(wanted.data(), words,
+                 [&](std::size_t v) { listed.push_back(static_cast<Value>(v)); });
+    for (std::size_t i = 0; i < listed.size(); ++i) {
+      if (task_.late())
+        return too_late(static_cast<double>(i) / static_cast<double>(listed.size()));
+      const Value v = listed[i];
       Word* mine = &task_.compatible[v * words];
       std::copy(wanted.begin(), wanted.end(), mine);
       const std::uint32_t p = task_.index.parameter(v);
@@ -172,12 +180,25 @@ class Engine {
     }
     validity_.restart();
     // Propagation is not always symmetric; what it refutes one way is refuted.
-    for (Value v = 0; v < task_.index.values(); ++v) {
-      for (Value w = 0; w < v; ++w) {
+    for (const Value v : listed) {
+      for (const Value w : listed) {
+        if (w >= v) break;
         if (!test_bit(&task_.compatible[v * words], w)) clear_bit(&task_.compatible[w * words], v);
         if (!test_bit(&task_.compatible[w * words], v)) clear_bit(&task_.compatible[v * words], w);
       }
     }
+    return {};
+  }
+
+  /// The deadline came before the first row could be begun.
+  tl::unexpected<Error> too_late(double share) const {
+    const double needed = share > 0 ? task_.seconds() / share : 0.0;
+    return fail(ErrorCode::kTooBig,
+                fmt::format("the deadline of {:.3g} s came before the first row, while sorting out "
+                            "which of {:.3g} tuples are feasible{}; allow more, lower the strength "
+                            "or group it",
+                            task_.options.deadline_seconds, estimate_.tuples,
+                            needed > 0 ? fmt::format(" (this takes about {:.2g} s)", needed) : ""));
   }
 
   Result<void> make_layers() {
@@ -195,19 +216,36 @@ class Engine {
                     [&](std::uint32_t p) { return !task_.space.parameters[p].covered; });
       if (group.strength > task_.options.strength) wanted.emplace_back(group.strength, parameters);
     }
-    double bytes = 0;
+    const auto threads = static_cast<double>(std::max(1, task_.options.threads));
     for (auto& [strength, parameters] : wanted) {
       strength = std::min(strength, static_cast<int>(parameters.size()));
-      if (strength > 0)
-        bytes += 2 * PrefixBits::bytes_needed(task_.index, static_cast<std::size_t>(strength - 1));
+      if (strength == 0) continue;
+      const std::size_t values =
+          task_.index.first(parameters.back()) + task_.index.level_count(parameters.back());
+      estimate_.bytes +=
+          threads * PrefixBits::bytes_needed(values, static_cast<std::size_t>(strength - 1));
+      estimate_.tuples += tuples_among<double>(parameters, strength);
     }
+    estimate_.parameters = covered.size();
+    if (task_.options.announce) task_.options.announce(estimate_);
+    const double bytes = estimate_.bytes;
     if (bytes > static_cast<double>(task_.options.memory_bytes)) {
       return fail(
           ErrorCode::kTooBig,
-          fmt::format("the open tuples of {} parameters with {} levels in all take about {:.3g} "
+          fmt::format("the {:.3g} tuples of {} parameters with {} levels in all take about {:.3g} "
                       "GiB, over the limit of {:.3g} GiB; lower the strength or group it",
-                      covered.size(), task_.index.values(), bytes / 0x1p30,
+                      estimate_.tuples, covered.size(), task_.index.values(), bytes / 0x1p30,
                       static_cast<double>(task_.options.memory_bytes) / 0x1p30));
+    }
+    const double layout_seconds = bytes / threads / kTableBytesPerSecond;
+    const double left = task_.options.deadline_seconds - task_.seconds();
+    if (task_.options.deadline_seconds > 0 && layout_seconds > left) {
+      return fail(ErrorCode::kTooBig,
+                  fmt::format("the {:.3g} tuples of {} parameters take {:.3g} GiB, which alone are "
+                              "laid out in about {:.2g} s, after the deadline of {:.3g} s; allow "
+                              "more, lower the strength or group it",
+                              estimate_.tuples, covered.size(), bytes / 0x1p30, layout_seconds,
+                              task_.options.deadline_seconds));
     }
     for (auto& [strength, parameters] : wanted) {
       if (strength == 0) continue;
@@ -218,12 +256,14 @@ class Engine {
   }
 
   /// How many tuples there are, absent levels apart: the elementary symmetric polynomial.
-  std::uint64_t tuples_among(const std::vector<std::uint32_t>& parameters, int strength) const {
-    std::vector<std::uint64_t> sums(static_cast<std::size_t>(strength) + 1, 0);
+  template <typename Count = std::uint64_t>
+  Count tuples_among(const std::vector<std::uint32_t>& parameters, int strength) const {
+    std::vector<Count> sums(static_cast<std::size_t>(strength) + 1, 0);
     sums[0] = 1;
     for (const std::uint32_t p : parameters) {
-      const std::uint64_t levels = task_.space.parameters[p].level_count -
-                                   (task_.space.parameters[p].absent_level >= 0 ? 1U : 0U);
+      const auto levels =
+          static_cast<Count>(task_.space.parameters[p].level_count -
+                             (task_.space.parameters[p].absent_level >= 0 ? 1U : 0U));
       for (std::size_t i = sums.size(); --i > 0;) sums[i] += sums[i - 1] * levels;
     }
     return sums.back();
@@ -343,6 +383,7 @@ class Engine {
 
   CoverTask task_;
   Validity validity_;
+  CoverEstimate estimate_;
   std::uint64_t tuples_ = 0;  ///< feasible or not
 };
 

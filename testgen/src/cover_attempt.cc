@@ -1,6 +1,7 @@
 #include "cover_attempt.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "algebraic.h"
 #include "row_builder.h"
@@ -95,7 +96,8 @@ void CoverAttempt::fill() {
   RowBuilder builder(task_.space, task_.index, validity_, open_);
   for (OpenTuples& layer : open_) {
     while (layer.open() > 0) {
-      if (task_.late()) return;
+      // An array without a row helps nobody, so the first one is always made.
+      if (task_.late() && !rows_.empty()) return;
       const auto tuple = layer.any_open(static_cast<std::uint32_t>(random_.next()));
       ValueRow row = builder.build(tuple, random_);
       if (row.empty()) {
@@ -114,13 +116,35 @@ void CoverAttempt::fill() {
 
 void CoverAttempt::find_bound() {
   for (const Layer& layer : task_.layers) {
-    LowerBound bound = lower_bound(task_.index, layer, task_.wanted, rows_, task_.already,
-                                   task_.options.report_lower_bound ? kThoroughBreadth : kBreadth);
+    std::size_t breadth = task_.options.report_lower_bound ? kThoroughBreadth : kBreadth;
+    const double once = static_cast<double>(rows_.size() * layer.parameters.size()) *
+                        static_cast<double>(task_.index.words());
+    const auto all = [&] {
+      return once * std::pow(static_cast<double>(breadth), std::max(0, layer.strength - 2));
+    };
+    while (breadth > 1 && !task_.affords(all())) --breadth;
+    LowerBound bound = lower_bound(task_.index, layer, task_.wanted, rows_, task_.already, breadth);
     if (bound.rows > bound_.rows) bound_ = std::move(bound);
   }
 }
 
+/// Steps to set a local search up and to take one row away: what a deadline cannot break off.
+double CoverAttempt::steps_of_a_search() const {
+  double steps = 0;
+  const auto rows = static_cast<double>(rows_.size() + task_.already.size());
+  for (const Layer& layer : task_.layers) {
+    const auto parameters = static_cast<double>(layer.parameters.size());
+    double prefixes = 1;
+    for (int i = 0; i + 1 < layer.strength; ++i) prefixes *= (parameters - i) / (i + 1);
+    steps += prefixes * rows * static_cast<double>(task_.index.words());
+    // Above triples a value's tuples are gone through one by one, each with the rows that hold it.
+    if (layer.strength > 3) steps += prefixes * parameters / layer.strength * (rows / 64);
+  }
+  return steps;
+}
+
 void CoverAttempt::improve(SharedBest& shared) {
+  if (!task_.affords(steps_of_a_search())) return;
   const std::size_t given = task_.already.size();
   const std::size_t enough = given + std::max(bound_.rows, task_.seeds.size());
   const RowRules rules(task_.space, task_.index);
@@ -170,6 +194,7 @@ void CoverAttempt::settle() {
       })) {
     return;
   }
+  if (!task_.affords(steps_of_a_search())) return;
   const auto rank = [&](Value v) {
     const Parameter& p = parameters[task_.index.parameter(v)];
     const std::uint16_t level = task_.index.level(v);

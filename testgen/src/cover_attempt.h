@@ -34,6 +34,7 @@ class CoverAttempt {
   void cover(const ValueRow& row);
   void start_from_algebra();
   void fill();
+  [[nodiscard]] double steps_of_a_search() const;
   void improve(SharedBest& shared);
   void find_bound();
   void settle();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <unordered_map>
 
@@ -117,6 +118,8 @@ Result<void> add_given_rows(const CoverModel& model, Space& space) {
   return {};
 }
 
+/// Of a pass whose time is up before it begins, in seconds.
+constexpr double kShortestDeadline = 1e-3;
 /// Beyond so many sets, sub-models of lower strength are covered to the overall one instead.
 constexpr std::size_t kMostSets = 2000;
 
@@ -269,6 +272,7 @@ std::vector<int> decode(const CoverModel& model, const Row& row) {
 }
 
 Result<ModelCover> cover_model(const CoverModel& model, const CoverOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
   auto space = compile(model);
   if (!space) return pass_on(space);
   ModelCover out;
@@ -276,6 +280,11 @@ Result<ModelCover> cover_model(const CoverModel& model, const CoverOptions& opti
   std::size_t positive_bound = 0;
   double positive_seconds = 0.0;
   CoverOptions pass = options;
+  if (options.deadline_seconds > 0) {
+    // Compiling took its share; what is left may be nothing, which the engine then says.
+    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+    pass.deadline_seconds = std::max(kShortestDeadline, options.deadline_seconds - spent.count());
+  }
   lower_strength(model, options.strength, *space, pass);
   if (model.has_negative_levels()) {
     Space positive = *space;

@@ -34,6 +34,15 @@ struct CoverTask {
   [[nodiscard]] bool late() const {
     return options.deadline_seconds > 0 && seconds() > options.deadline_seconds;
   }
+  /// Whether so many steps, which cannot be broken off, are worth beginning: they end well before
+  /// the deadline, or in a few seconds when there is none.
+  [[nodiscard]] bool affords(double steps) const {
+    constexpr double kStepsPerSecond = 5e8;
+    constexpr double kMostSeconds = 20.0;
+    const double needed = steps / kStepsPerSecond;
+    const double left = options.deadline_seconds - seconds();
+    return needed < (options.deadline_seconds > 0 ? left / 2 : kMostSeconds);
+  }
 };
 
 /// The smallest array that any thread has: with a deadline, threads take it over from each other.

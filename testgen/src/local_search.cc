@@ -77,12 +77,9 @@ void LocalSearch::for_each_scarce(std::uint32_t row, Value v, Visit&& visit) {
 /// looked at.
 template <typename Visit>
 void LocalSearch::for_each_scarce_triple(std::uint32_t row, Value v, std::size_t l, Visit&& visit) {
-  const std::uint32_t p = index_.parameter(v);
-  Words& own = own_;
+  Words& own = own_;  // without v, which is not in the row now
   for (std::size_t w = 0; w < words_; ++w)
     own[w] = row_bits_[row * words_ + w] & members_[l * words_ + w];
-  for (std::uint32_t k = 0; k < index_.level_count(p); ++k)
-    clear_bit(own.data(), index_.first(p) + k);
   once_.assign(parameters_ * words_, 0);
   twice_.assign(parameters_ * words_, 0);
   Words& scarce = scarce_;  // partners with a triple that is not yet held twice
@@ -201,8 +198,8 @@ void LocalSearch::drop_open(Value v, std::span<const Value> partners) {
 
 void LocalSearch::take_out(std::uint32_t row, Value v) {
   clear_bit(rows_with(v), row);
-  clear_bit(&row_bits_[row * words_], v);
   if (!test_bit(wanted_.data(), v)) return;
+  clear_bit(&row_bits_[row * words_], v);
   const std::uint32_t p = index_.parameter(v);
   std::int32_t* loss = &loss_[static_cast<std::size_t>(row) * parameters_];
   for_each_scarce(row, v, [&](std::span<const Value> partners, const Holders& h) {
@@ -236,7 +233,7 @@ void LocalSearch::put_in(std::uint32_t row, Value v) {
     });
   }
   set_bit(rows_with(v), row);
-  set_bit(&row_bits_[row * words_], v);
+  if (test_bit(wanted_.data(), v)) set_bit(&row_bits_[row * words_], v);
 }
 
 void LocalSearch::change(std::uint32_t row, std::span<const Value> values) {

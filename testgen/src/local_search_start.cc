@@ -5,6 +5,16 @@
 #include "local_search.h"
 
 namespace greynic::testgen {
+namespace {
+
+/// Of a set of values that take part in tuples: helpers, which come last, are not among them.
+std::size_t words_of(const ValueIndex& index, const Words& wanted) {
+  std::size_t words = index.words();
+  while (words > 1 && wanted[words - 1] == 0) --words;
+  return words;
+}
+
+}  // namespace
 
 LocalSearch::LocalSearch(const ValueIndex& index, const std::vector<Layer>& layers,
                          const Words& wanted, const RowRules& rules, Validity& validity,
@@ -19,7 +29,7 @@ LocalSearch::LocalSearch(const ValueIndex& index, const std::vector<Layer>& laye
       parameters_(index.parameters()),
       count_(static_cast<std::uint32_t>(rows.size())),
       frozen_(static_cast<std::uint32_t>(frozen)),
-      words_(index.words()),
+      words_(words_of(index, wanted)),
       row_words_((rows.size() + 63) / 64),
       rows_(std::move(rows)),
       best_(rows_),
@@ -48,7 +58,7 @@ LocalSearch::LocalSearch(const ValueIndex& index, const std::vector<Layer>& laye
   for (std::uint32_t r = 0; r < count_; ++r) {
     for (const Value v : rows_[r]) {
       set_bit(rows_with(v), r);
-      set_bit(&row_bits_[r * words_], v);
+      if (test_bit(wanted_.data(), v)) set_bit(&row_bits_[r * words_], v);
     }
   }
   for (std::size_t l = 0; l < layers_.size(); ++l) count_losses(l);
@@ -94,7 +104,8 @@ void LocalSearch::count_losses(std::size_t l) {
     const Word* rows = &held[depth * row_words_];
     if (depth == prefix_size) return count(rows);
     Word* both = &held[(depth + 1) * row_words_];
-    for (Value v = from; v < index_.values(); ++v) {
+    const auto end = static_cast<Value>(std::min<std::size_t>(words_ * 64, index_.values()));
+    for (Value v = from; v < end; ++v) {
       if (!test_bit(members, v)) continue;
       Word any = 0;
       for (std::size_t w = 0; w < row_words_; ++w) any |= both[w] = rows[w] & rows_with(v)[w];

@@ -3,18 +3,28 @@
 #include <algorithm>
 
 namespace greynic::testgen {
+namespace {
+
+/// Past the last value that takes part in a tuple.
+std::size_t end_of_values(const ValueIndex& index, std::span<const std::uint32_t> parameters) {
+  if (parameters.empty()) return 0;
+  return index.first(parameters.back()) + index.level_count(parameters.back());
+}
+
+}  // namespace
 
 OpenTuples::OpenTuples(const ValueIndex& index, int strength,
                        std::span<const std::uint32_t> parameters, const Words& compatible)
     : index_(index),
       strength_(strength),
-      words_(index.words()),
+      words_((end_of_values(index, parameters) + 63) / 64),
       wanted_(index.words(), 0),
-      bits_(index, static_cast<std::size_t>(strength - 1)) {
+      bits_(index, end_of_values(index, parameters), static_cast<std::size_t>(strength - 1)) {
+  const std::size_t all_words = index.words();
   std::vector<Value> values;
   for (const std::uint32_t p : parameters) {
     for (Value v = index.first(p); v < index.first(p) + index.level_count(p); ++v) {
-      if (!test_bit(&compatible[v * words_], v)) continue;
+      if (!test_bit(&compatible[v * all_words], v)) continue;
       values.push_back(v);
       set_bit(wanted_.data(), v);
     }
@@ -27,12 +37,12 @@ OpenTuples::OpenTuples(const ValueIndex& index, int strength,
     Word* bits = bits_.at(r);
     for (std::size_t i = 0; i < prefix.size(); ++i) {
       for (std::size_t j = 0; j < i; ++j) {
-        if (!test_bit(&compatible[prefix[i] * words_], prefix[j])) return;
+        if (!test_bit(&compatible[prefix[i] * all_words], prefix[j])) return;
       }
     }
-    std::copy(wanted_.begin(), wanted_.end(), bits);
+    std::copy_n(wanted_.begin(), words_, bits);
     for (const Value v : prefix) {
-      for (std::size_t w = 0; w < words_; ++w) bits[w] &= compatible[v * words_ + w];
+      for (std::size_t w = 0; w < words_; ++w) bits[w] &= compatible[v * all_words + w];
       clear_bit(bits, v);
     }
     const auto count = static_cast<std::uint64_t>(count_common(bits, bits, words_));

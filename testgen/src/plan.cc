@@ -16,6 +16,8 @@ namespace {
 
 /// A model design chooses among so many candidates at most.
 constexpr std::uint64_t kMostCandidates = 20'000;
+/// Of a deadline: what the covering array gets at least.
+constexpr double kShortestSearch = 0.1;
 
 /// The model with the topology's rules only.
 CoverModel topology_part(const CampaignModel& whole) {
@@ -34,7 +36,6 @@ class Planner {
       : campaign_(campaign), options_(options) {}
 
   Result<Plan> make() {
-    const auto start = std::chrono::steady_clock::now();
     plan_.campaign = campaign_;
     plan_.overrides = options_.overrides;
     plan_.seed = options_.seed;
@@ -58,13 +59,16 @@ class Planner {
           describe({std::log10(static_cast<double>(plan_.configurations.size())), 0, 0, true}));
     }
     plan_.report.kept = plan_.configurations.size();
-    plan_.report.generation_seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    plan_.report.generation_seconds = seconds();
     if (device != nullptr) plan_.report.target_seconds = seconds_on(*device);
     return std::move(plan_);
   }
 
  private:
+  [[nodiscard]] double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
   void keep(Configuration configuration) {
     if (kept_.insert(configuration.name()).second) {
       plan_.configurations.push_back(std::move(configuration));
@@ -150,7 +154,11 @@ class Planner {
     cover.strength =
         std::min<int>(campaign_.design.strength, static_cast<int>(model_.model.parameters.size()));
     cover.seed = options_.seed;
-    cover.deadline_seconds = options_.deadline_seconds;
+    if (options_.deadline_seconds > 0) {
+      // What is left after the topology and the sizes; a plan without a single row helps nobody.
+      cover.deadline_seconds = std::max(kShortestSearch * options_.deadline_seconds,
+                                        options_.deadline_seconds - seconds());
+    }
     cover.threads = options_.threads;
     cover.progress = options_.progress;
     CoverModel model = model_.model;
@@ -167,6 +175,9 @@ class Planner {
     report.lower_bound = covered->summary.lower_bound;
     report.lower_bound_reason = covered->summary.lower_bound_reason;
     report.tuples_covered = covered->summary.tuples_covered;
+    if (!covered->summary.full) {
+      report.notes.push_back("not every tuple is covered: the deadline came first; allow more");
+    }
     report.tuples_infeasible = covered->summary.tuples_infeasible;
     keep_rows(covered->rows);
     return {};
@@ -228,6 +239,7 @@ class Planner {
   CampaignModel model_;
   Space space_;
   std::set<std::string> kept_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   Plan plan_;
 };
 

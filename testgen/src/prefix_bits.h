@@ -15,27 +15,28 @@ namespace greynic::testgen {
 
 class PrefixBits {
  public:
-  PrefixBits(const ValueIndex& index, std::size_t prefix_size)
+  /// For the first `values` values; those of helpers, which are never looked up, come last.
+  PrefixBits(const ValueIndex& index, std::size_t values, std::size_t prefix_size)
       : index_(index),
-        words_(index.words()),
-        choose_(prefix_size, std::vector<std::size_t>(index.values() + 1, 0)) {
+        words_((values + 63) / 64),
+        choose_(prefix_size, std::vector<std::size_t>(values + 1, 0)) {
     for (std::size_t i = 0; i < prefix_size; ++i) {
-      for (std::size_t v = 1; v <= index.values(); ++v) {
+      for (std::size_t v = 1; v <= values; ++v) {
         choose_[i][v] = choose_[i][v - 1] + (i == 0 ? 1 : choose_[i - 1][v - 1]);
       }
-      prefixes_ = choose_[i][index.values()];
+      prefixes_ = choose_[i][values];
     }
     bits_.assign(prefixes_ * words_, 0);
   }
 
   /// Bytes that such an object takes, before making it.
-  [[nodiscard]] static double bytes_needed(const ValueIndex& index, std::size_t prefix_size) {
+  [[nodiscard]] static double bytes_needed(std::size_t values, std::size_t prefix_size) {
     double prefixes = 1;
     for (std::size_t i = 0; i < prefix_size; ++i) {
-      prefixes *= std::max(0.0, static_cast<double>(index.values()) - static_cast<double>(i)) /
+      prefixes *= std::max(0.0, static_cast<double>(values) - static_cast<double>(i)) /
                   static_cast<double>(i + 1);
     }
-    return prefixes * static_cast<double>(index.words()) * 8.0;
+    return prefixes * static_cast<double>((values + 63) / 64) * 8.0;
   }
 
   [[nodiscard]] std::size_t prefixes() const { return prefixes_; }

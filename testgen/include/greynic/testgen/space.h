@@ -57,6 +57,13 @@ struct Space {
 /// A tuple: (parameter, level) pairs by ascending parameter.
 using Tuple = std::vector<std::pair<std::uint32_t, std::uint16_t>>;
 
+/// What a call is about to take, known before the first row.
+struct CoverEstimate {
+  std::size_t parameters = 0;  ///< covered ones
+  double tuples = 0.0;         ///< feasible or not
+  double bytes = 0.0;          ///< of tables
+};
+
 struct CoverOptions {
   int strength = 2;  ///< 1 to 6
   std::uint64_t seed = 1;
@@ -65,6 +72,7 @@ struct CoverOptions {
   std::uint64_t memory_bytes = std::uint64_t{8} << 30;  ///< refused beyond, with the size needed
   bool list_infeasible = false;                         ///< fill Cover::infeasible
   bool report_lower_bound = false;  ///< spend time on a bound better than the trivial one
+  std::function<void(const CoverEstimate&)> announce;                 ///< may be empty
   std::function<void(double share_done, std::size_t rows)> progress;  ///< may be empty
 };
 
@@ -82,7 +90,8 @@ struct Cover {
 
 /// Covers every feasible tuple with valid rows. Without a deadline the rows depend on the space,
 /// the strength and the seed alone, not on the number of threads. A deadline that comes before
-/// every tuple is covered ends the call with the rows made so far (Cover::full is false).
+/// every tuple is covered ends the call with the rows made so far (Cover::full is false); one that
+/// comes before the first row, or would while tables are laid out, is kTooBig with the size.
 /// kInfeasible when no row is valid (names a small set of clauses), kTooBig with the estimated
 /// size, kBadInput for a seed that breaks a constraint or a level that is not there.
 [[nodiscard]] Result<Cover> cover(const Space& space, const CoverOptions& options);
