@@ -38,11 +38,10 @@ struct Case {
 };
 
 constexpr Case kCases[] = {
-    {"RC", "SEND"},           {"RC", "SEND_WITH_IMM"},  {"RC", "WRITE"},
-    {"RC", "WRITE_WITH_IMM"}, {"RC", "READ"},           {"RC", "CAS"},
-    {"RC", "FADD"},           {"UC", "SEND"},           {"UC", "SEND_WITH_IMM"},
-    {"UC", "WRITE"},          {"UC", "WRITE_WITH_IMM"}, {"UD", "SEND"},
-    {"UD", "SEND_WITH_IMM"},
+    {"RC", "SEND"}, {"RC", "SEND_WITH_IMM"}, {"RC", "WRITE"}, {"RC", "WRITE_WITH_IMM"},
+    {"RC", "READ"}, {"RC", "CAS"},           {"RC", "FADD"},  {"RC", "SEND_WITH_INV"},
+    {"UC", "SEND"}, {"UC", "SEND_WITH_IMM"}, {"UC", "WRITE"}, {"UC", "WRITE_WITH_IMM"},
+    {"UD", "SEND"}, {"UD", "SEND_WITH_IMM"},
 };
 
 // Claim:  every operation of every transport carries its payload unchanged, by both ways of
@@ -90,7 +89,7 @@ TEST(VerbsTraffic, SendsAMixOfSizes) {
 // Claim:  latency mode gives a full histogram for every operation.
 TEST(VerbsTraffic, MeasuresLatencyOfEveryOperation) {
   for (const Case& c : kCases) {
-    if (std::string_view(c.operation) == "SEND_WITH_INV") continue;
+    if (std::string_view(c.operation) == "SEND_WITH_INV") continue;  // bandwidth mode only
     const Observation seen =
         measure("&mode=latency&validate=true",
                 fmt::format("transport={},operation={},message_bytes=64,qp_count=2", c.transport,
@@ -111,9 +110,11 @@ TEST(VerbsTraffic, FollowsAnOfferedRate) {
   EXPECT_NEAR(*seen.value(measure::kMessageRate) * 1e6, 400, 20);
 }
 
-// Claim:  each wrong request ends with the status that the specification asks for.
-// Oracle: the fault table, written from the specification.
+// Claim:  each wrong request ends with the status that the specification asks for, but for the
+// three departures of Soft-RoCE that are listed as facts, and these are departures indeed. Oracle:
+// the fault table, written from the specification.
 TEST(VerbsFaults, EndWithTheStatusOfTheBook) {
+  std::size_t departures = 0;
   for (const FaultRow& row : fault_table()) {
     const Observation seen =
         measure("", fmt::format("fault={},operation={},transport=RC", row.name, row.operation));
@@ -122,7 +123,9 @@ TEST(VerbsFaults, EndWithTheStatusOfTheBook) {
         << row.name << " " << row.operation << ": expected "
         << seen.environment.at("expected_status") << ", observed "
         << seen.environment.at("observed_status");
+    if (seen.value("status_by_the_book_share") != 1.0) ++departures;
   }
+  EXPECT_EQ(departures, known_departures().size());
 }
 
 // Claim:  what verbs or the device cannot do is refused by name, not tried.

@@ -32,11 +32,13 @@ struct Agent::Service final : wire::Agent::Service {
   std::uint64_t last_session = 0;
   std::chrono::seconds lease{};
   Clock::time_point deadline{};
+  std::atomic<std::uint64_t> calls = 0;
 
   // Calls of a session come one after another; the mutex is for callers that do not know of it.
 
   grpc::Status Open(grpc::ServerContext*, const wire::OpenRequest* request,
                     wire::OpenReply* reply) override {
+    ++calls;
     const std::lock_guard lock(mutex);
     reply->set_protocol(verbs::kPeerProtocol);
     if (request->protocol() != verbs::kPeerProtocol) {
@@ -67,6 +69,7 @@ struct Agent::Service final : wire::Agent::Service {
 
   grpc::Status Connect(grpc::ServerContext*, const wire::ConnectRequest* request,
                        wire::ConnectReply* reply) override {
+    ++calls;
     const std::lock_guard lock(mutex);
     if (!holds(request->session(), *reply->mutable_fault())) return grpc::Status::OK;
     reply->clear_fault();
@@ -83,6 +86,7 @@ struct Agent::Service final : wire::Agent::Service {
 
   grpc::Status Finish(grpc::ServerContext*, const wire::FinishRequest* request,
                       wire::FinishReply* reply) override {
+    ++calls;
     const std::lock_guard lock(mutex);
     if (!holds(request->session(), *reply->mutable_fault())) return grpc::Status::OK;
     reply->clear_fault();
@@ -102,6 +106,7 @@ struct Agent::Service final : wire::Agent::Service {
 
   grpc::Status Abandon(grpc::ServerContext*, const wire::AbandonRequest* request,
                        wire::AbandonReply*) override {
+    ++calls;
     const std::lock_guard lock(mutex);
     if (session != 0 && request->session() == session) close();
     return grpc::Status::OK;
@@ -138,6 +143,7 @@ Agent::~Agent() {
 }
 
 const std::string& Agent::address() const { return service_->address; }
+std::uint64_t Agent::calls() const { return service_->calls; }
 
 Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options) {
   if (options.certificates.empty() && !is_loopback(options.listen)) {

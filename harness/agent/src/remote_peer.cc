@@ -44,6 +44,12 @@ class RemotePeer final : public verbs::Peer {
     wire::OpenReply reply;
     if (auto done = call(&wire::Agent::Stub::Open, request, reply, kSetUp); !done)
       return pass_on(done);
+    if (reply.protocol() != verbs::kPeerProtocol) {
+      return fail(ErrorCode::kIo,
+                  fmt::format("peer {} speaks protocol {}, this program {}; install the same "
+                              "version on both",
+                              address_, reply.protocol(), verbs::kPeerProtocol));
+    }
     stall_ = plan.stall_limit;
     session_ = reply.session();
     auto description = read(reply.endpoint());

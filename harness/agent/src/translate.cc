@@ -34,6 +34,7 @@ void write(const verbs::TrafficPlan& plan, wire::Plan& out) {
   out.set_direction(static_cast<std::uint32_t>(plan.direction));
   out.set_completion(static_cast<std::uint32_t>(plan.completion));
   out.set_mode(static_cast<std::uint32_t>(plan.mode));
+  out.set_fault(static_cast<std::uint32_t>(plan.fault));
   out.set_qp_count(plan.qp_count);
   out.set_qps_per_cq(plan.qps_per_cq);
   out.set_send_depth(plan.send_depth);
@@ -63,6 +64,7 @@ verbs::TrafficPlan read(const wire::Plan& in) {
   plan.direction = enum_of(in.direction(), verbs::Direction::kBidirectional);
   plan.completion = enum_of(in.completion(), verbs::CompletionMode::kHybrid);
   plan.mode = enum_of(in.mode(), verbs::Mode::kLatency);
+  plan.fault = enum_of(in.fault(), verbs::Fault::kCqOverrun);
   // Counts of 0 would divide by zero further on; a caller of ours never sends them.
   plan.qp_count = std::max(in.qp_count(), 1U);
   plan.qps_per_cq = std::max(in.qps_per_cq(), 1U);

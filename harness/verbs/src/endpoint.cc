@@ -82,11 +82,6 @@ Result<Endpoint> Endpoint::create(const Device& device, const TrafficPlan& plan,
   if (const auto no = impossible(plan, device.limits(), *port)) {
     return fail(ErrorCode::kRefused, *no);
   }
-  if (plan.operation == Operation::kSendWithInv && device.driver().starts_with("software")) {
-    return fail(ErrorCode::kRefused,
-                "SEND_WITH_INV is not driven on Soft-RoCE: memory windows that are rebound under "
-                "load came to a stand there, for a cause not yet known");
-  }
   if (plan.validate && slots_overlap(plan)) {
     return fail(
         ErrorCode::kRefused,
@@ -129,10 +124,11 @@ Result<void> Endpoint::make_memory() {
     }
     if (role_.answers) {
       const bool windows = plan_.operation == Operation::kSendWithInv;
+      const bool open = plan_.fault != Fault::kRemoteAccess;
       auto region = MemoryRegion::create(*pd_, plan_.mr_bytes,
                                          {.local_write = true,
-                                          .remote_read = true,
-                                          .remote_write = true,
+                                          .remote_read = open,
+                                          .remote_write = open,
                                           .remote_atomic = is_atomic(plan_.operation),
                                           .bind_window = windows},
                                          plan_.huge_pages);
@@ -198,7 +194,8 @@ Result<void> Endpoint::make_queues() {
     group.first_lane = first;
     group.lane_count = lanes;
     group.thread = static_cast<std::uint32_t>(groups_.size()) % plan_.thread_count;
-    auto send_cq = CompletionQueue::create(*device_, static_cast<std::uint32_t>(sends),
+    const auto send_entries = plan_.fault == Fault::kCqOverrun ? 1 : sends;
+    auto send_cq = CompletionQueue::create(*device_, static_cast<std::uint32_t>(send_entries),
                                            channel(group.thread, CqSide::kSend));
     if (!send_cq) return pass_on(send_cq);
     auto receive_cq = CompletionQueue::create(*device_, static_cast<std::uint32_t>(arrivals),
@@ -251,6 +248,8 @@ Result<void> Endpoint::connect(const EndpointDescription& remote, const ConnectO
                                                   remote.qp_numbers.size(), qps_.size()));
   }
   remote_ = remote;
+  // A QP that was never connected drops whatever arrives.
+  if (plan_.fault == Fault::kPeerSilent && role_.answers) return {};
   const std::uint32_t own_psn = describe().psn;
   for (std::uint32_t lane = 0; lane < plan_.qp_count; ++lane) {
     const RemoteEnd end{.gid = remote.gid,
@@ -301,6 +300,7 @@ Result<void> Endpoint::post_receive(std::uint32_t lane, std::uint32_t slot) {
   ibv_sge sge{};
   sge.addr = reinterpret_cast<std::uintptr_t>(target_[place.region].address()) + place.offset;
   sge.length = plan_.largest_message() + (header ? kUdHeaderBytes : 0);
+  if (plan_.fault == Fault::kReceiveLength) sge.length /= 4;
   sge.lkey = target_[place.region].local_key();
   ibv_recv_wr request{};
   request.wr_id = (std::uint64_t{lane} << 32) | slot;
@@ -316,6 +316,7 @@ Result<void> Endpoint::post_receive(std::uint32_t lane, std::uint32_t slot) {
 Result<void> Endpoint::fill_receive_queues() {
   // Under SEND_WITH_INV a slot is posted when its memory window is bound: the receiver's loop.
   if (plan_.operation == Operation::kSendWithInv) return {};
+  if (plan_.fault == Fault::kReceiveMissing) return {};
   const std::uint64_t total = std::uint64_t{plan_.receive_depth} * (srq_ ? 1 : plan_.qp_count);
   for (std::uint64_t i = 0; i < total; ++i) {
     const auto lane = static_cast<std::uint32_t>(i % plan_.qp_count);

@@ -8,7 +8,6 @@
 
 #include "greynic/core/completion_status.h"
 #include "payload.h"
-#include "poster.h"
 #include "rate.h"
 #include "waiting.h"
 
@@ -24,32 +23,28 @@ Endpoint::Group& group_of(Endpoint& endpoint, std::uint32_t lane) {
 /// The byte that tells ping k of a lane from the one before.
 std::byte mark(std::uint64_t ping) { return static_cast<std::byte>(ping % 255 + 1); }
 
-/// Volatile: the device writes it behind the compiler's back.
-bool wait_for_mark(const std::byte* place, std::byte wanted, std::int64_t limit_ns,
-                   const std::atomic<bool>& stop) {
-  const auto* watched = reinterpret_cast<const volatile std::byte*>(place);
-  const std::int64_t end = now_ns() + limit_ns;
-  for (int spins = 0; *watched != wanted; ++spins) {
-    if ((spins & 1023) == 1023 && (stop || now_ns() > end)) return *watched == wanted;
+/// Spins until come() is true; now and then asks give_up(). False when that ended it.
+template <typename Come, typename GiveUp>
+bool spin(const Come& come, const GiveUp& give_up, std::int64_t limit_ns) {
+  std::int64_t end = 0;
+  for (int spins = 1;; ++spins) {
+    if (come()) return true;
+    if ((spins & 1023) != 0) continue;
+    const std::int64_t now = now_ns();
+    if (end == 0) end = now + limit_ns;
+    if (give_up() || now > end) return come();
   }
-  return true;
 }
 
-/// Polls one CQ until something comes. Negative: the device failed; 0: the limit passed.
-int wait_for_completion(CompletionQueue& cq, ibv_wc* completion, std::int64_t limit_ns) {
-  const std::int64_t end = now_ns() + limit_ns;
-  for (int spins = 0;; ++spins) {
-    if (const int count = ibv_poll_cq(cq.handle(), 1, completion); count != 0) return count;
-    if ((spins & 255) == 255 && now_ns() > end) return 0;
-  }
+/// Volatile: the device writes it behind the compiler's back.
+bool holds_mark(const std::byte* place, std::byte wanted) {
+  return *reinterpret_cast<const volatile std::byte*>(place) == wanted;
 }
 
 class Pinger {
  public:
   Pinger(Endpoint& endpoint, const std::atomic<bool>& stop)
-      : endpoint_(endpoint), plan_(endpoint.plan()), stop_(stop) {
-    for (std::uint32_t lane = 0; lane < plan_.qp_count; ++lane)
-      posters_.emplace_back(endpoint, lane);
+      : endpoint_(endpoint), plan_(endpoint.plan()), stop_(stop), sender_(endpoint) {
     report_.completed_by_lane.resize(plan_.qp_count);
   }
 
@@ -101,25 +96,45 @@ class Pinger {
     const std::int64_t limit =
         plan_.transport == Transport::kRC ? plan_.stall_limit.count() * 1'000'000 : kLossLimitNs;
     const Slot& slot = endpoint_.slots(lane)[ping % endpoint_.slots(lane).size()];
-    const std::uint32_t bytes = posters_[lane].bytes_of(ping);
+    const std::uint32_t bytes = sender_.bytes_of(lane, ping);
     if (plan_.operation == Operation::kWrite) {
       endpoint_.local(slot).address()[slot.offset + bytes - 1] = mark(ping);
     }
-    if (auto failure = send_one(endpoint_, posters_[lane], lane, ping)) {
-      report_.failure = std::move(failure);
-      return false;
-    }
+    report_.failure = sender_.post(lane, ping);
+    if (report_.failure) return false;
     if (plan_.one_sided_answer()) {
+      report_.failure = sender_.complete();
+      if (report_.failure) return false;
       check_answer(lane, ping, slot, bytes);
       return true;
     }
-    if (plan_.operation == Operation::kWrite) {
-      return wait_for_mark(endpoint_.target(slot).address() + slot.offset + bytes - 1, mark(ping),
-                           limit, stop_);
-    }
+    const bool answered = plan_.operation == Operation::kWrite
+                              ? written(slot.offset + bytes - 1, slot, ping, limit)
+                              : received(lane, limit);
+    if (!answered || report_.failure) return false;
+    report_.failure = sender_.complete();
+    return !report_.failure;
+  }
+
+  /// Ends the wait for an answer that cannot come any more.
+  bool hopeless() {
+    report_.failure = sender_.look();
+    return stop_ || report_.failure;
+  }
+
+  bool written(std::uint64_t offset, const Slot& slot, std::uint64_t ping, std::int64_t limit) {
+    const std::byte* place = endpoint_.target(slot).address() + offset;
+    return spin([&] { return holds_mark(place, mark(ping)); }, [&] { return hopeless(); }, limit);
+  }
+
+  bool received(std::uint32_t lane, std::int64_t limit) {
+    ibv_cq* cq = group_of(endpoint_, lane).receive_cq.handle();
     ibv_wc completion{};
-    const int count = wait_for_completion(group_of(endpoint_, lane).receive_cq, &completion, limit);
-    if (count == 0) return false;
+    int count = 0;
+    if (!spin([&] { return (count = ibv_poll_cq(cq, 1, &completion)) != 0; },
+              [&] { return hopeless(); }, limit)) {
+      return false;
+    }
     if (count < 0 || completion.status != IBV_WC_SUCCESS) {
       report_.failure =
           Failure{Outcome::kFailed,
@@ -152,24 +167,49 @@ class Pinger {
   Endpoint& endpoint_;
   const TrafficPlan& plan_;
   const std::atomic<bool>& stop_;
-  std::vector<Poster> posters_;
+  OneByOne sender_;
   RequestReport report_;
 };
 
 }  // namespace
 
-std::optional<Failure> send_one(Endpoint& endpoint, Poster& poster, std::uint32_t lane,
-                                std::uint64_t message) {
-  if (const int error = poster.post(message, 1, true)) {
+OneByOne::OneByOne(Endpoint& endpoint) : endpoint_(endpoint) {
+  for (std::uint32_t lane = 0; lane < endpoint.plan().qp_count; ++lane) {
+    posters_.emplace_back(endpoint, lane);
+  }
+}
+
+std::optional<Failure> OneByOne::post(std::uint32_t lane, std::uint64_t message) {
+  if (auto failure = complete()) return failure;
+  if (const int error = posters_[lane].post(message, 1, true)) {
     return Failure{Outcome::kFailed, fmt::format("posting: {}", std::strerror(error))};
   }
+  open_ = &group_of(endpoint_, lane).send_cq;
+  return std::nullopt;
+}
+
+std::optional<Failure> OneByOne::complete() {
+  if (open_ == nullptr) return std::nullopt;
   ibv_wc completion{};
-  const int count = wait_for_completion(group_of(endpoint, lane).send_cq, &completion,
-                                        endpoint.plan().stall_limit.count() * 1'000'000);
-  if (count == 0) {
-    return Failure{Outcome::kTimedOut, fmt::format("a message was not completed within {} ms",
-                                                   endpoint.plan().stall_limit.count())};
-  }
+  int count = 0;
+  const auto stall = endpoint_.plan().stall_limit;
+  const bool came =
+      spin([&] { return (count = ibv_poll_cq(open_->handle(), 1, &completion)) != 0; },
+           [] { return false; }, stall.count() * 1'000'000);
+  if (came) return judge(count, completion);
+  return Failure{Outcome::kTimedOut,
+                 fmt::format("a message was not completed within {} ms", stall.count())};
+}
+
+std::optional<Failure> OneByOne::look() {
+  if (open_ == nullptr) return std::nullopt;
+  ibv_wc completion{};
+  const int count = ibv_poll_cq(open_->handle(), 1, &completion);
+  return count == 0 ? std::nullopt : judge(count, completion);
+}
+
+std::optional<Failure> OneByOne::judge(int count, const ibv_wc& completion) {
+  open_ = nullptr;
   if (count < 0) return Failure{Outcome::kFailed, "ibv_poll_cq failed; the device may be gone"};
   if (completion.status == IBV_WC_SUCCESS) return std::nullopt;
   return Failure{Outcome::kFailed, completion_status_name(completion.status)};
@@ -182,18 +222,21 @@ RequestReport run_pings(Endpoint& endpoint, std::chrono::nanoseconds duration,
 
 void answer_writes(Endpoint& endpoint, const std::atomic<bool>& stop, AnswerReport& report) {
   const TrafficPlan& plan = endpoint.plan();
-  std::vector<Poster> posters;
-  for (std::uint32_t lane = 0; lane < plan.qp_count; ++lane) posters.emplace_back(endpoint, lane);
+  OneByOne sender(endpoint);
   constexpr std::int64_t kForever = std::int64_t{1} << 60;
   for (std::uint64_t i = 0; !stop; ++i) {
     const auto lane = static_cast<std::uint32_t>(i % plan.qp_count);
     const std::uint64_t ping = i / plan.qp_count;
     const Slot& slot = endpoint.slots(lane)[ping % endpoint.slots(lane).size()];
-    const std::uint64_t last = slot.offset + posters[lane].bytes_of(ping) - 1;
-    if (!wait_for_mark(endpoint.target(slot).address() + last, mark(ping), kForever, stop)) return;
+    const std::uint64_t last = slot.offset + sender.bytes_of(lane, ping) - 1;
+    const std::byte* place = endpoint.target(slot).address() + last;
+    if (!spin([&] { return holds_mark(place, mark(ping)); }, [&] { return stop.load(); },
+              kForever)) {
+      return;
+    }
     ++report.received;
     endpoint.local(slot).address()[last] = mark(ping);
-    if (auto failure = send_one(endpoint, posters[lane], lane, ping)) {
+    if (auto failure = sender.post(lane, ping)) {
       if (!stop) report.failure = std::move(failure);
       return;
     }

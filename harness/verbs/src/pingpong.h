@@ -3,8 +3,10 @@
 /// Latency mode: one message in flight, lanes in turn.
 
 #include <optional>
+#include <vector>
 
 #include "greynic/verbs/traffic.h"
+#include "poster.h"
 
 namespace greynic::verbs {
 
@@ -15,9 +17,28 @@ namespace greynic::verbs {
 /// writes it back. SEND pings are answered by the receiver's loop.
 void answer_writes(Endpoint& endpoint, const std::atomic<bool>& stop, AnswerReport& report);
 
-/// One signalled message and its completion. kTimedOut after the plan's stall limit.
-class Poster;
-[[nodiscard]] std::optional<Failure> send_one(Endpoint& endpoint, Poster& poster,
-                                              std::uint32_t lane, std::uint64_t message);
+/// Sends signalled messages one at a time. The completion is taken when the answer has come, or
+/// before the next message: to wait for it first would add the acknowledgement to every latency.
+class OneByOne {
+ public:
+  explicit OneByOne(Endpoint& endpoint);
+  /// Errors: a posting refused; the former message failed, or was not completed within the plan's
+  /// stall limit.
+  [[nodiscard]] std::optional<Failure> post(std::uint32_t lane, std::uint64_t message);
+  /// Waits for the completion of what was posted last; at once when it has been taken.
+  [[nodiscard]] std::optional<Failure> complete();
+  /// Takes that completion if it is there; what is wrong with it, if anything.
+  [[nodiscard]] std::optional<Failure> look();
+  [[nodiscard]] std::uint32_t bytes_of(std::uint32_t lane, std::uint64_t message) const {
+    return posters_[lane].bytes_of(message);
+  }
+
+ private:
+  std::optional<Failure> judge(int count, const ibv_wc& completion);
+
+  Endpoint& endpoint_;
+  std::vector<Poster> posters_;
+  CompletionQueue* open_ = nullptr;  ///< where the completion will come; null when none is due
+};
 
 }  // namespace greynic::verbs

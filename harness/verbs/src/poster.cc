@@ -38,9 +38,19 @@ Poster::Poster(Endpoint& endpoint, std::uint32_t lane)
       sizes_(plan_.sizes),
       qp_(endpoint.qp(lane).handle()),
       extended_(endpoint.qp(lane).extended()),
-      slots_(endpoint.slots(lane)),
       requests_(plan_.post_batch),
       sges_(std::size_t{plan_.post_batch} * std::max(plan_.sge_count, 1U)) {
+  const EndpointDescription& remote = endpoint.remote();
+  for (const Slot& slot : endpoint.slots(lane)) {
+    const MemoryRegion& region = endpoint.local(slot);
+    Place place{.local_address = reinterpret_cast<std::uintptr_t>(region.address()) + slot.offset,
+                .local_key = region.local_key()};
+    if (slot.region < remote.target_keys.size()) {
+      place.remote_key = remote.target_keys[slot.region];
+      place.remote_address = remote.target_addresses[slot.region] + slot.offset;
+    }
+    places_.push_back(place);
+  }
   const std::size_t sge_count = std::max(plan_.sge_count, 1U);
   for (std::size_t i = 0; i < requests_.size(); ++i) {
     ibv_send_wr& request = requests_[i];
@@ -56,24 +66,41 @@ Poster::Poster(Endpoint& endpoint, std::uint32_t lane)
   }
 }
 
-void Poster::fill(std::uint64_t message, ibv_send_wr& request, ibv_sge* sges) const {
-  const Slot& slot = slots_[message % slots_.size()];
-  const std::uint32_t bytes = bytes_of(message);
-  const MemoryRegion& region = endpoint_.local(slot);
-  const auto address = reinterpret_cast<std::uintptr_t>(region.address()) + slot.offset;
-  const std::uint32_t pieces = std::min(plan_.sge_count, std::max(bytes, 1U));
-  const std::uint32_t piece = pieces == 0 ? 0 : bytes / pieces;
-  for (std::uint32_t i = 0; i < pieces; ++i) {
-    const std::uint32_t length = i + 1 == pieces ? bytes - i * piece : piece;
-    sges[i] = {address + std::uint64_t{i} * piece, length, region.local_key()};
+void Poster::go_to(std::uint64_t message) {
+  next_ = message;
+  slot_ = message % places_.size();
+  size_ = message % sizes_.size();
+  unsignalled_ = static_cast<std::uint32_t>(message % plan_.signal_every);
+}
+
+void Poster::advance() {
+  ++next_;
+  if (++slot_ == places_.size()) slot_ = 0;
+  if (++size_ == sizes_.size()) size_ = 0;
+  if (++unsignalled_ == plan_.signal_every) unsignalled_ = 0;
+}
+
+void Poster::fill(ibv_send_wr& request, ibv_sge* sges) const {
+  const std::uint64_t message = next_;
+  const Place& place = places_[slot_];
+  const std::uint32_t bytes = sizes_[size_];
+  if (plan_.sge_count == 1) {
+    sges[0] = {place.local_address, bytes, place.local_key};
+    request.num_sge = 1;
+  } else {
+    const std::uint32_t pieces = std::min(plan_.sge_count, std::max(bytes, 1U));
+    const std::uint32_t piece = pieces == 0 ? 0 : bytes / pieces;
+    for (std::uint32_t i = 0; i < pieces; ++i) {
+      const std::uint32_t length = i + 1 == pieces ? bytes - i * piece : piece;
+      sges[i] = {place.local_address + std::uint64_t{i} * piece, length, place.local_key};
+    }
+    request.num_sge = static_cast<int>(pieces);
   }
-  request.num_sge = static_cast<int>(pieces);
   request.wr_id = (std::uint64_t{lane_} << 32) | (message & 0xffffffff);
-  request.send_flags = 0;
+  request.send_flags = unsignalled_ + 1 == plan_.signal_every ? IBV_SEND_SIGNALED : 0;
   if (bytes <= plan_.inline_bytes && plan_.inline_bytes > 0 && !plan_.one_sided_answer()) {
     request.send_flags |= IBV_SEND_INLINE;
   }
-  const EndpointDescription& remote = endpoint_.remote();
   switch (plan_.operation) {
     case Operation::kSend:
       break;
@@ -84,7 +111,8 @@ void Poster::fill(std::uint64_t message, ibv_send_wr& request, ibv_sge* sges) co
       const std::uint32_t windows = windows_per_lane(plan_);
       const auto index = static_cast<std::uint32_t>(message % windows);
       const auto binds = static_cast<std::uint32_t>(message / windows) + 1;
-      const std::uint32_t key = remote.window_keys[std::size_t{lane_} * windows + index];
+      const std::uint32_t key =
+          endpoint_.remote().window_keys[std::size_t{lane_} * windows + index];
       request.invalidate_rkey = (key & 0xffffff00) | ((key + binds) & 0xff);
       break;
     }
@@ -93,15 +121,15 @@ void Poster::fill(std::uint64_t message, ibv_send_wr& request, ibv_sge* sges) co
       [[fallthrough]];
     case Operation::kWrite:
     case Operation::kRead:
-      request.wr.rdma.remote_addr = remote.target_addresses[slot.region] + slot.offset;
-      request.wr.rdma.rkey = remote.target_keys[slot.region];
+      request.wr.rdma.remote_addr = place.remote_address;
+      request.wr.rdma.rkey = place.remote_key;
       break;
     case Operation::kCompareSwap:
     case Operation::kFetchAdd: {
       // One counter a lane, in its first slot: message k finds k there.
-      const Slot& counter = slots_.front();
-      request.wr.atomic.remote_addr = remote.target_addresses[counter.region] + counter.offset;
-      request.wr.atomic.rkey = remote.target_keys[counter.region];
+      const Place& counter = places_.front();
+      request.wr.atomic.remote_addr = counter.remote_address;
+      request.wr.atomic.rkey = counter.remote_key;
       const bool add = plan_.operation == Operation::kFetchAdd;
       request.wr.atomic.compare_add = add ? 1 : message;
       request.wr.atomic.swap = add ? 0 : message + 1;
@@ -112,9 +140,10 @@ void Poster::fill(std::uint64_t message, ibv_send_wr& request, ibv_sge* sges) co
 
 int Poster::post(std::uint64_t first, std::uint32_t count, bool signal_last) {
   const std::size_t sge_count = std::max(plan_.sge_count, 1U);
+  if (first != next_) go_to(first);
   for (std::uint32_t i = 0; i < count; ++i) {
-    fill(first + i, requests_[i], &sges_[i * sge_count]);
-    if ((first + i + 1) % plan_.signal_every == 0) requests_[i].send_flags |= IBV_SEND_SIGNALED;
+    fill(requests_[i], &sges_[i * sge_count]);
+    advance();
   }
   if (signal_last) requests_[count - 1].send_flags |= IBV_SEND_SIGNALED;
   if (extended_ != nullptr) return post_extended(count);

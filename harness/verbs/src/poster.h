@@ -25,7 +25,17 @@ class Poster {
   }
 
  private:
-  void fill(std::uint64_t message, ibv_send_wr& request, ibv_sge* sges) const;
+  /// A slot at both ends.
+  struct Place {
+    std::uintptr_t local_address = 0;
+    std::uint32_t local_key = 0;
+    std::uint32_t remote_key = 0;
+    std::uint64_t remote_address = 0;
+  };
+
+  void go_to(std::uint64_t message);
+  void advance();
+  void fill(ibv_send_wr& request, ibv_sge* sges) const;
   int post_extended(std::uint32_t count);
 
   Endpoint& endpoint_;
@@ -34,9 +44,15 @@ class Poster {
   std::vector<std::uint32_t> sizes_;
   ibv_qp* qp_;
   ibv_qp_ex* extended_;
-  std::vector<Slot> slots_;
+  std::vector<Place> places_;  ///< by slot
   std::vector<ibv_send_wr> requests_;
   std::vector<ibv_sge> sges_;
+  // Where message number next_ stands in each cycle: counted on, because a division a message is
+  // what posting would spend most of its own time on.
+  std::uint64_t next_ = 0;
+  std::size_t slot_ = 0;
+  std::size_t size_ = 0;
+  std::uint32_t unsignalled_ = 0;  ///< messages since the last signalled one
 };
 
 }  // namespace greynic::verbs

@@ -26,8 +26,9 @@ struct Lane {
   std::unique_ptr<Poster> poster;
   std::uint64_t posted = 0;
   std::uint64_t completed = 0;
-  bool closing = false;               ///< the last message posted is signalled
+  bool closing = false;               ///< the last message posted asked for a completion to drain
   std::vector<std::int64_t> started;  ///< by message modulo send depth: posted, or due
+  std::size_t next_start = 0;         ///< place of message `posted` in `started`
 };
 
 struct Times {
@@ -112,7 +113,8 @@ class RequestThread {
 
   bool post(Lane& lane, std::uint32_t count, bool signal_last, std::int64_t started) {
     for (std::uint32_t i = 0; i < count; ++i) {
-      lane.started[(lane.posted + i) % plan_.send_depth] = started;
+      lane.started[lane.next_start] = started;
+      if (++lane.next_start == plan_.send_depth) lane.next_start = 0;
     }
     if (const int error = lane.poster->post(lane.posted, count, signal_last)) {
       fail_run(Outcome::kFailed, fmt::format("posting to QP {}: {} (errno {})", lane.index,
@@ -120,7 +122,7 @@ class RequestThread {
       return false;
     }
     lane.posted += count;
-    lane.closing = signal_last || lane.posted % plan_.signal_every == 0;
+    lane.closing = signal_last;
     return true;
   }
 
@@ -226,7 +228,8 @@ class RequestThread {
       for (Lane& lane : lanes_) {
         if (lane.posted == lane.completed) continue;
         open = true;
-        if (!lane.closing && lane.posted - lane.completed < plan_.send_depth) {
+        const bool signalled = lane.closing || lane.posted % plan_.signal_every == 0;
+        if (!signalled && lane.posted - lane.completed < plan_.send_depth) {
           if (!post(lane, 1, true, now_)) return;
         }
       }

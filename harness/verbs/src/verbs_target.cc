@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "greynic/core/units.h"
+#include "greynic/target/interrupt.h"
 #include "greynic/verbs/counters.h"
 #include "greynic/verbs/faults.h"
 
@@ -131,14 +132,19 @@ class VerbsTarget final : public target::Target {
     info.categories["completion_mode"] = {"polling", "events", "hybrid"};
     auto& operations = info.categories["operation"];
     operations = {"SEND", "SEND_WITH_IMM", "WRITE", "WRITE_WITH_IMM", "READ"};
-    if (limits.memory_windows_2b && !device_->driver().starts_with("software"))
-      operations.emplace_back("SEND_WITH_INV");
+    if (limits.memory_windows_2b) operations.emplace_back("SEND_WITH_INV");
     if (limits.atomics) operations.insert(operations.end(), {"ATOMIC", "CAS", "FADD"});
     info.environment = environment();
     for (const Trait& trait : known_traits()) {
       if (device_->driver().starts_with(trait.driver)) {
         info.facts.push_back({std::string(trait.subject), std::string(trait.fact), "", "known",
                               std::string(trait.source)});
+      }
+    }
+    for (const StatusDeparture& known : known_departures()) {
+      if (device_->driver().starts_with(known.driver)) {
+        info.facts.push_back({fmt::format("status of {} on {}", known.fault, known.operation),
+                              std::string(known.status), "", "known", std::string(known.source)});
       }
     }
     info.seconds_per_test = 0.3;
@@ -175,7 +181,7 @@ class VerbsTarget final : public target::Target {
       if (!device_ || device_->gone()) {
         device_.reset();
         auto opened = open_device();
-        while (!opened && std::chrono::steady_clock::now() < give_up) {
+        while (!opened && std::chrono::steady_clock::now() < give_up && !target::interrupted()) {
           std::this_thread::sleep_for(std::chrono::milliseconds(100));
           opened = open_device();
         }
@@ -222,10 +228,6 @@ class VerbsTarget final : public target::Target {
 
   void run_fault(const std::string& fault, const Configuration& configuration,
                  Observation& observation) {
-    if (options_.peer_device.empty()) {
-      return end(observation, Outcome::kRefused,
-                 "faults are provoked with both ends in this process");
-    }
     const std::string operation = configuration.text("operation");
     const FaultRow* row = find_fault(fault, operation);
     if (row == nullptr || configuration.text("transport") != "RC") {
@@ -233,16 +235,35 @@ class VerbsTarget final : public target::Target {
                  fmt::format("fault {} is not defined for {} on {}", fault, operation,
                              configuration.text("transport")));
     }
-    auto there = Device::open(options_.peer_device, options_.port);
-    if (!there) return end(observation, there.error());
-    const auto result = provoke(*device_, *there, *row, options_.base.gid_rule, options_.peer_gid,
-                                options_.base.stall_limit);
+    const TrafficPlan plan = fault_plan(*row, options_.base);
+    auto mine = Endpoint::create(*device_, plan, {.requests = true, .answers = false});
+    if (!mine) return end(observation, mine.error());
+    const auto theirs = peer_->open(plan, lease_of(plan, {}));
+    if (!theirs) return end(observation, theirs.error());
+    if (auto done = mine->connect(*theirs, fault_timers()); !done) {
+      return end(observation, done.error());
+    }
+    if (auto done = peer_->connect(mine->describe(), {}); !done) {
+      return end(observation, done.error());
+    }
+    const auto result = provoke(*mine, *row, device_->driver());
+    // The other end saw a fault as well; what is asked is what the requester was told.
+    const auto far = peer_->finish({});
     if (!result) return end(observation, result.error());
+    if (!far) return end(observation, far.error());
     observation.outcome = Outcome::kMeasured;
     observation.measures["status_as_expected_share"] = {result->as_expected ? 1.0 : 0.0, {}};
+    observation.measures["status_by_the_book_share"] = {result->by_the_book ? 1.0 : 0.0, {}};
     observation.environment["expected_status"] = result->expected;
     observation.environment["book_status"] = row->expected;
     observation.environment["observed_status"] = result->observed;
+    if (far->answers.failure) observation.environment["peer_status"] = far->answers.failure->reason;
+  }
+
+  /// How long the other end may live without a word.
+  static std::chrono::seconds lease_of(const TrafficPlan& plan, std::chrono::nanoseconds duration) {
+    return std::chrono::ceil<std::chrono::seconds>(duration) +
+           std::chrono::ceil<std::chrono::seconds>(plan.stall_limit) + std::chrono::seconds(10);
   }
 
   void run(const target::MeasureRequest& request, Observation& observation) {
@@ -252,10 +273,7 @@ class VerbsTarget final : public target::Target {
     if (!plan) return end(observation, plan.error());
     auto mine = Endpoint::create(*device_, *plan, {.requests = true, .answers = plan->both_ways()});
     if (!mine) return end(observation, mine.error());
-    const auto lease = std::chrono::ceil<std::chrono::seconds>(request.duration) +
-                       std::chrono::ceil<std::chrono::seconds>(plan->stall_limit) +
-                       std::chrono::seconds(10);
-    const auto theirs = peer_->open(*plan, lease);
+    const auto theirs = peer_->open(*plan, lease_of(*plan, request.duration));
     if (!theirs) return end(observation, theirs.error());
     if (auto done = mine->connect(*theirs); !done) return end(observation, done.error());
     observation.counters_before = read_counters(device_->name(), device_->port());

@@ -44,6 +44,8 @@ class Agent {
 
   /// "127.0.0.1:18600"; with port 0 in the options, the one that was given.
   [[nodiscard]] const std::string& address() const;
+  /// Control messages received so far, whoever sent them.
+  [[nodiscard]] std::uint64_t calls() const;
   /// Serves until `stop` is set.
   void serve(const std::atomic<bool>& stop);
 

@@ -101,11 +101,13 @@ class Endpoint {
   std::unique_ptr<ProtectionDomain> pd_;
   std::vector<MemoryRegion> local_;
   std::vector<MemoryRegion> target_;
-  std::vector<MemoryWindow> windows_;
   std::vector<CompletionChannel> channels_;
   std::vector<Group> groups_;
   std::unique_ptr<SharedReceiveQueue> srq_;
   std::vector<QueuePair> qps_;
+  /// After the QPs, to be freed before them: a bound window holds its QP, and Soft-RoCE waits up to
+  /// 50 s for each holder of a QP that is destroyed.
+  std::vector<MemoryWindow> windows_;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> lane_by_number_;  ///< sorted by QP number
   std::vector<AddressHandle> address_handles_;
   std::vector<std::vector<Slot>> slots_;

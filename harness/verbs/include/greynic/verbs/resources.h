@@ -146,8 +146,9 @@ struct RemoteEnd {
 struct ConnectOptions {
   std::uint32_t mtu_bytes = 1024;
   std::uint32_t own_psn = 0;
-  std::uint32_t reads_outstanding = 16;  ///< as requester and responder, cut to the device's limits
-  std::uint8_t ack_timeout = 14;         ///< 4.096 us * 2^value
+  std::uint32_t reads_outstanding =
+      255;                        ///< as requester and responder, cut to the device's limits
+  std::uint8_t ack_timeout = 14;  ///< 4.096 us * 2^value
   std::uint8_t retry_count = 7;
   std::uint8_t rnr_retry = 7;       ///< 7: without end
   std::uint8_t min_rnr_timer = 12;  ///< code of the InfiniBand table; 12: 0.64 ms
