@@ -56,8 +56,9 @@ class Child {
   pid_t pid_ = -1;
 };
 
-std::unique_ptr<target::Target> open(const std::string& address, const std::string& more = "") {
-  const auto specs = target::parse_specs("verbs:rxe0?stall=2s&peer=" + address + more);
+std::unique_ptr<target::Target> open(const std::string& address, const std::string& more = "",
+                                     const std::string& stall = "2s") {
+  const auto specs = target::parse_specs("verbs:rxe0?stall=" + stall + "&peer=" + address + more);
   auto target = verbs::verbs_kind(remote_peer).open(specs->front());
   EXPECT_TRUE(target) << (target ? "" : target.error().message);
   return target ? std::move(*target) : nullptr;
@@ -81,7 +82,7 @@ TEST(RemotePeer, CarriesTraffic) {
         "operation=READ,message_bytes=512", "operation=FADD",
         "operation=SEND,message_bytes=64,direction=bidirectional",
         "operation=SEND,message_bytes=64,qp_count=32,receive_queue_depth=32,send_queue_depth=16"}) {
-    const Observation seen = measure(*target, configuration);
+    const Observation seen = measure(*target, configuration, std::chrono::milliseconds(600));
     EXPECT_EQ(seen.outcome, Outcome::kMeasured) << configuration << ": " << seen.reason;
   }
   const auto pings = open(agent.address, "&mode=latency");
@@ -112,7 +113,7 @@ TEST(RemotePeer, IsReachedWithCertificatesOfItsLabOnly) {
 TEST(RemotePeer, SeesTheSameFaults) {
   const Child agent;
   const auto target = open(agent.address);
-  for (const verbs::FaultRow& row : verbs::fault_table()) {
+  for (const FaultRow& row : fault_table()) {
     const Observation seen =
         measure(*target, fmt::format("fault={},operation={}", row.name, row.operation));
     ASSERT_EQ(seen.outcome, Outcome::kMeasured) << row.name << ": " << seen.reason;
@@ -130,7 +131,7 @@ TEST(RemotePeer, ConnectsManyQpsInFourMessages) {
   std::atomic<bool> stop = false;
   std::thread server([&] { (*agent)->serve(stop); });
   const Observation seen =
-      measure(*open((*agent)->address(), "&stall=20s"),
+      measure(*open((*agent)->address(), "", "20s"),
               fmt::format("operation=WRITE,message_bytes=64,mr_bytes=1048576,qp_count={},"
                           "qps_per_cq={},send_queue_depth=1,receive_queue_depth=1",
                           qps, qps),

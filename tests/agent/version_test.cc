@@ -43,15 +43,5 @@ TEST(RemotePeer, RefusesAnotherProtocolByNumber) {
   server->Shutdown(std::chrono::system_clock::now());
 }
 
-// Claim:  a peer that is not there is said to be so within seconds, with what to look at.
-TEST(RemotePeer, SaysThatNobodyIsThere) {
-  auto peer = remote_peer("127.0.0.1:1", {});
-  ASSERT_TRUE(peer) << peer.error().message;
-  const auto opened = (*peer)->open({}, std::chrono::seconds(5));
-  ASSERT_FALSE(opened);
-  EXPECT_NE(opened.error().message.find("greynic agent"), std::string::npos)
-      << opened.error().message;
-}
-
 }  // namespace
 }  // namespace greynic::agent

@@ -7,6 +7,7 @@
 
 #include "counters.h"
 #include "engine.h"
+#include "faults.h"
 #include "greynic/core/units.h"
 
 namespace greynic::twin {
@@ -128,12 +129,14 @@ Observation observe_pair(const Settings& settings, const target::MeasureRequest&
 
 Observation observe(const Settings& settings, const target::MeasureRequest& request) {
   const auto began = std::chrono::steady_clock::now();
-  Observation observation =
-      settings.fleet ? observe_fleet(settings, request) : observe_pair(settings, request);
+  Observation observation = request.configuration.text("fault") != "none"
+                                ? observe_fault(request.configuration)
+                            : settings.fleet ? observe_fleet(settings, request)
+                                             : observe_pair(settings, request);
   observation.asked = request.configuration;
   observation.repeat = request.repeat;
   observation.seed = request.seed;
-  observation.environment = describe(settings, "").environment;
+  observation.environment.merge(describe(settings, "").environment);
   if (observation.outcome == Outcome::kMeasured) {
     observation.elapsed_seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();

@@ -1,32 +1,19 @@
 #pragma once
 
-/// Negative tests: one wrong request at a time, and the completion status that the InfiniBand
-/// specification (vol. 1, 9.9 and 11.6.2) or the verbs manual asks for. They run as campaigns: the
-/// factor `fault` names what is done wrong, the measure `status_as_expected_share` is 1 where the
-/// device answered as it should, so a deviation is a wall like any other.
+/// Negative tests on a device: does what a row of the fault table (core) says on a connected pair
+/// of QPs, and tells the status that came from the one that was expected. They run as campaigns:
+/// the measure `status_as_expected_share` is 1 where the device answered as it should, so a
+/// deviation is a wall like any other.
 
-#include <chrono>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "greynic/core/fault_table.h"
 #include "greynic/verbs/traffic.h"
 
 namespace greynic::verbs {
-
-struct FaultRow {
-  Fault fault;
-  std::string_view name;       ///< level of the factor `fault`
-  std::string_view operation;  ///< "WRITE", "READ", "SEND", "FADD"
-  std::string_view expected;   ///< the book: verbs name of the requester's status, or what happens
-  std::string_view meaning;
-};
-
-/// One row for each fault and operation that it is defined for, all on RC.
-[[nodiscard]] std::span<const FaultRow> fault_table();
-[[nodiscard]] const FaultRow* find_fault(std::string_view fault, std::string_view operation);
 
 /// What one driver is known to answer instead of the book's status; a fact of the traits table.
 struct StatusDeparture {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "greynic/core/configuration.h"
+#include "greynic/core/fault_table.h"
 #include "greynic/core/result.h"
 #include "greynic/verbs/resources.h"
 
@@ -38,28 +39,13 @@ enum class CompletionMode : std::uint8_t { kPolling, kEvents, kHybrid };
 /// kBandwidth keeps send queues full, or follows a rate; kLatency has one message in flight.
 enum class Mode : std::uint8_t { kBandwidth, kLatency };
 
-/// What a negative test does wrong on purpose (faults.h); kNone in every other run.
-enum class Fault : std::uint8_t {
-  kNone,
-  kRemoteKey,       ///< a WRITE, READ or FADD names a key that does not exist
-  kRemoteBounds,    ///< it reaches beyond the end of the region
-  kRemoteAccess,    ///< the region does not allow remote writing or reading
-  kLocalKey,        ///< the own SGE names a key that does not exist
-  kLocalLength,     ///< the own SGE reaches beyond the end of the region
-  kReceiveLength,   ///< a SEND is longer than the posted receive
-  kReceiveMissing,  ///< a SEND finds no receive, and retries are limited
-  kPeerSilent,      ///< the other QP answers nothing
-  kFlush,           ///< requests are queued when the QP goes to the error state
-  kCqOverrun,       ///< more completions than the CQ has room for
-};
-
 struct TrafficPlan {
   Transport transport = Transport::kRC;
   Operation operation = Operation::kSend;
   Direction direction = Direction::kUnidirectional;
   CompletionMode completion = CompletionMode::kPolling;
   Mode mode = Mode::kBandwidth;
-  Fault fault = Fault::kNone;
+  Fault fault = Fault::kNone;  ///< of a negative test (faults.h)
   std::uint32_t qp_count = 1;
   std::uint32_t qps_per_cq = 1;
   std::uint32_t send_depth = 128;

@@ -1,0 +1,43 @@
+#pragma once
+
+/// Negative tests: one wrong request at a time, and the completion status that the InfiniBand
+/// specification (vol. 1, 9.9 and 11.6.2) or the verbs manual asks for. The factor `fault` names
+/// what is done wrong. The table is the book; what a device answers is for its target to find out.
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace greynic {
+
+enum class Fault : std::uint8_t {
+  kNone,
+  kRemoteKey,       ///< a WRITE, READ or FADD names a key that does not exist
+  kRemoteBounds,    ///< it reaches beyond the end of the region
+  kRemoteAccess,    ///< the region does not allow remote writing or reading
+  kLocalKey,        ///< the own SGE names a key that does not exist
+  kLocalLength,     ///< the own SGE reaches beyond the end of the region
+  kReceiveLength,   ///< a SEND is longer than the posted receive
+  kReceiveMissing,  ///< a SEND finds no receive, and retries are limited
+  kPeerSilent,      ///< the other QP answers nothing
+  kFlush,           ///< requests are queued when the QP goes to the error state
+  kCqOverrun,       ///< more completions than the CQ has room for
+};
+
+struct FaultRow {
+  Fault fault;
+  std::string_view name;       ///< level of the factor `fault`
+  std::string_view operation;  ///< "WRITE", "READ", "SEND", "FADD"
+  std::string_view expected;   ///< verbs name of the requester's status, or what happens
+  std::string_view meaning;
+};
+
+/// What a CQ without room leads to: no status, but lost completions.
+inline constexpr std::string_view kCompletionsLost = "completions lost or CQ in error";
+
+/// One row for each fault and operation that it is defined for, all on RC.
+[[nodiscard]] std::span<const FaultRow> fault_table();
+/// Null when the fault is not defined for the operation.
+[[nodiscard]] const FaultRow* find_fault(std::string_view fault, std::string_view operation);
+
+}  // namespace greynic

@@ -1,0 +1,43 @@
+#include "greynic/core/fault_table.h"
+
+namespace greynic {
+namespace {
+
+constexpr FaultRow kRows[] = {
+    {Fault::kRemoteKey, "remote_key", "WRITE", "IBV_WC_REM_ACCESS_ERR", "unknown remote key"},
+    {Fault::kRemoteKey, "remote_key", "READ", "IBV_WC_REM_ACCESS_ERR", "unknown remote key"},
+    {Fault::kRemoteKey, "remote_key", "FADD", "IBV_WC_REM_ACCESS_ERR", "unknown remote key"},
+    {Fault::kRemoteBounds, "remote_bounds", "WRITE", "IBV_WC_REM_ACCESS_ERR",
+     "beyond the end of the remote region"},
+    {Fault::kRemoteBounds, "remote_bounds", "READ", "IBV_WC_REM_ACCESS_ERR",
+     "beyond the end of the remote region"},
+    {Fault::kRemoteAccess, "remote_access", "WRITE", "IBV_WC_REM_ACCESS_ERR",
+     "the remote region may not be written"},
+    {Fault::kRemoteAccess, "remote_access", "READ", "IBV_WC_REM_ACCESS_ERR",
+     "the remote region may not be read"},
+    {Fault::kLocalKey, "local_key", "SEND", "IBV_WC_LOC_PROT_ERR", "unknown local key"},
+    {Fault::kLocalKey, "local_key", "WRITE", "IBV_WC_LOC_PROT_ERR", "unknown local key"},
+    {Fault::kLocalLength, "local_length", "SEND", "IBV_WC_LOC_PROT_ERR",
+     "beyond the end of the local region"},
+    {Fault::kReceiveLength, "receive_length", "SEND", "IBV_WC_REM_INV_REQ_ERR",
+     "the receive buffer is too small"},
+    {Fault::kReceiveMissing, "receive_missing", "SEND", "IBV_WC_RNR_RETRY_EXC_ERR",
+     "no receive is posted"},
+    {Fault::kPeerSilent, "peer_silent", "SEND", "IBV_WC_RETRY_EXC_ERR", "nobody acknowledges"},
+    {Fault::kPeerSilent, "peer_silent", "WRITE", "IBV_WC_RETRY_EXC_ERR", "nobody acknowledges"},
+    {Fault::kFlush, "flush", "SEND", "IBV_WC_WR_FLUSH_ERR", "queued when the QP fails"},
+    {Fault::kCqOverrun, "cq_overrun", "WRITE", kCompletionsLost, "more completions than room"},
+};
+
+}  // namespace
+
+std::span<const FaultRow> fault_table() { return kRows; }
+
+const FaultRow* find_fault(std::string_view fault, std::string_view operation) {
+  for (const FaultRow& row : kRows) {
+    if (row.name == fault && row.operation == operation) return &row;
+  }
+  return nullptr;
+}
+
+}  // namespace greynic
