@@ -70,6 +70,19 @@ TEST(Twin, VariesBetweenSeedsWithinItsErrors) {
               0.02 * *a.value(measure::kMessageRate));
 }
 
+// Claim:  what is cut to the depth of the queue is granted, and seen in the observation.
+// Oracle: a queue of 8 cannot wait for 100 sends before it completes one, nor post 64 at once.
+TEST(Twin, ShowsWhatItGrantedWhereThatIsLessThanAsked) {
+  const Observation seen =
+      measured("twin:cx6", "send_queue_depth=8,signal_every=100,post_batch=64");
+  ASSERT_EQ(seen.outcome, Outcome::kMeasured);
+  EXPECT_EQ(seen.asked.number("signal_every"), 100);
+  EXPECT_EQ(seen.granted.number("signal_every"), 8);
+  EXPECT_EQ(seen.granted.number("post_batch"), 8);
+  EXPECT_EQ(seen.granted.number("send_queue_depth"), 8);
+  EXPECT_TRUE(measured("twin:cx6", "send_queue_depth=128,signal_every=100").granted.empty());
+}
+
 // Claim:  what verbs forbid is refused as an outcome, with a reason.
 // Oracle: the table of transports and operations in the verbs manual.
 TEST(Twin, RefusesWhatVerbsForbid) {

@@ -12,6 +12,8 @@ namespace {
 constexpr std::size_t kPacketsPerStamp = 64;
 constexpr std::size_t kFirstCheck = 128;
 constexpr double kPcieJitterNs = 20;
+/// A run that is not sure yet may take so many times the packets that are usually enough.
+constexpr std::uint64_t kPatience = 4;
 
 }  // namespace
 
@@ -336,9 +338,11 @@ LatencyResult Engine::run_latency(const RunLimits& limits, std::uint64_t most_ro
     if (half_trips_.size() < next_check) break;
     next_check = next_check + next_check / 2;
     result.steady = estimate_steady(half_trips_);
-    const bool sure = result.steady.relative_error() <= limits.target_error;
-    if (!limits.whole_duration && half_trips_.size() >= 1000 && sure) break;
-    if (data_packets_ >= limits.most_packets) break;
+    const bool sure =
+        result.steady.settled && result.steady.relative_error() <= limits.target_error;
+    const bool long_enough = half_trips_.size() >= 1000 || data_packets_ >= limits.most_packets;
+    if (!limits.whole_duration && long_enough && sure) break;
+    if (data_packets_ >= kPatience * limits.most_packets) break;
   }
   result.steady = estimate_steady(half_trips_);
   // A first trip that found caches cold is warm-up; a trip that simply took long is data.

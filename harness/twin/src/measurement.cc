@@ -81,6 +81,8 @@ void run_latency(const Settings& settings, const Workload& workload, const Effec
   put(observation, measure::kLatencyP99, us(0.99));
   put(observation, measure::kLatencyP999, us(0.999));
   put(observation, measure::kLatencyMean, result.mean_ns * 1e-3, error);
+  // An observation has settled when both of its runs have.
+  if (observation.steady && !result.steady.settled) observation.steady->settled = false;
 }
 
 void add_facts(const std::vector<ParameterFact>& facts, target::Info& info) {
@@ -101,6 +103,16 @@ Observation observe_pair(const Settings& settings, const target::MeasureRequest&
     observation.reason = workload.error().reason;
     return observation;
   }
+  // What had to be cut to the depth of the queue.
+  const auto grant = [&](const char* factor, std::uint32_t granted) {
+    if (request.configuration.contains(factor) &&
+        request.configuration.number(factor) != static_cast<double>(granted)) {
+      if (observation.granted.empty()) observation.granted = request.configuration;
+      observation.granted.set(factor, static_cast<double>(granted));
+    }
+  };
+  grant("signal_every", workload->signal_every);
+  grant("post_batch", workload->post_batch);
   for (std::size_t hop = 0; hop < 4; ++hop) {
     if (settings.installed[hop]) workload->walks[hop] = *settings.installed[hop];
   }

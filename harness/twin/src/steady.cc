@@ -11,6 +11,9 @@ namespace {
 constexpr std::size_t kBlock = 5;
 constexpr std::size_t kBatches = 20;
 constexpr std::size_t kFewest = 40;
+/// Differences below this share of the mean are none. Behind a bottleneck that serves every packet
+/// alike, intervals differ by rounding only, and the least variance among them is a matter of luck.
+constexpr double kResolution = 1e-5;
 
 std::vector<double> block_means(std::span<const double> samples, std::size_t block) {
   std::vector<double> means;
@@ -30,6 +33,7 @@ std::size_t mser_cut(const std::vector<double>& blocks) {
   const double centre =
       std::accumulate(blocks.begin() + static_cast<std::ptrdiff_t>(n / 2), blocks.end(), 0.0) /
       static_cast<double>(n - n / 2);
+  const double least_variance = std::pow(kResolution * centre, 2);
   double sum = 0;
   double squares = 0;
   double best = HUGE_VAL;
@@ -39,8 +43,10 @@ std::size_t mser_cut(const std::vector<double>& blocks) {
     sum += x;
     squares += x * x;
     const auto left = static_cast<double>(n - d);
-    if (left < 5) continue;  // a handful of blocks can agree by chance
-    const double statistic = std::max(0.0, squares - sum * sum / left) / (left * left);
+    // A handful of blocks can agree by chance; a twentieth of them hardly can.
+    if (left < 5 || left * 20 < static_cast<double>(n)) continue;
+    const double spread = std::max(0.0, squares - sum * sum / left);
+    const double statistic = (spread + left * least_variance) / (left * left);
     if (statistic <= best) {
       best = statistic;
       cut = d;
