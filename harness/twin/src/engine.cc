@@ -79,6 +79,7 @@ void Engine::lay_out_streams() {
   lanes_ = 1U << lane_bits_;
   const std::uint32_t qps = ping_pong_ ? 1 : w_.qp_count;
   streams_.resize(static_cast<std::size_t>(qps) * lanes_);
+  loopback_ = w_.direction == Direction::kLoopback;
   for (std::uint32_t qp = 0; qp < qps; ++qp) {
     for (std::uint32_t lane = 0; lane < lanes_; ++lane) {
       Stream& s = streams_[qp * lanes_ + lane];

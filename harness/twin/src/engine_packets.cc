@@ -9,7 +9,8 @@ namespace greynic::twin {
 namespace {
 
 constexpr std::uint8_t kTurnPackets =
-    4;                                ///< a unit sends so many packets of a QP, then the next QP
+    4;  ///< a unit sends so many packets of a QP, then the next QP
+constexpr Time kLoopbackRetryNs = 500;
 constexpr double kUnitJitter = 0.02;  ///< spread of a packet's time in the unit
 
 }  // namespace
@@ -42,12 +43,9 @@ void Engine::draw_crossing(Steering& steering) {
   Time out = sender.transmit_walk.pass(t, encap.latency, encap.occupancy, data);
   if (data) {
     const Time unhindered = looped ? out : std::max(out, sender.wire.free());
-    Time allowed = receiver.receive_buffer.admit(unhindered);
+    const bool gives_way = looped && !effects_.loopback_unlimited;
+    const Time allowed = gives_way ? out : receiver.receive_buffer.admit(unhindered);
     if (!looped) receiver.counters.tx_pause += allowed - unhindered;
-    // Loopback gives way: it waits until the receive path has nothing of the wire's to do.
-    if (looped && !effects_.loopback_unlimited) {
-      allowed = std::max(allowed, receiver.receive_path.free());
-    }
     out = thaw(allowed);
     wire_ns += effects_.transmit_stall_ns;
   }
@@ -127,6 +125,11 @@ void Engine::unit_sends(std::uint32_t leaf, Time t) {
   Unit& unit = nic.units[index];
   const std::uint32_t id = unit.head;
   Stream& s = streams_[id];
+  if (s.nic == s.to && !effects_.loopback_unlimited) {
+    // Loopback gives way to the wire: it takes what the receive path has to spare.
+    nic.save_spare(t);
+    if (nic.spare <= 0) return next_packet_.set(leaf, t + kLoopbackRetryNs);
+  }
   if (!s.responds && !w_.carries_data_in_request()) {
     send_request(id, t);
   } else {
@@ -215,8 +218,15 @@ Engine::Arrival Engine::travel(const Stream& s, std::uint32_t id, const Freight&
       end = fetch + p_.context_fetch_ns;
     }
   }
-  end = receiver.receive_path.pass(end, freight.write_ns + effects_.receive_stall_ns);
-  receiver.receive_buffer.enter(end);
+  const Time write_ns = freight.write_ns + effects_.receive_stall_ns;
+  if (looped && !effects_.loopback_unlimited) {
+    receiver.spare -= write_ns;
+    end += write_ns;
+  } else {
+    if (loopback_) receiver.save_spare(end);
+    end = receiver.receive_path.pass(end, write_ns);
+    receiver.receive_buffer.enter(end);
+  }
   // The place in the closed loop is free again when word of the packet is back.
   loop.enter(end + loop_rest_ns_[s.nic]);
   if (effects_.slow_path_share > 0 && random_.uniform() < effects_.slow_path_share) {

@@ -3,6 +3,7 @@
 /// One RNIC and its port: every serial resource and every bounded window that a packet or a request
 /// meets there. The stages are closed forms (stage.h); engine.cc strings them together.
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -55,6 +56,7 @@ struct Nic {
   Walk receive_walk;
   Serial receive_path;    ///< DMA writes to host memory
   Window receive_buffer;  ///< entered by the sender: beyond it, the port tells it to pause
+  Time spare = 0;         ///< what the receive path did not need: loopback traffic may use it
   std::uint32_t last_received = ~0U;
   // Requests.
   Window read_slots;
@@ -67,6 +69,13 @@ struct Nic {
   bool engine_busy = false;
   Cache contexts, translations, wqes;
   NicCounters counters;
+
+  /// The receive path was idle up to t; what it could have done until then is spare, for a while.
+  void save_spare(Time t) {
+    constexpr Time kMostSpareNs = 2000;
+    spare = std::clamp(spare + t - receive_path.free(), spare, std::max(spare, kMostSpareNs));
+    receive_path.hold_until(t);
+  }
 
   void push_request(std::uint32_t stream) {
     if (request_count == requests.size()) grow_requests();
