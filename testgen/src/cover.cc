@@ -304,6 +304,8 @@ class Engine {
     const auto threads = static_cast<std::size_t>(std::max(1, task_.options.threads));
     const bool timed = task_.options.deadline_seconds > 0;
     const std::size_t count = timed ? threads : kAttempts;
+    const bool costs = std::any_of(task_.space.parameters.begin(), task_.space.parameters.end(),
+                                   [](const Parameter& p) { return !p.level_costs.empty(); });
     const bool algebra = CoverAttempt::has_algebraic_start(task_, validity_);
     std::vector<std::unique_ptr<CoverAttempt>> attempts(count);
     SharedBest shared;
@@ -312,10 +314,11 @@ class Engine {
     const auto work = [&] {
       for (std::size_t i = next++; i < count; i = next++) {
         if (settled < i) continue;
+        const bool frugal = costs && (i % 2 == 1 || count == 1);
         auto mine = std::make_unique<CoverAttempt>(task_, task_.options.seed * kAttempts + i,
-                                                   algebra && i == 0, i == 0);
+                                                   algebra && i == 0 && !frugal, i == 0, frugal);
         mine->run(shared);
-        if (mine->full() && mine->rows().size() <= mine->bound().rows) {
+        if (!costs && mine->full() && mine->rows().size() <= mine->bound().rows) {
           std::size_t before = settled;
           while (i < before && !settled.compare_exchange_weak(before, i)) {
           }

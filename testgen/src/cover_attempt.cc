@@ -29,6 +29,18 @@ struct FreePart {
   std::uint32_t most_levels = 0;
 };
 
+/// Of each value; empty when no level costs anything.
+std::vector<double> costs_of(const CoverTask& task) {
+  std::vector<double> costs;
+  for (Value v = 0; v < task.index.values(); ++v) {
+    const auto& levels = task.space.parameters[task.index.parameter(v)].level_costs;
+    if (levels.empty()) continue;
+    costs.resize(task.index.values(), 0.0);
+    costs[v] = levels[task.index.level(v)];
+  }
+  return costs;
+}
+
 FreePart free_part(const CoverTask& task, const Validity& validity) {
   FreePart part;
   for (std::uint32_t p = 0; p < task.index.parameters(); ++p) {
@@ -47,12 +59,13 @@ FreePart free_part(const CoverTask& task, const Validity& validity) {
 }  // namespace
 
 CoverAttempt::CoverAttempt(const CoverTask& task, std::uint64_t seed, bool start_algebraic,
-                           bool reports)
+                           bool reports, bool frugal)
     : task_(task),
       validity_(task.space, task.index),
       random_(seed),
       start_algebraic_(start_algebraic),
-      reports_(reports) {
+      reports_(reports),
+      frugal_(frugal) {
   for (const Layer& layer : task.layers) {
     open_.emplace_back(task.index, layer.strength, layer.parameters, task.compatible);
     tuples_ += open_.back().open();
@@ -94,6 +107,7 @@ void CoverAttempt::start_from_algebra() {
 
 void CoverAttempt::fill() {
   RowBuilder builder(task_.space, task_.index, validity_, open_);
+  if (frugal_) builder.avoid(costs_of(task_));
   for (OpenTuples& layer : open_) {
     while (layer.open() > 0) {
       // An array without a row helps nobody, so the first one is always made.
@@ -149,11 +163,7 @@ void CoverAttempt::improve(SharedBest& shared) {
   const std::size_t enough = given + std::max(bound_.rows, task_.seeds.size());
   const RowRules rules(task_.space, task_.index);
   const bool timed = task_.options.deadline_seconds > 0;
-  const bool above_pairs = std::any_of(task_.layers.begin(), task_.layers.end(),
-                                       [](const Layer& layer) { return layer.strength > 2; });
-  const std::uint64_t patience =
-      kPatience + (above_pairs ? kPatiencePerCellAbovePairs : kPatiencePerCell) * rows_.size() *
-                      task_.index.parameters();
+  const std::uint64_t enough_work = patience();
   while (!task_.late()) {
     std::vector<ValueRow> all = task_.already;
     all.insert(all.end(), rows_.begin(), rows_.end());
@@ -175,7 +185,7 @@ void CoverAttempt::improve(SharedBest& shared) {
           report(task_.seconds() / task_.options.deadline_seconds, rows_.size());
         }
       }
-      if (!timed) return search.work() - found_at > patience;
+      if (!timed) return search.work() - found_at > enough_work;
       taken_over = shared.size() != 0 && given + shared.size() < fewest;
       return taken_over || task_.late();
     });
@@ -183,6 +193,49 @@ void CoverAttempt::improve(SharedBest& shared) {
     if (!taken_over) break;
     rows_ = shared.rows();
   }
+}
+
+std::uint64_t CoverAttempt::patience() const {
+  const bool above_pairs = std::any_of(task_.layers.begin(), task_.layers.end(),
+                                       [](const Layer& layer) { return layer.strength > 2; });
+  return kPatience + (above_pairs ? kPatiencePerCellAbovePairs : kPatiencePerCell) * rows_.size() *
+                         task_.index.parameters();
+}
+
+/// The same where levels have costs: rows are taken away and cells made cheaper in turn, and only
+/// what lowers the sum over all rows (or, at the same sum, their number) counts.
+void CoverAttempt::save_costs() {
+  if (!task_.affords(steps_of_a_search())) return;
+  const std::vector<double> cost = costs_of(task_);
+  const std::size_t given = task_.already.size();
+  const RowRules rules(task_.space, task_.index);
+  const bool timed = task_.options.deadline_seconds > 0;
+  const std::uint64_t enough_work = patience();
+  do {
+    for (const bool by_rows : {true, false}) {
+      std::vector<ValueRow> all = task_.already;
+      all.insert(all.end(), rows_.begin(), rows_.end());
+      LocalSearch search(task_.index, task_.layers, task_.wanted, rules, validity_, std::move(all),
+                         given + task_.seeds.size(), random_.next());
+      search.weigh(cost);
+      std::uint64_t improvements = 0;
+      std::uint64_t found_at = 0;
+      const auto stop = [&] {
+        if (search.improvements() != improvements) {
+          improvements = search.improvements();
+          found_at = search.work();
+        }
+        return task_.late() || search.work() - found_at > enough_work;
+      };
+      if (by_rows) {
+        search.run(0, stop);
+      } else {
+        search.economise(stop);
+      }
+      rows_.assign(search.best().begin() + static_cast<std::ptrdiff_t>(given), search.best().end());
+    }
+    report(task_.seconds() / task_.options.deadline_seconds, rows_.size());
+  } while (timed && !task_.late());
 }
 
 /// Where levels have a cost or a weight, cells that cover nothing alone take the cheapest, then the
@@ -222,7 +275,11 @@ void CoverAttempt::run(SharedBest& shared) {
   open_.clear();  // the search needs the room
   if (!full_) return;
   find_bound();
-  improve(shared);
+  if (costs_of(task_).empty()) {
+    improve(shared);
+  } else {
+    save_costs();
+  }
   settle();
   shared.offer(rows_);
 }

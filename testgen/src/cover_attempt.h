@@ -12,8 +12,10 @@ namespace greynic::testgen {
 class CoverAttempt {
  public:
   /// `start_algebraic`: parameters that no constraint touches start from an algebraic array;
-  /// `reports`: this one calls CoverOptions::progress.
-  CoverAttempt(const CoverTask& task, std::uint64_t seed, bool start_algebraic, bool reports);
+  /// `reports`: this one calls CoverOptions::progress; `frugal`: levels that cost more than others
+  /// of their parameter join a row only for a tuple that the row is built on.
+  CoverAttempt(const CoverTask& task, std::uint64_t seed, bool start_algebraic, bool reports,
+               bool frugal);
 
   /// Whether there is an algebraic array to start from.
   [[nodiscard]] static bool has_algebraic_start(const CoverTask& task, const Validity& validity);
@@ -36,6 +38,8 @@ class CoverAttempt {
   void fill();
   [[nodiscard]] double steps_of_a_search() const;
   void improve(SharedBest& shared);
+  void save_costs();
+  [[nodiscard]] std::uint64_t patience() const;
   void find_bound();
   void settle();
   void report(double share, std::size_t rows) const;
@@ -45,6 +49,7 @@ class CoverAttempt {
   Random random_;
   bool start_algebraic_;
   bool reports_;
+  bool frugal_;
   std::vector<OpenTuples> open_;
   std::uint64_t tuples_ = 0;
   std::vector<ValueRow> rows_;

@@ -240,6 +240,7 @@ void LocalSearch::change(std::uint32_t row, std::span<const Value> values) {
   // All leave before any comes: half-way rows hold tuples that are infeasible and must not be seen.
   for (const Value v : values) {
     const std::uint32_t p = index_.parameter(v);
+    total_ += cost_of(v) - cost_of(rows_[row][p]);
     take_out(row, rows_[row][p]);
     rows_[row][p] = index_.values();
   }
@@ -280,6 +281,7 @@ void LocalSearch::remove_row() {
     }
   }
   for (std::uint32_t p = 0; p < parameters_; ++p) {
+    total_ -= cost_of(rows_[pick][p]);
     take_out(pick, rows_[pick][p]);
     rows_[pick][p] = index_.values();  // wanted by nothing: a tuple opens once, with its first cell
   }
@@ -328,6 +330,7 @@ LocalSearch::Move LocalSearch::best_cell_move() {
           const auto most = static_cast<std::int64_t>(open_with_[v].size()) - loss_[cell];
           if (best.found && most < best.delta) continue;
           const std::int64_t delta = gain(r, v) - loss_[cell];
+          if (!affordable(cost_of(v) - cost_of(rows_[r][p]))) continue;
           if (tabu_until_[cell] > step_ && delta < static_cast<std::int64_t>(open_count)) continue;
           if (best.found &&
               (delta < best.delta || (delta == best.delta && changed_at_[cell] >= best.age))) {
@@ -411,6 +414,9 @@ bool LocalSearch::bend_row(std::int64_t least) {
     std::vector<Value> row = rows_[r];
     for (const Value v : validity_.row()) row[index_.parameter(v)] = v;
     work_ += parameters_;
+    double more = 0;
+    for (std::uint32_t p = 0; p < parameters_; ++p) more += cost_of(row[p]) - cost_of(rows_[r][p]);
+    if (!affordable(more)) continue;
     const std::int64_t delta = delta_of(r, row);
     if (delta > least || (delta == least && best.empty())) {
       least = delta;
@@ -441,7 +447,7 @@ void LocalSearch::run(std::size_t enough, const std::function<bool()>& stop) {
   while (!stop()) {
     for (int i = 0; i < 16; ++i) {
       if (open_.empty()) {
-        if (count_ < best_.size()) best_ = rows_;
+        keep_if_better();
         if (count_ <= std::max<std::size_t>(enough, frozen_)) return;
         remove_row();
         continue;

@@ -35,6 +35,11 @@ class LocalSearch {
               const RowRules& rules, Validity& validity, std::vector<std::vector<Value>> rows,
               std::size_t frozen, std::uint64_t seed);
 
+  /// From now on the array's total cost counts before its number of rows: `cost` of each value of
+  /// the index, at least 0. A search that stands above the best array's cost makes no move that
+  /// keeps it there. Before run().
+  void weigh(std::vector<double> cost);
+
   /// Runs until `stop` says so (asked every few steps), or the array has `enough` rows.
   void run(std::size_t enough, const std::function<bool()>& stop);
 
@@ -43,8 +48,14 @@ class LocalSearch {
   /// run.
   void settle(const std::function<bool(Value w, Value v)>& better);
 
-  /// The smallest full array so far.
+  /// Makes the array cheaper: gives a cell a cheaper level, mends what that opened without spending
+  /// it again, and goes back where that fails. After weigh(); until `stop` says so.
+  void economise(const std::function<bool()>& stop);
+
+  /// The smallest, or cheapest, full array so far.
   [[nodiscard]] const std::vector<std::vector<Value>>& best() const { return best_; }
+  /// How often a better array was found.
+  [[nodiscard]] std::uint64_t improvements() const { return improvements_; }
   [[nodiscard]] std::uint64_t steps() const { return step_; }
   /// Work done, in units of one tuple looked at: what a deterministic budget counts.
   [[nodiscard]] std::uint64_t work() const { return work_; }
@@ -82,6 +93,10 @@ class LocalSearch {
   template <typename Visit>
   void for_each_scarce_triple(std::uint32_t row, Value v, std::size_t layer, Visit&& visit);
   void remove_row();
+  [[nodiscard]] double cost_of(Value v) const { return v < cost_.size() ? cost_[v] : 0.0; }
+  [[nodiscard]] bool affordable(double more) const;
+  void keep_if_better();
+  void return_to_best();
   void step();
   [[nodiscard]] Move best_cell_move();
   [[nodiscard]] std::int64_t delta_of(std::uint32_t row, const std::vector<Value>& values);
@@ -109,6 +124,10 @@ class LocalSearch {
   std::vector<Open> open_;
   std::vector<std::vector<std::uint32_t>> open_with_;  ///< slots of open_, of each value
   std::vector<std::vector<char>> in_layer_;
+  std::vector<double> cost_;  ///< of each value; empty: rows alone count
+  double total_ = 0.0;        ///< of the rows now
+  double best_total_ = 0.0;
+  std::uint64_t improvements_ = 0;
   std::uint64_t step_ = 0;
   std::uint64_t work_ = 0;
   Words scratch_;

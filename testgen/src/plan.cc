@@ -8,6 +8,7 @@
 #include <set>
 
 #include "greynic/testgen/campaign_model.h"
+#include "row_order.h"
 #include "space_size.h"
 
 namespace greynic::testgen {
@@ -179,6 +180,12 @@ class Planner {
       report.notes.push_back("not every tuple is covered: the deadline came first; allow more");
     }
     report.tuples_infeasible = covered->summary.tuples_infeasible;
+    std::vector<bool> ordered;
+    for (const ModelParameter& parameter : model.parameters) {
+      ordered.push_back(std::is_sorted(parameter.numbers.begin(), parameter.numbers.end()) &&
+                        !parameter.numbers.empty());
+    }
+    put_new_pairs_first(covered->rows, ordered, std::min(model.seeds.size(), covered->rows.size()));
     keep_rows(covered->rows);
     return {};
   }

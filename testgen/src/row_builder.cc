@@ -1,6 +1,7 @@
 #include "row_builder.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace greynic::testgen {
 namespace {
@@ -47,11 +48,37 @@ void RowBuilder::take_in() {
     for (std::uint32_t l = 0; l < index_.level_count(p); ++l) {
       clear_bit(others_.data(), index_.first(p) + l);
     }
-    for (const OpenTuples& layer : layers_) layer.add_gain(v, held_, list_, others_, gain_);
+    // A level that costs is in few rows, so what it meets there counts more.
+    constexpr int kDearGain = 8;
+    const bool dear = !cost_.empty() && cost_[v] > cheapest_[p];
+    for (int i = dear ? kDearGain : 1; i > 0; --i) {
+      for (const OpenTuples& layer : layers_) layer.add_gain(v, held_, list_, others_, gain_);
+    }
     set_bit(held_.data(), v);
     list_.insert(std::upper_bound(list_.begin(), list_.end(), v), v);
     filled_[p] = 1;
   }
+}
+
+void RowBuilder::avoid(std::vector<double> cost) {
+  cost_ = std::move(cost);
+  cheapest_.assign(cost_.empty() ? 0 : index_.parameters(),
+                   std::numeric_limits<double>::infinity());
+  for (Value v = 0; v < cost_.size(); ++v) {
+    double& cheapest = cheapest_[index_.parameter(v)];
+    cheapest = std::min(cheapest, cost_[v]);
+  }
+}
+
+/// Of the levels that are still allowed; infinite where costs do not matter.
+double RowBuilder::least_cost(std::uint32_t parameter) const {
+  double least = std::numeric_limits<double>::infinity();
+  if (cost_.empty()) return least;
+  const Value first = index_.first(parameter);
+  for (Value v = first; v < first + index_.level_count(parameter); ++v) {
+    if (validity_.allowed(v)) least = std::min(least, cost_[v]);
+  }
+  return least;
 }
 
 Value RowBuilder::best(Random& random) const {
@@ -62,10 +89,12 @@ Value RowBuilder::best(Random& random) const {
   for (std::uint32_t p = 0; p < index_.parameters(); ++p) {
     if (filled_[p]) continue;
     // A parameter with many levels is the harder one to serve later, so it goes first.
+    const double least = least_cost(p);
     const auto weight = static_cast<std::int64_t>(index_.level_count(p)) + 3;
     for (Value v = index_.first(p); v < index_.first(p) + index_.level_count(p); ++v) {
       const std::int64_t score = gain_[v] * weight;
       if (score < most || score == 0 || !validity_.allowed(v)) continue;
+      if (!cost_.empty() && cost_[v] > least) continue;
       std::uint64_t open = 0;
       for (const OpenTuples& layer : layers_) open += layer.open_with(v);
       if (score > most || open > open_most) {
@@ -100,11 +129,12 @@ std::vector<Value> RowBuilder::build(std::span<const Value> must, Random& random
     const Value first = index_.first(p);
     const std::uint32_t levels = index_.level_count(p);
     const std::uint32_t turn = random.below(levels);
+    const double least = least_cost(p);
     Value pick = kNoValue;
     std::uint64_t pick_open = 0;
     for (std::uint32_t l = 0; l < levels; ++l) {
       const Value v = first + (l + turn) % levels;
-      if (!validity_.allowed(v)) continue;
+      if (!validity_.allowed(v) || (!cost_.empty() && cost_[v] > least)) continue;
       std::uint64_t open = 0;
       for (const OpenTuples& layer : layers_) open += layer.open_with(v);
       if (pick == kNoValue || open > pick_open ||

@@ -16,6 +16,10 @@ class RowBuilder {
   RowBuilder(const Space& space, const ValueIndex& index, Validity& validity,
              const std::vector<OpenTuples>& layers);
 
+  /// Levels that cost more than another that is still allowed are left out of rows that are not
+  /// built on them. `cost` of each value; empty: none.
+  void avoid(std::vector<double> cost);
+
   /// A valid row that holds `must`, one value a parameter; empty when there is none.
   [[nodiscard]] std::vector<Value> build(std::span<const Value> must, Random& random);
 
@@ -23,7 +27,7 @@ class RowBuilder {
   void take_in();
   void start_over();
   [[nodiscard]] Value best(Random& random) const;
-  void fill_rest(std::vector<Value>& row) const;
+  [[nodiscard]] double least_cost(std::uint32_t parameter) const;
 
   const Space& space_;
   const ValueIndex& index_;
@@ -35,6 +39,8 @@ class RowBuilder {
   std::vector<Value> list_;  ///< held values, ascending
   std::size_t taken_ = 0;    ///< of validity_.row()
   std::vector<char> filled_;
+  std::vector<double> cost_;
+  std::vector<double> cheapest_;    ///< of each parameter
   std::vector<double> preference_;  ///< of each value: weight, or cheapness
 };
 

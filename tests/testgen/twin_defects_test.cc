@@ -1,0 +1,112 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "defects.h"
+#include "greynic/files/campaign_file.h"
+#include "greynic/testgen/plan.h"
+
+namespace greynic::testgen {
+namespace {
+
+/// The factors that the triggers of low order read, and the usual ones of traffic, with levels
+/// spread over each factor's range.
+constexpr const char* kCampaign = R"({
+  "version": 1, "name": "defects",
+  "factors": {
+    "transport":         { "type": "categorical", "levels": ["RC", "UC", "UD"] },
+    "operation":         { "type": "categorical", "levels": ["SEND", "WRITE", "READ"] },
+    "direction":         { "type": "categorical", "levels": ["unidirectional", "bidirectional", "loopback"] },
+    "memory_placement":  { "type": "categorical", "levels": ["local", "cross_socket", "gpu"] },
+    "host_platform":     { "type": "categorical", "levels": ["intel", "amd"] },
+    "pcie_acs_redirect": { "type": "bool" },
+    "mtu_bytes":         { "type": "numeric", "levels": [1024, 4096] },
+    "message_bytes":     { "type": "numeric", "levels": [64, 1024, 16384, 1048576] },
+    "qp_count":          { "type": "numeric", "levels": [1, 16, 256, 4096] },
+    "rules_per_mask":    { "type": "numeric", "levels": [1, 10, 100, 1000, 10000] },
+    "flow_count":        { "type": "numeric", "levels": [1, 16, 256, 4096, 65536] },
+    "flow_setup_rate":   { "type": "numeric", "levels": [0, 1, 10, 100, 1000, 10000, 100000] },
+    "container_count":   { "type": "numeric", "levels": [1, 2, 4, 8, 16, 32, 64] },
+    "vxlan_contexts":    { "type": "numeric", "levels": [1, 4, 16, 64, 256, 1024, 4096, 16384] },
+    "counter_poll_ms":   { "type": "numeric", "levels": [1, 10, 100, 1000, 10000] },
+    "flow_idle_ms":      { "type": "numeric", "levels": [1000, 10000, 100000] },
+    "vf_unbind_rate":    { "type": "numeric", "levels": [0, 1] },
+    "server_decap_masks": { "type": "numeric", "levels": [0, 10, 40] } },
+  "design": "3-way",
+  "baseline": { "transport": "RC", "operation": "WRITE", "direction": "unidirectional",
+    "memory_placement": "local", "host_platform": "intel", "pcie_acs_redirect": false,
+    "mtu_bytes": 1024, "message_bytes": 1024, "qp_count": 16, "rules_per_mask": 1, "flow_count": 1,
+    "flow_setup_rate": 0, "container_count": 1, "vxlan_contexts": 1, "counter_poll_ms": 100,
+    "flow_idle_ms": 10000, "vf_unbind_rate": 0, "server_decap_masks": 0 },
+  "wall": { "metric": "bandwidth_gbps", "below_baseline_by": 0.2 },
+  "measure": { "repeats": 1, "seconds": 1 } })";
+
+std::vector<Configuration> planned(const Design& design, std::uint64_t seed) {
+  auto campaign = files::parse_campaign(kCampaign, "defects.json");
+  EXPECT_TRUE(campaign) << campaign.error().message;
+  campaign->design = design;
+  PlanOptions options;
+  options.seed = seed;
+  const auto plan = make_plan(*campaign, options);
+  EXPECT_TRUE(plan) << plan.error().message;
+  return plan->configurations;
+}
+
+/// Tests until each defect was triggered once; more than there are when one never was.
+std::size_t tests_to_trigger_all(const std::vector<Configuration>& tests,
+                                 const std::vector<const twin::Defect*>& defects,
+                                 const twin::Parameters& parameters) {
+  std::size_t needed = 0;
+  for (const twin::Defect* defect : defects) {
+    const auto first = std::find_if(tests.begin(), tests.end(), [&](const Configuration& test) {
+      return std::all_of(defect->trigger.begin(), defect->trigger.end(),
+                         [&](const twin::Condition& part) { return part.holds(test, parameters); });
+    });
+    needed = std::max(needed, static_cast<std::size_t>(first - tests.begin()) + 1);
+  }
+  return needed;
+}
+
+// Claim:  every defect that the twin plants with a trigger of at most three parts is triggered by
+//         the 3-way plan, in fewer tests than random valid configurations need.
+// Oracle: the twin's own triggers (docs/twin/defects.md).
+// Method: 50 seeds, each with a plan and a random design of its own; the median of the ratio.
+TEST(TwinDefects, OfLowOrderAreTriggeredByTheThreeWayPlan) {
+  std::vector<const twin::Defect*> defects;
+  for (const twin::Defect& defect : twin::defects()) {
+    if (!defect.trigger.empty() && defect.trigger.size() <= 3) defects.push_back(&defect);
+  }
+  ASSERT_GE(defects.size(), 9U);
+  const auto rnic = twin::load_model("cx6", "");
+  ASSERT_TRUE(rnic) << rnic.error().message;
+  Design three;
+  three.strength = 3;
+  std::vector<double> ratios;
+  std::vector<double> needed_by_plan;
+  std::vector<double> needed_by_chance;
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    Design random;
+    random.kind = DesignKind::kRandom;
+    random.count = 2000;
+    const auto plan = planned(three, seed);
+    const std::size_t by_plan = tests_to_trigger_all(plan, defects, rnic->parameters);
+    ASSERT_LE(by_plan, plan.size()) << "a defect was not triggered, seed " << seed;
+    const std::size_t by_chance =
+        tests_to_trigger_all(planned(random, seed), defects, rnic->parameters);
+    needed_by_plan.push_back(static_cast<double>(by_plan));
+    needed_by_chance.push_back(static_cast<double>(by_chance));
+    ratios.push_back(static_cast<double>(by_chance) / static_cast<double>(by_plan));
+  }
+  for (auto* list : {&ratios, &needed_by_plan, &needed_by_chance}) {
+    std::nth_element(list->begin(), list->begin() + 25, list->end());
+  }
+  const std::string figures = fmt::format("median: plan {} tests, random {}, ratio {:.2f}",
+                                          needed_by_plan[25], needed_by_chance[25], ratios[25]);
+  RecordProperty("figures", figures);
+  fmt::print("{}\n", figures);
+  EXPECT_GE(ratios[25], 3.0) << figures;
+}
+
+}  // namespace
+}  // namespace greynic::testgen
