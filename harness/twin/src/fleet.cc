@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "fleet_network.h"
 #include "fleet_placement.h"
@@ -15,9 +16,10 @@ namespace greynic::twin {
 namespace {
 
 constexpr double kMostContainers = 1e7;
-constexpr std::string_view kFactors[] = {"container_count",   "host_count", "operation",
-                                         "message_bytes",     "mtu_bytes",  "client_encap_masks",
-                                         "server_decap_masks"};
+constexpr std::string_view kFactors[] = {
+    "container_count", "host_count",         "operation",          "message_bytes",
+    "mtu_bytes",       "client_encap_masks", "server_decap_masks", "counter_poll_ms",
+    "flow_idle_ms",    "flow_setup_rate"};
 
 /// What every RNIC of the fleet shares: the packets of a message, and the times of the model.
 struct Common {
@@ -43,7 +45,7 @@ Common common_of(const Settings& settings, const Workload& w) {
           .packets = packets,
           .payload = bytes / packets,
           .wire_ns = (bytes / packets + packet_overhead_bytes(w.overlay)) * 8 / p.link_rate_gbps,
-          .in_sequence = effects_of(settings.defects, {}, p).masks_in_sequence};
+          .in_sequence = settings.defects.test(kMasksInSequence)};
 }
 
 /// Groups a packet is checked against: its own is as likely the first as the last of those there.
@@ -56,8 +58,8 @@ double miss_share(double entries, double in_use) {
   return in_use > entries ? 1 - entries / in_use : 0.0;
 }
 
-/// Share of its host's flows that the virtual switch keeps to itself.
-double software_share(const Common& c, const RnicHolding& holding) {
+/// Share of its host's flows that the virtual switch has no room for.
+double overflow_share(const Common& c, const RnicHolding& holding) {
   return miss_share(c.s.datapath_flow_limit_count,
                     holding.host_peering_count * c.s.megaflows_per_peering);
 }
@@ -70,7 +72,37 @@ double encap_misses(const Common& c, const RnicHolding& holding) {
   return miss_share(c.p.encap_context_limit, holding.remote_host_count);
 }
 
-MessageCost cost_of(const Common& c, const RnicHolding& holding) {
+/// Share of offloaded flows that the switch wrongly has in software, for as many flows as an RNIC
+/// has. The more flows, the longer it takes to read their counters, the later these are. RNICs with
+/// nearly as many flows share an answer.
+class Misjudged {
+ public:
+  Misjudged(const Common& c, const DefectSet& on, const Configuration& configuration)
+      : c_(c), load_(switch_load(configuration)) {
+    const SwitchFaults all = faults_of(on);
+    faults_ = {.late_counters = all.late_counters, .stale_is_slow = all.stale_is_slow};
+  }
+
+  double share(double flows) {
+    if (!faults_.any() || flows < 1 || load_.counter_poll_ms <= 0) return 0;
+    const auto [at, fresh] = known_.emplace(std::lround(32 * std::log2(flows)), 0.0);
+    if (fresh) {
+      SwitchLoad load = load_;
+      load.flow_count = flows;
+      load.counter_poll_ms = std::max(load.counter_poll_ms, flows * c_.s.counter_read_us * 1e-3);
+      at->second = run_switch(c_.p, c_.s, load, faults_).software_share;
+    }
+    return at->second;
+  }
+
+ private:
+  const Common& c_;
+  SwitchLoad load_;
+  SwitchFaults faults_;
+  std::map<long, double> known_;
+};
+
+MessageCost cost_of(const Common& c, const RnicHolding& holding, double software) {
   const Parameters& p = c.p;
   const double encaps = groups_walked(c, holding.mask_count, c.w.walk(Hop::kClientEncap).groups);
   const double decaps = groups_walked(c, holding.mask_count, c.w.walk(Hop::kServerDecap).groups);
@@ -101,7 +133,7 @@ MessageCost cost_of(const Common& c, const RnicHolding& holding) {
   cost.receive_ns = c.packets * receive;
   cost.send_fetch_ns = fetches * fetch_ns;
   cost.receive_fetch_ns = contexts * fetch_ns;
-  cost.software_share = software_share(c, holding);
+  cost.software_share = software;
   cost.software_ns = cost.software_share * c.packets * core_ns;
   // The core's own pace, less the pace at which packets come anyway.
   cost.software_delay_ns =
@@ -187,7 +219,8 @@ void report_latency(const FleetFlow& flow, Observation& observation) {
 
 /// Means over the RNICs, as their drivers and switches would count over `seconds`.
 void report_counters(const Common& c, const std::vector<RnicHolding>& holdings,
-                     const FleetFlow& flow, double seconds, Observation& observation) {
+                     const std::vector<MessageCost>& costs, const FleetFlow& flow, double seconds,
+                     Observation& observation) {
   std::map<std::string, double> sum;
   for (std::size_t r = 0; r < holdings.size(); ++r) {
     const RnicHolding& holding = holdings[r];
@@ -200,7 +233,7 @@ void report_counters(const Common& c, const std::vector<RnicHolding>& holdings,
     sum["datapath_flows"] += holding.host_peering_count * c.s.megaflows_per_peering;
     sum["flow_groups"] += holding.mask_count;
     sum["encap_contexts"] += holding.remote_host_count;
-    sum["software_forwarded_packets"] += 2 * packets * software_share(c, holding);
+    sum["software_forwarded_packets"] += 2 * packets * costs[r].software_share;
   }
   for (const auto& [name, value] : sum) {
     observation.counters_before[name] = 0;
@@ -269,13 +302,18 @@ Observation observe_fleet(const Settings& settings, const target::MeasureRequest
   const Common common = common_of(settings, *workload);
   std::vector<MessageCost> costs;
   costs.reserve(holdings.size());
-  for (const RnicHolding& holding : holdings) costs.push_back(cost_of(common, holding));
+  Misjudged misjudged(common, settings.defects, request.configuration);
+  for (const RnicHolding& holding : holdings) {
+    const double over = overflow_share(common, holding);
+    const double offloaded = holding.peering_count * common.s.megaflows_per_peering * (1 - over);
+    costs.push_back(cost_of(common, holding, over + (1 - over) * misjudged.share(offloaded)));
+  }
   const FleetFlow flow = solve_fleet(placement, costs, traffic_of(common, f, *size));
 
   report_rates(common, flow, observation);
   report_latency(flow, observation);
-  report_counters(common, holdings, flow, static_cast<double>(request.duration.count()) * 1e-9,
-                  observation);
+  report_counters(common, holdings, costs, flow,
+                  static_cast<double>(request.duration.count()) * 1e-9, observation);
   Configuration granted = request.configuration;
   granted.set("container_count", static_cast<double>(size->container_count));
   granted.set("host_count", static_cast<double>(size->host_count));

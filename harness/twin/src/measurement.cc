@@ -85,6 +85,18 @@ void run_latency(const Settings& settings, const Workload& workload, const Effec
   if (observation.steady && !result.steady.settled) observation.steady->settled = false;
 }
 
+/// What switch and driver count, over the time that was asked for; a switch at rest counts nothing.
+void count_switch(const SwitchReport& report, double seconds, Observation& observation) {
+  if (report.upcalls <= 0 && report.driver_timeouts <= 0) return;
+  const auto count = [&](const char* name, double rate) {
+    observation.counters_before[name] = 0;
+    observation.counters_after[name] = rate * seconds;
+  };
+  count("upcalls", report.upcalls);
+  count("flow_deletions", report.deletions);
+  count("driver_timeouts", report.driver_timeouts);
+}
+
 void add_facts(const std::vector<ParameterFact>& facts, target::Info& info) {
   for (const ParameterFact& fact : facts) {
     std::string value = fact.value ? number_to_string(*fact.value) : "none";
@@ -121,18 +133,22 @@ Observation observe_pair(const Settings& settings, const target::MeasureRequest&
     observation.reason = "IBV_WC_RNR_RETRY_EXC_ERR: no receive WQE is ever posted";
     return observation;
   }
-  const Effects effects =
-      effects_of(settings.defects, request.configuration, settings.model.parameters);
-  if (effects.outcome != Outcome::kMeasured) {
-    observation.outcome = effects.outcome;
-    observation.reason = effects.reason;
+  const SwitchReport vswitch =
+      run_switch(settings.model.parameters, settings.virtual_switch.parameters,
+                 switch_load(request.configuration), faults_of(settings.defects));
+  if (vswitch.outcome != Outcome::kMeasured) {
+    observation.outcome = vswitch.outcome;
+    observation.reason = vswitch.reason;
     return observation;
   }
-  const Parameters& p = settings.model.parameters;
-  put(observation, "rule_insert_us", p.rule_insert_us);
-  put(observation, "rule_delete_us", p.rule_delete_us * effects.delete_slowdown);
+  Effects effects = effects_of(settings.defects, request.configuration);
+  effects.slow_path_share = vswitch.software_share;
+  effects.frozen_share = vswitch.frozen_share;
+  put(observation, "rule_insert_us", vswitch.rule_insert_us);
+  put(observation, "rule_delete_us", vswitch.rule_delete_us);
   run_bandwidth(settings, *workload, effects, request, observation);
   run_latency(settings, *workload, effects, request, observation);
+  count_switch(vswitch, static_cast<double>(request.duration.count()) * 1e-9, observation);
   observation.outcome = Outcome::kMeasured;
   return observation;
 }

@@ -11,6 +11,14 @@ struct SwitchParameters {
   double datapath_flow_limit_count = 0;
   double megaflows_per_peering = 0;
   double slow_path_core_count = 0;
+  double revalidator_ms = 0;
+  double rebalance_ms = 0;
+  double counter_read_us = 0;
+  double insert_slot_count = 0;
+  double insert_doubling_count = 0;
+  double search_slowdown = 1;
+  double port_event_us = 0;
+  double unbind_grace_ms = 0;
 };
 
 struct SwitchModel {
