@@ -10,8 +10,8 @@
 ///   defects=S1,S6,C4|none  planted defects that are on (docs/twin/defects.md); default: S6, the
 ///                          walk through masks one after another that every published RNIC shows
 ///   threads=N              measurements at once; default: as many as the machine has cores
-///   posting=window|round   keep the queues full (default), or post send_queue_depth and wait for
-///   all overlay=on|off         VXLAN around every packet; default: on where the RNIC has a switch
+///   posting=window|round   keep the queues full (default), or wait after each send_queue_depth
+///   overlay=on|off         VXLAN around every packet; default: on where the RNIC has a switch
 ///   switch=ovs|FILE        virtual switch and driver (docs/formats/parameter_set.md)
 ///   hosts=N, rnics=N, fleet=cloud|FILE   a fleet instead of two hosts (docs/fleet.md)
 ///   stop=steady|duration   stop when the mean is known well enough (default), or when time is up
