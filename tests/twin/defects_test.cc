@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "greynic/twin/twin.h"
 
 namespace greynic::twin {
@@ -32,6 +34,12 @@ Configuration triggering(const Defect& defect) {
         break;
     }
   }
+  // Where a trigger names no transport, messages as long as Collie's: fewer bytes under way than
+  // the receive buffer holds cannot bring pauses.
+  const bool any_transport =
+      std::none_of(defect.trigger.begin(), defect.trigger.end(),
+                   [](const Condition& condition) { return condition.factor == "transport"; });
+  if (any_transport) c.set("message_bytes", 262144.0);
   // A message that has both a least and a largest size takes the least.
   for (const Condition& condition : defect.trigger) {
     if (condition.factor == "message_bytes" && condition.kind == Condition::Kind::kAtLeast) {
