@@ -20,6 +20,12 @@ constexpr Trait kTraits[] = {
     {"software", "ibv_wr_set_sge_list",
      "sends the first length times the number of SGEs; ibv_post_send is used for several SGEs",
      "observed with rdma-core 44: payload validation of 2 SGEs of unequal length"},
+    {"software", "SEND with invalidate",
+     "the completion carries the kernel's flag bit, which is IBV_WC_IP_CSUM_OK in verbs",
+     "rxe_resp.c, kernel 6.1: wc_flags are copied as the kernel numbers them"},
+    {"software", "bound memory windows",
+     "destroying their QP waits up to 50 s for them; freed first here",
+     "rxe_pool.c and rxe_mw.c, kernel 6.1"},
     {"software", "modules", "needs crc32_generic and does not load it", "rxe.c, kernel 6.1"},
 };
 
