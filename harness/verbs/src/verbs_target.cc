@@ -173,12 +173,19 @@ class VerbsTarget final : public target::Target {
             {"peer", peer_->name()}};
   }
 
-  /// A device that vanishes in the middle says nothing about the configuration: it is waited for
-  /// and the measurement repeated. When it stays away the target cannot go on.
+  /// The device is the one that was opened, and its link is up.
+  bool usable() const {
+    if (!device_ || device_->gone()) return false;
+    const auto port = device_->port_state();
+    return port && port->active;
+  }
+
+  /// A device or link that vanishes in the middle says nothing about the configuration: it is
+  /// waited for and the measurement repeated. When it stays away the target cannot go on.
   Result<Observation> measure_surviving(const target::MeasureRequest& request) {
     const auto give_up = std::chrono::steady_clock::now() + options_.patience;
     while (true) {
-      if (!device_ || device_->gone()) {
+      if (!usable()) {
         device_.reset();
         auto opened = open_device();
         while (!opened && std::chrono::steady_clock::now() < give_up && !target::interrupted()) {
@@ -187,11 +194,11 @@ class VerbsTarget final : public target::Target {
         }
         if (!opened) {
           return opened.error().while_doing(
-              "the device vanished during the run (resume the run when it is back)");
+              "the device or its link vanished during the run (resume when it is back)");
         }
       }
       Observation observation = measure_once(request);
-      const bool vanished = observation.outcome != Outcome::kMeasured && device_->gone();
+      const bool vanished = observation.outcome != Outcome::kMeasured && !usable();
       if (!vanished || std::chrono::steady_clock::now() > give_up) return observation;
     }
   }
