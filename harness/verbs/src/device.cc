@@ -23,10 +23,12 @@ std::filesystem::path sysfs_of(std::string_view device) {
   return std::filesystem::path("/sys/class/infiniband") / device;
 }
 
-/// Changes when a device of the same name is removed and added again; empty when it is not there.
-std::string identity_of(std::string_view device) {
+/// Changes when a device is removed and added again; empty when it is not there. Asked of the door
+/// that user space has to it ("uverbs0"): drivers that cannot take a device from a program that
+/// holds it open (Soft-RoCE) remove the door, then wait for the program to let go.
+std::string identity_of(const std::string& door) {
   struct stat status {};
-  if (stat(sysfs_of(device).c_str(), &status) != 0) return {};
+  if (stat(("/sys/class/infiniband_verbs/" + door).c_str(), &status) != 0) return {};
   return std::to_string(status.st_ino);
 }
 
@@ -196,7 +198,8 @@ Result<Device> Device::open(std::string_view name, int port) {
                     "write to /dev/infiniband/uverbs*?",
                     name, std::error_code(error_number, std::generic_category()).message()));
   }
-  device.identity_ = identity_of(name);
+  device.door_ = context->device->dev_name;
+  device.identity_ = identity_of(device.door_);
   device.context_ = std::shared_ptr<ibv_context>(context, [](ibv_context* c) {
     if (ibv_close_device(c) != 0) log_destruction("ibv_close_device", errno);
   });
@@ -255,7 +258,7 @@ Result<std::vector<GidEntry>> Device::gids() const {
   return entries;
 }
 
-bool Device::gone() const { return identity_of(name_) != identity_; }
+bool Device::gone() const { return identity_of(door_) != identity_; }
 
 std::string Device::driver() const {
   std::error_code error;

@@ -96,7 +96,8 @@ class Device {
   int port_ = 1;
   std::shared_ptr<ibv_context> context_;
   DeviceLimits limits_;
-  std::string identity_;  ///< sysfs inode of the device: a re-added one has another
+  std::string door_;      ///< "uverbs0", through which it was opened
+  std::string identity_;  ///< sysfs inode of the door: a re-added device has another
 };
 
 }  // namespace greynic::verbs
