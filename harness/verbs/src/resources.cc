@@ -99,7 +99,7 @@ Result<MemoryRegion> MemoryRegion::create(const ProtectionDomain& pd, std::size_
   void* memory = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, flags, -1, 0);
   if (memory == MAP_FAILED) {
     if (huge_pages) {
-      return fail(ErrorCode::kMissing,
+      return fail(ErrorCode::kRefused,
                   fmt::format("{} huge pages of 2 MiB are not free; sysctl vm.nr_hugepages={}",
                               mapped / kHugePage, mapped / kHugePage));
     }

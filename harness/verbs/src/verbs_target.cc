@@ -180,8 +180,9 @@ class VerbsTarget final : public target::Target {
     return port && port->active;
   }
 
-  /// A device or link that vanishes in the middle says nothing about the configuration: it is
-  /// waited for and the measurement repeated. When it stays away the target cannot go on.
+  /// A device or link, here or at the peer, that vanishes in the middle says nothing about the
+  /// configuration: it is waited for and the measurement repeated. When it stays away the target
+  /// cannot go on.
   Result<Observation> measure_surviving(const target::MeasureRequest& request) {
     const auto give_up = std::chrono::steady_clock::now() + options_.patience;
     while (true) {
@@ -198,13 +199,17 @@ class VerbsTarget final : public target::Target {
         }
       }
       Observation observation = measure_once(request);
-      const bool vanished = observation.outcome != Outcome::kMeasured && !usable();
-      if (!vanished || std::chrono::steady_clock::now() > give_up) return observation;
+      const bool vanished =
+          observation.outcome != Outcome::kMeasured && (!usable() || peer_device_away_);
+      if (peer_device_away_) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      if (!vanished || target::interrupted() || std::chrono::steady_clock::now() > give_up)
+        return observation;
     }
   }
 
   Observation measure_once(const target::MeasureRequest& request) {
     const auto begin = std::chrono::steady_clock::now();
+    peer_device_away_ = false;
     Observation observation;
     observation.asked = request.configuration;
     observation.repeat = request.repeat;
@@ -281,7 +286,10 @@ class VerbsTarget final : public target::Target {
     auto mine = Endpoint::create(*device_, *plan, {.requests = true, .answers = plan->both_ways()});
     if (!mine) return end(observation, mine.error());
     const auto theirs = peer_->open(*plan, lease_of(*plan, request.duration));
-    if (!theirs) return end(observation, theirs.error());
+    if (!theirs) {
+      peer_device_away_ = theirs.error().code == ErrorCode::kMissing;
+      return end(observation, theirs.error());
+    }
     if (auto done = mine->connect(*theirs); !done) return end(observation, done.error());
     observation.counters_before = read_counters(device_->name(), device_->port());
     if (auto done = peer_->connect(mine->describe(), request.duration); !done) {
@@ -395,6 +403,7 @@ class VerbsTarget final : public target::Target {
   Options options_;
   std::unique_ptr<Peer> peer_;
   std::unique_ptr<Device> device_;
+  bool peer_device_away_ = false;  ///< the last measurement failed for that
 };
 
 Result<std::unique_ptr<target::Target>> open_target(const target::Spec& spec,

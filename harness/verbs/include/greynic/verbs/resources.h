@@ -65,7 +65,7 @@ struct Access {
 /// Memory of its own, page-aligned and zeroed, registered with a protection domain.
 class MemoryRegion : MoveOnly {
  public:
-  /// `huge_pages` takes 2 MiB pages; kMissing with the remedy when the system has none free.
+  /// `huge_pages` takes 2 MiB pages; kRefused with the remedy when the system has none free.
   [[nodiscard]] static Result<MemoryRegion> create(const ProtectionDomain& pd, std::size_t bytes,
                                                    const Access& access, bool huge_pages = false);
   [[nodiscard]] std::span<std::byte> bytes() const { return {address_, size_}; }
