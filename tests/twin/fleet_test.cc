@@ -135,11 +135,23 @@ TEST_P(FleetOfTwo, CarriesWhatTheEngineCarries) {
 
 INSTANTIATE_TEST_SUITE_P(Masks, FleetOfTwo, testing::Values(0, 10, 20, 40));
 
+// Claim:  flows that a switch judges by late counters go through software in a fleet too.
+// Oracle: the same fleet without the fault.
+TEST(Fleet, LosesFlowsToLateCounters) {
+  const char* const settings = "container_count=4000,counter_poll_ms=1000,flow_idle_ms=100";
+  const auto gbps = [&](const std::string& options) {
+    return *measured("twin:e810?hosts=80&rnics=400&threads=1&defects=" + options, {settings})[0]
+                .value(measure::kBandwidth);
+  };
+  EXPECT_LT(gbps("S1,S6"), 0.5 * gbps("S6"));
+  EXPECT_EQ(gbps("S5,S6"), gbps("S6"));
+}
+
 // Claim:  sizes that cannot be are told in one message.
 TEST(Fleet, RefusesSizesThatCannotBe) {
   for (const char* name : {"twin:cx6?hosts=1", "twin:cx6?hosts=10&rnics=5", "twin:cx6?rnics=many",
                            "twin:cx6?fleet=nowhere", "twin:cx6?fleet=/no/such.json",
-                           "twin:cx6?hosts=10&switch=none"}) {
+                           "twin:cx6?hosts=10&switch=none", "twin:cx3?hosts=10"}) {
     const auto twin = create(name);
     ASSERT_FALSE(twin) << name;
     EXPECT_EQ(twin.error().code, ErrorCode::kBadInput) << name;

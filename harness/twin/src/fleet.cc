@@ -58,10 +58,13 @@ double miss_share(double entries, double in_use) {
   return in_use > entries ? 1 - entries / in_use : 0.0;
 }
 
-/// Share of its host's flows that the virtual switch has no room for.
+/// Share of flows that the host's virtual switch has no room for, or the RNIC no mask.
 double overflow_share(const Common& c, const RnicHolding& holding) {
-  return miss_share(c.s.datapath_flow_limit_count,
-                    holding.host_peering_count * c.s.megaflows_per_peering);
+  const double flows = miss_share(c.s.datapath_flow_limit_count,
+                                  holding.host_peering_count * c.s.megaflows_per_peering);
+  const double limit = c.p.mask_shape_limit;
+  const double masks = limit > 0 ? miss_share(limit, holding.mask_count) : 0.0;
+  return 1 - (1 - flows) * (1 - masks);
 }
 
 double context_misses(const Common& c, const RnicHolding& holding) {

@@ -256,6 +256,11 @@ Result<std::unique_ptr<Twin>> create(const target::Spec& spec) {
   auto fleet = read_fleet(fleet_file, hosts, rnics);
   if (!fleet) return wrong(fleet.error());
   settings.fleet = std::move(*fleet);
+  if (settings.fleet && !settings.model.parameters.has_switch()) {
+    return wrong({ErrorCode::kBadInput, settings.model.name +
+                                            " has no switch that containers' flows could be "
+                                            "offloaded to; take another model for a fleet"});
+  }
   return std::unique_ptr<Twin>(std::make_unique<TwinTarget>(spec, std::move(settings), threads));
 }
 
