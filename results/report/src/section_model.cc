@@ -29,9 +29,10 @@ void add_parameters(const json& model, Page& page) {
                parameter.value("unit", std::string())});
   }
   const json coefficients = model.value("coefficients", json::object());
-  for (const auto& [name, value] :
-       (coefficients.is_object() ? coefficients : json::object()).items()) {
-    table.add({name, text_of(value), "", ""});
+  if (coefficients.is_object()) {
+    for (const auto& [name, value] : coefficients.items()) {
+      table.add({name, text_of(value), "", ""});
+    }
   }
   if (!table.empty()) page.table(table);
 }
