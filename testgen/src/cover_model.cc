@@ -123,6 +123,18 @@ constexpr double kShortestDeadline = 1e-3;
 /// Beyond so many sets, sub-models of lower strength are covered to the overall one instead.
 constexpr std::size_t kMostSets = 2000;
 
+/// The engine knows parameters by number only: "parameter #3" becomes "'mtu_bytes'".
+void name_parameters(const CoverModel& model, std::string& text) {
+  constexpr std::string_view kMark = "parameter #";
+  for (std::size_t at = text.find(kMark); at != std::string::npos; at = text.find(kMark, at + 1)) {
+    const std::size_t digits = at + kMark.size();
+    const std::size_t end = std::min(text.find_first_not_of("0123456789", digits), text.size());
+    const auto parameter = static_cast<std::size_t>(std::stoul(text.substr(digits, end - digits)));
+    if (parameter >= model.parameters.size()) continue;
+    text.replace(at, end - at, fmt::format("'{}'", model.parameters[parameter].name));
+  }
+}
+
 /// All ways to choose `size` of `from`.
 std::vector<std::vector<std::uint32_t>> choices(const std::vector<std::uint32_t>& from,
                                                 std::size_t size) {
@@ -308,6 +320,7 @@ Result<ModelCover> cover_model(const CoverModel& model, const CoverOptions& opti
     } else if (first.error().code != ErrorCode::kInfeasible) {
       return pass_on(first);
     }
+    pass.announce = {};  // the size is known by now
     std::erase_if(space->seeds,
                   [&](const Row& seed) { return negative_count(model, decode(model, seed)) == 0; });
     space->already.insert(space->already.end(), positive_rows.begin(), positive_rows.end());
@@ -330,6 +343,7 @@ Result<ModelCover> cover_model(const CoverModel& model, const CoverOptions& opti
     out.summary.lower_bound_reason = "rows without negative levels alone";
     out.summary.seconds += positive_seconds;
   }
+  name_parameters(model, out.summary.lower_bound_reason);
   return out;
 }
 
