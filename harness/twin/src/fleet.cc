@@ -174,7 +174,8 @@ LatencyHistogram latencies_of(const FleetFlow& flow) {
                           (receiver ? c.receive_software_ns : 0.0);
         const double count = std::round(c.per_second / total * share * kSamples);
         if (count > 0) {
-          histogram.record(static_cast<std::uint64_t>(ns + 0.5), static_cast<std::uint64_t>(count));
+          histogram.record(static_cast<std::uint64_t>(std::llround(ns)),
+                           static_cast<std::uint64_t>(count));
         }
       }
     }
