@@ -6,6 +6,7 @@
 #include <set>
 
 #include "difference.h"
+#include "reading.h"
 
 namespace greynic::verify {
 namespace {
@@ -41,10 +42,14 @@ class EffectNames {
 };
 
 /// The table that only the layout has to which a rule goes on; kNoJump when it ends there.
-Result<std::uint32_t> continuation(const FlowRule& rule, const TableIds& added) {
+Result<std::uint32_t> continuation(const FlowRule& rule, const TableIds& added,
+                                   const RegistersInUse& registers) {
   for (const Action& action : rule.actions) {
     if (action.kind != ActionKind::kJump || !added.contains(action.number)) continue;
-    if (rule.actions.size() != 1) {
+    const bool only_jumps = std::all_of(
+        rule.actions.begin(), rule.actions.end(),
+        [&](const Action& other) { return &other == &action || registers.only_looks(other); });
+    if (!only_jumps) {
       return fail(ErrorCode::kUnsupported,
                   fmt::format("the layout rule {} does more than jump on its way to table {}",
                               to_string(rule.match), action.number));
@@ -74,7 +79,8 @@ Result<void> check(const Layout& layout) {
 
 /// Tables reached from one without leaving the input table.
 Result<std::vector<const LayoutTable*>> reached(const Layout& layout, std::uint32_t first,
-                                                const TableIds& added) {
+                                                const TableIds& added,
+                                                const RegistersInUse& registers) {
   std::map<std::uint32_t, const LayoutTable*> by_id;
   for (const LayoutTable& table : layout.tables) by_id[table.id] = &table;
   std::vector<const LayoutTable*> order;
@@ -83,7 +89,7 @@ Result<std::vector<const LayoutTable*>> reached(const Layout& layout, std::uint3
   for (std::size_t i = 0; i < order.size(); ++i) {
     for (const Matcher& matcher : order[i]->matchers) {
       for (const FlowRule& rule : matcher.rules) {
-        const auto next = continuation(rule, added);
+        const auto next = continuation(rule, added, registers);
         if (!next) return pass_on(next);
         if (*next != kNoJump && seen.insert(*next).second) order.push_back(by_id[*next]);
       }
@@ -94,9 +100,10 @@ Result<std::vector<const LayoutTable*>> reached(const Layout& layout, std::uint3
 
 /// Compares one table of the rule set; the difference, if any, lands in the verdict.
 Result<void> compare_table(std::uint32_t id, const std::vector<const FlowRule*>& rules,
-                           const Layout& layout, const TableIds& added, SearchLimits& limits,
+                           const Layout& layout, const TableIds& added,
+                           const RegistersInUse& registers, SearchLimits& limits,
                            Verdict& verdict) {
-  const auto tables = reached(layout, id, added);
+  const auto tables = reached(layout, id, added, registers);
   if (!tables) return pass_on(tables);
   Space space;
   for (const FlowRule* rule : rules) space.widen(rule->match);
@@ -116,7 +123,7 @@ Result<void> compare_table(std::uint32_t id, const std::vector<const FlowRule*>&
     auto& list = pool.tables[table->id];
     for (const Matcher& matcher : table->matchers) {
       for (const FlowRule& rule : matcher.rules) {
-        const std::uint32_t jump = *continuation(rule, added);
+        const std::uint32_t jump = *continuation(rule, added, registers);
         const std::uint32_t effect = jump == kNoJump ? effects.number(rule.actions) : kMiss;
         list.push_back(pool.add(space.cube(rule.match), {effect, jump}));
       }
@@ -152,6 +159,7 @@ Result<Verdict> verify(const RuleSet& rules, const Layout& layout, const VerifyO
     }
   }
 
+  const RegistersInUse registers(rules, layout);
   Verdict verdict;
   SearchLimits limits{options.most_regions, {}};
   for (auto& [id, members] : by_table) {
@@ -165,7 +173,7 @@ Result<Verdict> verify(const RuleSet& rules, const Layout& layout, const VerifyO
         options.progress((before + share) / all);
       };
     }
-    const auto done = compare_table(id, members, layout, added, limits, verdict);
+    const auto done = compare_table(id, members, layout, added, registers, limits, verdict);
     if (!done) return pass_on(done);
     ++verdict.tables;
     if (verdict.counterexample) break;
