@@ -1,7 +1,8 @@
 /// ClassBench filters, one a line:
 ///   @200.21.219.98/32  61.10.60.149/32  0 : 65535  1733 : 1733  0x06/0xFF  0x1000/0x1000
 /// Source and destination prefix, source and destination port range, protocol, TCP flags (some
-/// generators leave the flags out). The first line has the highest priority.
+/// generators leave the flags out; of ICMP they are type and code). The first line has the highest
+/// priority.
 
 #include <fmt/format.h>
 
@@ -13,6 +14,8 @@
 
 namespace greynic::rules {
 namespace {
+
+constexpr std::uint64_t kIcmp = 1;
 
 struct PortRange {
   std::uint32_t low = 0;
@@ -115,9 +118,6 @@ Result<RuleSet> parse_classbench(std::string_view text, const std::string& sourc
     Masked flags;
     if (!reader.failed() && !reader.at_end()) {
       flags = swap_bytes(reader.masked(0xffff, "TCP flags", "0x1000/0x1000"));
-      if (!reader.failed() && flags.bits > full_mask(MatchField::kTcpFlags)) {
-        return bad_line(source, index, "the TCP flags look at the data offset, which is no flag");
-      }
     }
     if (!reader.failed() && !reader.at_end()) {
       return bad_line(source, index,
@@ -133,7 +133,15 @@ Result<RuleSet> parse_classbench(std::string_view text, const std::string& sourc
     rule.match.set(MatchField::kIpv4Src, src.value, src.bits);
     rule.match.set(MatchField::kIpv4Dst, dst.value, dst.bits);
     rule.match.set(MatchField::kIpProtocol, protocol.value, protocol.bits);
-    rule.match.set(MatchField::kTcpFlags, flags.value, flags.bits);
+    if (protocol.value == kIcmp && protocol.bits == 0xff) {
+      // Of an ICMP filter the two bytes are type and code; swapped, the type is the lower one.
+      rule.match.set(MatchField::kIcmpType, flags.value & 0xff, flags.bits & 0xff);
+      rule.match.set(MatchField::kIcmpCode, flags.value >> 8, flags.bits >> 8);
+    } else if (flags.bits > full_mask(MatchField::kTcpFlags)) {
+      return bad_line(source, index, "the TCP flags look at the data offset, which is no flag");
+    } else {
+      rule.match.set(MatchField::kTcpFlags, flags.value, flags.bits);
+    }
     for (const Masked& from : prefixes_of_range(src_ports.low, src_ports.high, 16)) {
       rule.match.set(MatchField::kL4SrcPort, from.value, from.bits);
       for (const Masked& to : prefixes_of_range(dst_ports.low, dst_ports.high, 16)) {

@@ -40,6 +40,19 @@ TEST(Classbench, ReadsEveryColumn) {
   EXPECT_EQ(set.rules[0].from, std::vector<std::uint32_t>{0});
 }
 
+// Claim:  of an ICMP filter the flags are type and code: acl5 writes 0x0800/0xff00 for echo.
+// Oracle: the byte order of the ICMP header.
+TEST(Classbench, ReadsIcmpTypeAndCode) {
+  const auto read = parse_rules(
+      "@1.2.3.0/24 0.0.0.0/0 0 : 65535 0 : 65535 0x01/0xFF 0x0b01/0xffff\n"
+      "@1.2.3.0/24 0.0.0.0/0 0 : 65535 0 : 65535 0x01/0xFF 0x0800/0xff00\n",
+      "filters");
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  EXPECT_EQ(to_string(read->rules[0].match),
+            "ipv4_src=1.2.3.0/24,ip_protocol=1,icmp_type=11,icmp_code=1");
+  EXPECT_EQ(to_string(read->rules[1].match), "ipv4_src=1.2.3.0/24,ip_protocol=1,icmp_type=8");
+}
+
 // Claim:  the prefixes of a range are exactly its ports, and as few as can be.
 // Oracle: every port tried; the known worst case 1..65534 takes 30 prefixes.
 TEST(Classbench, ExpandsPortRangesExactly) {
