@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <string_view>
 #include <unordered_map>
 
 #include "key_table.h"
@@ -73,13 +74,17 @@ double cost_of_parts(std::vector<Share>& shares, const std::vector<double>& miss
 class CutCost {
  public:
   CutCost(const Problem& problem, const Rows& packets, const std::vector<double>& packet_weight,
-          const Deciders& deciders)
-      : problem_(problem), packets_(packets), weight_(packet_weight), deciders_(deciders) {}
+          const Deciders& deciders, std::size_t most_parts)
+      : problem_(problem),
+        packets_(packets),
+        weight_(packet_weight),
+        deciders_(deciders),
+        most_parts_(most_parts) {}
 
-  /// An empty mask in the answer: more than `most_entries` would come out.
+  /// An empty mask in the answer: more than `most_entries` would come out, or too many parts.
   [[nodiscard]] Cut of(const std::vector<Word>& mask, std::size_t most_entries) const {
     const Parts parts = split_rows(problem_, mask, most_entries);
-    if (parts.rows.empty()) return {};
+    if (parts.rows.empty() || parts.rows.size() > most_parts_) return {};
     const auto numbers = mask_numbers(problem_, mask);
     const auto rest = static_cast<std::uint32_t>(parts.rows.size());
     Cut cut{mask, 0.0, parts.rest.size()};
@@ -111,27 +116,49 @@ class CutCost {
   const Rows& packets_;
   const std::vector<double>& weight_;
   const Deciders& deciders_;
+  std::size_t most_parts_;
 };
 
-/// Masks of single fields that a share of the rules covers: for each field the distinct masks its
-/// rules have, coarse ones first, thinned out to `most`.
+/// Adds the headers that a field needs, as far as rows that look at it still look at them: a device
+/// takes no match on TCP flags that does not say TCP.
+void add_headers(Mask& mask, MatchField field, const Mask& of_row) {
+  std::string_view rest = info(field).needs;
+  while (!rest.empty()) {
+    const std::size_t bar = rest.find('|');
+    const auto header = match_field_named(rest.substr(0, rest.find('=')));
+    if (header && mask.bits(*header) == 0 && of_row.bits(*header) != 0) {
+      mask.add(*header, of_row.bits(*header));
+      add_headers(mask, *header, of_row);
+    }
+    if (bar == std::string_view::npos) return;
+    rest.remove_prefix(bar + 1);
+  }
+}
+
+/// Masks of single fields, with the headers they need, that a share of the rules covers: for each
+/// field the distinct masks its rules have, coarse ones first, thinned out to `most`.
 std::vector<std::vector<Word>> field_masks(const Problem& problem, std::size_t most) {
   const std::size_t words = problem.rows.words();
   std::vector<std::vector<Word>> result;
-  std::map<MatchField, std::set<U128>> seen;
+  std::map<MatchField, std::set<std::pair<U128, Mask>>> seen;
   ByMask<bool> known;
   for (std::uint32_t row = 0; row < problem.rows.size(); ++row) {
     if (!known.try_emplace(mask_of(problem.rows, row), true).second) continue;
     const Mask mask = problem.columns.unpack_mask(problem.rows.mask[row]);
-    for (const FieldMask& entry : mask.fields()) seen[entry.field].insert(entry.bits);
+    for (const FieldMask& entry : mask.fields()) {
+      Mask with_headers;
+      with_headers.add(entry.field, entry.bits);
+      add_headers(with_headers, entry.field, mask);
+      seen[entry.field].emplace(entry.bits, std::move(with_headers));
+    }
   }
   for (const auto& [field, masks] : seen) {
     const std::size_t step = (masks.size() + most - 1) / most;
     std::size_t i = 0;
-    for (const U128 bits : masks) {
+    for (const auto& [bits, whole] : masks) {
       if (i++ % step != step / 2) continue;
       Match match;
-      match.set(field, 0, bits);
+      for (const FieldMask& part : whole.fields()) match.set(part.field, 0, part.bits);
       std::vector<Word> value(words, 0);
       std::vector<Word> mask(words, 0);
       problem.columns.pack(match, value.data(), mask.data());
@@ -214,10 +241,11 @@ std::vector<std::uint32_t> split_packets(const Problem& problem, const std::vect
 }
 
 Cut best_cut(const Problem& problem, const Rows& packets, const std::vector<double>& packet_weight,
-             const Deciders& deciders, double price, std::size_t most_entries) {
+             const Deciders& deciders, double price, std::size_t most_entries,
+             std::size_t most_parts) {
   // Large tables are costly to split on trial, and have more to gain from any sensible cut.
   const bool large = problem.rows.size() > 20'000;
-  const CutCost cost(problem, packets, packet_weight, deciders);
+  const CutCost cost(problem, packets, packet_weight, deciders, most_parts);
   const auto candidates = field_masks(problem, large ? 5 : 10);
   const auto value = [&](const Cut& cut) {
     const auto added = static_cast<double>(cut.entries) - static_cast<double>(problem.rows.size());

@@ -46,9 +46,10 @@ struct Parts {
                                                        const Parts& parts, const Rows& packets,
                                                        const Deciders& deciders);
 
-/// The cut with the largest gain less `price` an added entry; its mask is empty when none gains.
+/// The cut into at most `most_parts` with the largest gain less `price` an added entry; its mask is
+/// empty when none gains.
 [[nodiscard]] Cut best_cut(const Problem& problem, const Rows& packets,
                            const std::vector<double>& packet_weight, const Deciders& deciders,
-                           double price, std::size_t most_entries);
+                           double price, std::size_t most_entries, std::size_t most_parts);
 
 }  // namespace greynic::optimizer

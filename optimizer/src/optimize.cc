@@ -172,7 +172,8 @@ Result<OptimizedLayout> optimize(const RuleSet& rules, const Traffic& traffic,
       if (!redundant[row]) kept.push_back(row);
     }
     result.rules_dropped += redundant.size() - kept.size();
-    TreeOptions tree{id, next_table, 0, options.single_table};
+    TreeOptions tree{id, next_table, 0, 0, options.single_table};
+    tree.most_tables = options.last_table < next_table ? 0 : options.last_table - next_table + 1;
     tree.most_rules = std::max(
         kept.size(),
         static_cast<std::size_t>(options.max_growth * static_cast<double>(members.size())));

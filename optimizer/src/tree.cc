@@ -126,7 +126,8 @@ class TreeBuilder {
     }
     const double price = total_cost_ / static_cast<double>(room());
     const std::size_t most = node.problem.rows.size() + room();
-    node.cut = best_cut(node.problem, packets_, weight_, node.deciders, price, most);
+    node.cut = best_cut(node.problem, packets_, weight_, node.deciders, price, most,
+                        options_.most_tables - tables_added_);
     if (node.cut.mask.empty() || !(node.cut.cost < node.cost)) return;
     const double added = std::max(
         1.0, static_cast<double>(node.cut.entries) - static_cast<double>(node.problem.rows.size()));
@@ -137,6 +138,7 @@ class TreeBuilder {
     const std::size_t before = node.problem.rows.size();
     const Parts parts = split_rows(node.problem, node.cut.mask, before + room());
     if (parts.rows.empty()) return;  // the room has gone to others since
+    if (parts.rows.size() > options_.most_tables - tables_added_) return;
     const auto part_of_packet =
         split_packets(node.problem, node.cut.mask, parts, packets_, node.deciders);
     std::vector<std::vector<std::uint32_t>> packets(parts.rows.size() + 1);
@@ -148,7 +150,9 @@ class TreeBuilder {
     for (std::size_t part = 0; part < parts.rows.size(); ++part) {
       Problem inside = without_redundant(within(node.problem, parts.rows[part], node.cut.mask));
       node.parts.push_back(make_node(std::move(inside), std::move(packets[part])));
-      after += node.parts.back()->problem.rows.size() + (node.parts.back()->decided() ? 0 : 1);
+      const bool needs_table = !node.parts.back()->decided();
+      after += node.parts.back()->problem.rows.size() + (needs_table ? 1 : 0);
+      tables_added_ += needs_table ? 1 : 0;
       const Word* value = node.problem.rows.value[parts.example[part]];
       std::vector<Word> bits(value, value + packets_.words());
       for (std::size_t w = 0; w < bits.size(); ++w) bits[w] &= node.cut.mask[w];
@@ -226,6 +230,7 @@ class TreeBuilder {
   std::priority_queue<Waiting> waiting_;
   std::size_t created_ = 0;
   std::size_t entries_ = 0;  ///< rules and jumps, as of now
+  std::size_t tables_added_ = 0;
   double total_cost_ = 0.0;  ///< hoped for, as of now
   std::uint32_t next_id_ = 0;
   std::vector<LayoutTable> tables_;

@@ -11,6 +11,7 @@ struct TreeOptions {
   std::uint32_t table = 0;       ///< id of the input table, which the root keeps
   std::uint32_t first_free = 0;  ///< ids from here on are free for added tables
   std::size_t most_rules = 0;    ///< jumps included; no cut is made that needs more
+  std::size_t most_tables = 0;   ///< that cuts may add
   bool single_table = false;     ///< no cuts
 };
 

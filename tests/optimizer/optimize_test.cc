@@ -77,6 +77,23 @@ TEST(Optimize, CostIsTheMeanNumberOfMatchersTried) {
   }
 }
 
+// Claim:  no table lies beyond last_table, and the layout is still the best that was found there.
+// Oracle: ids counted; core's reference count of matchers tried.
+TEST(Optimize, AddsNoTableBeyondTheLast) {
+  const RuleSet rules = small_random_rules(60, 30, 3);
+  const Traffic traffic = rules::uniform_traffic(rules, 3);
+  double fewer_is_dearer = 0.0;
+  for (const std::uint32_t last : {1000U, 4U, 1U, 0U}) {
+    OptimizeOptions options;
+    options.last_table = last;
+    const auto result = optimize(rules, traffic, options);
+    ASSERT_TRUE(result) << result.error().message;
+    for (const LayoutTable& table : result->layout.tables) EXPECT_LE(table.id, last);
+    EXPECT_GE(result->after.matchers_tried, fewer_is_dearer * 0.98) << last;
+    fewer_is_dearer = result->after.matchers_tried;
+  }
+}
+
 // Claim:  the same seed gives the same layout.
 TEST(Optimize, IsDeterministic) {
   const RuleSet rules = small_random_rules(80, 40, 5);

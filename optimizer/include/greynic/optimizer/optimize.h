@@ -38,7 +38,8 @@ struct OptimizeOptions {
   std::uint64_t seed = 1;     ///< of the order search; the same seed gives the same layout
   bool single_table = false;  ///< no jumps: one chain of matchers for each input table
   double max_growth = 1.5;    ///< rules in the layout, jumps included, at most this times the input
-  CostModel cost;             ///< empty: nothing is predicted
+  std::uint32_t last_table = 0xfffffffe;  ///< no table beyond is added: switches have few
+  CostModel cost;                         ///< empty: nothing is predicted
 };
 
 /// What a layout costs under the traffic.
