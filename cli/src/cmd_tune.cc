@@ -85,6 +85,11 @@ void print_summary(const TuneOutcome& outcome, const std::string& folder) {
     line("measured", fmt::format("{}: {:.4g} -> {:.4g}, ratio {:.3f} [{:.3f}, {:.3f}], {} pairs",
                                  explanation.metric, gain.before, gain.after, gain.ratio,
                                  gain.ratio_low, gain.ratio_high, gain.pairs));
+    for (const auto& [name, before] : gain.measures_before) {
+      const auto after = gain.measures_after.find(name);
+      if (name == explanation.metric || after == gain.measures_after.end()) continue;
+      line("", fmt::format("{}: {:.4g} -> {:.4g}", name, before, after->second));
+    }
   } else if (!outcome.no_gain.empty()) {
     line("measured", "nothing: " + outcome.no_gain);
   }
@@ -110,9 +115,14 @@ void print_json(const TuneOutcome& outcome, const std::string& folder) {
                           {"verified", outcome.verified}};
   }
   if (outcome.gain) {
-    document["gain"] = {{"before", outcome.gain->before},   {"after", outcome.gain->after},
-                        {"ratio", outcome.gain->ratio},     {"low", outcome.gain->ratio_low},
-                        {"high", outcome.gain->ratio_high}, {"pairs", outcome.gain->pairs}};
+    document["gain"] = {{"before", outcome.gain->before},
+                        {"after", outcome.gain->after},
+                        {"ratio", outcome.gain->ratio},
+                        {"low", outcome.gain->ratio_low},
+                        {"high", outcome.gain->ratio_high},
+                        {"pairs", outcome.gain->pairs},
+                        {"measures_before", outcome.gain->measures_before},
+                        {"measures_after", outcome.gain->measures_after}};
   }
   fmt::print("{}\n", document.dump(1));
 }

@@ -9,8 +9,9 @@
 namespace greynic::cli {
 namespace {
 
+/// The metric with a layout; all measures are added to `sums`.
 Result<double> measured_with(target::Target& device, const GainQuestion& question,
-                             const Layout& layout, int pair) {
+                             const Layout& layout, int pair, std::map<std::string, double>& sums) {
   if (auto done = device.apply(layout, question.traffic, question.placement); !done) {
     return pass_on(done);
   }
@@ -26,6 +27,7 @@ Result<double> measured_with(target::Target& device, const GainQuestion& questio
                 fmt::format("{}: {} gave no {}: {} {}", device.info().name, question.at.name(),
                             question.metric, to_string(observation->outcome), observation->reason));
   }
+  for (const auto& [name, measure] : observation->measures) sums[name] += measure.value;
   return *value;
 }
 
@@ -48,11 +50,12 @@ Result<Gain> measure_gain(target::Target& device, const GainQuestion& question, 
                                 : error.message + "; and the old rules could not be restored: " +
                                       restored.error().message);
   };
+  Gain gain;
   for (int pair = 0; pair < question.pairs; ++pair) {
     if (progress) progress(pair);
-    auto old_value = measured_with(device, question, *question.before, pair);
+    auto old_value = measured_with(device, question, *question.before, pair, gain.measures_before);
     if (!old_value) return give_back(old_value.error());
-    auto new_value = measured_with(device, question, *question.after, pair);
+    auto new_value = measured_with(device, question, *question.after, pair, gain.measures_after);
     if (!new_value) return give_back(new_value.error());
     before.push_back(std::log(*old_value));
     differences.push_back(std::log(*new_value / *old_value));
@@ -60,7 +63,9 @@ Result<Gain> measure_gain(target::Target& device, const GainQuestion& question, 
   if (!keep) {
     if (auto done = device.roll_back(); !done) return pass_on(done);
   }
-  Gain gain;
+  for (auto* sums : {&gain.measures_before, &gain.measures_after}) {
+    for (auto& [name, sum] : *sums) sum /= question.pairs;
+  }
   gain.pairs = question.pairs;
   const double middle = mean_of(differences);
   gain.before = std::exp(mean_of(before));

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 
 #include "greynic/core/flow_rule.h"
@@ -33,6 +34,9 @@ struct Gain {
   double ratio_low = 1.0;
   double ratio_high = 1.0;
   int pairs = 0;
+  /// Everything else that the device measured, means over the pairs.
+  std::map<std::string, double> measures_before;
+  std::map<std::string, double> measures_after;
 };
 
 /// Leaves the device with the new layout when `keep` says so, else with the rules it had. Errors:

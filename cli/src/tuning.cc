@@ -86,12 +86,36 @@ Result<void> check_equivalent(const RuleSet& rules, const Layout& layout) {
                                         "; it was not applied");
 }
 
+/// The rules in the device's words, and the traffic that is to pass them.
+Result<void> prepare_rules(const TuneOptions& options, const target::Target& device, RuleSet& rules,
+                           Traffic& traffic) {
+  const std::size_t read = rules.rules.size();
+  rules = device.spell_out(std::move(rules));
+  if (rules.rules.empty()) {
+    return fail(ErrorCode::kBadInput,
+                fmt::format("{}: none of its {} rules can match a packet", options.rules, read));
+  }
+  if (rules.rules.size() != read) {
+    say(
+        fmt::format("{}: {} rules, {} with their headers named and without those that no packet "
+                    "can match",
+                    options.rules, read, rules.rules.size()));
+  }
+  auto made = rules::traffic_for(options.traffic, rules, options.job.seed);
+  if (!made) return pass_on(made);
+  traffic = std::move(*made);
+  return {};
+}
+
 Result<void> optimize_rules(const TuneOptions& options, const target::Target& device,
                             const RuleSet& rules, const Traffic& traffic, const Configuration& at,
                             results::RunStore& store, TuneOutcome& outcome) {
   step(fmt::format("optimize: {} rules", rules.rules.size()));
+  const target::LayoutRoom room = device.layout_room();
   optimizer::OptimizeOptions optimize_options;
   optimize_options.seed = options.job.seed;
+  optimize_options.last_table = room.last_table;
+  optimize_options.single_table = !room.cuts_pay;
   if (outcome.fit) {
     optimize_options.cost = optimizer::mask_cost(*outcome.fit->model, at, outcome.hop);
   }
@@ -167,14 +191,16 @@ Result<TuneOutcome> tune(const TuneOptions& options) {
     auto read = load_rules({options.rules, options.rules_format});
     if (!read) return pass_on(read);
     rules = std::move(*read);
-    auto made = rules::traffic_for(options.traffic, rules, options.job.seed);
-    if (!made) return pass_on(made);
-    traffic = std::move(*made);
   }
   step("plan");
   auto prepared = campaign::prepare(options.job);
   if (!prepared) return pass_on(prepared);
   for (const auto& [name, value] : prepared->settings) say(fmt::format("{:<28}{}", name, value));
+  if (!options.rules.empty()) {
+    if (auto ready = prepare_rules(options, *prepared->device, rules, traffic); !ready) {
+      return pass_on(ready);
+    }
+  }
   auto store = campaign::start(*prepared);
   if (!store) return pass_on(store);
   const target::InterruptGuard guard;

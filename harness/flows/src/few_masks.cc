@@ -4,6 +4,7 @@
 
 #include <array>
 #include <optional>
+#include <set>
 
 namespace greynic::flows {
 namespace {
@@ -13,6 +14,7 @@ using F = MatchField;
 constexpr unsigned kRegisterCount = 16;
 constexpr std::uint32_t kLastTable = 253;
 constexpr std::uint64_t kIpv4 = 0x0800;
+constexpr std::uint64_t kIcmp = 1;
 
 struct Transport {
   std::uint64_t protocol;
@@ -79,11 +81,7 @@ class Reader {
     }
   }
   [[nodiscard]] bool short_of_registers() const { return short_of_registers_; }
-  [[nodiscard]] std::vector<Action> then_jump() const {
-    std::vector<Action> actions = moves_;
-    actions.push_back(Action::jump(1));
-    return actions;
-  }
+  [[nodiscard]] const std::vector<Action>& moves() const { return moves_; }
 
  private:
   const Survey& survey_;
@@ -107,9 +105,33 @@ void read_ipv4(Reader& reader) {
 void add(Matcher& matcher, Match match, const Reader& reader) {
   FlowRule rule;
   rule.match = std::move(match);
-  rule.actions = reader.then_jump();
+  rule.actions = reader.moves();
   matcher.mask = rule.match.mask();
   matcher.rules.push_back(std::move(rule));
+}
+
+}  // namespace
+
+namespace {
+
+/// The first number that neither a table nor a jump of the layout uses. A jump of foreign words
+/// ("resubmit(,5)") may go anywhere that has rules, so only tables without rules are free.
+std::optional<std::uint32_t> free_table(const Layout& layout) {
+  std::set<std::uint64_t> used = {0};
+  for (const LayoutTable& table : layout.tables) {
+    used.insert(table.id);
+    for (const Matcher& matcher : table.matchers) {
+      for (const FlowRule& rule : matcher.rules) {
+        for (const Action& action : rule.actions) {
+          if (action.kind == ActionKind::kJump) used.insert(action.number);
+        }
+      }
+    }
+  }
+  for (std::uint32_t id = 1; id <= kLastTable; ++id) {
+    if (!used.contains(id)) return id;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -136,6 +158,14 @@ Result<Layout> few_masks(const Layout& layout) {
     match.set(F::kIpProtocol, transport.protocol);
     add(front.matchers[0], std::move(match), reader);
   }
+  Reader icmp(survey);
+  read_ipv4(icmp);
+  icmp.read(F::kIcmpType, "NXM_OF_ICMP_TYPE", 8);
+  icmp.read(F::kIcmpCode, "NXM_OF_ICMP_CODE", 8);
+  enough = enough && !icmp.short_of_registers();
+  Match match_icmp = ipv4;
+  match_icmp.set(F::kIpProtocol, kIcmp);
+  add(front.matchers[0], std::move(match_icmp), icmp);
   Reader any_ipv4(survey);
   read_ipv4(any_ipv4);
   add(front.matchers[1], ipv4, any_ipv4);
@@ -146,18 +176,18 @@ Result<Layout> few_masks(const Layout& layout) {
     return fail(ErrorCode::kUnsupported,
                 "the rules leave too few registers free to read all the fields they look at");
   }
+  const auto moved = free_table(layout);
+  if (!moved) return fail(ErrorCode::kUnsupported, "there is no free table number left");
+  for (Matcher& matcher : front.matchers) {
+    for (FlowRule& rule : matcher.rules) rule.actions.push_back(Action::jump(*moved));
+  }
   Layout made;
   made.tables.push_back(std::move(front));
   for (LayoutTable table : layout.tables) {
-    if (++table.id > kLastTable) {
-      return fail(ErrorCode::kUnsupported, "there is no free table number left");
-    }
-    for (Matcher& matcher : table.matchers) {
-      for (FlowRule& rule : matcher.rules) {
-        for (Action& action : rule.actions) {
-          if (action.kind == ActionKind::kJump) ++action.number;
-        }
-        rule.table = table.id;
+    if (table.id == 0) {
+      table.id = *moved;
+      for (Matcher& matcher : table.matchers) {
+        for (FlowRule& rule : matcher.rules) rule.table = table.id;
       }
     }
     made.tables.push_back(std::move(table));

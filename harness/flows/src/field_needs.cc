@@ -2,7 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
 #include <set>
+#include <vector>
+
+#include "greynic/core/check.h"
 
 namespace greynic::flows {
 namespace {
@@ -10,16 +15,98 @@ namespace {
 using F = MatchField;
 
 constexpr unsigned kIpv4Type = 0x0800;
+constexpr unsigned kIpv6Type = 0x86dd;
 constexpr unsigned kIcmp = 1;
 constexpr unsigned kIcmpv6 = 58;
 
-/// Does the match hold exactly "field=value"?
-bool holds(const Match& match, std::string_view condition) {
-  const std::size_t equals = condition.find('=');
-  const auto field = match_field_named(condition.substr(0, equals));
-  if (!field) return false;
-  const auto wanted = field_value_from_string(*field, condition.substr(equals + 1));
-  return wanted && exact_value(match, *field) == wanted;
+/// One header that a field can be in: "ip_protocol=6".
+struct Header {
+  MatchField field;
+  U128 value;
+};
+
+/// The headers that a field can be in by the table of fields; none when it needs none.
+std::vector<Header> headers_of(MatchField field) {
+  std::vector<Header> headers;
+  std::string_view rest = info(field).needs;
+  while (!rest.empty()) {
+    const std::size_t bar = rest.find('|');
+    const std::string_view condition = rest.substr(0, bar);
+    const std::size_t equals = condition.find('=');
+    const auto named = match_field_named(condition.substr(0, equals));
+    GREYNIC_CHECK(named.has_value());
+    const auto value = field_value_from_string(*named, condition.substr(equals + 1));
+    GREYNIC_CHECK(value.has_value());
+    headers.push_back({*named, *value});
+    if (bar == std::string_view::npos) break;
+    rest.remove_prefix(bar + 1);
+  }
+  return headers;
+}
+
+bool holds(const Match& match, const Header& header) {
+  return exact_value(match, header.field) == header.value;
+}
+
+/// May a packet of this match have the header?
+bool allows(const Match& match, const Header& header) {
+  for (const FieldMatch& part : match.fields()) {
+    if (part.field == header.field) return (header.value & part.bits) == part.value;
+  }
+  return true;
+}
+
+/// The protocols of ICMP belong to one address family each.
+bool of_one_family(const Match& match) {
+  const auto type = exact_value(match, F::kEtherType);
+  const auto protocol = exact_value(match, F::kIpProtocol);
+  return !(type == U128{kIpv4Type} && protocol == U128{kIcmpv6}) &&
+         !(type == U128{kIpv6Type} && protocol == U128{kIcmp});
+}
+
+/// Takes out the fields of a header that the match excludes: no packet of it has them, so that they
+/// read as zero. False when one is asked to be something else.
+bool without_icmp(Match& match) {
+  for (const FieldMatch& part : std::vector<FieldMatch>(match.fields())) {
+    if (info(part.field).layer != FieldLayer::kIcmp) continue;
+    if (part.value != 0) return false;
+    match.set(part.field, 0, 0);
+  }
+  return true;
+}
+
+bool looks_at_icmp(const Match& match) {
+  return std::any_of(match.fields().begin(), match.fields().end(), [](const FieldMatch& part) {
+    return info(part.field).layer == FieldLayer::kIcmp;
+  });
+}
+
+/// Appends the match with all headers named: several matches, one, or none.
+void name_headers(Match match, std::vector<Match>& named) {
+  for (const FieldMatch& part : match.fields()) {
+    const std::vector<Header> headers = headers_of(part.field);
+    if (headers.empty() || std::any_of(headers.begin(), headers.end(), [&](const Header& header) {
+          return holds(match, header);
+        })) {
+      continue;
+    }
+    bool possible = false;
+    for (const Header& header : headers) {
+      if (!allows(match, header)) continue;
+      possible = true;
+      Match with = match;
+      with.set(header.field, header.value);
+      // The protocol of the other family's ICMP is one that the rule does not speak of.
+      if (!looks_at_icmp(with) || of_one_family(with)) name_headers(std::move(with), named);
+    }
+    if (possible) return;
+    if (part.value != 0) return;  // no packet has the field, and without it it reads as zero
+    match.set(part.field, 0, 0);
+    return name_headers(std::move(match), named);
+  }
+  // Here only when the rule itself says ICMP of one family in packets of the other.
+  if (looks_at_icmp(match) && !of_one_family(match) && !without_icmp(match)) return;
+  named.push_back(std::move(match));
 }
 
 }  // namespace
@@ -34,13 +121,9 @@ std::optional<U128> exact_value(const Match& match, MatchField field) {
 std::optional<std::string> missing_header(const Match& match, MatchField field) {
   const std::string_view needs = info(field).needs;
   if (needs.empty()) return std::nullopt;
-  bool met = false;
-  for (std::string_view rest = needs; !met;) {
-    const std::size_t bar = rest.find('|');
-    met = holds(match, rest.substr(0, bar));
-    if (bar == std::string_view::npos) break;
-    rest.remove_prefix(bar + 1);
-  }
+  const std::vector<Header> headers = headers_of(field);
+  const bool met = std::any_of(headers.begin(), headers.end(),
+                               [&](const Header& header) { return holds(match, header); });
   if (!met) {
     std::string readable(needs);
     for (std::size_t bar = 0; (bar = readable.find('|', bar)) != std::string::npos;) {
@@ -73,9 +156,132 @@ RuleSet with_address_family(RuleSet rules) {
     const Mask mask = rule.match.mask();
     const bool v6 = mask.bits(F::kIpv6Src) != 0 || mask.bits(F::kIpv6Dst) != 0 ||
                     mask.bits(F::kIpv6FlowLabel) != 0;
-    rule.match.set(F::kEtherType, v6 ? 0x86dd : 0x0800);
+    rule.match.set(F::kEtherType, v6 ? kIpv6Type : kIpv4Type);
   }
   return rules;
+}
+
+std::vector<Match> headers_named(const Match& match) {
+  std::vector<Match> named;
+  name_headers(match, named);
+  return named;
+}
+
+RuleSet with_headers(RuleSet rules) {
+  rules = with_address_family(std::move(rules));
+  RuleSet complete{{}, std::move(rules.source)};
+  std::vector<Match> named;
+  for (FlowRule& rule : rules.rules) {
+    named.clear();
+    name_headers(std::move(rule.match), named);
+    // Shares of traffic are not known for the parts, so each gets an equal one.
+    rule.weight /= static_cast<double>(std::max<std::size_t>(1, named.size()));
+    for (Match& match : named) {
+      FlowRule part = rule;
+      part.match = std::move(match);
+      complete.rules.push_back(std::move(part));
+    }
+  }
+  return complete;
+}
+
+namespace {
+
+/// What every packet in a table has; empty when the table is reached in more than one way.
+using Decided = std::map<std::uint32_t, std::optional<Match>>;
+
+/// The match and everything decided before it; bits of the match win.
+Match both(const Match& decided, const Match& match) {
+  Match joined = decided;
+  for (const FieldMatch& part : match.fields()) {
+    U128 value = part.value;
+    U128 bits = part.bits;
+    for (const FieldMatch& before : decided.fields()) {
+      if (before.field != part.field) continue;
+      value |= before.value & ~part.bits;
+      bits |= before.bits;
+    }
+    joined.set(part.field, value, bits);
+  }
+  return joined;
+}
+
+Decided decided_by_jumps(const Layout& layout) {
+  std::map<std::uint32_t, const LayoutTable*> by_id;
+  for (const LayoutTable& table : layout.tables) by_id[table.id] = &table;
+  Decided decided = {{0, Match{}}};
+  std::vector<std::uint32_t> order = {0};
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const auto table = by_id.find(order[i]);
+    if (table == by_id.end()) continue;
+    const std::optional<Match> here = decided[order[i]];
+    for (const Matcher& matcher : table->second->matchers) {
+      for (const FlowRule& rule : matcher.rules) {
+        for (const Action& action : rule.actions) {
+          if (action.kind != ActionKind::kJump) continue;
+          const auto to = static_cast<std::uint32_t>(action.number);
+          const bool changed = rule.actions.size() > 1;  // a header may not be what it was
+          std::optional<Match> there;
+          if (here && !changed) there = both(*here, rule.match);
+          const auto [known, fresh] = decided.try_emplace(to, there);
+          if (fresh) {
+            order.push_back(to);
+          } else if (known->second) {
+            known->second.reset();
+            order.push_back(to);  // what was concluded from it goes too
+          }
+        }
+      }
+    }
+  }
+  return decided;
+}
+
+/// Foreign words that lead to tables ("resubmit(,5)"): ways that nobody here can follow.
+bool leads_elsewhere(const Layout& layout) {
+  for (const LayoutTable& table : layout.tables) {
+    for (const Matcher& matcher : table.matchers) {
+      for (const FlowRule& rule : matcher.rules) {
+        for (const Action& action : rule.actions) {
+          if (action.text.find("resubmit") != std::string::npos ||
+              action.text.find("table") != std::string::npos) {
+            return true;
+          }
+        }
+      }
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+Layout with_decided_headers(Layout layout) {
+  if (leads_elsewhere(layout)) return layout;
+  const Decided decided = decided_by_jumps(layout);
+  for (LayoutTable& table : layout.tables) {
+    const auto known = decided.find(table.id);
+    if (known == decided.end() || !known->second || known->second->fields().empty()) continue;
+    for (Matcher& matcher : table.matchers) {
+      // Rules of one mask have the same fields and so get the same headers.
+      for (FlowRule& rule : matcher.rules) {
+        const Match whole = both(*known->second, rule.match);
+        bool again = true;
+        while (again) {
+          again = false;
+          for (const FieldMatch& part : std::vector<FieldMatch>(rule.match.fields())) {
+            for (const Header& header : headers_of(part.field)) {
+              if (holds(rule.match, header) || !holds(whole, header)) continue;
+              rule.match.set(header.field, header.value);
+              again = true;
+            }
+          }
+        }
+        matcher.mask = rule.match.mask();
+      }
+    }
+  }
+  return layout;
 }
 
 }  // namespace greynic::flows

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "greynic/core/flow_rule.h"
 
@@ -21,5 +22,22 @@ namespace greynic::flows {
 /// table names an ether_type, each gets that of its address family, IPv4 unless it has an IPv6
 /// field; the rules of other tables stay as they are.
 [[nodiscard]] RuleSet with_address_family(RuleSet rules);
+
+/// The rules with every header named that their fields need, as all rule interfaces insist on.
+///
+/// with_address_family comes first. A rule that then lacks a header becomes one rule for each
+/// header that its field can be in (ports without a protocol: TCP, UDP, SCTP). Where a rule names
+/// another header than the one that its field is in, no packet has the field, which then reads as
+/// zero: the condition goes when it asks for zero, else the whole rule, for nothing can match it.
+/// `from`, priority, actions and weight are kept.
+[[nodiscard]] RuleSet with_headers(RuleSet rules);
+
+/// The same of one match: several matches, one, or none.
+[[nodiscard]] std::vector<Match> headers_named(const Match& match);
+
+/// The layout with headers named that the way to a table has already decided: cut tables leave out
+/// what every packet in them has, and devices want it said again. A table that is reached in more
+/// than one way stays as it is.
+[[nodiscard]] Layout with_decided_headers(Layout layout);
 
 }  // namespace greynic::flows

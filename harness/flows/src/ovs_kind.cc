@@ -5,6 +5,7 @@
 #include "child_process.h"
 #include "greynic/flows/kinds.h"
 #include "ovs_target.h"
+#include "rules_target.h"
 
 namespace greynic::flows {
 namespace {
@@ -43,19 +44,7 @@ std::vector<target::Candidate> probe() {
   return found;
 }
 
-Result<std::unique_ptr<target::Target>> open_ovs(const target::Spec& spec) {
-  return spec.options.contains("rundir") ? RunningOvsTarget::open(spec)
-                                         : PrivateOvsTarget::open(spec);
-}
-
-}  // namespace
-
-target::Kind ovs_kind() { return {"ovs", open_ovs, probe}; }
-
-RunningOvsTarget::RunningOvsTarget(std::string name, std::unique_ptr<FlowDriver> driver)
-    : name_(std::move(name)), driver_(std::move(driver)) {}
-
-Result<std::unique_ptr<target::Target>> RunningOvsTarget::open(const target::Spec& spec) {
+Result<std::unique_ptr<target::Target>> open_running(const target::Spec& spec) {
   const std::string folder = spec.options.at("rundir");
   if (spec.place.empty() || spec.options.size() > 1) {
     return fail(ErrorCode::kBadInput,
@@ -74,32 +63,19 @@ Result<std::unique_ptr<target::Target>> RunningOvsTarget::open(const target::Spe
       },
       Journal::on_disk(fmt::format("ovs:{}/{}", folder, bridge)));
   if (auto recovered = driver->recover(); !recovered) return pass_on(recovered);
-  return std::unique_ptr<target::Target>(new RunningOvsTarget(spec.text, std::move(driver)));
-}
-
-target::Info RunningOvsTarget::info() const {
   target::Info info;
-  info.name = name_;
+  info.name = spec.text;
   info.description = "rules of an Open vSwitch that runs already";
-  return info;
+  return std::unique_ptr<target::Target>(
+      std::make_unique<RulesTarget>(std::move(info), std::move(driver), ovs_room()));
 }
 
-Result<void> RunningOvsTarget::measure(std::span<const target::MeasureRequest>,
-                                       const target::ObservationSink&) {
-  return fail(ErrorCode::kUnsupported,
-              name_ + " holds rules only: join it to a target with traffic (verbs:...+" + name_ +
-                  "), or measure on a private switch (ovs:br0)");
+Result<std::unique_ptr<target::Target>> open_ovs(const target::Spec& spec) {
+  return spec.options.contains("rundir") ? open_running(spec) : PrivateOvsTarget::open(spec);
 }
 
-Result<void> RunningOvsTarget::check(const Layout& layout, const target::Placement&) {
-  return driver_->check(rules_of(layout));
-}
+}  // namespace
 
-Result<void> RunningOvsTarget::apply(const Layout& layout, const Traffic*,
-                                     const target::Placement&) {
-  return driver_->apply(rules_of(layout));
-}
-
-Result<void> RunningOvsTarget::roll_back() { return driver_->roll_back(); }
+target::Kind ovs_kind() { return {"ovs", open_ovs, probe}; }
 
 }  // namespace greynic::flows

@@ -1,19 +1,17 @@
 #include "ovs_target.h"
 
 #include <fmt/format.h>
-#include <sys/utsname.h>
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <fstream>
-#include <random>
 
 #include "field_needs.h"
 #include "greynic/files/json_file.h"
 #include "greynic/flows/few_masks.h"
 #include "packet_bytes.h"
 #include "packet_clock.h"
+#include "replay.h"
+#include "rules_target.h"
 
 namespace greynic::flows {
 namespace {
@@ -53,44 +51,11 @@ std::string unsupported(const Configuration& configuration) {
   return "";
 }
 
-/// The factor table's standard of 64 KiB is a verbs message; a packet stands for one that fits.
-double payload_of(const Configuration& configuration) {
-  return configuration.contains("message_bytes") ? configuration.number("message_bytes") : 64.0;
-}
-
-std::string cpu_model() {
-  std::ifstream cpus("/proc/cpuinfo");
-  for (std::string line; std::getline(cpus, line);) {
-    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
-  }
-  return "unknown";
-}
-
 std::map<std::string, std::string> environment_of(const PrivateSwitch& ovs) {
-  utsname host{};
-  uname(&host);
-  return {{"host", host.nodename},
-          {"kernel", host.release},
-          {"cpu", cpu_model()},
-          {"device", ovs.version()},
-          {"packet_cpu", std::to_string(ovs.cpu())}};
-}
-
-/// So many copies of each flow's packet as its weight asks of `slots`, at least one, then shuffled:
-/// what the source replays is a fair sample of the traffic in a random order.
-std::vector<std::size_t> replay_order(const Traffic& traffic, std::size_t slots,
-                                      std::uint64_t seed) {
-  double all = 0.0;
-  for (const TrafficFlow& flow : traffic.flows) all += flow.weight;
-  std::vector<std::size_t> order;
-  for (std::size_t i = 0; i < traffic.flows.size(); ++i) {
-    const double share = all > 0 ? traffic.flows[i].weight / all : 0.0;
-    const auto copies = std::max<long long>(1, std::llround(share * static_cast<double>(slots)));
-    order.insert(order.end(), static_cast<std::size_t>(copies), i);
-  }
-  std::mt19937_64 random(seed);
-  std::shuffle(order.begin(), order.end(), random);
-  return order;
+  auto environment = host_environment();
+  environment["device"] = ovs.version();
+  environment["packet_cpu"] = std::to_string(ovs.cpu());
+  return environment;
 }
 
 }  // namespace
@@ -276,7 +241,7 @@ Result<void> PrivateOvsTarget::check(const Layout& layout, const target::Placeme
   if (placement.hop != Hop::kServerDecap) {
     return fail(ErrorCode::kUnsupported, "a switch has one mask sequence: server_decap");
   }
-  const RuleSet rules = with_address_family(rules_of(layout));
+  const RuleSet rules = device_rules_of(layout);
   if (auto made = ensure_sinks(rules); !made) return made;
   return driver_.check(rules);
 }
@@ -284,19 +249,8 @@ Result<void> PrivateOvsTarget::check(const Layout& layout, const target::Placeme
 Result<void> PrivateOvsTarget::apply(const Layout& layout, const Traffic* traffic,
                                      const target::Placement& placement) {
   if (auto accepted = check(layout, placement); !accepted) return accepted;
-  const RuleSet rules = with_address_family(rules_of(layout));
-  Traffic sent;
-  if (traffic != nullptr) {
-    sent = *traffic;
-  } else {
-    // One packet for each rule, as often as the rule says that it is hit.
-    for (const FlowRule& rule : rules.rules) {
-      if (rule.table != 0) continue;
-      Packet packet;
-      for (const FieldMatch& part : rule.match.fields()) packet.set(part.field, part.value);
-      sent.flows.push_back({.packet = packet, .weight = rule.weight > 0 ? rule.weight : 1.0});
-    }
-  }
+  const RuleSet rules = device_rules_of(layout);
+  Traffic sent = traffic != nullptr ? *traffic : traffic_of_rules(rules);
   for (const TrafficFlow& flow : sent.flows) {
     if (auto frame = frame_of(flow.packet, 0); !frame) return pass_on(frame);
   }
@@ -307,6 +261,8 @@ Result<void> PrivateOvsTarget::apply(const Layout& layout, const Traffic* traffi
   traffic_ = std::move(sent);
   return {};
 }
+
+RuleSet PrivateOvsTarget::spell_out(RuleSet rules) const { return with_headers(std::move(rules)); }
 
 Layout PrivateOvsTarget::adapt(const Layout& layout) const {
   auto fewer = few_masks(layout);

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Open vSwitch as a target: a private one that is measured, or a running one whose rules are
-/// changed.
+/// Open vSwitch as a target that is measured: a private one. One that runs already is a RulesTarget
+/// (rules_target.h).
 
 #include <memory>
 #include <optional>
@@ -13,6 +13,12 @@
 #include "private_switch.h"
 
 namespace greynic::flows {
+
+/// One table for the reading front of few_masks is kept free. A packet's whole way is cached as one
+/// megaflow, so that cutting tables saves nothing.
+[[nodiscard]] constexpr target::LayoutRoom ovs_room() {
+  return {.last_table = 252, .cuts_pay = false};
+}
 
 /// Measures on a switch of its own. Until a layout is applied, each configuration brings its rules
 /// and packets (mask_workload.h); from then on the layout's rules stay, the traffic given with it
@@ -27,6 +33,8 @@ class PrivateOvsTarget final : public target::Target {
   Result<void> apply(const Layout& layout, const Traffic* traffic,
                      const target::Placement& placement) override;
   Result<void> check(const Layout& layout, const target::Placement& placement) override;
+  target::LayoutRoom layout_room() const override { return ovs_room(); }
+  RuleSet spell_out(RuleSet rules) const override;
   Layout adapt(const Layout& layout) const override;
   Result<void> roll_back() override;
 
@@ -48,25 +56,6 @@ class PrivateOvsTarget final : public target::Target {
   Traffic traffic_;      ///< of the layout
   std::string running_;  ///< what set_up last made, as a key; empty: nothing
   std::optional<std::pair<bool, bool>> caches_;
-};
-
-/// Changes and reads the rules of a bridge of a switch that runs already.
-class RunningOvsTarget final : public target::Target {
- public:
-  [[nodiscard]] static Result<std::unique_ptr<target::Target>> open(const target::Spec& spec);
-
-  target::Info info() const override;
-  Result<void> measure(std::span<const target::MeasureRequest> requests,
-                       const target::ObservationSink& sink) override;
-  Result<void> apply(const Layout& layout, const Traffic* traffic,
-                     const target::Placement& placement) override;
-  Result<void> check(const Layout& layout, const target::Placement& placement) override;
-  Result<void> roll_back() override;
-
- private:
-  RunningOvsTarget(std::string name, std::unique_ptr<FlowDriver> driver);
-  std::string name_;
-  std::unique_ptr<FlowDriver> driver_;
 };
 
 }  // namespace greynic::flows

@@ -72,6 +72,8 @@ class Joined final : public Target {
   Result<void> check(const Layout& layout, const Placement& placement) override {
     return rules_->check(layout, placement);
   }
+  LayoutRoom layout_room() const override { return rules_->layout_room(); }
+  RuleSet spell_out(RuleSet rules) const override { return rules_->spell_out(std::move(rules)); }
   Layout adapt(const Layout& layout) const override { return rules_->adapt(layout); }
   Result<void> roll_back() override { return rules_->roll_back(); }
 
@@ -114,6 +116,10 @@ Result<void> Target::apply(const Layout&, const Traffic*, const Placement&) {
 Result<void> Target::check(const Layout&, const Placement&) {
   return fail(ErrorCode::kUnsupported, info().name + " holds no rules; name a target that does");
 }
+
+LayoutRoom Target::layout_room() const { return {}; }
+
+RuleSet Target::spell_out(RuleSet rules) const { return rules; }
 
 Layout Target::adapt(const Layout& layout) const { return layout; }
 

@@ -19,9 +19,9 @@
 
 namespace greynic::flows {
 
-/// The same layout behind a reading table 0; tables and jumps move up by one. Only fields that some
-/// matcher looks at are read: Ethernet and IPv4 addresses, TCP flags, ports. kUnsupported when the
-/// rules leave too few registers free or too few tables.
+/// The same layout behind a reading table 0, whose own rules move to the first free table. Only
+/// fields that some matcher looks at are read: Ethernet and IPv4 addresses, ports, TCP flags, ICMP
+/// type and code. kUnsupported when the rules leave too few registers free or no table.
 [[nodiscard]] Result<Layout> few_masks(const Layout& layout);
 
 }  // namespace greynic::flows

@@ -66,6 +66,12 @@ struct Placement {
   Hop hop = Hop::kServerDecap;
 };
 
+/// What a layout for a device may look like.
+struct LayoutRoom {
+  std::uint32_t last_table = 0xfffffffe;
+  bool cuts_pay = true;  ///< small tables behind jumps are searched faster than one long one
+};
+
 class Target {
  public:
   virtual ~Target() = default;
@@ -85,6 +91,11 @@ class Target {
                                            const Placement& placement);
   /// Checks that apply would be accepted, and changes nothing.
   [[nodiscard]] virtual Result<void> check(const Layout& layout, const Placement& placement);
+  /// What the optimizer may use of the device; everything, unless a device says otherwise.
+  [[nodiscard]] virtual LayoutRoom layout_room() const;
+  /// The rules as the device wants them written, before anything else is done with them: with the
+  /// headers named that they take for granted, say. Most devices take rules as they are.
+  [[nodiscard]] virtual RuleSet spell_out(RuleSet rules) const;
   /// An equivalent layout in the form that this device searches fastest; most devices take a layout
   /// as it is. Open vSwitch, which makes its own masks from what rules look at, does not.
   [[nodiscard]] virtual Layout adapt(const Layout& layout) const;
