@@ -89,12 +89,16 @@ class KeyReader {
 
   [[nodiscard]] std::vector<Match> take() { return std::move(matches_); }
 
-  std::optional<Complaint> add(std::string_view key, const json& value) {
+  /// `mask` is what iproute2 keeps beside the value of some keys ("ip_tos_mask"), in hexadecimal.
+  std::optional<Complaint> add(std::string_view key, const json& value, const std::string& mask) {
+    if (key == "ip_flags" && value.is_object()) return add_fragment(value);
     if (value.is_object() && (key == "src_port" || key == "dst_port")) {
       return add_range(key == "src_port" ? F::kL4SrcPort : F::kL4DstPort, value);
     }
-    const auto text = text_of(value);
+    auto text = text_of(value);
     if (!text) return fmt::format("'{}' must be a text or a whole number", shown(key));
+    if (!mask.empty()) *text += "/0x" + mask;
+    if (key == "tcp_flags") hexadecimal_mask(*text);
     if (key == "eth_type") return add_ether_type(*text);
     if (key == "vlan_id" || key == "cvlan_id") return add_vlan(key == "vlan_id", *text);
     if (key == "vlan_ethtype" || key == "cvlan_ethtype") return add_ether_type(*text);
@@ -102,6 +106,10 @@ class KeyReader {
     if (key == "src_ip" || key == "dst_ip") return add_address(key == "src_ip", *text);
     if (key == "ip_tos") return add_tos(*text);
     if (key == "ip_flags") return add_fragment(*text);
+    if (key == "arp_op" && (*text == "request" || *text == "reply")) {
+      return set(F::kArpOperation,
+                 Masked{*text == "request" ? 1U : 2U, full_mask(F::kArpOperation)}, key, *text);
+    }
     if (key == "ct_state") return set(F::kCtState, ct_state_from(*text), key, *text);
     for (const Key& row : kKeys) {
       if (row.name == key) return set(row.field, masked_from(row.field, *text), key, *text);
@@ -183,6 +191,29 @@ class KeyReader {
     return set(F::kIpEcn, Masked{tos->value & 3, tos->bits & 3}, "", "");
   }
 
+  /// "0x2/12": iproute2 writes the mask of TCP flags in hexadecimal too, without saying so.
+  static void hexadecimal_mask(std::string& text) {
+    const std::size_t slash = text.find('/');
+    if (slash != std::string::npos && text.compare(slash + 1, 2, "0x") != 0) {
+      text.insert(slash + 1, "0x");
+    }
+  }
+
+  /// {"frag":true,"firstfrag":false}, as iproute2 6 writes it.
+  std::optional<Complaint> add_fragment(const json& flags) {
+    const auto flag = [&](const char* name) -> std::optional<bool> {
+      const auto found = flags.find(name);
+      if (found == flags.end() || !found->is_boolean()) return std::nullopt;
+      return found->get<bool>();
+    };
+    const auto fragment = flag("frag");
+    const auto first = flag("firstfrag");
+    if (!fragment) return "'ip_flags' without frag is nothing that a match field can hold";
+    if (!*fragment) return add_fragment(std::string("nofrag"));
+    if (!first) return add_fragment(std::string("frag"));
+    return add_fragment(std::string(*first ? "frag/firstfrag" : "frag/nofirstfrag"));
+  }
+
   std::optional<Complaint> add_fragment(const std::string& text) {
     if (text == "nofrag") return set(F::kIpFragment, fragment_from("no"), "", "");
     if (text == "frag") return set(F::kIpFragment, fragment_from("yes"), "", "");
@@ -254,15 +285,24 @@ Result<std::vector<FlowRule>> rules_of_filter(const json& filter, const std::str
     return files::bad_value(source, here + "/options/keys", "must be an object");
   }
   const bool types_itself = keys != options.end() && keys->contains("eth_type");
-  if (!types_itself && filter.contains("protocol")) {
+  if (filter.contains("protocol")) {
     const auto text = text_of(filter.at("protocol"));
-    if (const auto no = reader.add_ether_type(text.value_or(""))) {
+    const auto number = ether_type_from(text.value_or(""));
+    const bool tag = number == kVlanType || number == kServiceVlanType;
+    // Its own type is that behind the tag, so the tag is said only by what it is filed under.
+    if (types_itself && !tag) {
+      // said again by the key
+    } else if (const auto no = reader.add_ether_type(text.value_or(""))) {
       return files::bad_value(source, here + "/protocol", *no);
     }
   }
   if (keys != options.end()) {
+    constexpr std::string_view kMask = "_mask";
     for (const auto& [key, value] : keys->items()) {
-      if (const auto no = reader.add(key, value)) {
+      if (key.ends_with(kMask) && keys->contains(key.substr(0, key.size() - kMask.size())))
+        continue;
+      const std::string mask = member_text(*keys, (key + std::string(kMask)).c_str());
+      if (const auto no = reader.add(key, value, mask)) {
         return files::bad_value(source, here + "/options/keys", *no);
       }
     }

@@ -40,6 +40,27 @@ TEST(Classbench, ReadsEveryColumn) {
   EXPECT_EQ(set.rules[0].from, std::vector<std::uint32_t>{0});
 }
 
+// Claim:  what iproute2 6.1 prints is read with its masks: hexadecimal, beside the value or behind
+//         a slash, with and without 0x.
+// Oracle: the filters that were added, in decimal.
+TEST(TcFilter, ReadsTheMasksThatIprouteWrites) {
+  const auto read = parse_rules(
+      R"([{"protocol":"ip","pref":1,"kind":"flower","chain":0,"options":{"keys":{"eth_type":"ipv4",
+      "ip_proto":"tcp","tcp_flags":"0x2/12","ip_tos":40,"ip_tos_mask":"f8",
+      "ip_flags":{"frag":true,"firstfrag":false}}}},
+      {"protocol":"arp","pref":2,"kind":"flower","chain":0,"options":{"keys":{"eth_type":"arp",
+      "arp_op":"reply"}}},
+      {"protocol":"802.1Q","pref":3,"kind":"flower","chain":0,"options":{"keys":{"eth_type":"ipv4",
+      "ct_mark":4608,"ct_mark_mask":"ff00"}}}])",
+      "tc");
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  EXPECT_EQ(to_string(read->rules[0].match),
+            "ether_type=0x800,ip_protocol=6,ip_dscp=10/62,ip_fragment=3,tcp_flags=0x2/0x12");
+  EXPECT_EQ(to_string(read->rules[1].match), "ether_type=0x806,arp_operation=2");
+  EXPECT_EQ(to_string(read->rules[2].match),
+            "ether_type=0x800,vlan_present=1,ct_mark=0x1200/0xff00");
+}
+
 // Claim:  of an ICMP filter the flags are type and code: acl5 writes 0x0800/0xff00 for echo.
 // Oracle: the byte order of the ICMP header.
 TEST(Classbench, ReadsIcmpTypeAndCode) {
