@@ -1,5 +1,11 @@
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <csignal>
+#include <filesystem>
+
+#include "own_folder.h"
 #include "packet_bytes.h"
 #include "pmd_stats.h"
 
@@ -84,6 +90,43 @@ TEST(Frames, RefusesWhatNoWireCarries) {
   const auto frame = frame_of(packet, 0);
   ASSERT_FALSE(frame.has_value());
   EXPECT_NE(frame.error().message.find("reg3"), std::string::npos);
+}
+
+// Claim:  the revalidators' line is read as ovs-appctl upcall/show of Open vSwitch 3.1 prints it.
+TEST(Revalidators, AreReadFromUpcallShow) {
+  const auto stats = parse_revalidators(
+      "netdev@ovs-netdev:\n  flows         : (current 26) (avg 33) (max 34) (limit 200000)\n"
+      "  dump duration : 12ms\n  ufid enabled : true\n\n  17: (keys 26)\n");
+  ASSERT_TRUE(stats.has_value());
+  EXPECT_EQ(stats->flows, 26);
+  EXPECT_EQ(stats->flow_limit, 200000);
+  EXPECT_EQ(stats->dump_ms, 12);
+  EXPECT_FALSE(parse_revalidators("").has_value());
+}
+
+// Claim:  a folder whose owner was killed is gone when the next one is made; a living one stays.
+// Method: a child makes one and is killed.
+TEST(OwnFolder, OfADeadProcessIsRemoved) {
+  const std::string prefix = "greynic-test-" + std::to_string(getpid()) + "-";
+  const auto mine = OwnFolder::create(prefix);
+  ASSERT_TRUE(mine.has_value());
+  int pipes[2];
+  ASSERT_EQ(pipe(pipes), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto theirs = OwnFolder::create(prefix);
+    const std::string path = theirs ? theirs->path() : "";
+    (void)!write(pipes[1], path.data(), path.size());
+    kill(getpid(), SIGKILL);
+  }
+  waitpid(child, nullptr, 0);
+  char path[100] = {};
+  ASSERT_GT(read(pipes[0], path, sizeof path - 1), 0);
+  EXPECT_TRUE(std::filesystem::exists(path)) << "a killed process removes nothing";
+  const auto next = OwnFolder::create(prefix);
+  ASSERT_TRUE(next.has_value());
+  EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_TRUE(std::filesystem::exists(mine->path()));
 }
 
 }  // namespace

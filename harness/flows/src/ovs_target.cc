@@ -211,6 +211,12 @@ Result<Observation> PrivateOvsTarget::measure_request(const target::MeasureReque
   const MegaflowCount count = count_megaflows(*dump);
   observation.measures["megaflow_masks"] = {static_cast<double>(count.masks), {}};
   observation.measures["megaflows"] = {static_cast<double>(count.flows), {}};
+  auto upcalls = ovs_->ask("upcall/show");
+  if (!upcalls) return pass_on(upcalls);
+  const auto revalidators = parse_revalidators(*upcalls);
+  if (!revalidators) return pass_on(revalidators);
+  observation.measures["revalidator_dump_ms"] = {revalidators->dump_ms, {}};
+  observation.measures["revalidator_flow_limit"] = {revalidators->flow_limit, {}};
   observation.granted = request.configuration;
   if (laid_out_) {
     observation.granted.set("server_decap_masks", static_cast<double>(count.masks));

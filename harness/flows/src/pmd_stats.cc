@@ -80,6 +80,19 @@ Result<PmdStats> parse_pmd_stats(std::string_view text) {
   return stats;
 }
 
+Result<RevalidatorStats> parse_revalidators(std::string_view text) {
+  constexpr std::string_view kCurrent = "(current ";
+  constexpr std::string_view kLimit = "(limit ";
+  constexpr std::string_view kDump = "dump duration : ";
+  for (const std::string_view label : {kCurrent, kLimit, kDump}) {
+    if (text.find(label) == std::string_view::npos) {
+      return fail(ErrorCode::kBadInput, "Open vSwitch reports no revalidators");
+    }
+  }
+  return RevalidatorStats{number_after(text, kCurrent), number_after(text, kLimit),
+                          number_after(text, kDump)};
+}
+
 std::string megaflow_mask(std::string_view line) {
   // The match ends where the counters begin; values stand after '=' or '(' and end at ',' or ')';
   // what follows a '/' inside them is the mask.

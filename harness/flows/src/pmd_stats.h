@@ -31,6 +31,16 @@ struct PmdStats {
 /// kBadInput when the text is not what Open vSwitch 2.17 to 3.x prints.
 [[nodiscard]] Result<PmdStats> parse_pmd_stats(std::string_view text);
 
+/// upcall/show: the threads that look after megaflows.
+struct RevalidatorStats {
+  double flows = 0;
+  double flow_limit = 0;
+  double dump_ms = 0;  ///< to look at every megaflow once
+};
+
+/// kBadInput when the text is not what Open vSwitch prints.
+[[nodiscard]] Result<RevalidatorStats> parse_revalidators(std::string_view text);
+
 struct MegaflowCount {
   std::size_t flows = 0;
   std::size_t masks = 0;  ///< distinct masks among them: the subtables of the classifier

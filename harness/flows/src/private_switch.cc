@@ -70,8 +70,7 @@ PrivateSwitch::Obstacle PrivateSwitch::obstacle() {
   return {};
 }
 
-PrivateSwitch::PrivateSwitch(PrivateSwitchOptions options, std::string folder,
-                             NetworkNamespace place)
+PrivateSwitch::PrivateSwitch(PrivateSwitchOptions options, OwnFolder folder, NetworkNamespace place)
     : options_(std::move(options)), folder_(std::move(folder)), place_(std::move(place)) {}
 
 PrivateSwitch::~PrivateSwitch() {
@@ -79,8 +78,6 @@ PrivateSwitch::~PrivateSwitch() {
   database_.reset();
   switch_.stop();
   database_server_.stop();
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
 }
 
 Result<std::unique_ptr<PrivateSwitch>> PrivateSwitch::start(const PrivateSwitchOptions& options) {
@@ -91,31 +88,29 @@ Result<std::unique_ptr<PrivateSwitch>> PrivateSwitch::start(const PrivateSwitchO
   }
   auto place = NetworkNamespace::create();
   if (!place) return pass_on(place);
-  std::string folder = "/tmp/greynic-ovs-XXXXXX";  // short: socket paths end after 107 bytes
-  if (mkdtemp(folder.data()) == nullptr) {
-    return fail(ErrorCode::kIo, "cannot make a folder in /tmp for a private Open vSwitch");
-  }
+  auto folder = OwnFolder::create("greynic-ovs-");
+  if (!folder) return pass_on(folder);
   PrivateSwitchOptions used = options;
   if (used.cpu < 0) used.cpu = last_usable_cpu();
   std::unique_ptr<PrivateSwitch> made(
-      new PrivateSwitch(std::move(used), folder, std::move(*place)));
+      new PrivateSwitch(std::move(used), std::move(*folder), std::move(*place)));
   if (auto up = made->launch(); !up) return up.error().while_doing("starting Open vSwitch");
   return made;
 }
 
 Result<void> PrivateSwitch::launch() {
-  const std::map<std::string, std::string> folders = {{"OVS_RUNDIR", folder_},
-                                                      {"OVS_LOGDIR", folder_},
-                                                      {"OVS_DBDIR", folder_},
-                                                      {"OVS_SYSCONFDIR", folder_}};
-  const std::string database_file = folder_ + "/conf.db";
+  const std::map<std::string, std::string> folders = {{"OVS_RUNDIR", folder()},
+                                                      {"OVS_LOGDIR", folder()},
+                                                      {"OVS_DBDIR", folder()},
+                                                      {"OVS_SYSCONFDIR", folder()}};
+  const std::string database_file = folder() + "/conf.db";
   auto made = run({.words = {"ovsdb-tool", "create", database_file, kSchema}});
   if (!made) return pass_on(made);
   auto server =
       Daemon::start({.words = {"ovsdb-server", database_file, "--remote=punix:" + database_socket(),
-                               "--unixctl=" + folder_ + "/db.ctl"},
+                               "--unixctl=" + folder() + "/db.ctl"},
                      .environment = folders},
-                    folder_ + "/ovsdb-server.log", place_);
+                    folder() + "/ovsdb-server.log", place_);
   if (!server) return pass_on(server);
   database_server_ = std::move(*server);
   if (auto up = connect_soon(database_socket(), database_server_); !up) return pass_on(up);
@@ -130,12 +125,12 @@ Result<void> PrivateSwitch::launch() {
                                     {"pmd-maxsleep", "500"}});
   if (!set) return set;
   auto daemon = Daemon::start(
-      {.words = {kDpdkSwitch, "unix:" + database_socket(), "--unixctl=" + folder_ + "/switch.ctl"},
+      {.words = {kDpdkSwitch, "unix:" + database_socket(), "--unixctl=" + folder() + "/switch.ctl"},
        .environment = folders},
-      folder_ + "/ovs-vswitchd.log", place_);
+      folder() + "/ovs-vswitchd.log", place_);
   if (!daemon) return pass_on(daemon);
   switch_ = std::move(*daemon);
-  auto control = connect_soon(folder_ + "/switch.ctl", switch_);
+  auto control = connect_soon(folder() + "/switch.ctl", switch_);
   if (!control) {
     return fail(ErrorCode::kMissing, fmt::format("ovs-vswitchd did not start: {}", last_words()));
   }
@@ -147,7 +142,7 @@ Result<void> PrivateSwitch::launch() {
 }
 
 std::string PrivateSwitch::last_words() const {
-  std::ifstream log(folder_ + "/ovs-vswitchd.log");
+  std::ifstream log(folder() + "/ovs-vswitchd.log");
   std::string words;
   for (std::string line; std::getline(log, line);) {
     if (line.find("|ERR|") != std::string::npos || line.find("|EMER|") != std::string::npos) {

@@ -11,6 +11,7 @@
 #include "greynic/core/result.h"
 #include "json_rpc.h"
 #include "ovsdb.h"
+#include "own_folder.h"
 
 namespace greynic::flows {
 
@@ -54,21 +55,21 @@ class PrivateSwitch {
   /// CPU time that the packet thread has had, in nanoseconds.
   [[nodiscard]] Result<std::uint64_t> packet_thread_ns() const;
 
-  [[nodiscard]] const std::string& folder() const { return folder_; }
+  [[nodiscard]] const std::string& folder() const { return folder_.path(); }
   [[nodiscard]] const std::string& bridge() const { return options_.bridge; }
-  [[nodiscard]] std::string database_socket() const { return folder_ + "/db.sock"; }
+  [[nodiscard]] std::string database_socket() const { return folder() + "/db.sock"; }
   [[nodiscard]] Ovsdb& database() { return *database_; }
   [[nodiscard]] const std::string& version() const { return version_; }
   [[nodiscard]] int cpu() const { return options_.cpu; }
 
  private:
-  PrivateSwitch(PrivateSwitchOptions options, std::string folder, NetworkNamespace place);
+  PrivateSwitch(PrivateSwitchOptions options, OwnFolder folder, NetworkNamespace place);
   [[nodiscard]] Result<void> launch();
   /// The last lines that ovs-vswitchd logged: why it died.
   [[nodiscard]] std::string last_words() const;
 
   PrivateSwitchOptions options_;
-  std::string folder_;
+  OwnFolder folder_;
   std::string version_;
   NetworkNamespace place_;
   Daemon database_server_;
