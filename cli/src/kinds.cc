@@ -28,6 +28,7 @@ void register_kinds() {
 #endif
 #ifdef GREYNIC_WITH_FLOWS
   target::register_kind(flows::ovs_kind());
+  target::register_kind(flows::flows_kind());
 #endif
 #ifdef GREYNIC_WITH_VERBS
 #ifdef GREYNIC_WITH_AGENT

@@ -127,7 +127,11 @@ TEST(WithHeaders, KeepsWhichLineAPacketHits) {
     for (std::size_t line = 0; line < rules.rules.size() && wanted < 0; ++line) {
       if (means(rules.rules[line], packet)) wanted = static_cast<long>(line);
     }
-    ASSERT_EQ(first_line(named, packet), wanted) << to_string(packet) << " seed " << seed;
+    const long got = first_line(named, packet);
+    ASSERT_EQ(got, wanted)
+        << to_string(packet) << " seed " << seed << "; line " << std::min(got, wanted) << " is "
+        << to_string(
+               rules.rules[static_cast<std::size_t>(std::max(0L, std::min(got, wanted)))].match);
   }
   for (const FlowRule& line : rules.rules) {
     RuleSet others = rules;  // keeps the table one that names types

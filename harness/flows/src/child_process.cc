@@ -204,6 +204,20 @@ Result<NetworkNamespace> NetworkNamespace::create() {
   return NetworkNamespace(descriptor);
 }
 
+Result<void> NetworkNamespace::inside(const std::function<void()>& work) const {
+  int error = 0;
+  std::thread([&] {
+    if (setns(descriptor_, CLONE_NEWNET) != 0) {
+      error = errno;
+    } else {
+      work();
+    }
+  }).join();
+  if (error == 0) return {};
+  return fail(ErrorCode::kMissing,
+              fmt::format("cannot enter a network namespace: {}", std::strerror(error)));
+}
+
 NetworkNamespace::NetworkNamespace(NetworkNamespace&& other) noexcept
     : descriptor_(std::exchange(other.descriptor_, -1)) {}
 

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -37,6 +38,8 @@ class NetworkNamespace {
   NetworkNamespace& operator=(NetworkNamespace&& other) noexcept;
   ~NetworkNamespace();
   [[nodiscard]] int descriptor() const { return descriptor_; }
+  /// Runs `work` on a thread inside; sockets that it opens stay there for good.
+  [[nodiscard]] Result<void> inside(const std::function<void()>& work) const;
 
  private:
   explicit NetworkNamespace(int descriptor) : descriptor_(descriptor) {}

@@ -64,25 +64,15 @@ bool of_one_family(const Match& match) {
          !(type == U128{kIpv6Type} && protocol == U128{kIcmp});
 }
 
-/// Takes out the fields of a header that the match excludes: no packet of it has them, so that they
-/// read as zero. False when one is asked to be something else.
-bool without_icmp(Match& match) {
-  for (const FieldMatch& part : std::vector<FieldMatch>(match.fields())) {
-    if (info(part.field).layer != FieldLayer::kIcmp) continue;
-    if (part.value != 0) return false;
-    match.set(part.field, 0, 0);
-  }
-  return true;
-}
-
 bool looks_at_icmp(const Match& match) {
   return std::any_of(match.fields().begin(), match.fields().end(), [](const FieldMatch& part) {
     return info(part.field).layer == FieldLayer::kIcmp;
   });
 }
 
-/// Appends the match with all headers named: several matches, one, or none.
-void name_headers(Match match, std::vector<Match>& named) {
+/// Appends the match with all headers named: several matches, one, or none when it contradicts
+/// itself.
+void name_headers(const Match& match, std::vector<Match>& named) {
   for (const FieldMatch& part : match.fields()) {
     const std::vector<Header> headers = headers_of(part.field);
     if (headers.empty() || std::any_of(headers.begin(), headers.end(), [&](const Header& header) {
@@ -90,23 +80,32 @@ void name_headers(Match match, std::vector<Match>& named) {
         })) {
       continue;
     }
-    bool possible = false;
     for (const Header& header : headers) {
       if (!allows(match, header)) continue;
-      possible = true;
       Match with = match;
       with.set(header.field, header.value);
-      // The protocol of the other family's ICMP is one that the rule does not speak of.
-      if (!looks_at_icmp(with) || of_one_family(with)) name_headers(std::move(with), named);
+      name_headers(with, named);
     }
-    if (possible) return;
-    if (part.value != 0) return;  // no packet has the field, and without it it reads as zero
-    match.set(part.field, 0, 0);
-    return name_headers(std::move(match), named);
+    return;
   }
-  // Here only when the rule itself says ICMP of one family in packets of the other.
-  if (looks_at_icmp(match) && !of_one_family(match) && !without_icmp(match)) return;
-  named.push_back(std::move(match));
+  if (!looks_at_icmp(match) || of_one_family(match)) named.push_back(match);
+}
+
+bool names_a_header(MatchField field) {
+  return field == F::kEtherType || field == F::kIpProtocol || field == F::kVlanPresent ||
+         field == F::kSvlanPresent;
+}
+
+/// Do the headers that the match names itself leave no packet with this field?
+bool excluded(const Match& match, const FieldMatch& part) {
+  Match alone;
+  for (const FieldMatch& other : match.fields()) {
+    if (names_a_header(other.field)) alone.set(other.field, other.value, other.bits);
+  }
+  alone.set(part.field, part.value, part.bits);
+  std::vector<Match> named;
+  name_headers(alone, named);
+  return named.empty();
 }
 
 }  // namespace
@@ -162,18 +161,22 @@ RuleSet with_address_family(RuleSet rules) {
 }
 
 std::vector<Match> headers_named(const Match& match) {
+  Match possible = match;
+  for (const FieldMatch& part : match.fields()) {
+    if (headers_of(part.field).empty() || !excluded(match, part)) continue;
+    if (part.value != 0) return {};  // no packet has the field, and without it it reads as zero
+    possible.set(part.field, 0, 0);
+  }
   std::vector<Match> named;
-  name_headers(match, named);
+  name_headers(possible, named);
   return named;
 }
 
 RuleSet with_headers(RuleSet rules) {
   rules = with_address_family(std::move(rules));
   RuleSet complete{{}, std::move(rules.source)};
-  std::vector<Match> named;
   for (FlowRule& rule : rules.rules) {
-    named.clear();
-    name_headers(std::move(rule.match), named);
+    std::vector<Match> named = headers_named(rule.match);
     // Shares of traffic are not known for the parts, so each gets an equal one.
     rule.weight /= static_cast<double>(std::max<std::size_t>(1, named.size()));
     for (Match& match : named) {

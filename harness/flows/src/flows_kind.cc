@@ -1,0 +1,122 @@
+/// The targets whose names begin with "flows:".
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "greynic/flows/kinds.h"
+#include "rules_target.h"
+#include "tc_driver.h"
+#include "tc_target.h"
+#ifdef GREYNIC_FLOWS_WITH_DPDK
+#include "rte_open.h"
+#endif
+
+namespace greynic::flows {
+namespace {
+
+constexpr std::string_view kTc = "tc";
+constexpr std::string_view kInterface = "tc:";
+constexpr std::string_view kDpdk = "dpdk:";
+
+tl::unexpected<Error> bad_form(const target::Spec& spec) {
+  return fail(ErrorCode::kBadInput,
+              fmt::format("target '{}': write flows:tc (a veth pair of greynic's own, measured) or "
+                          "flows:tc:INTERFACE, each with ?skip=sw or ?skip=hw if need be, or "
+                          "flows:dpdk:DEVICE as DPDK names it (net_tap0, 0000:03:00.0)",
+                          spec.text));
+}
+
+/// "skip=hw" as ip-link users know it: what tc is told to leave out.
+Result<TcPlace> place_of(const target::Spec& spec) {
+  TcPlace place = TcPlace::kBoth;
+  for (const auto& [name, value] : spec.options) {
+    if (name != "skip" || (value != "sw" && value != "hw")) return bad_form(spec);
+    place = value == "sw" ? TcPlace::kHardwareOnly : TcPlace::kSoftwareOnly;
+  }
+  return place;
+}
+
+Result<std::unique_ptr<target::Target>> open_interface(const target::Spec& spec,
+                                                       const std::string& interface,
+                                                       TcPlace place) {
+  auto driver = TcDriver::open(interface, place, Journal::on_disk("tc:" + interface));
+  if (!driver) return pass_on(driver);
+  if (auto recovered = (*driver)->recover(); !recovered) return pass_on(recovered);
+  target::Info info;
+  info.name = spec.text;
+  info.description = "tc flower on the ingress of " + interface;
+  return std::unique_ptr<target::Target>(
+      std::make_unique<RulesTarget>(std::move(info), std::move(*driver), tc_room()));
+}
+
+#ifdef GREYNIC_FLOWS_WITH_DPDK
+Result<std::unique_ptr<target::Target>> open_dpdk(const target::Spec& spec,
+                                                  const std::string& device) {
+  if (!spec.options.empty()) return bad_form(spec);
+  auto driver = open_rte(device);
+  if (!driver) return pass_on(driver);
+  target::Info info;
+  info.name = spec.text;
+  info.description = "rte_flow on the DPDK device " + device + ", which this process owns";
+  auto offer = (*driver)->probe();
+  if (!offer) return pass_on(offer);
+  const bool jumps = std::find(offer->actions.begin(), offer->actions.end(), ActionKind::kJump) !=
+                     offer->actions.end();
+  const target::LayoutRoom room = {.last_table = offer->last_table, .cuts_pay = jumps};
+  return std::unique_ptr<target::Target>(
+      std::make_unique<RulesTarget>(std::move(info), std::move(*driver), room));
+}
+#else
+Result<std::unique_ptr<target::Target>> open_dpdk(const target::Spec& spec, const std::string&) {
+  return fail(ErrorCode::kMissing,
+              fmt::format("target '{}': this build has no DPDK; apt-get install libdpdk-dev and "
+                          "configure again",
+                          spec.text));
+}
+#endif
+
+target::Candidate dpdk_candidate() {
+  target::Candidate found{.spec = "flows:dpdk:DEVICE",
+                          .what = "rte_flow on a device that DPDK drives"};
+#ifdef GREYNIC_FLOWS_WITH_DPDK
+  found.available = true;
+#else
+  found.why_not = "this build has no DPDK";
+  found.remedy = "apt-get install libdpdk-dev, configure and build again";
+#endif
+  return found;
+}
+
+Result<std::unique_ptr<target::Target>> open(const target::Spec& spec) {
+  const std::string_view place = spec.place;
+  if (place.starts_with(kDpdk) && place != kDpdk) {
+    return open_dpdk(spec, std::string(place.substr(kDpdk.size())));
+  }
+  const auto where = place_of(spec);
+  if (!where) return pass_on(where);
+  if (place == kTc) return TcTarget::open(spec, *where);
+  if (place.starts_with(kInterface) && place != kInterface) {
+    return open_interface(spec, std::string(place.substr(kInterface.size())), *where);
+  }
+  return bad_form(spec);
+}
+
+std::vector<target::Candidate> probe() {
+  target::Candidate own{.spec = "flows:tc",
+                        .what = "tc flower on a veth pair of greynic's own, measured"};
+  const TcObstacle obstacle = tc_obstacle();
+  own.available = obstacle.why_not.empty();
+  own.why_not = obstacle.why_not;
+  own.remedy = obstacle.remedy;
+  target::Candidate real = own;
+  real.spec = "flows:tc:INTERFACE";
+  real.what = "tc flower on the ingress of a network interface";
+  return {own, real, dpdk_candidate()};
+}
+
+}  // namespace
+
+target::Kind flows_kind() { return {"flows", open, probe}; }
+
+}  // namespace greynic::flows

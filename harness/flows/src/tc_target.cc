@@ -1,0 +1,261 @@
+#include "tc_target.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "field_needs.h"
+#include "flower_workload.h"
+#include "replay.h"
+#include "rules_target.h"
+
+namespace greynic::flows {
+namespace {
+
+constexpr double kMostFlows = 16384;
+constexpr double kMostPayloadBytes = 1472;  // in a frame of 1514 bytes
+constexpr std::size_t kReplayPackets = 4096;
+
+constexpr std::array<std::string_view, 4> kFactors = {"server_decap_masks", "rules_per_mask",
+                                                      "flow_count", "message_bytes"};
+
+/// A factor that is set to something that means nothing here; empty when there is none.
+std::string unsupported(const Configuration& configuration) {
+  for (const auto& [name, value] : configuration.levels()) {
+    if (std::find(kFactors.begin(), kFactors.end(), name) != kFactors.end()) continue;
+    const FactorInfo* known = find_factor(name);
+    if (known != nullptr && known->standard == value) continue;
+    return fmt::format("{}={} means nothing to tc flower, which honours {}", name, to_string(value),
+                       fmt::join(kFactors, ", "));
+  }
+  if (payload_of(configuration) > kMostPayloadBytes) {
+    return fmt::format("message_bytes={}: one packet holds at most {} bytes",
+                       payload_of(configuration), kMostPayloadBytes);
+  }
+  if (configuration.number("flow_count") > kMostFlows) {
+    return fmt::format("flow_count={}: the source sends at most {} different packets",
+                       configuration.number("flow_count"), kMostFlows);
+  }
+  return "";
+}
+
+std::size_t preferences_of(const RuleSet& rules) {
+  std::set<std::pair<std::uint32_t, RulePriority>> seen;
+  for (const FlowRule& rule : rules.rules) seen.emplace(rule.table, rule.priority);
+  return seen.size();
+}
+
+Result<std::vector<Frame>> frames_of(const Traffic& traffic, std::size_t payload_bytes,
+                                     std::uint64_t seed) {
+  if (traffic.flows.size() > kMostFlows) {
+    return fail(ErrorCode::kTooBig, fmt::format("traffic of {} flows: the source sends at most {}",
+                                                traffic.flows.size(), kMostFlows));
+  }
+  std::vector<Frame> frames;
+  for (const std::size_t i : replay_order(traffic, kReplayPackets, seed)) {
+    auto frame = frame_of(traffic.flows[i].packet, payload_bytes);
+    if (!frame) return pass_on(frame);
+    frames.push_back(std::move(*frame));
+  }
+  return frames;
+}
+
+/// A filter on the port of a new wire; the kernel loads its classifier, or says that it has none.
+Result<Offer> try_flower(TcDriver& driver) {
+  auto offer = driver.probe();
+  if (!offer) return offer;
+  if (offer->fields.empty()) {
+    return fail(ErrorCode::kMissing, "the kernel has no flower classifier (CONFIG_NET_CLS_FLOWER)");
+  }
+  return offer;
+}
+
+Result<std::unique_ptr<TcDriver>> driver_on(const PacketWire& wire, TcPlace place) {
+  Result<std::unique_ptr<TcDriver>> driver = fail(ErrorCode::kInternal, "not opened");
+  const auto entered = wire.place().inside(
+      [&] { driver = TcDriver::open(PacketWire::kPort, place, Journal::in_memory()); });
+  if (!entered) return pass_on(entered);
+  return driver;
+}
+
+}  // namespace
+
+TcObstacle tc_obstacle() {
+  const std::string vm = "; tests/vm/run gives a small machine with both";
+  auto wire = PacketWire::create();
+  if (!wire) return {wire.error().message, "run as root on a kernel with veth" + vm};
+  auto driver = driver_on(**wire, TcPlace::kBoth);
+  if (!driver) return {driver.error().message, "run as root" + vm};
+  if (auto offer = try_flower(**driver); !offer) {
+    return {offer.error().message, "run a kernel that has cls_flower, as Debian's does" + vm};
+  }
+  return {};
+}
+
+TcTarget::TcTarget(std::string name, std::unique_ptr<PacketWire> wire,
+                   std::unique_ptr<TcDriver> driver)
+    : name_(std::move(name)), wire_(std::move(wire)), driver_(std::move(driver)) {}
+
+Result<std::unique_ptr<target::Target>> TcTarget::open(const target::Spec& spec, TcPlace place) {
+  auto wire = PacketWire::create();
+  if (!wire) return pass_on(wire);
+  auto driver = driver_on(**wire, place);
+  if (!driver) return pass_on(driver);
+  auto offer = try_flower(**driver);
+  if (!offer) return pass_on(offer);
+  std::unique_ptr<TcTarget> made(new TcTarget(spec.text, std::move(*wire), std::move(*driver)));
+  made->offer_ = std::move(*offer);
+  return std::unique_ptr<target::Target>(std::move(made));
+}
+
+target::Info TcTarget::info() const {
+  target::Info info;
+  info.name = name_;
+  info.description = "tc flower on a veth pair of greynic's own";
+  info.factors.assign(kFactors.begin(), kFactors.end());
+  info.limits = {{"server_decap_masks", kMostFlowerMasks},
+                 {"rules_per_mask", 4096},
+                 {"flow_count", kMostFlows},
+                 {"message_bytes", kMostPayloadBytes}};
+  info.environment = host_environment();
+  info.facts = facts_of(offer_);
+  info.seconds_per_test = 0.3;
+  return info;
+}
+
+Result<void> TcTarget::ensure_sinks(const RuleSet& rules) {
+  for (const FlowRule& rule : rules.rules) {
+    for (const Action& action : rule.actions) {
+      if (action.kind != ActionKind::kForward) continue;
+      if (auto made = wire_->ensure_sink(action.text); !made) return made;
+    }
+  }
+  return {};
+}
+
+Result<void> TcTarget::set_up(const target::MeasureRequest& request) {
+  const Configuration& wanted = request.configuration;
+  const std::string key = wanted.name() + "#" + std::to_string(request.seed);
+  if (key == ready_) return {};
+  ready_.clear();
+  Traffic traffic = traffic_;
+  if (!laid_out_) {
+    const WorkloadShape shape = {static_cast<std::uint32_t>(wanted.number("server_decap_masks")),
+                                 static_cast<std::uint32_t>(wanted.number("rules_per_mask")),
+                                 static_cast<std::uint32_t>(wanted.number("flow_count"))};
+    auto workload = flower_workload(shape, request.seed);
+    if (!workload) return pass_on(workload);
+    if (auto installed = driver_->apply(workload->rules); !installed) return installed;
+    preferences_ = preferences_of(workload->rules);
+    traffic = std::move(workload->traffic);
+  }
+  auto frames = frames_of(traffic, static_cast<std::size_t>(payload_of(wanted)), request.seed);
+  if (!frames) return pass_on(frames);
+  frames_ = std::move(*frames);
+  ready_ = key;
+  return {};
+}
+
+Result<Observation> TcTarget::measure_request(const target::MeasureRequest& request) {
+  Observation observation;
+  observation.asked = request.configuration;
+  observation.repeat = request.repeat;
+  observation.seed = request.seed;
+  observation.environment = host_environment();
+  observation.outcome = Outcome::kRefused;
+  observation.reason = unsupported(request.configuration);
+  if (!observation.reason.empty()) return observation;
+  const auto start = std::chrono::steady_clock::now();
+  if (auto ready = set_up(request); !ready) {
+    observation.reason = ready.error().message;
+    return observation;
+  }
+  const auto counted = [&]() -> Result<double> {
+    auto rows = driver_->counters();
+    if (!rows) return pass_on(rows);
+    double packets = 0;
+    for (const RuleCount& row : *rows) packets += static_cast<double>(row.packets);
+    return packets;
+  };
+  const auto before = counted();
+  if (!before) return pass_on(before);
+  auto times = wire_->time(frames_, request.duration);
+  if (!times) {
+    if (times.error().code != ErrorCode::kRefused) return pass_on(times);
+    observation.reason = times.error().message;
+    return observation;
+  }
+  const auto after = counted();
+  if (!after) return pass_on(after);
+  observation.measures["packet_cost_ns"] = times->cost_ns;
+  observation.measures[std::string(measure::kPacketRate)] = {
+      times->packets / times->wall_seconds * 1e-6, {}};
+  observation.measures["preferences"] = {static_cast<double>(preferences_), {}};
+  observation.counters_before = {{"rule_hits", *before}};
+  observation.counters_after = {{"rule_hits", *after}};
+  observation.steady = times->steady;
+  observation.granted = request.configuration;
+  if (laid_out_) {
+    observation.granted.set("server_decap_masks", static_cast<double>(preferences_));
+    observation.granted.set("flow_count", static_cast<double>(traffic_.flows.size()));
+  } else if (*after - *before < times->packets) {
+    // Every packet of a workload has its rule, so each must have been counted.
+    observation.reason = fmt::format("of {} packets only {} were counted by a rule", times->packets,
+                                     *after - *before);
+    return observation;
+  }
+  observation.outcome = Outcome::kMeasured;
+  observation.reason.clear();
+  observation.elapsed_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return observation;
+}
+
+Result<void> TcTarget::measure(std::span<const target::MeasureRequest> requests,
+                               const target::ObservationSink& sink) {
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    auto observation = measure_request(requests[i]);
+    if (!observation) return pass_on(observation);
+    if (!sink(i, std::move(*observation))) break;
+  }
+  return {};
+}
+
+Result<void> TcTarget::check(const Layout& layout, const target::Placement& placement) {
+  if (placement.hop != Hop::kServerDecap) {
+    return fail(ErrorCode::kUnsupported, "an interface has one mask sequence: server_decap");
+  }
+  const RuleSet rules = device_rules_of(layout);
+  if (auto made = ensure_sinks(rules); !made) return made;
+  return driver_->check(rules);
+}
+
+Result<void> TcTarget::apply(const Layout& layout, const Traffic* traffic,
+                             const target::Placement& placement) {
+  if (auto accepted = check(layout, placement); !accepted) return accepted;
+  const RuleSet rules = device_rules_of(layout);
+  Traffic sent = traffic != nullptr ? *traffic : traffic_of_rules(rules);
+  for (const TrafficFlow& flow : sent.flows) {
+    if (auto frame = frame_of(flow.packet, 0); !frame) return pass_on(frame);
+  }
+  ready_.clear();
+  if (auto installed = driver_->apply(rules); !installed) return installed;
+  laid_out_ = true;
+  preferences_ = preferences_of(rules);
+  traffic_ = std::move(sent);
+  return {};
+}
+
+RuleSet TcTarget::spell_out(RuleSet rules) const { return with_headers(std::move(rules)); }
+
+Layout TcTarget::adapt(const Layout& layout) const { return with_decided_headers(layout); }
+
+Result<void> TcTarget::roll_back() {
+  ready_.clear();
+  laid_out_ = false;
+  return driver_->roll_back();
+}
+
+}  // namespace greynic::flows
