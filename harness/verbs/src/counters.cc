@@ -130,6 +130,12 @@ std::map<std::string, double> read_counters(std::string_view device, int port) {
       if (const auto name = neutral_name(raw); !name.empty()) counters.emplace(name, value);
     }
   }
+  // Counters bound to QPs (`rdma statistic qp set`), where the driver has such: their sum.
+  if (const auto sets = netlink_qp_counters(device)) {
+    for (const QpCounters& set : *sets) {
+      for (const auto& [raw, value] : set.values) counters["qp." + raw] += value;
+    }
+  }
   const std::string interface = read_line(base / "gid_attrs/ndevs/0");
   if (!interface.empty()) {
     read_folder(fs::path("/sys/class/net") / interface / "statistics", "net", counters);

@@ -4,6 +4,7 @@
 ///
 /// Names are neutral where several vendors count the same thing ("rdma.packets_sent") and the raw
 /// name stays readable: every counter also appears as "hw.<raw>" (hw_counters and rdma netlink),
+/// "qp.<raw>" (counters bound to QPs by `rdma statistic qp`, summed over the device),
 /// "port.<raw>" (InfiniBand port counters) or "net.<raw>" (ethtool, interface statistics). What a
 /// device does not count is absent, never 0.
 
