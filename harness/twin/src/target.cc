@@ -62,6 +62,11 @@ Result<std::optional<FleetModel>> read_fleet(const std::optional<std::string>& f
     return fail(ErrorCode::kBadInput, fmt::format("{} RNICs on {} hosts: a host has at least one",
                                                   f.rnic_count, f.host_count));
   }
+  for (ParameterFact& fact : fleet->set.facts) {
+    if (fact.name == "host_count") fact.value = f.host_count;
+    if (fact.name == "rnic_count") fact.value = f.rnic_count;
+    if (fact.name == "container_count") fact.value = f.container_count;
+  }
   return std::optional(std::move(*fleet));
 }
 
@@ -134,6 +139,12 @@ class TwinTarget final : public Twin {
 
   Result<void> check(const Layout& layout, const target::Placement&) override {
     const Parameters& p = settings_.model.parameters;
+    if (settings_.fleet) {
+      return fail(ErrorCode::kUnsupported,
+                  fmt::format("a fleet takes no layout: its rules follow from its containers; "
+                              "apply it to twin:{}",
+                              settings_.model.id));
+    }
     if (!p.has_switch()) {
       return fail(ErrorCode::kUnsupported,
                   settings_.model.name + " has no switch that rules could be offloaded to");
