@@ -11,6 +11,7 @@
 #include "greynic/target/target.h"
 #include "greynic/testgen/extend.h"
 #include "greynic/testgen/plan.h"
+#include "model_design.h"
 #include "progress.h"
 
 namespace greynic::cli {
@@ -24,6 +25,9 @@ struct Flags {
   std::vector<std::string> set;
   std::string deadline;
   std::string extend;
+  std::string for_model;
+  std::string model;
+  std::uint64_t budget = 50;
   int threads = 1;
   bool json = false;
 };
@@ -99,14 +103,37 @@ Result<testgen::Plan> make(const Flags& flags) {
     progress.update(share, fmt::format("{} configurations", rows));
   };
   if (!flags.extend.empty()) return extend(flags, options);
-  auto campaign = files::read_campaign(flags.campaign);
+  std::unique_ptr<model::Model> known;
+  if (!flags.model.empty()) {
+    auto loaded = model::load(flags.model);
+    if (!loaded) return pass_on(loaded);
+    known = std::move(*loaded);
+  }
+  options.model_design = design_by(known.get());
+  auto campaign = flags.campaign.empty() ? model::campaign_for(*known, flags.budget)
+                                         : files::read_campaign(flags.campaign);
   if (!campaign) return pass_on(campaign);
+  if (!flags.for_model.empty()) {
+    campaign->design = {};
+    campaign->design.kind = DesignKind::kModel;
+    campaign->design.law = flags.for_model;
+    campaign->design.count = flags.budget;
+  }
   auto changed = files::override_levels(std::move(*campaign), flags.set);
   if (!changed) return pass_on(changed);
   return testgen::make_plan(*changed, options);
 }
 
-int run(const Flags& flags) {
+/// `plan --for-model LAW model.json` names a model where a campaign is expected otherwise.
+Flags sort_out(Flags flags) {
+  if (flags.for_model.empty() || !flags.model.empty()) return flags;
+  if (!model::load(flags.campaign)) return flags;
+  std::swap(flags.model, flags.campaign);
+  return flags;
+}
+
+int run(const Flags& given) {
+  const Flags flags = sort_out(given);
   const auto plan = make(flags);
   if (!plan) return tell(plan.error());
   for (const std::string& note : plan->report.notes) say(note);
@@ -132,8 +159,10 @@ void add_plan(CLI::App& root, Program& program) {
       "  greynic plan configs/campaigns/mask_wall.json -o plan.json\n"
       "  greynic plan configs/campaigns/qp_wall.json --target twin:cx6 --seed 7\n"
       "  greynic plan configs/campaigns/qp_wall.json --set qp_count=1,64 --json\n"
-      "  greynic plan --extend run.db -o more.json");
-  CLI::Option* campaign = command->add_option("campaign", flags->campaign, "The campaign file");
+      "  greynic plan --extend run.db -o more.json\n"
+      "  greynic plan --for-model pipeline --budget 50 model.json -o next.json");
+  CLI::Option* campaign = command->add_option(
+      "campaign", flags->campaign, "The campaign file; with --for-model a model will do");
   CLI::Option* run_file =
       command->add_option("--extend", flags->extend,
                           "Plan what to add to this run: tuples still open, causes explained");
@@ -144,6 +173,16 @@ void add_plan(CLI::App& root, Program& program) {
   command->add_option("--set", flags->set, "factor=level,level: replace a factor's levels");
   command->add_option("--deadline", flags->deadline,
                       "Improve a covering plan until then, e.g. 2s; else one fast pass");
+  CLI::Option* for_model =
+      command->add_option("--for-model", flags->for_model,
+                          "Choose the settings that tell most about this law: pipeline");
+  for_model->excludes(run_file);
+  command->add_option("--budget", flags->budget, "Settings to choose with --for-model")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 100000))
+      ->needs(for_model);
+  command->add_option("--model", flags->model, "What is known already, with a campaign")
+      ->needs(for_model);
   command->add_option("--threads", flags->threads, "Threads to use")->check(CLI::Range(1, 64));
   command->add_flag("--json", flags->json, "The plan as JSON on stdout");
   command->callback([flags, &program] {

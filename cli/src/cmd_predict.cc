@@ -6,6 +6,7 @@
 #include "commands.h"
 #include "greynic/model/grid.h"
 #include "greynic/model/model.h"
+#include "greynic/model/workload.h"
 
 namespace greynic::cli {
 namespace {
@@ -14,6 +15,7 @@ struct Flags {
   std::string model;
   std::string at;
   std::string grid;
+  std::string workload;
   bool json = false;
 };
 
@@ -79,11 +81,63 @@ int run_grid(const model::Model& loaded, const Flags& flags) {
   return 0;
 }
 
+nlohmann::json to_json(const model::PredictedMeasure& measure) {
+  return {{"value", measure.value}, {"low", measure.low}, {"high", measure.high}};
+}
+
+int run_workload(const model::Model& loaded, const Flags& flags) {
+  const auto workload = model::read_workload(flags.workload);
+  if (!workload) return tell(workload.error());
+  const auto prediction = model::predict_workload(loaded, *workload);
+  if (!prediction) {
+    return tell({prediction.error().code, flags.workload + ": " + prediction.error().message});
+  }
+  if (flags.json) {
+    nlohmann::json document = {{"flows", nlohmann::json::array()},
+                               {"sides", nlohmann::json::array()}};
+    for (const auto& flow : prediction->flows) {
+      document["flows"].push_back({{"name", flow.name},
+                                   {"bandwidth_gbps", to_json(flow.bandwidth_gbps)},
+                                   {"latency_us_p50", to_json(flow.latency_us_p50)},
+                                   {"latency_us_p99", to_json(flow.latency_us_p99)},
+                                   {"share_granted", flow.share_granted},
+                                   {"limited_by", flow.limited_by},
+                                   {"extrapolated", flow.extrapolated},
+                                   {"distance", flow.distance}});
+    }
+    for (const auto& side : prediction->sides) {
+      document["sides"].push_back({{"host", side.host},
+                                   {"side", side.sends ? "sends" : "receives"},
+                                   {"busy_share", side.busy_share}});
+    }
+    fmt::print("{}\n", document.dump(1));
+    return 0;
+  }
+  fmt::print("{:<16} {:>10} {:>22} {:>10} {:>10} {:>9}  {}\n", "flow", "Gbit/s", "95 %", "p50 us",
+             "p99 us", "granted", "limited by");
+  for (const auto& flow : prediction->flows) {
+    fmt::print("{:<16} {:>10.4g} {:>10.4g} -{:>10.4g} {:>10.4g} {:>10.4g} {:>7.1f} %  {}{}\n",
+               flow.name, flow.bandwidth_gbps.value, flow.bandwidth_gbps.low,
+               flow.bandwidth_gbps.high, flow.latency_us_p50.value, flow.latency_us_p99.value,
+               100.0 * flow.share_granted, flow.limited_by,
+               flow.extrapolated ? fmt::format(" (extrapolated by {:.2f})", flow.distance) : "");
+  }
+  fmt::print("\n{:<16} {:<9} {:>7}\n", "host", "side", "busy");
+  for (const auto& side : prediction->sides) {
+    fmt::print("{:<16} {:<9} {:>5.1f} %\n", side.host, side.sends ? "sends" : "receives",
+               100.0 * side.busy_share);
+  }
+  return 0;
+}
+
 int run_predict(const Flags& flags) {
   const auto loaded = model::load(flags.model);
   if (!loaded) return tell(loaded.error());
   if (!flags.grid.empty()) return run_grid(**loaded, flags);
-  if (flags.at.empty()) return tell({ErrorCode::kBadInput, "predict needs --at or --grid"});
+  if (!flags.workload.empty()) return run_workload(**loaded, flags);
+  if (flags.at.empty()) {
+    return tell({ErrorCode::kBadInput, "predict needs --at, --grid or --workload"});
+  }
   const auto configuration = parse_configuration(flags.at);
   if (!configuration) return tell(configuration.error());
   const auto prediction = (*loaded)->predict(*configuration);
@@ -107,7 +161,8 @@ void add_predict(CLI::App& root, Program& program) {
       "client_encap_masks=20,server_decap_masks=40,operation=SEND,message_bytes=8388608\n"
       "  greynic predict published:cx6 --at server_decap_masks=10 --json\n"
       "  greynic predict model.json --grid 'client_encap_masks=0:40:5,operation=SEND|WRITE' > "
-      "grid.csv");
+      "grid.csv\n"
+      "  greynic predict model.json --workload workload.json");
   command->add_option("model", flags->model, "Model file, or published:cx4 cx5 cx6 cx7 bf3 e810")
       ->required();
   CLI::Option* at =
@@ -115,7 +170,10 @@ void add_predict(CLI::App& root, Program& program) {
   CLI::Option* grid =
       command->add_option("--grid", flags->grid,
                           "Many: factor=low:high:step,factor=a|b; CSV, or JSON lines with --json");
+  CLI::Option* workload = command->add_option("--workload", flags->workload,
+                                              "Flows between hosts: what each of them gets");
   at->excludes(grid);
+  workload->excludes(at)->excludes(grid);
   command->add_flag("--json", flags->json, "JSON on stdout");
   command->callback([flags, &program] { program.exit_code = run_predict(*flags); });
 }

@@ -6,6 +6,7 @@
 #include "command.h"
 #include "greynic/campaign/job.h"
 #include "greynic/core/units.h"
+#include "model_design.h"
 #include "progress.h"
 
 namespace greynic::cli {
@@ -77,6 +78,7 @@ int measure(const Flags& flags, const campaign::Prepared& prepared) {
 int run(const Flags& flags) {
   campaign::Job job = flags.job;
   Progress planning("planning", 1.0);
+  job.model_design = design_by(nullptr);
   job.progress = [&](double share, std::size_t configurations) {
     planning.update(share, fmt::format("{} configurations", configurations));
   };

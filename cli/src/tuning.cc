@@ -13,6 +13,7 @@
 #include "greynic/target/interrupt.h"
 #include "greynic/testgen/campaign_model.h"
 #include "greynic/verify/verify.h"
+#include "model_design.h"
 #include "progress.h"
 #include "reporting.h"
 #include "rule_input.h"
@@ -193,7 +194,9 @@ Result<TuneOutcome> tune(const TuneOptions& options) {
     rules = std::move(*read);
   }
   step("plan");
-  auto prepared = campaign::prepare(options.job);
+  campaign::Job job = options.job;
+  job.model_design = design_by(nullptr);
+  auto prepared = campaign::prepare(job);
   if (!prepared) return pass_on(prepared);
   for (const auto& [name, value] : prepared->settings) say(fmt::format("{:<28}{}", name, value));
   if (!options.rules.empty()) {

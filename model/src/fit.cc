@@ -50,6 +50,7 @@ Result<FitReport> report_surrogate(std::span<const Observation> observations,
                                    const FitOptions& options) {
   auto state = fit_surrogate(observations, options.seed);
   if (!state) return pass_on(state);
+  const std::string table = surrogate_table(*state);
   FitReport report;
   report.observations_used = state->observations;
   report.findings = state->findings;
@@ -67,7 +68,7 @@ Result<FitReport> report_surrogate(std::span<const Observation> observations,
         },
         report);
   }
-  report.text = summary_text(report);
+  report.text = summary_text(report) + "\n" + table;
   return report;
 }
 
@@ -149,6 +150,13 @@ std::optional<Form> form_named(std::string_view name) {
   if (name == "surrogate") return Form::kSurrogate;
   if (name == "cost") return Form::kCost;
   if (name == "auto") return Form::kAuto;
+  return std::nullopt;
+}
+
+std::optional<Intervals> intervals_named(std::string_view name) {
+  if (name == "covariance") return Intervals::kCovariance;
+  if (name == "profile") return Intervals::kProfile;
+  if (name == "bootstrap") return Intervals::kBootstrap;
   return std::nullopt;
 }
 

@@ -49,7 +49,8 @@ std::map<std::string, double> r2_of(const Model& model, std::span<const Observat
       count += 1.0;
     }
     const double spread = squares - sum * sum / std::max(1.0, count);
-    if (count > 1.0 && spread > 0.0) result[name] = 1.0 - misses / spread;
+    const double r2 = 1.0 - misses / spread;
+    if (count > 1.0 && spread > 0.0 && std::isfinite(r2)) result[name] = r2;
   }
   return result;
 }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <random>
 
 namespace greynic::model {
 namespace {
@@ -40,14 +41,23 @@ struct Strategy {
   ceres::TrustRegionStrategyType type;
   ceres::DoglegType dogleg;
   bool nonmonotonic;
+  double radius = 1e4;  ///< of the trust region at first
 };
 
 constexpr Strategy kFirst{ceres::LEVENBERG_MARQUARDT, ceres::TRADITIONAL_DOGLEG, false};
+// From a far start a first step as long as the linear model wants can leave the valley for a plain
+// where nothing descends any more; a small first region walks into it instead.
+constexpr Strategy kCautious{ceres::LEVENBERG_MARQUARDT, ceres::TRADITIONAL_DOGLEG, false, 1e-2};
 constexpr Strategy kOthers[] = {
     {ceres::DOGLEG, ceres::TRADITIONAL_DOGLEG, false},
     {ceres::DOGLEG, ceres::SUBSPACE_DOGLEG, false},
     {ceres::LEVENBERG_MARQUARDT, ceres::TRADITIONAL_DOGLEG, true},
+    kCautious,
 };
+/// Thorough runs also start from this many places around the start, each parameter moved by a share
+/// of itself: valleys that the start itself looks away from.
+constexpr int kScattered = 16;
+constexpr double kScatterShare = 0.3;
 
 Result<void> check_shapes(const LeastSquaresProblem& problem, std::size_t n) {
   if (n == 0 || !problem.residuals) {
@@ -95,7 +105,7 @@ ceres::Solver::Summary descend(const LeastSquaresProblem& problem, const Strateg
   solver.parameter_tolerance = options.tolerance;
   solver.gradient_tolerance = options.tolerance * 1e-3;
   solver.max_num_consecutive_invalid_steps = 30;
-  solver.initial_trust_region_radius = 1e4;
+  solver.initial_trust_region_radius = strategy.radius;
   solver.logging_type = ceres::SILENT;
   solver.num_threads = 1;
   ceres::Solver::Summary summary;
@@ -120,8 +130,7 @@ Result<LeastSquaresFit> minimize(const LeastSquaresProblem& problem, std::span<c
   LeastSquaresFit best;
   std::string why_not = "no strategy ran";
   bool found = false;
-  const auto try_one = [&](const Strategy& strategy) {
-    std::vector<double> x(start.begin(), start.end());
+  const auto try_one = [&](const Strategy& strategy, std::vector<double> x) {
     const auto summary = descend(problem, strategy, options, x);
     // Running out of iterations still leaves a point, but not a minimum: thorough runs may use it
     // to compare, a plain run must not hand it out.
@@ -138,11 +147,25 @@ Result<LeastSquaresFit> minimize(const LeastSquaresProblem& problem, std::span<c
       found = true;
     }
   };
-  try_one(kFirst);
+  const std::vector<double> given(start.begin(), start.end());
+  try_one(kFirst, given);
   if (options.thorough || !found) {
     for (const Strategy& strategy : kOthers) {
       if (found && !options.thorough) break;
-      try_one(strategy);
+      try_one(strategy, given);
+    }
+  }
+  if (options.thorough) {
+    std::mt19937_64 random(1);
+    std::normal_distribution<double> normal;
+    for (int s = 0; s < kScattered; ++s) {
+      std::vector<double> x = given;
+      for (std::size_t j = 0; j < x.size(); ++j) {
+        x[j] *= std::exp(kScatterShare * normal(random));
+        if (!problem.lower.empty()) x[j] = std::max(x[j], problem.lower[j]);
+        if (!problem.upper.empty()) x[j] = std::min(x[j], problem.upper[j]);
+      }
+      try_one(kCautious, std::move(x));
     }
   }
   if (!found) {

@@ -9,7 +9,9 @@
 #include <random>
 
 #include "greynic/model/least_squares.h"
+#include "posterior.h"
 #include "robust.h"
+#include "uncertainty.h"
 
 namespace greynic::model::pipeline {
 namespace {
@@ -34,6 +36,10 @@ std::vector<int> informed(const std::vector<Point>& points) {
     used[o] = true;
     if (point.output == kLogBandwidth) {
       any_bandwidth = true;
+      if (s.operation == Operation::kSend) on[kSendGapNs] = true;
+      for (const PostingClass& c : posting_classes(s.threads, s.qps, s.dedicated_doorbells)) {
+        if (c.load > 0.0) on[kDoorbellNs] = on[kDoorbellWaitNs] = true;
+      }
     } else {
       any_latency = true;
       on[kBaseUs + o] = true;
@@ -52,12 +58,27 @@ std::vector<int> informed(const std::vector<Point>& points) {
       most_contexts[k] = std::max(most_contexts[k], counts[k]);
     }
   }
-  constexpr int kCaches[4] = {kQpContexts, kPageEntries, kWqeEntries, kVxlanContexts};
+  struct Cache {
+    Parameter entries;
+    std::array<Parameter, 2> of_bandwidth;
+    Parameter of_latency;
+  };
+  constexpr Cache kCaches[4] = {{kQpContexts, {kQpMissNs, kQpBusNs}, kQpWaitUs},
+                                {kPageEntries, {kPageMissNs, kPageMissNs}, kPageWaitUs},
+                                {kWqeEntries, {kWqeMissNs, kWqeMissNs}, kWqeEntries},
+                                {kVxlanContexts, {kVxlanMissNs, kVxlanMissNs}, kVxlanMissNs}};
   for (int k = 0; k < 4; ++k) {
-    if (most_contexts[k] > least_contexts[k]) on[kCaches[k]] = on[kCaches[k] + 1] = true;
+    const Cache& cache = kCaches[k];
+    // One count only, but one that may well be too many: the cache has a say all the same.
+    const Prior& prior = parameters()[cache.entries].prior;
+    const bool many = std::log(most_contexts[k]) > prior.mean - prior.deviation;
+    if (most_contexts[k] <= least_contexts[k] && !many) continue;
+    on[cache.entries] = true;
+    if (any_bandwidth) on[cache.of_bandwidth[0]] = on[cache.of_bandwidth[1]] = true;
+    if (any_latency) on[cache.of_latency] = true;
   }
   if (any_bandwidth) {
-    for (const int j : {kLineGbps, kPcieGbps, kPostNs, kMessageNs}) on[j] = true;
+    for (const int j : {kLineGbps, kPcieGbps, kPostNs, kMessageNs, kQueueBaseUs}) on[j] = true;
   }
   if (any_bandwidth || any_latency) {
     for (const int j :
@@ -71,91 +92,6 @@ std::vector<int> informed(const std::vector<Point>& points) {
     if (on[j]) active.push_back(j);
   }
   return active;
-}
-
-/// One least-squares problem over the active parameters: points first, then priors.
-struct Posterior {
-  const std::vector<Point>& points;
-  std::vector<double> weight;  ///< 1 / deviation of each point; 0 drops it
-  const Priors& priors;
-  std::vector<int> active;
-  Values values;  ///< of inactive parameters
-  Loss loss = Loss::kSquare;
-
-  [[nodiscard]] LeastSquaresProblem problem() const {
-    LeastSquaresProblem result;
-    result.residual_count = points.size() + active.size();
-    result.residuals = [this](std::span<const double> x, std::span<double> r,
-                              std::span<double> jacobian) { return residuals(x, r, jacobian); };
-    for (const int j : active) {
-      result.lower.push_back(fitted(static_cast<Parameter>(j), parameters()[j].lower));
-      result.upper.push_back(fitted(static_cast<Parameter>(j), parameters()[j].upper));
-    }
-    return result;
-  }
-
-  [[nodiscard]] Values with(std::span<const double> x) const {
-    Values all = values;
-    for (std::size_t k = 0; k < active.size(); ++k) all[active[k]] = x[k];
-    return all;
-  }
-
-  bool residuals(std::span<const double> x, std::span<double> r, std::span<double> jacobian) const {
-    const Values all = with(x);
-    const std::size_t n = active.size();
-    std::array<double, kParameterCount> gradient;
-    for (std::size_t i = 0; i < points.size(); ++i) {
-      const Point& point = points[i];
-      if (weight[i] == 0.0) {
-        r[i] = 0.0;
-        if (!jacobian.empty()) std::fill_n(jacobian.begin() + static_cast<long>(i * n), n, 0.0);
-        continue;
-      }
-      const double predicted = jacobian.empty()
-                                   ? evaluate(point.output, point.setting, all)
-                                   : evaluate(point.output, point.setting, all, active, gradient);
-      const auto [value, slope] = robust(loss, (predicted - point.log_value) * weight[i]);
-      r[i] = value;
-      if (jacobian.empty()) continue;
-      for (std::size_t k = 0; k < n; ++k) jacobian[i * n + k] = gradient[k] * weight[i] * slope;
-    }
-    for (std::size_t k = 0; k < n; ++k) {
-      const Prior& prior = priors[active[k]];
-      const std::size_t row = points.size() + k;
-      const double reference = prior.relative_to ? all[*prior.relative_to] : 0.0;
-      r[row] = (x[k] - reference - prior.mean) / prior.deviation;
-      if (jacobian.empty()) continue;
-      std::fill_n(jacobian.begin() + static_cast<long>(row * n), n, 0.0);
-      jacobian[row * n + k] = 1.0 / prior.deviation;
-      for (std::size_t l = 0; l < n; ++l) {
-        if (prior.relative_to && active[l] == *prior.relative_to) {
-          jacobian[row * n + l] = -1.0 / prior.deviation;
-        }
-      }
-    }
-    return true;
-  }
-
-  [[nodiscard]] std::vector<double> at(const Values& all) const {
-    std::vector<double> x;
-    for (const int j : active) {
-      const auto parameter = static_cast<Parameter>(j);
-      x.push_back(std::clamp(all[j], fitted(parameter, parameters()[j].lower),
-                             fitted(parameter, parameters()[j].upper)));
-    }
-    return x;
-  }
-};
-
-std::vector<double> weights_for(const std::vector<Point>& points,
-                                const std::array<Noise, kOutputCount>& noise,
-                                const std::vector<bool>& anomalous) {
-  std::vector<double> weight(points.size());
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    const double scatter = noise[points[i].output].scatter;
-    weight[i] = anomalous[i] ? 0.0 : 1.0 / std::hypot(scatter, points[i].relative_error);
-  }
-  return weight;
 }
 
 std::vector<double> log_residuals(const std::vector<Point>& points, const Values& values) {
@@ -200,10 +136,15 @@ Values first_guess(const std::vector<Point>& points, const Priors& priors) {
 std::vector<std::vector<double>> make_starts(const Posterior& posterior, const Values& guess,
                                              const PipelineOptions& options) {
   std::vector<std::vector<double>> starts = {posterior.at(guess)};
+  // The fastest goodput may be the host bus's doing instead of the line's.
+  Values bus = guess;
+  bus[kPcieGbps] = guess[kLineGbps];
+  bus[kLineGbps] = guess[kLineGbps] + posterior.priors[kPcieGbps].mean;
+  starts.push_back(posterior.at(bus));
   std::mt19937_64 random(options.seed);
   std::normal_distribution<double> normal;
   for (int s = 1; s < options.starts; ++s) {
-    Values values = guess;
+    Values values = s % 2 == 1 ? guess : bus;
     for (const int j : posterior.active) {
       values[j] += 0.5 * std::min(1.0, posterior.priors[j].deviation) * normal(random);
     }
@@ -254,35 +195,6 @@ double run_spread(const std::vector<Point>& points, const std::vector<double>& r
     pairs += static_cast<double>(r.size()) * static_cast<double>(r.size() - 1);
   }
   return pairs > 0.0 && products > 0.0 ? std::sqrt(products / pairs) : 0.0;
-}
-
-/// Curvature of the whole posterior, inactive parameters included (they keep their priors).
-std::vector<double> covariance_of(const std::vector<Point>& points, const PipelineFit& fit,
-                                  const Priors& priors) {
-  using Matrix = Eigen::Matrix<double, kParameterCount, kParameterCount, Eigen::RowMajor>;
-  const auto precision = prior_precision(priors);
-  Matrix information = Eigen::Map<const Matrix>(precision.data());
-  const auto weight = weights_for(points, fit.noise, fit.anomalous);
-  std::map<int, int> run_sizes;
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    if (weight[i] > 0.0) ++run_sizes[points[i].run];
-  }
-  std::vector<int> all(kParameterCount);
-  std::iota(all.begin(), all.end(), 0);
-  Eigen::Matrix<double, kParameterCount, 1> gradient;
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    if (weight[i] == 0.0) continue;
-    evaluate(points[i].output, points[i].setting, fit.values, all,
-             {gradient.data(), kParameterCount});
-    // Points of a run share part of their error, so that together they say less: design effect.
-    const double common = fit.noise[points[i].output].run;
-    const double own = 1.0 / (weight[i] * weight[i]);
-    const double effect =
-        1.0 + (run_sizes[points[i].run] - 1) * common * common / std::max(own, common * common);
-    information.noalias() += gradient * gradient.transpose() / (own * effect);
-  }
-  const Matrix covariance = information.ldlt().solve(Matrix::Identity());
-  return {covariance.data(), covariance.data() + covariance.size()};
 }
 
 /// Adds the closed loop to a fitted open law when the points are explained clearly better with it:
@@ -427,36 +339,8 @@ Result<PipelineFit> fit_pipeline(const std::vector<Point>& points, const Pipelin
   } else {
     return known.error().while_doing("fitting the pipeline law");
   }
+  set_covariance_intervals(fit);
   return fit;
-}
-
-Result<Values> refit(const std::vector<Point>& points, const PipelineFit& fit,
-                     std::span<const double> weights, std::span<const int> fixed,
-                     const Priors* priors) {
-  Posterior posterior{points,
-                      weights_for(points, fit.noise, fit.anomalous),
-                      priors != nullptr ? *priors : table_priors(),
-                      fit.active,
-                      fit.values,
-                      Loss::kSquare};
-  for (std::size_t i = 0; i < points.size(); ++i) posterior.weight[i] *= std::sqrt(weights[i]);
-  std::erase_if(posterior.active,
-                [&](int j) { return std::find(fixed.begin(), fixed.end(), j) != fixed.end(); });
-  LeastSquaresOptions options;
-  options.tolerance = 1e-6;
-  const auto solved = minimize(posterior.problem(), posterior.at(fit.values), options);
-  if (!solved) return pass_on(solved);
-  return posterior.with(solved->parameters);
-}
-
-double weighted_squares(const std::vector<Point>& points, const PipelineFit& fit,
-                        const Values& values) {
-  Posterior posterior{points,         weights_for(points, fit.noise, fit.anomalous),
-                      table_priors(), fit.active,
-                      values,         Loss::kSquare};
-  std::vector<double> r(points.size() + fit.active.size());
-  posterior.residuals(posterior.at(values), r, {});
-  return std::inner_product(r.begin(), r.end(), r.begin(), 0.0);
 }
 
 }  // namespace greynic::model::pipeline

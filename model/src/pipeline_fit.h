@@ -21,9 +21,18 @@ struct Noise {
   double growth = 0.0;   ///< error of the law outside its domain, for each e-fold of 1 + distance
 };
 
+/// Of a fitted value, and how it was found.
+struct Interval {
+  enum class Method { kCovariance, kProfile, kBootstrap };
+  double low = 0.0;
+  double high = 0.0;
+  Method method = Method::kCovariance;
+};
+
 struct PipelineFit {
   Values values{};
   std::vector<double> covariance;  ///< of all fitted values, kParameterCount squared, row by row
+  std::array<Interval, kParameterCount> interval{};  ///< 95 % of each fitted value
   std::array<Noise, kOutputCount> noise{};
   std::vector<int> active;      ///< parameters that the points speak about
   std::vector<bool> anomalous;  ///< one for each point: not explained, left out of the fit
@@ -42,16 +51,6 @@ struct PipelineOptions {
 /// kTooFewPoints, kNotConverged, kRankDeficient, with what to measure.
 [[nodiscard]] Result<PipelineFit> fit_pipeline(const std::vector<Point>& points,
                                                const PipelineOptions& options);
-
-/// Refits with one weight for each point (0 drops it), starting from `fit`, noise and anomalies as
-/// they stand there: what a bootstrap and a profile likelihood repeat. `fixed` holds parameters.
-[[nodiscard]] Result<Values> refit(const std::vector<Point>& points, const PipelineFit& fit,
-                                   std::span<const double> weights, std::span<const int> fixed = {},
-                                   const Priors* priors = nullptr);
-
-/// Sum of squared weighted residuals and prior residuals at `values`.
-[[nodiscard]] double weighted_squares(const std::vector<Point>& points, const PipelineFit& fit,
-                                      const Values& values);
 
 /// Precision (inverse covariance) of the priors alone, kParameterCount squared.
 [[nodiscard]] std::vector<double> prior_precision(const Priors& priors);

@@ -27,6 +27,10 @@ Copy copy_of(std::string_view factor) {
   if (factor == "qp_count") return [](Setting& a, const Setting& b) { a.qps = b.qps; };
   if (factor == "send_queue_depth") return [](Setting& a, const Setting& b) { a.depth = b.depth; };
   if (factor == "thread_count") return [](Setting& a, const Setting& b) { a.threads = b.threads; };
+  if (factor == "post_batch") return [](Setting& a, const Setting& b) { a.batch = b.batch; };
+  if (factor == "doorbell_sharing") {
+    return [](Setting& a, const Setting& b) { a.dedicated_doorbells = b.dedicated_doorbells; };
+  }
   if (factor == "inline_bytes") {
     return [](Setting& a, const Setting& b) { a.inline_bytes = b.inline_bytes; };
   }

@@ -19,6 +19,18 @@ T output_of(Output output, const Setting& setting,
 
 }  // namespace
 
+double hit_share_in_turn(double fill) {
+  // Newton from below the root, where the curve is convex: it cannot step past 1, the other root.
+  double hit = std::exp(-fill);
+  for (int step = 0; step < 50; ++step) {
+    const double image = std::exp(-(1.0 - hit) * fill);
+    const double change = (image - hit) / (1.0 - fill * image);
+    hit += change;
+    if (!(std::abs(change) > 1e-14)) break;
+  }
+  return std::clamp(hit, 0.0, 1.0 - 1e-12);
+}
+
 double evaluate(Output output, const Setting& setting, const Values& fitted_values) {
   std::array<double, kParameterCount> values;
   for (int j = 0; j < kParameterCount; ++j) {

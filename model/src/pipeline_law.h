@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "doorbells.h"
 #include "pipeline_parameters.h"
 #include "setting.h"
 
@@ -40,16 +41,47 @@ T smooth_max(const std::array<T, N>& terms, const T& sharpness) {
   return *largest * exp(log(sum) / sharpness);
 }
 
-/// Share of accesses that miss a cache of `capacity` entries when `count` are used in turn at
-/// random: 1 - capacity/count beyond the capacity, with the knee rounded.
+/// Share of accesses that miss a cache of `capacity` entries, replaced at random, when `count` are
+/// used at random: 1 - capacity/count beyond the capacity, with the knee rounded.
 template <typename T>
-T miss_share(double count, const T& capacity) {
+T miss_at_random(double count, const T& capacity) {
   using std::exp;
   using std::log;
   constexpr double kRoundness = 8.0;
   const T fill = T(count) / capacity;
   if (!(fill > 0.05)) return T(0.0);
   return T(1.0) - exp(log(T(1.0) + exp(kRoundness * log(fill))) * (-1.0 / kRoundness));
+}
+
+/// Root h < 1 of h = exp(-(1 - h) fill) for fill > 1.
+[[nodiscard]] double hit_share_in_turn(double fill);
+
+inline double value_of(double x) { return x; }
+template <typename T>
+double value_of(const T& x) {
+  return x.a;
+}
+
+/// The same when the `count` are used in turn, over and over. Between two uses of an entry
+/// count x miss others were brought in, each of which threw it out with odds of 1 / capacity; so
+/// the share of hits obeys h = exp(-(1 - h) count / capacity), which is 1 up to the capacity.
+template <typename T>
+T miss_in_turn(double count, const T& capacity) {
+  const T fill = T(count) / capacity;
+  const double x = value_of(fill);
+  if (!(x > 1.0)) return T(0.0);
+  const double hit = hit_share_in_turn(x);
+  // d miss / d fill by the implicit function theorem.
+  const double slope = hit * (1.0 - hit) / (1.0 - x * hit);
+  return T(1.0 - hit) + (fill - x) * slope;
+}
+
+/// Where the median of a message with a few accesses lies between never and always missing.
+template <typename T>
+T median_of(const T& miss) {
+  const T hit = T(1.0) - miss;
+  const T m = miss * miss * miss;
+  return m / (m + hit * hit * hit);
 }
 
 /// What one direction of the traffic meets: one encapsulation, one decapsulation.
@@ -106,31 +138,79 @@ struct Law {
            p[kLoopPackets];
   }
 
-  /// Time that contexts, translations, work requests and flow setups take from each message, us.
-  [[nodiscard]] T overhead_us() const {
-    T ns = miss_share(s.qps, p[kQpContexts]) * p[kQpMissNs] +
-           miss_share(s.mr_pages, p[kPageEntries]) * p[kPageMissNs] +
-           miss_share(s.qps * s.depth, p[kWqeEntries]) * p[kWqeMissNs] +
-           miss_share(s.vxlan_contexts, p[kVxlanContexts]) * p[kVxlanMissNs];
-    return ns * 1e-3;
+  /// Turns at the wire that one message takes; each needs the context of its QP.
+  [[nodiscard]] double turns() const { return std::ceil(s.packets() / kBurstPackets); }
+  [[nodiscard]] T context_misses() const { return miss_in_turn(s.qps, p[kQpContexts]) * turns(); }
+  [[nodiscard]] T page_misses() const { return miss_at_random(s.mr_pages, p[kPageEntries]); }
+
+  /// Threads post beside each other; where they share a doorbell register they wait, us.
+  [[nodiscard]] T posting_us() const {
+    T per_us(0.0);
+    for (const PostingClass& c : posting_classes(s.threads, s.qps, s.dedicated_doorbells)) {
+      T ns = p[kPostNs];
+      if (c.load > 0.0) {
+        const T shared = (p[kDoorbellNs] + p[kDoorbellWaitNs] * c.users) * (c.load / s.batch);
+        if (shared > ns) ns = shared;
+      }
+      per_us += c.threads * 1e3 / ns;
+    }
+    return T(1.0) / per_us;
+  }
+
+  /// A work request keeps its slot of the send queue until word of it is back, us.
+  [[nodiscard]] T slot_us() const {
+    const Path<T> there = request();
+    const Path<T> back = answer();
+    return (p[kQueueBaseUs] + there.encap_walk + there.decap_walk + back.encap_walk +
+            back.decap_walk) *
+           (1.0 / (s.qps * s.depth));
   }
 
   /// Time that one message keeps the slowest part busy, us.
   [[nodiscard]] T message_time_us() const {
+    using std::exp;
+    using std::log;
     const double n = s.packets();
     const Path<T> path = payload_path();
-    const double posting = std::min(s.threads, s.qps);
-    const std::array<T, 9> times = {
-        T(s.wire_bytes() * 8e-3) / p[kLineGbps],
-        T(s.bytes * 8e-3 + 1e-9) / p[kPcieGbps],
-        p[kPostNs] * (1e-3 / posting),
-        p[kMessageNs] * 1e-3 + overhead_us(),
+    const T all_contexts = context_misses();
+    T contexts = all_contexts * (1.0 / s.batch);
+    T line = T(s.wire_bytes() * 8e-3) / p[kLineGbps];
+    if (s.operation == Operation::kSend) line += p[kSendGapNs] * 1e-3;
+    constexpr std::size_t kBus = 1;
+    constexpr std::size_t kPosting = 2;
+    constexpr std::size_t kFetching = 10;
+    std::array<T, 13> times = {
+        line,
+        T(0.0),  // the bus, below
+        T(0.0),  // posting, below
+        p[kMessageNs] * 1e-3,
         p[kQpPacketNs] * (n * 1e-3 / s.qps),
         qp_window(path) * (n / s.qps),
         encap_stage(path) * n,
         decap_stage(path) * n,
         loop() * n,
+        slot_us(),
+        T(0.0),  // fetching contexts, below
+        page_misses() * p[kPageMissNs] * 1e-3,
+        miss_in_turn(s.qps * s.depth, p[kWqeEntries]) * p[kWqeMissNs] * 1e-3 +
+            miss_in_turn(s.vxlan_contexts, p[kVxlanContexts]) * p[kVxlanMissNs] * 1e-3,
     };
+    const T posting = posting_us();
+    const auto fetch = [&] {
+      times[kBus] = T(s.bytes * 8e-3 + 1e-9) / p[kPcieGbps] + contexts * p[kQpBusNs] * 1e-3;
+      times[kFetching] = contexts * p[kQpMissNs] * 1e-3;
+    };
+    fetch();
+    if (s.batch > 1.0 && all_contexts > T(0.0)) {
+      // A batch needs its context once as long as the NIC keeps up with posting; when it falls
+      // behind, QPs take turns one message at a time and each needs it again.
+      constexpr double kAbruptness = 16.0;
+      const T ratio = posting / smooth_max(times, p[kSharpness]);
+      const T behind = T(1.0) / (T(1.0) + exp(kAbruptness * log(ratio)));
+      contexts = all_contexts * (behind + (T(1.0) - behind) * (1.0 / s.batch));
+      fetch();
+    }
+    times[kPosting] = posting;
     const T busy = smooth_max(times, p[kSharpness]);
     // Setting up flows keeps the NIC from packets for a share of the time.
     const T stolen = p[kFlowSetupNs] * (1e-9 * s.flow_setup_rate);
@@ -175,7 +255,10 @@ struct Law {
                          : s.operation == Operation::kAtomic ? 8.0
                                                              : s.bytes;
     const double back = s.operation == Operation::kAtomic ? 8.0 : s.bytes;
-    return p[kBaseUs + static_cast<int>(s.operation)] + overhead_us() +
+    return p[kBaseUs + static_cast<int>(s.operation)] +
+           median_of(miss_in_turn(s.qps, p[kQpContexts])) * p[kQpWaitUs] +
+           median_of(page_misses()) * p[kPageWaitUs] +
+           miss_in_turn(s.vxlan_contexts, p[kVxlanContexts]) * p[kVxlanMissNs] * 1e-3 +
            (one_way_us(request(), there) + one_way_us(answer(), back)) * 0.5;
   }
 };

@@ -31,6 +31,33 @@ double spread_along(const std::vector<double>& covariance, const pipeline::Value
   return std::sqrt(std::max(0.0, sum));
 }
 
+std::string_view name_of(pipeline::Interval::Method method) {
+  switch (method) {
+    case pipeline::Interval::Method::kProfile:
+      return "profile";
+    case pipeline::Interval::Method::kBootstrap:
+      return "bootstrap";
+    default:
+      return "covariance";
+  }
+}
+
+/// Bounds in the file are shown values, which may have been written by hand: never NaN.
+pipeline::Interval interval_from(const json& object, pipeline::Parameter parameter) {
+  pipeline::Interval interval;
+  const auto bound = [&](const char* name) {
+    const double value = object.value(name, object.at("value").get<double>());
+    return pipeline::parameters()[parameter].logarithmic ? std::log(std::max(1e-300, value))
+                                                         : value;
+  };
+  interval.low = bound("low");
+  interval.high = bound("high");
+  const std::string method = object.value("interval", std::string("covariance"));
+  if (method == "profile") interval.method = pipeline::Interval::Method::kProfile;
+  if (method == "bootstrap") interval.method = pipeline::Interval::Method::kBootstrap;
+  return interval;
+}
+
 void add_tails(const std::map<std::string, Ratio>& tails, const LogPrediction& median,
                Prediction& prediction) {
   for (const auto& [name, ratio] : tails) {
@@ -100,14 +127,14 @@ std::string PipelineModel::to_json_text() const {
   for (int j = 0; j < kParameterCount; ++j) {
     const auto parameter = static_cast<pipeline::Parameter>(j);
     const pipeline::ParameterInfo& info = pipeline::parameters()[j];
-    const double deviation = std::sqrt(state_.covariance[j * kParameterCount + j]);
-    parameters.push_back(
-        {{"name", info.name},
-         {"value", pipeline::shown(parameter, state_.values[j])},
-         {"low", pipeline::shown(parameter, state_.values[j] - kNormal95 * deviation)},
-         {"high", pipeline::shown(parameter, state_.values[j] + kNormal95 * deviation)},
-         {"unit", info.unit},
-         {"meaning", info.meaning}});
+    const pipeline::Interval& interval = state_.interval[static_cast<std::size_t>(j)];
+    parameters.push_back({{"name", info.name},
+                          {"value", pipeline::shown(parameter, state_.values[j])},
+                          {"low", pipeline::shown(parameter, interval.low)},
+                          {"high", pipeline::shown(parameter, interval.high)},
+                          {"interval", name_of(interval.method)},
+                          {"unit", info.unit},
+                          {"meaning", info.meaning}});
     json row = json::array();
     for (int k = 0; k <= j; ++k) row.push_back(state_.covariance[j * kParameterCount + k]);
     covariance.push_back(std::move(row));
@@ -170,6 +197,8 @@ Result<std::unique_ptr<Model>> pipeline_from_json(const json& document, const st
                               fmt::format("must lie in {} to {}", info.lower, info.upper));
     }
     state.values[j] = pipeline::fitted(static_cast<pipeline::Parameter>(j), value);
+    state.interval[static_cast<std::size_t>(j)] =
+        interval_from(parameters[j], static_cast<pipeline::Parameter>(j));
     if (covariance[j].size() != static_cast<std::size_t>(j) + 1) {
       return files::bad_value(source, fmt::format("/covariance/{}", j),
                               fmt::format("must have {} entries", j + 1));

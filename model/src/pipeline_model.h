@@ -17,6 +17,8 @@ namespace greynic::model {
 struct PipelineState {
   pipeline::Values values{};
   std::vector<double> covariance;  ///< kParameterCount squared
+  std::array<pipeline::Interval, pipeline::kParameterCount>
+      interval{};  ///< 95 % of each fitted value
   std::array<pipeline::Noise, kOutputCount> noise{};
   std::array<bool, kOutputCount> fitted{};  ///< outputs that had points
   std::array<Configuration, kOutputCount> assumed;

@@ -81,6 +81,14 @@ std::array<ParameterInfo, kParameterCount> make_table() {
   t[kPostNs] = {"post_ns",      "ns", "posting and polling of one message by one thread",
                 true,           1,    1e7,
                 about(150, 1.0)};
+  t[kDoorbellNs] = {"doorbell_ns",  "ns", "one post at a doorbell register that threads share",
+                    true,           1,    1e6,
+                    about(300, 0.8)};
+  t[kDoorbellWaitNs] = {
+      "doorbell_wait_ns", "ns", "added by each thread that shares the register", true, 0.1, 1e6,
+      about(60, 0.8)};
+  t[kSendGapNs] = {"send_gap_ns", "ns",         "receive work request of one SEND", true, 0.05,
+                   1e5,           about(3, 1.2)};
   t[kMessageNs] = {"message_ns", "ns",         "one message in the whole NIC", true, 0.5,
                    1e6,          about(8, 1.0)};
   t[kQpPacketNs] = {"qp_packet_ns", "ns", "one packet in the unit that serves its QP", true, 1, 1e6,
@@ -145,13 +153,27 @@ std::array<ParameterInfo, kParameterCount> make_table() {
                     0.01,           1000, about(3.4, 0.4)};
   t[kSharpness] = {"sharpness",    "1", "abruptness between bottlenecks", true, 2, 64,
                    about(12, 0.35)};
+  // A request and its completion: nearly twice half a round trip.
+  t[kQueueBaseUs] = {"queue_base_us",
+                     "us",
+                     "a work request holds its slot without masks",
+                     true,
+                     0.01,
+                     1e5,
+                     times(static_cast<Parameter>(kBaseUs + 1), 2.1, 0.3)};
   t[kQpContexts] = {"qp_contexts", "QPs",           "contexts kept on the chip", true, 1,
                     1e7,           about(1500, 1.2)};
   t[kQpMissNs] = {"qp_miss_ns", "ns", "fetching one context", true, 0.1, 1e5, about(30, 1.2)};
+  t[kQpBusNs] = {"qp_bus_ns", "ns",          "bus time of fetching one context", true, 0.1,
+                 1e5,         about(10, 1.2)};
+  t[kQpWaitUs] = {"qp_wait_us", "us",          "latency of a missing context", true, 1e-4,
+                  100,          about(0.05, 2)};
   t[kPageEntries] = {"page_entries", "entries",        "translations kept on the chip", true, 1,
                      1e10,           about(65536, 1.2)};
   t[kPageMissNs] = {"page_miss_ns", "ns", "fetching one translation", true, 0.1, 1e5,
-                    about(30, 1.2)};
+                    about(10, 1.2)};
+  t[kPageWaitUs] = {"page_wait_us", "us", "latency of a missing translation", true, 1e-4, 100,
+                    about(0.3, 1.2)};
   t[kWqeEntries] = {"wqe_entries", "entries",       "work requests kept on the chip", true, 1,
                     1e8,           about(2000, 1.0)};
   t[kWqeMissNs] = {"wqe_miss_ns", "ns",          "fetching one work request again", true, 0.1,

@@ -16,7 +16,10 @@ enum Parameter : int {
   kLineGbps,          ///< rate of the wire, headers and gaps included
   kPcieGbps,          ///< rate at which payload crosses the host bus
   kPostNs,            ///< time one thread takes to post and poll one message
+  kDoorbellNs,        ///< time a doorbell register that threads share takes for one post
+  kDoorbellWaitNs,    ///< added by each thread that shares it
   kMessageNs,         ///< time the whole NIC takes for one message
+  kSendGapNs,         ///< port time that the receive work request of a SEND takes
   kQpPacketNs,        ///< time one packet takes in the unit that serves its QP
   kEncapPackets,      ///< packets that the encapsulation stage walks at once
   kDecapPackets,      ///< packets that the decapsulation stage walks at once
@@ -33,10 +36,14 @@ enum Parameter : int {
   kLoopPackets,  ///< packets of the NIC that may be between sending and word of arrival
   kLoopBaseUs,   ///< time of that loop without masks
   kSharpness,    ///< how abruptly one bottleneck takes over from another
+  kQueueBaseUs,  ///< a work request holds its slot so long, without masks
   kQpContexts,   ///< connections whose context stays on the chip
-  kQpMissNs,     ///< time that fetching one context takes from the NIC
+  kQpMissNs,     ///< time that fetching one context takes from the unit that fetches
+  kQpBusNs,      ///< and from the host bus
+  kQpWaitUs,     ///< latency that a missing context adds
   kPageEntries,  ///< page translations that stay on the chip
   kPageMissNs,
+  kPageWaitUs,  ///< latency that a missing translation adds
   kWqeEntries,  ///< outstanding work requests that stay on the chip
   kWqeMissNs,
   kVxlanContexts,  ///< VXLAN contexts that stay on the chip

@@ -4,7 +4,9 @@
 
 #include "findings.h"
 #include "fit_report.h"
+#include "fit_together.h"
 #include "pipeline_model.h"
+#include "uncertainty.h"
 
 namespace greynic::model {
 namespace {
@@ -24,15 +26,31 @@ struct PipelineResult {
 };
 
 Result<PipelineResult> fit_pipeline_model(std::span<const Observation> observations,
-                                          const FitOptions& options) {
+                                          const FitOptions& options,
+                                          const pipeline::Priors& priors) {
   auto points = read_points(observations);
   if (!points) return pass_on(points);
-  auto fit =
-      pipeline::fit_pipeline(points->points, {.seed = options.seed, .starts = options.starts});
+  auto fit = pipeline::fit_pipeline(
+      points->points, {.seed = options.seed, .starts = options.starts, .priors = &priors});
   if (!fit) return pass_on(fit);
   PipelineState state;
   state.values = fit->values;
+  switch (options.intervals) {
+    case Intervals::kCovariance:
+      break;
+    case Intervals::kProfile:
+      (void)pipeline::profile_where_needed(points->points, priors, *fit);
+      break;
+    case Intervals::kBootstrap:
+      if (auto done = pipeline::bootstrap(points->points, priors, options.bootstrap_samples,
+                                          options.seed, *fit);
+          !done) {
+        return pass_on(done);
+      }
+      break;
+  }
   state.covariance = fit->covariance;
+  state.interval = fit->interval;
   state.noise = fit->noise;
   for (int o = 0; o < kOutputCount; ++o) state.noise[o].growth = kLeastGrowth[o];
   for (const Point& point : points->points) state.fitted[point.output] = true;
@@ -85,7 +103,12 @@ void learn_growth(const CrossValidation& result, PipelineState& state) {
 
 Result<FitReport> report_pipeline(std::span<const Observation> observations,
                                   const FitOptions& options) {
-  auto fitted = fit_pipeline_model(observations, options);
+  return report_pipeline_with(observations, options, pipeline::table_priors());
+}
+
+Result<FitReport> report_pipeline_with(std::span<const Observation> observations,
+                                       const FitOptions& options, const pipeline::Priors& priors) {
+  auto fitted = fit_pipeline_model(observations, options, priors);
   if (!fitted) return pass_on(fitted);
   FitReport report;
   report.observations_used = fitted->state.observations;
@@ -104,10 +127,11 @@ Result<FitReport> report_pipeline(std::span<const Observation> observations,
     FitOptions inner = options;
     inner.starts = 1;
     inner.cross_validate = false;
+    inner.intervals = Intervals::kCovariance;
     const auto result = judge(
         observations, skip, kMeasures, options.seed,
         [&](std::span<const Observation> rest) -> Result<std::unique_ptr<Model>> {
-          auto again = fit_pipeline_model(rest, inner);
+          auto again = fit_pipeline_model(rest, inner, priors);
           if (!again) return pass_on(again);
           return std::make_unique<PipelineModel>(std::move(again->state));
         },

@@ -28,9 +28,10 @@ double relative_error(const Observation& observation, std::string_view name) {
 }
 
 /// Levels that a question may leave open because every fitted point had nearly the same.
-constexpr std::string_view kAssumable[] = {
-    "qp_count",     "send_queue_depth", "inline_bytes", "mtu_bytes", "transport",
-    "thread_count", "vxlan_contexts",   "mr_count",     "mr_bytes",  "flow_setup_rate"};
+constexpr std::string_view kAssumable[] = {"qp_count",   "send_queue_depth", "inline_bytes",
+                                           "mtu_bytes",  "transport",        "thread_count",
+                                           "post_batch", "doorbell_sharing", "vxlan_contexts",
+                                           "mr_count",   "mr_bytes",         "flow_setup_rate"};
 
 Configuration most_common(std::span<const Observation> observations,
                           const std::vector<Point>& points, pipeline::Output output) {

@@ -55,10 +55,11 @@ double Setting::wire_bytes() const {
 
 const std::vector<std::string>& setting_factors() {
   static const std::vector<std::string> names = {
-      "client_decap_masks", "client_encap_masks", "flow_setup_rate",  "inline_bytes",
-      "message_bytes",      "mr_bytes",           "mr_count",         "mtu_bytes",
-      "operation",          "qp_count",           "send_queue_depth", "server_decap_masks",
-      "server_encap_masks", "thread_count",       "transport",        "vxlan_contexts"};
+      "client_decap_masks", "client_encap_masks", "doorbell_sharing",   "flow_setup_rate",
+      "inline_bytes",       "message_bytes",      "mr_bytes",           "mr_count",
+      "mtu_bytes",          "operation",          "post_batch",         "qp_count",
+      "send_queue_depth",   "server_decap_masks", "server_encap_masks", "thread_count",
+      "transport",          "vxlan_contexts"};
   return names;
 }
 
@@ -72,6 +73,7 @@ Result<Setting> read_setting(const Configuration& configuration, const Configura
       {"qp_count", &setting.qps},
       {"send_queue_depth", &setting.depth},
       {"thread_count", &setting.threads},
+      {"post_batch", &setting.batch},
       {"inline_bytes", &setting.inline_bytes},
       {"client_encap_masks", &setting.masks[static_cast<int>(Hop::kClientEncap)]},
       {"server_decap_masks", &setting.masks[static_cast<int>(Hop::kServerDecap)]},
@@ -96,6 +98,8 @@ Result<Setting> read_setting(const Configuration& configuration, const Configura
   }
   setting.operation = static_cast<Operation>(found - kOperationNames.begin());
   const std::string transport = read_text(configuration, assumed, "transport");
+  setting.dedicated_doorbells =
+      read_text(configuration, assumed, "doorbell_sharing") == "dedicated";
   setting.reliable = transport == "RC" || transport == "XRC";
   return setting;
 }

@@ -24,9 +24,11 @@ struct Setting {
   double qps = 1;
   double depth = 128;  ///< outstanding messages of one QP
   double threads = 1;
-  double inline_bytes = 0;        ///< messages up to this size ride inside the work request
-  std::array<double, 4> masks{};  ///< indexed by Hop
-  double mr_pages = 1;            ///< 4 KiB pages of all regions together
+  double batch = 1;                  ///< work requests handed over by one doorbell
+  bool dedicated_doorbells = false;  ///< one register for each thread instead of the driver's 16
+  double inline_bytes = 0;           ///< messages up to this size ride inside the work request
+  std::array<double, 4> masks{};     ///< indexed by Hop
+  double mr_pages = 1;               ///< 4 KiB pages of all regions together
   double vxlan_contexts = 1;
   double flow_setup_rate = 0;  ///< new flows a second
   bool reliable = true;        ///< RC: answers every message

@@ -146,6 +146,21 @@ std::string SurrogateModel::to_json_text() const {
   return document.dump(1) + "\n";
 }
 
+std::string surrogate_table(const SurrogateState& state) {
+  std::string text;
+  for (const auto& [name, process] : state.processes) {
+    text += fmt::format("{}: {} points, noise {:.2f} %, smooth part {:.2f} %\n", name,
+                        process.inputs.size(), 100.0 * process.noise, 100.0 * process.signal);
+    for (std::size_t k = 0; k < state.axes.size(); ++k) {
+      const Axis& axis = state.axes[k];
+      text += fmt::format("  {:<32} length {:.3g} spreads of the data\n",
+                          axis.level.empty() ? axis.factor : axis.factor + "=" + axis.level,
+                          process.lengths[k]);
+    }
+  }
+  return text;
+}
+
 Result<std::unique_ptr<Model>> surrogate_from_json(const json& document,
                                                    const std::string& source) {
   SurrogateState state;

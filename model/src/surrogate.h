@@ -68,6 +68,9 @@ class SurrogateModel final : public Model {
 [[nodiscard]] std::vector<double> scaled_input(const std::vector<Axis>& axes,
                                                const Configuration& configuration);
 
+/// What each process learnt: noise, and how far each factor's influence reaches.
+[[nodiscard]] std::string surrogate_table(const SurrogateState& state);
+
 /// kTooFewPoints below 4 usable observations; kNotConverged when no length scale works.
 [[nodiscard]] Result<SurrogateState> fit_surrogate(std::span<const Observation> observations,
                                                    std::uint64_t seed);

@@ -178,6 +178,21 @@
       ])
     }),
 
+    surface: (d) => {
+      const values = d.cells.map((c) => c[2]);
+      return {
+        grid: {left: 62, right: 92, top: 34, bottom: 44},
+        xAxis: below(d.x_name, {type: 'category', data: d.x.map(short), splitLine: {show: false}}),
+        yAxis: axis(d.y_name, {type: 'category', data: d.y.map(short), splitLine: {show: false}}),
+        visualMap: {min: Math.min(...values), max: Math.max(...values), calculable: false, orient: 'vertical',
+          right: 4, top: 'middle', itemHeight: 120, text: [short(Math.max(...values)), short(Math.min(...values))],
+          textStyle: {color: SOFT, fontSize: 11}, inRange: {color: ['#b2182b', '#f4a582', '#f7f7f7', '#92c5de', '#2166ac']}},
+        tooltip: Object.assign({}, base.tooltip, {formatter: (p) => escape(d.x_name) + ' ' + short(d.x[p.data[0]]) + ', ' +
+          escape(d.y_name) + ' ' + short(d.y[p.data[1]]) + '<br>' + escape(d.axis) + ' <b>' + short(p.data[2]) + '</b>'}),
+        series: [{type: 'heatmap', data: d.cells, progressive: 0}]
+      };
+    },
+
     walk: (d) => ({
       legend: {top: 0, right: 10, textStyle: {color: SOFT}},
       xAxis: below('matchers walked', {minInterval: 1}),

@@ -19,6 +19,7 @@ FitOptions quick() {
   options.form = Form::kPipeline;
   options.cross_validate = false;
   options.starts = 1;
+  options.intervals = Intervals::kCovariance;
   return options;
 }
 

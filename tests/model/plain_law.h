@@ -17,7 +17,8 @@ namespace greynic::model {
 struct PlainLaw {
   double line = 200, pcie = 260, post = 140, message = 8, unit = 92, encap_packets = 34,
          decap_packets = 40, window = 38, stage = 0.45, encap = 100, decap = 150, base = 2.8,
-         fetch = 0.6, byte = 0.13, gap = 0.3, sharpness = 12;
+         fetch = 0.6, byte = 0.13, gap = 0.3, sharpness = 12, send_gap = 3, queue = 5.9,
+         depth = 128;
 
   [[nodiscard]] double sum(std::vector<double> times) const {
     const double top = *std::max_element(times.begin(), times.end());
@@ -28,14 +29,17 @@ struct PlainLaw {
     return top * std::pow(total, 1.0 / sharpness);
   }
 
-  [[nodiscard]] double gbps(double bytes, double qps, double e, double d) const {
+  [[nodiscard]] double gbps(double bytes, double qps, double e, double d, double back_e = 0,
+                            double back_d = 0) const {
     const double n = std::max(1.0, std::ceil(bytes / 1024));
     const double we = e * encap * 1e-3;
     const double wd = d * decap * 1e-3;
     const double us =
-        sum({(bytes + 132 * n) * 8e-3 / line, bytes * 8e-3 / pcie, post * 1e-3, message * 1e-3,
-             unit * n * 1e-3 / qps, n * (stage + we + wd) / window / qps,
-             n * (stage + we) / encap_packets, n * (stage + wd) / decap_packets});
+        sum({(bytes + 132 * n) * 8e-3 / line + send_gap * 1e-3,
+             (queue + we + wd + (back_e * encap + back_d * decap) * 1e-3) / (qps * depth),
+             bytes * 8e-3 / pcie, post * 1e-3, message * 1e-3, unit * n * 1e-3 / qps,
+             n * (stage + we + wd) / window / qps, n * (stage + we) / encap_packets,
+             n * (stage + wd) / decap_packets});
     return bytes * 8e-3 / us;
   }
 
@@ -84,7 +88,7 @@ inline std::vector<Observation> plant(const PlainLaw& law, int count, double sca
       const double value = truth * std::exp(scatter * normal(random));
       o.measures[std::string(name)] = {value, scatter * value};
     };
-    put(measure::kBandwidth, law.gbps(bytes, qps, ce, sd));
+    put(measure::kBandwidth, law.gbps(bytes, qps, ce, sd, se, cd));
     put(measure::kLatencyP50, law.us(bytes, ce, sd, se, cd));
     observations.push_back(std::move(o));
   }

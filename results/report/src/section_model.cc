@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "content.h"
 #include "greynic/core/units.h"
@@ -124,6 +125,74 @@ void add_curve(const Content& content, const std::string& metric, const std::str
              factor, true);
 }
 
+/// The range of a numeric factor in the data; empty for other factors and for one level only.
+std::optional<std::pair<double, double>> range_of(const Content& content,
+                                                  const std::string& factor) {
+  double least = HUGE_VAL;
+  double most = -HUGE_VAL;
+  for (const results::Group& group : content.groups) {
+    const FactorValue* level = group.configuration->find(factor);
+    if (level == nullptr || !std::holds_alternative<double>(*level)) return std::nullopt;
+    least = std::min(least, std::get<double>(*level));
+    most = std::max(most, std::get<double>(*level));
+  }
+  if (!(most > least)) return std::nullopt;
+  return std::pair(least, most);
+}
+
+/// The law over two factors, everything else at the baseline: masks first, they make the walls.
+void add_surface(const Content& content, const std::string& metric, Page& page, Table& table) {
+  std::vector<std::pair<std::string, std::pair<double, double>>> axes;
+  for (const bool masks : {true, false}) {
+    for (const std::string& factor : content.columns.varied) {
+      const auto range = range_of(content, factor);
+      if (range && factor.ends_with("_masks") == masks) axes.emplace_back(factor, *range);
+    }
+  }
+  if (axes.size() < 2) return;
+  constexpr int kCells = 16;
+  const auto level_at = [](const std::pair<double, double>& range, int i) {
+    const double share = static_cast<double>(i) / (kCells - 1);
+    const bool ratios = range.first > 0.0 && range.second / range.first >= 50.0;
+    return std::round(ratios ? range.first * std::pow(range.second / range.first, share)
+                             : range.first + share * (range.second - range.first));
+  };
+  json x = json::array();
+  json y = json::array();
+  json cells = json::array();
+  for (int i = 0; i < kCells; ++i) {
+    x.push_back(level_at(axes[0].second, i));
+    y.push_back(level_at(axes[1].second, i));
+  }
+  for (int i = 0; i < kCells; ++i) {
+    for (int j = 0; j < kCells; ++j) {
+      Configuration at = content.baseline;
+      at.set(axes[0].first, x[static_cast<std::size_t>(i)].get<double>());
+      at.set(axes[1].first, y[static_cast<std::size_t>(j)].get<double>());
+      const auto predicted = content.options.predictor(at, metric);
+      if (!predicted) continue;
+      cells.push_back({i, j, predicted->value});
+      if (i % 5 == 0 && j % 5 == 0) {
+        table.add({metric, axes[0].first + ", " + axes[1].first,
+                   number(x[static_cast<std::size_t>(i)].get<double>()) + ", " +
+                       number(y[static_cast<std::size_t>(j)].get<double>()),
+                   number(predicted->value), interval(predicted->low, predicted->high)});
+      }
+    }
+  }
+  if (cells.empty()) return;
+  page.chart({{"kind", "surface"},
+              {"x", std::move(x)},
+              {"y", std::move(y)},
+              {"cells", std::move(cells)},
+              {"x_name", axes[0].first},
+              {"y_name", axes[1].first},
+              {"axis", title_of(metric)}},
+             fmt::format("The law over {} and {}, the rest at the baseline.", axes[0].first,
+                         axes[1].first),
+             true);
+}
+
 }  // namespace
 
 void add_model(const Content& content, Page& page) {
@@ -151,6 +220,7 @@ void add_model(const Content& content, Page& page) {
     for (const std::string& factor : content.columns.varied) {
       add_curve(content, metric, factor, page, curves);
     }
+    add_surface(content, metric, page, curves);
     page.end_grid();
   }
   if (!curves.empty()) {

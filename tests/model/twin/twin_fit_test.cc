@@ -1,52 +1,12 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <random>
 
-#include "greynic/model/model.h"
-#include "greynic/twin/twin.h"
+#include "twin_runs.h"
 
 namespace greynic::model {
 namespace {
-
-std::vector<Observation> run_on(const std::string& target,
-                                const std::vector<Configuration>& configurations) {
-  auto twin = twin::create(target);
-  EXPECT_TRUE(twin) << (twin ? "" : twin.error().message);
-  std::vector<target::MeasureRequest> requests;
-  for (std::size_t i = 0; i < configurations.size(); ++i) {
-    requests.push_back({.configuration = configurations[i],
-                        .duration = std::chrono::milliseconds(5),
-                        .seed = 100 + i});
-  }
-  std::vector<Observation> observations(requests.size());
-  const auto ok = (*twin)->measure(requests, [&](std::size_t index, Observation observation) {
-    observations[index] = std::move(observation);
-    return true;
-  });
-  EXPECT_TRUE(ok) << (ok ? "" : ok.error().message);
-  return observations;
-}
-
-double r2(const Model& model, const std::vector<Observation>& observations, std::string_view name) {
-  double sum = 0;
-  double squares = 0;
-  double misses = 0;
-  double count = 0;
-  for (const Observation& o : observations) {
-    const auto value = o.value(name);
-    const auto prediction = model.predict(o.asked);
-    if (!value || !prediction) continue;
-    const auto found = prediction->measures.find(std::string(name));
-    if (found == prediction->measures.end()) continue;
-    sum += *value;
-    squares += *value * *value;
-    misses += std::pow(found->second.value - *value, 2.0);
-    count += 1;
-  }
-  return 1.0 - misses / (squares - sum * sum / count);
-}
 
 std::vector<Configuration> random_hops(int count, std::uint64_t seed) {
   std::mt19937_64 random(seed);
@@ -68,7 +28,7 @@ std::vector<Configuration> random_hops(int count, std::uint64_t seed) {
   return result;
 }
 
-// Claim:  R2 >= 0.98 for bandwidth and >= 0.97 for latency at settings that were held out, all four
+// Claim:  R2 >= 0.98 for bandwidth and for latency at settings that were held out, all four
 //         hops, operation and size varied, for each of six RNICs; the published forms stand beside
 //         it.
 // Oracle: the twin, whose parameters the model never sees.
@@ -93,7 +53,7 @@ TEST(TwinFit, ExplainsHeldOutSettingsOfSixRnics) {
                r2(*scalacn->model, held_out, greynic::measure::kBandwidth),
                r2(*scalacn->model, held_out, greynic::measure::kLatencyP50));
     EXPECT_GE(bandwidth, 0.98) << rnic;
-    EXPECT_GE(latency, 0.97) << rnic;
+    EXPECT_GE(latency, 0.98) << rnic;
   }
 }
 

@@ -54,8 +54,16 @@ enum class Form { kPipeline, kScalacn, kSurrogate, kCost, kAuto };
 inline constexpr std::string_view kFormNames = "pipeline, scalacn, surrogate, cost or auto";
 [[nodiscard]] std::optional<Form> form_named(std::string_view name);
 
+/// How the 95 % intervals of the pipeline law's parameters are found. kProfile: by the covariance
+/// where the curvature at the minimum speaks for the whole interval, by profile likelihood
+/// elsewhere.
+enum class Intervals { kCovariance, kProfile, kBootstrap };
+[[nodiscard]] std::optional<Intervals> intervals_named(std::string_view name);
+
 struct FitOptions {
   Form form = Form::kAuto;
+  Intervals intervals = Intervals::kProfile;
+  int bootstrap_samples = 1000;
   std::uint64_t seed = 1;  ///< of the starting points
   int starts = 8;          ///< initial points of the multi-start
   /// Leave settings out in turn: gives the errors of the report and the law's own error outside its
@@ -77,5 +85,11 @@ struct FitReport {
 /// Fits one model to the measured observations. kTooFewPoints, kNotConverged, kRankDeficient.
 [[nodiscard]] Result<FitReport> fit(std::span<const Observation> observations,
                                     const FitOptions& options = {});
+
+/// Fits one pipeline model to each run, each informed by the others (partial pooling): what the
+/// runs have in common becomes prior knowledge of all, with the spread that they show. In the order
+/// of `runs`. kBadInput below two runs; other errors as fit(), with the number of the run.
+[[nodiscard]] Result<std::vector<FitReport>> fit_together(
+    std::span<const std::vector<Observation>> runs, const FitOptions& options = {});
 
 }  // namespace greynic::model

@@ -1,0 +1,55 @@
+#pragma once
+
+/// Measurements on a twin, and how well a model explains them.
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "greynic/model/model.h"
+#include "greynic/twin/twin.h"
+
+namespace greynic::model {
+
+inline std::vector<Observation> run_on(
+    const std::string& target, const std::vector<Configuration>& configurations,
+    std::chrono::nanoseconds duration = std::chrono::milliseconds(5)) {
+  auto twin = twin::create(target);
+  EXPECT_TRUE(twin) << (twin ? "" : twin.error().message);
+  std::vector<target::MeasureRequest> requests;
+  for (std::size_t i = 0; i < configurations.size(); ++i) {
+    requests.push_back({.configuration = configurations[i], .duration = duration, .seed = 100 + i});
+  }
+  std::vector<Observation> observations(requests.size());
+  const auto ok = (*twin)->measure(requests, [&](std::size_t index, Observation observation) {
+    observations[index] = std::move(observation);
+    return true;
+  });
+  EXPECT_TRUE(ok) << (ok ? "" : ok.error().message);
+  return observations;
+}
+
+inline double r2(const Model& model, const std::vector<Observation>& observations,
+                 std::string_view name) {
+  double sum = 0;
+  double squares = 0;
+  double misses = 0;
+  double count = 0;
+  for (const Observation& o : observations) {
+    const auto value = o.value(name);
+    const auto prediction = model.predict(o.asked);
+    if (!value || !prediction) continue;
+    const auto found = prediction->measures.find(std::string(name));
+    if (found == prediction->measures.end()) continue;
+    sum += *value;
+    squares += *value * *value;
+    misses += std::pow(found->second.value - *value, 2.0);
+    count += 1;
+  }
+  return 1.0 - misses / (squares - sum * sum / count);
+}
+
+}  // namespace greynic::model
