@@ -61,6 +61,7 @@ std::string_view settled_by(int j) {
     case kVxlanMissNs:
       return "64-byte messages at 1 to 16384 VXLAN contexts";
     case kQpPacketNs:
+    case kQpMaskNs:
     case kQpWindow:
       return "8 MiB messages over one QP, with and without masks";
     case kEncapPackets:

@@ -49,7 +49,9 @@ std::vector<int> informed(const std::vector<Point>& points) {
     const double request_decap = s.masks[static_cast<int>(Hop::kServerDecap)];
     const double answer_encap = s.masks[static_cast<int>(Hop::kServerEncap)];
     const double answer_decap = s.masks[static_cast<int>(Hop::kClientDecap)];
-    if (request_encap + answer_encap > 0.0) on[kEncapNs] = on[kEncapOfOperation + o] = true;
+    if (request_encap + answer_encap > 0.0) {
+      on[kEncapNs] = on[kEncapOfOperation + o] = on[kQpMaskNs] = true;
+    }
     if (request_decap + answer_decap > 0.0) on[kDecapNs] = on[kDecapOfOperation + o] = true;
     if (s.flow_setup_rate > 0.0) on[kFlowSetupNs] = true;
     const double counts[4] = {s.qps, s.mr_pages, s.qps * s.depth, s.vxlan_contexts};

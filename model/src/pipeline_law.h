@@ -89,6 +89,7 @@ template <typename T>
 struct Path {
   T encap_walk;  ///< us
   T decap_walk;
+  double encap_masks;
 };
 
 template <typename T>
@@ -109,16 +110,22 @@ struct Law {
   [[nodiscard]] double masks(Hop hop) const { return s.masks[static_cast<int>(hop)]; }
 
   [[nodiscard]] Path<T> request() const {
-    return {encap_us * masks(Hop::kClientEncap), decap_us * masks(Hop::kServerDecap)};
+    return {encap_us * masks(Hop::kClientEncap), decap_us * masks(Hop::kServerDecap),
+            masks(Hop::kClientEncap)};
   }
   [[nodiscard]] Path<T> answer() const {
-    return {encap_us * masks(Hop::kServerEncap), decap_us * masks(Hop::kClientDecap)};
+    return {encap_us * masks(Hop::kServerEncap), decap_us * masks(Hop::kClientDecap),
+            masks(Hop::kServerEncap)};
   }
   /// The direction in which payload flows when the traffic is one-way.
   [[nodiscard]] Path<T> payload_path() const {
     return s.operation == Operation::kRead ? answer() : request();
   }
 
+  /// One packet in the unit that serves its QP, us.
+  [[nodiscard]] T qp_unit(const Path<T>& path) const {
+    return (p[kQpPacketNs] + p[kQpMaskNs] * path.encap_masks) * 1e-3;
+  }
   [[nodiscard]] T encap_stage(const Path<T>& path) const {
     return (p[kStageBaseUs] + path.encap_walk) / p[kEncapPackets];
   }
@@ -184,7 +191,7 @@ struct Law {
         T(0.0),  // the bus, below
         T(0.0),  // posting, below
         p[kMessageNs] * 1e-3,
-        p[kQpPacketNs] * (n * 1e-3 / s.qps),
+        qp_unit(path) * (n / s.qps),
         qp_window(path) * (n / s.qps),
         encap_stage(path) * n,
         decap_stage(path) * n,
@@ -229,7 +236,7 @@ struct Law {
     if (n <= kBurstPackets) return time;
     // The second burst waits until the first has left the slower stage; packets that come while it
     // waits share the wait, so that late ones wait for half of it on average.
-    const T unit = p[kQpPacketNs] * 1e-3;
+    const T unit = qp_unit(path);
     const T& slower = path.encap_walk > path.decap_walk ? path.encap_walk : path.decap_walk;
     const T hold = p[kBurstGapUs] + slower;
     const T arriving = unit * (n - kBurstPackets);

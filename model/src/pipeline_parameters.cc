@@ -93,6 +93,9 @@ std::array<ParameterInfo, kParameterCount> make_table() {
                    1e6,          about(8, 1.0)};
   t[kQpPacketNs] = {"qp_packet_ns", "ns", "one packet in the unit that serves its QP", true, 1, 1e6,
                     about(80, 0.7)};
+  t[kQpMaskNs] = {"qp_mask_ns", "ns",  "added to it by one mask of an encapsulation",
+                  true,         0.001, 1e4,
+                  about(1, 1.2)};
   t[kEncapPackets] = {"encap_packets",
                       "packets",
                       "walked at once by the encapsulation stage",

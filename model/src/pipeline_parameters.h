@@ -21,6 +21,7 @@ enum Parameter : int {
   kMessageNs,         ///< time the whole NIC takes for one message
   kSendGapNs,         ///< port time that the receive work request of a SEND takes
   kQpPacketNs,        ///< time one packet takes in the unit that serves its QP
+  kQpMaskNs,          ///< added to it by each mask of an encapsulation
   kEncapPackets,      ///< packets that the encapsulation stage walks at once
   kDecapPackets,      ///< packets that the decapsulation stage walks at once
   kQpWindow,          ///< packets of one QP between both stages at once

@@ -23,13 +23,14 @@ def one_way(e, d, v):
     line, pcie, post, message, unit, ep, dp, window, stage, encap, decap, base, fetch, byte, gap = v
     we, wd = e * encap * 1e-3, d * decap * 1e-3
     t = we + wd + byte * 1e-3 * np.minimum(size, 4096) + fetch
-    arriving = unit * 1e-3 * (packets - 4)
+    slowed = (unit + e) * 1e-3
+    arriving = slowed * (packets - 4)
     hold = gap + np.maximum(we, wd)
     wait = hold - 0.5 * np.minimum(arriving, hold)
     one = np.ones_like(size)
-    pace = smooth_max([unit * 1e-3 * one, (stage + we) / ep, (stage + wd) / dp,
+    pace = smooth_max([slowed, (stage + we) / ep, (stage + wd) / dp,
                        (stage + we + wd) / window, 1156 * 8e-3 / line * one])
-    backlog = np.maximum(0, packets - window) * (pace - unit * 1e-3)
+    backlog = np.maximum(0, packets - window) * (pace - slowed)
     return t + np.where(packets > 4, arriving + np.maximum(wait, backlog), 0)
 
 
@@ -41,7 +42,7 @@ def law(_, *logs):
     back = (se * encap + cd * decap) * 1e-3
     busy = smooth_max([(size + 132 * packets) * 8e-3 / line + 0.003,
                        (2.1 * base + we + wd + back) / (qps * 128), size * 8e-3 / pcie, post * 1e-3 * one,
-                       message * 1e-3 * one, unit * packets * 1e-3 / qps,
+                       message * 1e-3 * one, (unit + ce) * packets * 1e-3 / qps,
                        packets * (stage + we + wd) / window / qps, packets * (stage + we) / ep,
                        packets * (stage + wd) / dp])
     latency = base + 0.5 * (one_way(ce, sd, v) + one_way(se, cd, v))

@@ -18,7 +18,7 @@ struct PlainLaw {
   double line = 200, pcie = 260, post = 140, message = 8, unit = 92, encap_packets = 34,
          decap_packets = 40, window = 38, stage = 0.45, encap = 100, decap = 150, base = 2.8,
          fetch = 0.6, byte = 0.13, gap = 0.3, sharpness = 12, send_gap = 3, queue = 5.9,
-         depth = 128;
+         unit_mask = 1, depth = 128;
 
   [[nodiscard]] double sum(std::vector<double> times) const {
     const double top = *std::max_element(times.begin(), times.end());
@@ -37,9 +37,9 @@ struct PlainLaw {
     const double us =
         sum({(bytes + 132 * n) * 8e-3 / line + send_gap * 1e-3,
              (queue + we + wd + (back_e * encap + back_d * decap) * 1e-3) / (qps * depth),
-             bytes * 8e-3 / pcie, post * 1e-3, message * 1e-3, unit * n * 1e-3 / qps,
-             n * (stage + we + wd) / window / qps, n * (stage + we) / encap_packets,
-             n * (stage + wd) / decap_packets});
+             bytes * 8e-3 / pcie, post * 1e-3, message * 1e-3,
+             (unit + e * unit_mask) * n * 1e-3 / qps, n * (stage + we + wd) / window / qps,
+             n * (stage + we) / encap_packets, n * (stage + wd) / decap_packets});
     return bytes * 8e-3 / us;
   }
 
@@ -49,13 +49,14 @@ struct PlainLaw {
     const double wd = d * decap * 1e-3;
     double t = we + wd + byte * 1e-3 * std::min(bytes, 4096.0) + (bytes > 0 ? fetch : 0);
     if (n <= 4) return t;
-    const double arriving = unit * 1e-3 * (n - 4);
+    const double slowed = unit + e * unit_mask;
+    const double arriving = slowed * 1e-3 * (n - 4);
     const double hold = gap + std::max(we, wd);
     const double wait = hold - 0.5 * std::min(arriving, hold);
     const double pace =
-        sum({unit * 1e-3, (stage + we) / encap_packets, (stage + wd) / decap_packets,
+        sum({slowed * 1e-3, (stage + we) / encap_packets, (stage + wd) / decap_packets,
              (stage + we + wd) / window, 1156 * 8e-3 / line});
-    const double backlog = std::max(0.0, n - window) * (pace - unit * 1e-3);
+    const double backlog = std::max(0.0, n - window) * (pace - slowed * 1e-3);
     return t + arriving + std::max(wait, backlog);
   }
 
