@@ -42,11 +42,12 @@ Guess guess_at(const pipeline::Values& values, const Square& covariance,
   Guess guess;
   guess.covariance = covariance;
   guess.gradients.setZero(kParameterCount, static_cast<Eigen::Index>(settings.size()) * 2);
+  const pipeline::LawAt law(values, kAll);
   for (std::size_t i = 0; i < settings.size(); ++i) {
     for (const auto output : {pipeline::kLogBandwidth, pipeline::kLogLatency}) {
       if (output == pipeline::kLogBandwidth && settings[i].bytes <= 0.0) continue;
       Vector gradient;
-      pipeline::evaluate(output, settings[i], values, kAll, {gradient.data(), kParameterCount});
+      law.at(output, settings[i], {gradient.data(), kParameterCount});
       guess.gradients.col(static_cast<Eigen::Index>(2 * i) + output) =
           gradient / scatter[static_cast<std::size_t>(output)];
     }

@@ -98,8 +98,9 @@ std::vector<int> informed(const std::vector<Point>& points) {
 
 std::vector<double> log_residuals(const std::vector<Point>& points, const Values& values) {
   std::vector<double> result(points.size());
+  const LawAt law(values);
   for (std::size_t i = 0; i < points.size(); ++i) {
-    result[i] = points[i].log_value - evaluate(points[i].output, points[i].setting, values);
+    result[i] = points[i].log_value - law.at(points[i].output, points[i].setting);
   }
   return result;
 }

@@ -2,6 +2,9 @@
 
 #include <ceres/jet.h>
 
+#include <algorithm>
+#include <vector>
+
 namespace greynic::model::pipeline {
 namespace {
 
@@ -32,35 +35,84 @@ double hit_share_in_turn(double fill) {
 }
 
 double evaluate(Output output, const Setting& setting, const Values& fitted_values) {
-  std::array<double, kParameterCount> values;
-  for (int j = 0; j < kParameterCount; ++j) {
-    values[j] = shown(static_cast<Parameter>(j), fitted_values[j]);
-  }
-  return output_of(output, setting, values);
+  return LawAt(fitted_values).at(output, setting);
 }
 
 double evaluate(Output output, const Setting& setting, const Values& fitted_values,
                 std::span<const int> active, std::span<double> gradient) {
-  std::array<Jet, kParameterCount> values;
+  return LawAt(fitted_values, active).at(output, setting, gradient);
+}
+
+namespace {
+
+/// Does the output depend on the parameter at all? Spares a third of the derivatives.
+bool depends(Output output, int j) {
+  const bool latency_only = (j >= kBaseUs && j < kBaseUs + kOperationCount) || j == kFetchUs ||
+                            j == kByteNs || j == kBurstGapUs || j == kQpWaitUs || j == kPageWaitUs;
+  const bool bandwidth_only =
+      j == kPcieGbps || j == kPostNs || j == kDoorbellNs || j == kDoorbellWaitNs ||
+      j == kMessageNs || j == kSendGapNs || j == kQueueBaseUs || j == kQpMissNs || j == kQpBusNs ||
+      j == kPageMissNs || j == kWqeEntries || j == kWqeMissNs || j == kFlowSetupNs;
+  return output == kLogBandwidth ? !latency_only : !bandwidth_only;
+}
+
+}  // namespace
+
+struct LawAt::State {
+  using JetValues = std::array<Jet, kParameterCount>;
+  /// Up to kWidth derivatives at a time: where they stand in the gradient, and the values with
+  /// them.
+  struct Pass {
+    std::array<std::size_t, kWidth> place{};
+    int count = 0;
+    JetValues values;
+  };
+  std::array<double, kParameterCount> shown_values;
+  std::array<std::vector<Pass>, 2> passes;  ///< by output
+  std::size_t active = 0;
+};
+
+LawAt::LawAt(const Values& fitted_values, std::span<const int> active)
+    : state_(std::make_unique<State>()) {
   for (int j = 0; j < kParameterCount; ++j) {
-    values[j] = Jet(shown(static_cast<Parameter>(j), fitted_values[j]));
+    state_->shown_values[j] = shown(static_cast<Parameter>(j), fitted_values[j]);
   }
-  double result = 0.0;
-  for (std::size_t first = 0; first < active.size(); first += kWidth) {
-    const std::size_t count = std::min<std::size_t>(kWidth, active.size() - first);
-    for (std::size_t k = 0; k < count; ++k) {
-      const int j = active[first + k];
+  state_->active = active.size();
+  for (const Output output : {kLogBandwidth, kLogLatency}) {
+    auto& passes = state_->passes[output];
+    for (std::size_t k = 0; k < active.size(); ++k) {
+      const int j = active[k];
+      if (!depends(output, j)) continue;
+      if (passes.empty() || passes.back().count == kWidth) {
+        State::Pass& pass = passes.emplace_back();
+        for (int i = 0; i < kParameterCount; ++i) pass.values[i] = Jet(state_->shown_values[i]);
+      }
+      State::Pass& pass = passes.back();
       // d exp(v) / d v = exp(v); the deviations are not exponentiated.
-      values[j].v[static_cast<int>(k)] = parameters()[j].logarithmic ? values[j].a : 1.0;
-    }
-    const Jet out = output_of(output, setting, values);
-    result = out.a;
-    for (std::size_t k = 0; k < count; ++k) {
-      gradient[first + k] = out.v[static_cast<int>(k)];
-      values[active[first + k]].v.setZero();
+      pass.values[j].v[pass.count] = parameters()[j].logarithmic ? state_->shown_values[j] : 1.0;
+      pass.place[static_cast<std::size_t>(pass.count++)] = k;
     }
   }
-  return active.empty() ? evaluate(output, setting, fitted_values) : result;
+}
+LawAt::LawAt(LawAt&&) noexcept = default;
+LawAt& LawAt::operator=(LawAt&&) noexcept = default;
+LawAt::~LawAt() = default;
+
+double LawAt::at(Output output, const Setting& setting) const {
+  return output_of(output, setting, state_->shown_values);
+}
+
+double LawAt::at(Output output, const Setting& setting, std::span<double> gradient) const {
+  std::fill_n(gradient.begin(), state_->active, 0.0);
+  if (state_->passes[output].empty()) return at(output, setting);
+  double result = 0.0;
+  for (const State::Pass& pass : state_->passes[output]) {
+    const Jet out = output_of(output, setting, pass.values);
+    result = out.a;
+    for (int k = 0; k < pass.count; ++k)
+      gradient[pass.place[static_cast<std::size_t>(k)]] = out.v[k];
+  }
+  return result;
 }
 
 struct DirectionalLaw::State {

@@ -280,6 +280,22 @@ enum Output : int { kLogBandwidth, kLogLatency };
 double evaluate(Output output, const Setting& setting, const Values& fitted_values,
                 std::span<const int> active, std::span<double> gradient);
 
+/// The law at fixed values, set up once for many settings: what fits spend their time on.
+class LawAt {
+ public:
+  /// Gradients are with respect to the `active` fitted values, in their order.
+  explicit LawAt(const Values& fitted_values, std::span<const int> active = {});
+  LawAt(LawAt&&) noexcept;
+  LawAt& operator=(LawAt&&) noexcept;
+  ~LawAt();
+  [[nodiscard]] double at(Output output, const Setting& setting) const;
+  double at(Output output, const Setting& setting, std::span<double> gradient) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
 /// The law at fixed values with derivatives along a few fixed directions, set up once for many
 /// settings.
 class DirectionalLaw {

@@ -27,6 +27,7 @@ bool Posterior::residuals(std::span<const double> x, std::span<double> r,
                           std::span<double> jacobian) const {
   const Values all = with(x);
   const std::size_t n = active.size();
+  const LawAt law(all, jacobian.empty() ? std::span<const int>() : std::span<const int>(active));
   std::array<double, kParameterCount> gradient;
   for (std::size_t i = 0; i < points.size(); ++i) {
     const Point& point = points[i];
@@ -35,9 +36,8 @@ bool Posterior::residuals(std::span<const double> x, std::span<double> r,
       if (!jacobian.empty()) std::fill_n(jacobian.begin() + static_cast<long>(i * n), n, 0.0);
       continue;
     }
-    const double predicted = jacobian.empty()
-                                 ? evaluate(point.output, point.setting, all)
-                                 : evaluate(point.output, point.setting, all, active, gradient);
+    const double predicted = jacobian.empty() ? law.at(point.output, point.setting)
+                                              : law.at(point.output, point.setting, gradient);
     const auto [value, slope] = robust(loss, (predicted - point.log_value) * weight[i]);
     r[i] = value;
     if (jacobian.empty()) continue;

@@ -179,10 +179,10 @@ std::vector<double> covariance_of(const std::vector<Point>& points, const Pipeli
   const auto n = static_cast<Eigen::Index>(fit.active.size());
   Eigen::MatrixXd known = Eigen::MatrixXd::Zero(n, n);
   Eigen::VectorXd gradient(n);
+  const LawAt law(fit.values, fit.active);
   for (std::size_t i = 0; i < points.size(); ++i) {
     if (weight[i] == 0.0) continue;
-    evaluate(points[i].output, points[i].setting, fit.values, fit.active,
-             {gradient.data(), fit.active.size()});
+    law.at(points[i].output, points[i].setting, {gradient.data(), fit.active.size()});
     known.selfadjointView<Eigen::Lower>().rankUpdate(gradient, weight[i] * weight[i] / effects[i]);
   }
   for (Eigen::Index a = 0; a < n; ++a) {
