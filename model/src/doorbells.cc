@@ -31,15 +31,22 @@ std::vector<PostingClass> classes_of(int threads, int qps) {
     users[r] = static_cast<double>(
         std::count_if(posts[r].begin(), posts[r].end(), [](int n) { return n > 0; }));
   }
+  std::vector<double> all(static_cast<std::size_t>(threads), 0.0);
+  for (const auto& row : posts) {
+    for (std::size_t t = 0; t < all.size(); ++t) all[t] += row[t];
+  }
+  // Posts at each register for one post of every thread, as if all were equally fast.
+  std::array<double, kRegisters> load{};
+  for (std::size_t r = 0; r < kRegisters; ++r) {
+    for (std::size_t t = 0; t < all.size(); ++t) load[r] += posts[r][t] / all[t];
+  }
   std::map<std::pair<double, double>, double> counts;
-  for (std::size_t t = 0; t < static_cast<std::size_t>(threads); ++t) {
-    double all = 0.0;
-    for (const auto& row : posts) all += row[t];
+  for (std::size_t t = 0; t < all.size(); ++t) {
     // The register that the thread waits for most decides.
     std::pair<double, double> worst{0.0, 1.0};
     for (std::size_t r = 0; r < kRegisters; ++r) {
       if (posts[r][t] == 0 || users[r] < 2.0) continue;
-      worst = std::max(worst, {users[r] * posts[r][t] / all, users[r]});
+      worst = std::max(worst, {load[r], users[r]});
     }
     ++counts[worst];
   }

@@ -49,7 +49,7 @@ std::string_view settled_by(int j) {
       return "64-byte messages over one QP at two depths of the send queue";
     case kQpContexts:
     case kQpMissNs:
-    case kQpBusNs:
+    case kQpStall:
       return "64-byte and 4 KiB messages at 256 to 16384 QPs";
     case kPageEntries:
     case kPageMissNs:
@@ -73,6 +73,7 @@ std::string_view settled_by(int j) {
       return "8 MiB messages over 16 QPs with decap masks only, at two numbers of masks";
     case kByteNs:
     case kFetchUs:
+    case kInlineBytes:
     case kBurstGapUs:
       return "latency of 64 B, 1 KiB, 4 KiB and 8 KiB";
     default:

@@ -56,7 +56,7 @@ constexpr Strategy kOthers[] = {
 };
 /// Thorough runs also start from this many places around the start, each parameter moved by a share
 /// of itself: valleys that the start itself looks away from.
-constexpr int kScattered = 16;
+constexpr int kScattered = 64;
 constexpr double kScatterShare = 0.3;
 
 Result<void> check_shapes(const LeastSquaresProblem& problem, std::size_t n) {
@@ -130,7 +130,7 @@ Result<LeastSquaresFit> minimize(const LeastSquaresProblem& problem, std::span<c
   LeastSquaresFit best;
   std::string why_not = "no strategy ran";
   bool found = false;
-  const auto try_one = [&](const Strategy& strategy, std::vector<double> x) {
+  const auto try_one = [&](const Strategy& strategy, std::vector<double> x, double lower_by) {
     const auto summary = descend(problem, strategy, options, x);
     // Running out of iterations still leaves a point, but not a minimum: thorough runs may use it
     // to compare, a plain run must not hand it out.
@@ -141,18 +141,18 @@ Result<LeastSquaresFit> minimize(const LeastSquaresProblem& problem, std::span<c
       return;
     }
     const double sum_of_squares = 2.0 * summary.final_cost;
-    if (!found || sum_of_squares < best.sum_of_squares) {
+    if (!found || sum_of_squares < (1.0 - lower_by) * best.sum_of_squares) {
       best = {std::move(x), sum_of_squares, static_cast<int>(summary.iterations.size()),
               summary.message};
       found = true;
     }
   };
   const std::vector<double> given(start.begin(), start.end());
-  try_one(kFirst, given);
+  try_one(kFirst, given, 0.0);
   if (options.thorough || !found) {
     for (const Strategy& strategy : kOthers) {
       if (found && !options.thorough) break;
-      try_one(strategy, given);
+      try_one(strategy, given, 0.0);
     }
   }
   if (options.thorough) {
@@ -165,7 +165,8 @@ Result<LeastSquaresFit> minimize(const LeastSquaresProblem& problem, std::span<c
         if (!problem.lower.empty()) x[j] = std::max(x[j], problem.lower[j]);
         if (!problem.upper.empty()) x[j] = std::min(x[j], problem.upper[j]);
       }
-      try_one(kCautious, std::move(x));
+      // Terms that may swap places give the same minimum twice; the one nearer the start is kept.
+      try_one(kCautious, std::move(x), 1e-4);
     }
   }
   if (!found) {

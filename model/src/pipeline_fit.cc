@@ -44,6 +44,7 @@ std::vector<int> informed(const std::vector<Point>& points) {
       any_latency = true;
       on[kBaseUs + o] = true;
       if (s.bytes > s.inline_bytes) on[kFetchUs] = true;
+      if (s.inline_bytes <= 0.0 && s.operation != Operation::kRead) on[kInlineBytes] = true;
     }
     const double request_encap = s.masks[static_cast<int>(Hop::kClientEncap)];
     const double request_decap = s.masks[static_cast<int>(Hop::kServerDecap)];
@@ -65,7 +66,7 @@ std::vector<int> informed(const std::vector<Point>& points) {
     std::array<Parameter, 2> of_bandwidth;
     Parameter of_latency;
   };
-  constexpr Cache kCaches[4] = {{kQpContexts, {kQpMissNs, kQpBusNs}, kQpWaitUs},
+  constexpr Cache kCaches[4] = {{kQpContexts, {kQpMissNs, kQpStall}, kQpWaitUs},
                                 {kPageEntries, {kPageMissNs, kPageMissNs}, kPageWaitUs},
                                 {kWqeEntries, {kWqeMissNs, kWqeMissNs}, kWqeEntries},
                                 {kVxlanContexts, {kVxlanMissNs, kVxlanMissNs}, kVxlanMissNs}};
@@ -200,11 +201,23 @@ double run_spread(const std::vector<Point>& points, const std::vector<double>& r
   return pairs > 0.0 && products > 0.0 ? std::sqrt(products / pairs) : 0.0;
 }
 
+/// Are the points met within their own errors already? Then they ask for nothing more.
+bool explained(const Posterior& posterior, const Values& values) {
+  const auto residuals = log_residuals(posterior.points, values);
+  double sum = 0.0;
+  for (std::size_t i = 0; i < residuals.size(); ++i) {
+    const double error = std::max(kLeastScatter, posterior.points[i].relative_error);
+    sum += residuals[i] * residuals[i] / (error * error);
+  }
+  return sum < 1.5 * static_cast<double>(residuals.size());
+}
+
 /// Adds the closed loop to a fitted open law when the points are explained clearly better with it:
 /// by more than two parameters would by chance, at odds of about a thousand to one.
 void close_loop_if_asked_for(Posterior& posterior, double open_squares,
                              const LeastSquaresOptions& options, PipelineFit& fit) {
   constexpr double kClearlyBetter = 14.0;
+  if (explained(posterior, fit.values)) return;
   Posterior closed = posterior;
   closed.active.push_back(kLoopPackets);
   closed.active.push_back(kLoopBaseUs);
@@ -274,7 +287,7 @@ Result<PipelineFit> fit_pipeline(const std::vector<Point>& points, const Pipelin
                           ? std::vector<std::vector<double>>{posterior.at(guess)}
                           : make_starts(posterior, guess, options);
   LeastSquaresOptions coarse;
-  coarse.tolerance = 1e-6;
+  coarse.tolerance = 1e-5;
   auto solved = best_of_starts(posterior.problem(), starts, options.descents, coarse);
   if (!solved) return solved.error().while_doing("fitting the pipeline law");
   fit.values = posterior.with(solved->parameters);
@@ -322,7 +335,7 @@ Result<PipelineFit> fit_pipeline(const std::vector<Point>& points, const Pipelin
     }
     posterior.weight = weights_for(points, fit.noise, fit.anomalous);
     LeastSquaresOptions fine;
-    fine.tolerance = round < 2 ? 1e-6 : 1e-9;
+    fine.tolerance = round < 2 ? 1e-5 : 1e-8;
     solved = minimize(posterior.problem(), posterior.at(fit.values), fine);
     if (!solved) return solved.error().while_doing("fitting the pipeline law");
     fit.values = posterior.with(solved->parameters);

@@ -47,11 +47,12 @@ namespace {
 
 /// Does the output depend on the parameter at all? Spares a third of the derivatives.
 bool depends(Output output, int j) {
-  const bool latency_only = (j >= kBaseUs && j < kBaseUs + kOperationCount) || j == kFetchUs ||
-                            j == kByteNs || j == kBurstGapUs || j == kQpWaitUs || j == kPageWaitUs;
+  const bool latency_only = (j >= kBaseUs && j < kBaseUs + kOperationCount) || j == kInlineBytes ||
+                            j == kFetchUs || j == kByteNs || j == kBurstGapUs || j == kQpWaitUs ||
+                            j == kPageWaitUs;
   const bool bandwidth_only =
       j == kPcieGbps || j == kPostNs || j == kDoorbellNs || j == kDoorbellWaitNs ||
-      j == kMessageNs || j == kSendGapNs || j == kQueueBaseUs || j == kQpMissNs || j == kQpBusNs ||
+      j == kMessageNs || j == kSendGapNs || j == kQueueBaseUs || j == kQpMissNs || j == kQpStall ||
       j == kPageMissNs || j == kWqeEntries || j == kWqeMissNs || j == kFlowSetupNs;
   return output == kLogBandwidth ? !latency_only : !bandwidth_only;
 }

@@ -183,12 +183,25 @@ struct Law {
     T contexts = all_contexts * (1.0 / s.batch);
     T line = T(s.wire_bytes() * 8e-3) / p[kLineGbps];
     if (s.operation == Operation::kSend) line += p[kSendGapNs] * 1e-3;
-    constexpr std::size_t kBus = 1;
-    constexpr std::size_t kPosting = 2;
-    constexpr std::size_t kFetching = 10;
-    std::array<T, 13> times = {
+    enum Part : std::size_t {
+      kLine,
+      kBus,
+      kPosting,
+      kMessage,
+      kQpUnit,
+      kQpWindowed,
+      kEncap,
+      kDecap,
+      kLooping,
+      kSlot,
+      kFetching,
+      kPages,
+      kOthers,
+      kPartCount
+    };
+    std::array<T, kPartCount> times = {
         line,
-        T(0.0),  // the bus, below
+        T(s.bytes * 8e-3 + 1e-9) / p[kPcieGbps],
         T(0.0),  // posting, below
         p[kMessageNs] * 1e-3,
         qp_unit(path) * (n / s.qps),
@@ -203,11 +216,17 @@ struct Law {
             miss_in_turn(s.vxlan_contexts, p[kVxlanContexts]) * p[kVxlanMissNs] * 1e-3,
     };
     const T posting = posting_us();
-    const auto fetch = [&] {
-      times[kBus] = T(s.bytes * 8e-3 + 1e-9) / p[kPcieGbps] + contexts * p[kQpBusNs] * 1e-3;
-      times[kFetching] = contexts * p[kQpMissNs] * 1e-3;
-    };
+    const auto fetch = [&] { times[kFetching] = contexts * p[kQpMissNs] * 1e-3; };
     fetch();
+    const T miss = contexts * (1.0 / turns());
+    if (miss > T(0.0)) {
+      // Packets leave in order, so a missing context holds up those behind it: the port idles when
+      // any of the few that are on their way misses.
+      constexpr double kOnTheirWay = 8.0;
+      const T hit = miss < T(1.0) ? T(1.0) - miss : T(1e-9);
+      const T stall = T(1.0) + p[kQpStall] * (T(1.0) - exp(kOnTheirWay * log(hit)));
+      for (const std::size_t part : {kLine, kBus, kMessage, kEncap, kDecap}) times[part] *= stall;
+    }
     if (s.batch > 1.0 && all_contexts > T(0.0)) {
       // A batch needs its context once as long as the NIC keeps up with posting; when it falls
       // behind, QPs take turns one message at a time and each needs it again.
@@ -229,10 +248,20 @@ struct Law {
 
   /// One way through the NICs with `bytes` of payload, beyond the base latency, us.
   [[nodiscard]] T one_way_us(const Path<T>& path, double bytes) const {
+    using std::exp;
+    using std::log;
     const double n = std::max(1.0, std::ceil(bytes / s.mtu));
+    const bool carried = s.operation != Operation::kRead && s.inline_bytes > 0.0;
     const double burst_bytes = kBurstPackets * s.mtu;
     T time = path.encap_walk + path.decap_walk + p[kByteNs] * (std::min(bytes, burst_bytes) * 1e-3);
-    if (bytes > s.inline_bytes) time += p[kFetchUs];
+    if (s.operation == Operation::kRead) {
+      if (bytes > 0.0) time += p[kFetchUs];
+    } else if (carried) {
+      if (bytes > s.inline_bytes) time += p[kFetchUs];
+    } else if (bytes > 0.0) {
+      constexpr double kAbruptness = 12.0;
+      time += p[kFetchUs] / (T(1.0) + exp(kAbruptness * log(p[kInlineBytes] / bytes)));
+    }
     if (n <= kBurstPackets) return time;
     // The second burst waits until the first has left the slower stage; packets that come while it
     // waits share the wait, so that late ones wait for half of it on average.

@@ -137,6 +137,13 @@ std::array<ParameterInfo, kParameterCount> make_table() {
     t[kBaseUs + o] = {kBaseNames[o], "us",      "latency of an empty message", true, 0.01,
                       1e4,           from(base)};
   }
+  t[kInlineBytes] = {"inline_default_bytes",
+                     "bytes",
+                     "rides inside the request unless told otherwise",
+                     true,
+                     1,
+                     65536,
+                     about(64, 1.5)};
   t[kFetchUs] = {"fetch_us", "us",           "payload fetched from host memory", true, 0.001,
                  100,        about(0.5, 0.8)};
   t[kByteNs] = {"byte_ns", "ns/byte",      "latency of each byte of the first burst", true, 1e-4,
@@ -167,8 +174,9 @@ std::array<ParameterInfo, kParameterCount> make_table() {
   t[kQpContexts] = {"qp_contexts", "QPs",           "contexts kept on the chip", true, 1,
                     1e7,           about(1500, 1.2)};
   t[kQpMissNs] = {"qp_miss_ns", "ns", "fetching one context", true, 0.1, 1e5, about(30, 1.2)};
-  t[kQpBusNs] = {"qp_bus_ns", "ns",          "bus time of fetching one context", true, 0.1,
-                 1e5,         about(10, 1.2)};
+  t[kQpStall] = {
+      "qp_stall",      "1", "share of the pace lost while contexts are missing", true, 1e-4, 10,
+      about(0.02, 1.5)};
   t[kQpWaitUs] = {"qp_wait_us", "us",          "latency of a missing context", true, 1e-4,
                   100,          about(0.05, 2)};
   t[kPageEntries] = {"page_entries", "entries",        "translations kept on the chip", true, 1,

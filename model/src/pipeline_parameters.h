@@ -31,7 +31,8 @@ enum Parameter : int {
   kEncapOfOperation,  ///< log deviation of kEncapNs for SEND, WRITE, READ, ATOMIC
   kDecapOfOperation = kEncapOfOperation + 4,
   kBaseUs = kDecapOfOperation + 4,  ///< latency of an empty message, per operation
-  kFetchUs = kBaseUs + 4,           ///< added where the payload does not ride inside the request
+  kInlineBytes = kBaseUs + 4,       ///< payload up to this size rides inside the request by default
+  kFetchUs,                         ///< added where the payload does not ride inside the request
   kByteNs,                          ///< latency of each byte of the first burst
   kBurstGapUs,                      ///< wait of the second burst for the first, without masks
   kLoopPackets,  ///< packets of the NIC that may be between sending and word of arrival
@@ -40,7 +41,7 @@ enum Parameter : int {
   kQueueBaseUs,  ///< a work request holds its slot so long, without masks
   kQpContexts,   ///< connections whose context stays on the chip
   kQpMissNs,     ///< time that fetching one context takes from the unit that fetches
-  kQpBusNs,      ///< and from the host bus
+  kQpStall,      ///< share of its pace that the port loses while contexts are missing
   kQpWaitUs,     ///< latency that a missing context adds
   kPageEntries,  ///< page translations that stay on the chip
   kPageMissNs,

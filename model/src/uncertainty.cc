@@ -125,27 +125,47 @@ std::vector<double> draw_weights(const std::vector<Point>& points, bool by_run,
   return weights;
 }
 
-/// Descends by steps with the Jacobian of the minimum: residuals alone are worked out anew, which
-/// makes a thousand samples cheap. False when the steps do not die out.
-bool chord_descent(const Posterior& posterior, const Eigen::MatrixXd& jacobian,
+/// Descends by steps with one Jacobian as long as they shrink: residuals alone are worked out anew,
+/// which makes a thousand samples cheap. Far from the minimum the Jacobian is renewed. False when
+/// the steps do not die out.
+bool chord_descent(const Posterior& posterior, const Eigen::MatrixXd& at_minimum,
                    const Eigen::VectorXd& weight, const Eigen::VectorXd& moved,
                    std::vector<double>& x) {
-  const Eigen::Index n = jacobian.cols();
-  const Eigen::Index m = jacobian.rows();
-  const Eigen::MatrixXd weighted = weight.asDiagonal() * jacobian;
-  const Eigen::LDLT<Eigen::MatrixXd> normal(jacobian.transpose() * weighted);
+  constexpr int kSteps = 6;
+  constexpr int kRenewals = 8;
+  constexpr double kSmall = 3e-3;  // of a logarithm: far below any interval
+  const Eigen::Index n = at_minimum.cols();
+  const Eigen::Index m = at_minimum.rows();
   std::vector<double> r(static_cast<std::size_t>(m));
-  for (int step = 0; step < 25; ++step) {
-    posterior.residuals(x, r, {});
-    Eigen::VectorXd residual = Eigen::Map<const Eigen::VectorXd>(r.data(), m);
-    residual.tail(n) += moved;
-    const Eigen::VectorXd change = normal.solve(weighted.transpose() * residual);
-    if (!change.allFinite()) return false;
-    for (Eigen::Index k = 0; k < n; ++k) {
-      x[static_cast<std::size_t>(k)] -= std::clamp(change[k], -1.0, 1.0);
+  Eigen::MatrixXd jacobian = at_minimum;
+  for (int renewal = 0; renewal < kRenewals; ++renewal) {
+    if (renewal > 0) {
+      using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+      RowMajor rows(m, n);
+      posterior.residuals(x, r, {rows.data(), static_cast<std::size_t>(m * n)});
+      jacobian = rows;
     }
-    x = posterior.at(posterior.with(x));
-    if (change.norm() < 1e-3) return true;  // of the logarithm: a thousandth of the value
+    const Eigen::MatrixXd weighted = weight.asDiagonal() * jacobian;
+    const Eigen::LDLT<Eigen::MatrixXd> normal(jacobian.transpose() * weighted);
+    double before = HUGE_VAL;
+    for (int step = 0; step < kSteps; ++step) {
+      posterior.residuals(x, r, {});
+      Eigen::VectorXd residual = Eigen::Map<const Eigen::VectorXd>(r.data(), m);
+      residual.tail(n) += moved;
+      const Eigen::VectorXd change = normal.solve(weighted.transpose() * residual);
+      if (!change.allFinite()) return false;
+      const double size = change.norm();
+      if (size > 0.9 * before) break;
+      before = size;
+      std::vector<double> next = x;
+      for (Eigen::Index k = 0; k < n; ++k) {
+        next[static_cast<std::size_t>(k)] -= std::clamp(change[k], -0.7, 0.7);
+      }
+      next = posterior.at(posterior.with(next));
+      const bool stuck = next == x;  // at its bounds
+      x = std::move(next);
+      if (size < kSmall || stuck) return true;
+    }
   }
   return false;
 }

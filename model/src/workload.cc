@@ -173,7 +173,7 @@ FlowPrediction describe(const WorkloadFlow& asked, const Flow& flow, const std::
   const Wait out = wait_at(flow.sender, flows);
   const Wait in = wait_at(flow.receiver, flows);
   result.latency_us_p50 = scaled(median->second, median->second.value + out.mean + in.mean);
-  const double tail_wait = std::max(out.p99 + in.mean, in.p99 + out.mean);
+  const double tail_wait = std::max({out.p99 + in.mean, in.p99 + out.mean, out.mean + in.mean});
   result.latency_us_p99 = scaled(median->second, base99 + tail_wait);
   return result;
 }

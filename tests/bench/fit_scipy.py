@@ -22,7 +22,7 @@ def smooth_max(times, p=12.0):
 def one_way(e, d, v):
     line, pcie, post, message, unit, ep, dp, window, stage, encap, decap, base, fetch, byte, gap = v
     we, wd = e * encap * 1e-3, d * decap * 1e-3
-    t = we + wd + byte * 1e-3 * np.minimum(size, 4096) + fetch
+    t = we + wd + byte * 1e-3 * np.minimum(size, 4096) + fetch * (size > 100)
     slowed = (unit + e) * 1e-3
     arriving = slowed * (packets - 4)
     hold = gap + np.maximum(we, wd)

@@ -18,7 +18,7 @@ struct PlainLaw {
   double line = 200, pcie = 260, post = 140, message = 8, unit = 92, encap_packets = 34,
          decap_packets = 40, window = 38, stage = 0.45, encap = 100, decap = 150, base = 2.8,
          fetch = 0.6, byte = 0.13, gap = 0.3, sharpness = 12, send_gap = 3, queue = 5.9,
-         unit_mask = 1, depth = 128;
+         unit_mask = 1, depth = 128, inlined = 100;
 
   [[nodiscard]] double sum(std::vector<double> times) const {
     const double top = *std::max_element(times.begin(), times.end());
@@ -47,7 +47,7 @@ struct PlainLaw {
     const double n = std::max(1.0, std::ceil(bytes / 1024));
     const double we = e * encap * 1e-3;
     const double wd = d * decap * 1e-3;
-    double t = we + wd + byte * 1e-3 * std::min(bytes, 4096.0) + (bytes > 0 ? fetch : 0);
+    double t = we + wd + byte * 1e-3 * std::min(bytes, 4096.0) + (bytes > inlined ? fetch : 0);
     if (n <= 4) return t;
     const double slowed = unit + e * unit_mask;
     const double arriving = slowed * 1e-3 * (n - 4);
@@ -82,8 +82,9 @@ inline std::vector<Observation> plant(const PlainLaw& law, int count, double sca
     const double bytes = pick({64, 1024, 4096, 8192, 65536, 1048576, 8388608});
     const double qps = pick({1, 4, 16});
     Observation o;
-    o.asked = {{"client_encap_masks", ce}, {"server_decap_masks", sd}, {"server_encap_masks", se},
-               {"client_decap_masks", cd}, {"message_bytes", bytes},   {"qp_count", qps}};
+    o.asked = {{"client_encap_masks", ce},   {"server_decap_masks", sd}, {"server_encap_masks", se},
+               {"client_decap_masks", cd},   {"message_bytes", bytes},   {"qp_count", qps},
+               {"inline_bytes", law.inlined}};
     o.outcome = Outcome::kMeasured;
     const auto put = [&](std::string_view name, double truth) {
       const double value = truth * std::exp(scatter * normal(random));

@@ -23,7 +23,7 @@ std::vector<Configuration> random_connections(int count, std::uint64_t seed) {
                       {"message_bytes", pick({64, 512, 4096})},
                       {"thread_count", pick({1, 4, 16})},
                       {"mr_count", pick({1, 1024})},
-                      {"send_queue_depth", pick({8, 16})}});
+                      {"send_queue_depth", pick({4, 8})}});
   }
   return result;
 }
@@ -36,7 +36,7 @@ std::vector<Configuration> random_connections(int count, std::uint64_t seed) {
 TEST(TwinFit, ExplainsConnectionCounts) {
   fmt::print("{:<6} {:>10} {:>10}\n", "twin", "bandwidth", "latency");
   for (const std::string rnic : {"cx4", "cx5", "cx6", "cx7", "bf3", "e810"}) {
-    const auto duration = std::chrono::milliseconds(40);
+    const auto duration = std::chrono::milliseconds(60);
     const auto fitted = run_on("twin:" + rnic, random_connections(90, 31), duration);
     const auto held_out = run_on("twin:" + rnic, random_connections(50, 32), duration);
     FitOptions options;

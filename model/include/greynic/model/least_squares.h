@@ -30,8 +30,8 @@ struct LeastSquaresOptions {
   int max_iterations = 200;
   double tolerance = 1e-10;  ///< relative change of the cost, and of the parameters, that ends it
   /// Runs every trust-region strategy, also from places scattered about the start, and keeps the
-  /// best: for problems whose valleys are flat or whose starts are far off. Costs about twenty times
-  /// as much.
+  /// best: for problems whose valleys are flat or whose starts are far off. Costs about seventy
+  /// times as much.
   bool thorough = false;
 };
 
