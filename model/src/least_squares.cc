@@ -166,7 +166,7 @@ Result<LeastSquaresFit> minimize(const LeastSquaresProblem& problem, std::span<c
         if (!problem.upper.empty()) x[j] = std::min(x[j], problem.upper[j]);
       }
       // Terms that may swap places give the same minimum twice; the one nearer the start is kept.
-      try_one(kCautious, std::move(x), 1e-4);
+      try_one(s % 2 == 0 ? kFirst : kCautious, std::move(x), 1e-4);
     }
   }
   if (!found) {

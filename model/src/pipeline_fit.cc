@@ -145,6 +145,14 @@ std::vector<std::vector<double>> make_starts(const Posterior& posterior, const V
   bus[kPcieGbps] = guess[kLineGbps];
   bus[kLineGbps] = guess[kLineGbps] + posterior.priors[kPcieGbps].mean;
   starts.push_back(posterior.at(bus));
+  // From a capacity beyond every count there is no slope towards the one that is right.
+  if (std::binary_search(posterior.active.begin(), posterior.active.end(), int{kQpContexts})) {
+    for (const double shift : {-1.2, 1.2}) {
+      Values values = guess;
+      values[kQpContexts] += shift;
+      starts.push_back(posterior.at(values));
+    }
+  }
   std::mt19937_64 random(options.seed);
   std::normal_distribution<double> normal;
   for (int s = 1; s < options.starts; ++s) {

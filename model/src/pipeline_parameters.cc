@@ -173,7 +173,7 @@ std::array<ParameterInfo, kParameterCount> make_table() {
                      times(static_cast<Parameter>(kBaseUs + 1), 2.1, 0.3)};
   t[kQpContexts] = {"qp_contexts", "QPs",           "contexts kept on the chip", true, 1,
                     1e7,           about(1500, 1.2)};
-  t[kQpMissNs] = {"qp_miss_ns", "ns", "fetching one context", true, 0.1, 1e5, about(30, 1.2)};
+  t[kQpMissNs] = {"qp_miss_ns", "ns", "fetching one context", true, 0.1, 1e5, about(100, 1.0)};
   t[kQpStall] = {
       "qp_stall",      "1", "share of the pace lost while contexts are missing", true, 1e-4, 10,
       about(0.02, 1.5)};

@@ -30,8 +30,10 @@ Result<PipelineResult> fit_pipeline_model(std::span<const Observation> observati
                                           const pipeline::Priors& priors) {
   auto points = read_points(observations);
   if (!points) return pass_on(points);
-  auto fit = pipeline::fit_pipeline(
-      points->points, {.seed = options.seed, .starts = options.starts, .priors = &priors});
+  auto fit = pipeline::fit_pipeline(points->points, {.seed = options.seed,
+                                                     .starts = options.starts,
+                                                     .descents = options.starts > 1 ? 4 : 2,
+                                                     .priors = &priors});
   if (!fit) return pass_on(fit);
   PipelineState state;
   state.values = fit->values;
@@ -125,7 +127,7 @@ Result<FitReport> report_pipeline_with(std::span<const Observation> observations
   }
   if (options.cross_validate) {
     FitOptions inner = options;
-    inner.starts = 1;
+    inner.starts = 2;
     inner.cross_validate = false;
     inner.intervals = Intervals::kCovariance;
     const auto result = judge(

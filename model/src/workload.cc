@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "pipeline_law.h"
 #include "setting.h"
 
 namespace greynic::model {
@@ -23,12 +24,16 @@ struct Flow {
   double own_rate = 0.0;  ///< alone on idle RNICs
   double demand = 0.0;    ///< what it would take: the offer or its own rate
   double service = 0.0;   ///< time one message keeps a side busy
+  double turn = 0.0;      ///< the part of it for which a QP keeps others waiting: four packets
   bool limited_by_offer = false;
   int sender = 0;  ///< sides
   int receiver = 0;
   double rate = 0.0;
   int bound_by = -1;  ///< side that filled up first; -1: none
   Prediction alone;
+
+  /// Always has a message waiting.
+  [[nodiscard]] bool hungry() const { return !limited_by_offer || bound_by >= 0; }
 };
 
 struct Side {
@@ -114,17 +119,23 @@ struct Wait {
 Wait wait_at(int side, const std::vector<Flow>& flows) {
   double busy = 0.0;
   double squares = 0.0;
+  double turns = 0.0;  // of QPs that always have something to send: each comes before a newcomer
   for (const Flow& flow : flows) {
     if (flow.sender != side && flow.receiver != side) continue;
+    if (flow.hungry()) {
+      turns += flow.weight * flow.turn;
+      continue;
+    }
     busy += flow.rate * flow.service;
     squares += flow.rate * flow.service * flow.service;
   }
-  if (busy <= 0.0) return {};
+  Wait wait{turns, turns};
+  if (busy <= 0.0) return wait;
   busy = std::min(busy, kBusiest);
-  Wait wait;
-  wait.mean = 0.5 * squares / (1.0 - busy);
+  const double random = 0.5 * squares / (1.0 - busy);
+  wait.mean += random;
   // P(wait > x) is close to busy * exp(-x busy / mean).
-  wait.p99 = busy > 0.01 ? wait.mean / busy * std::log(100.0 * busy) : 0.0;
+  if (busy > 0.01) wait.p99 += random / busy * std::log(100.0 * busy);
   return wait;
 }
 
@@ -161,8 +172,7 @@ FlowPrediction describe(const WorkloadFlow& asked, const Flow& flow, const std::
   const auto tail = flow.alone.measures.find(std::string(measure::kLatencyP99));
   const double base99 =
       tail == flow.alone.measures.end() ? median->second.value : tail->second.value;
-  const bool hungry = !flow.limited_by_offer || flow.bound_by >= 0;
-  if (hungry) {
+  if (flow.hungry()) {
     // The window is always full: rate x latency = messages under way, there and back.
     const double under_way = 0.5 * flow.window / std::max(1e-12, flow.rate);
     const double value = std::max(median->second.value, under_way);
@@ -227,6 +237,9 @@ Result<WorkloadPrediction> predict_workload(const Model& model, const Workload& 
     const auto gbps = gbps_of(*prediction, workload.flows[i].name);
     if (!gbps) return pass_on(gbps);
     flows[i].service = flows[i].bytes * 8e-3 / *gbps;
+    const auto setting = read_setting(configurations[i], {});
+    if (!setting) return pass_on(setting);
+    flows[i].turn = flows[i].service * std::min(1.0, pipeline::kBurstPackets / setting->packets());
   }
   share(flows, sides);
   WorkloadPrediction result;
