@@ -38,6 +38,7 @@ std::vector<Observation> published_logs() {
 Result<FitReport> fit_law(const std::vector<Observation>& observations) {
   FitOptions options;
   options.form = Form::kPipeline;
+  options.intervals = Intervals::kCovariance;
   return fit(observations, options);
 }
 

@@ -2,6 +2,7 @@
 
 /// Measurements on a twin, and how well a model explains them.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -30,6 +31,23 @@ inline std::vector<Observation> run_on(
   });
   EXPECT_TRUE(ok) << (ok ? "" : ok.error().message);
   return observations;
+}
+
+/// The observation that the model misses most, for messages.
+inline std::string worst_miss(const Model& model, const std::vector<Observation>& observations,
+                              std::string_view name) {
+  double worst = 0.0;
+  std::string text;
+  for (const Observation& o : observations) {
+    const auto value = o.value(name);
+    const auto prediction = model.predict(o.asked);
+    if (!value || !prediction) continue;
+    const double predicted = prediction->measures.at(std::string(name)).value;
+    if (std::abs(predicted - *value) <= worst) continue;
+    worst = std::abs(predicted - *value);
+    text = fmt::format("{}: measured {:.4g}, predicted {:.4g}", o.asked.name(), *value, predicted);
+  }
+  return text;
 }
 
 inline double r2(const Model& model, const std::vector<Observation>& observations,
