@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "random_space.h"
 
@@ -269,6 +270,28 @@ TEST(Cover, KeepsItsDeadline) {
   EXPECT_LT(made->seconds, 3.0);
   EXPECT_FALSE(made->rows.empty());
   for (const Row& row : made->rows) ASSERT_TRUE(is_valid(space, row));
+}
+
+// Claim:  a deadline that would pass before the first row is refused with the size, and kept
+// itself. Oracle: the clock, and C(3000, 2) * 3 * 3 pairs.
+TEST(Cover, RefusesADeadlineBeforeTheFirstRowWithTheSize) {
+  Space space;
+  space.parameters.resize(3000);
+  for (Parameter& p : space.parameters) p.level_count = 3;
+  for (std::uint32_t p = 0; p + 1 < 3000; ++p)
+    space.clauses.push_back({{p, 0, false}, {p + 1, 1, false}});
+  CoverOptions options;
+  options.deadline_seconds = 0.001;
+  double announced = 0;
+  options.announce = [&](const CoverEstimate& estimate) { announced = estimate.tuples; };
+  const auto start = std::chrono::steady_clock::now();
+  const auto made = cover(space, options);
+  const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+  ASSERT_FALSE(made.has_value());
+  EXPECT_EQ(made.error().code, ErrorCode::kTooBig);
+  EXPECT_DOUBLE_EQ(announced, 3000.0 * 2999.0 / 2.0 * 9.0);
+  EXPECT_NE(made.error().message.find("4.05e+07"), std::string::npos) << made.error().message;
+  EXPECT_LT(spent.count(), 3.0);
 }
 
 // Claim:  costs choose between levels that cover as much: the plan costs less, and covers the same.
