@@ -55,13 +55,15 @@ class Pinger {
     Slices slices(measure, end);
     const double cpu_begin = thread_cpu_seconds();
     const bool whole = plan_.one_sided_answer();
+    // One reading of the clock a ping: the next one starts where this one ends.
+    std::int64_t back = begin;
     for (std::uint64_t i = 0; !stop_ && !report_.failure; ++i) {
+      const std::int64_t sent = back;
       const auto lane = static_cast<std::uint32_t>(i % plan_.qp_count);
       const std::uint64_t ping = i / plan_.qp_count;
-      const std::int64_t sent = now_ns();
       if (sent >= end) break;
       const bool answered = round(lane, ping);
-      const std::int64_t back = now_ns();
+      back = now_ns();
       ++report_.posted;
       if (!answered) {
         ++report_.lost;
