@@ -4,7 +4,7 @@ namespace greynic::twin {
 namespace {
 
 void add(std::vector<std::pair<std::string, double>>& out, const std::string& prefix,
-         const NicCounters& own, const NicCounters& partner, double pipes) {
+         const NicCounters& own, const NicCounters& partner, double pipes, bool recovery) {
   const auto put = [&](const char* name, double value) { out.emplace_back(prefix + name, value); };
   const auto count = [](std::uint64_t value) { return static_cast<double>(value); };
   // ethtool -S
@@ -33,17 +33,23 @@ void add(std::vector<std::pair<std::string, double>>& out, const std::string& pr
   put("completions", count(own.completions));
   put("tx_steering_pipe_hops", own.tx_hops / pipes);  // of each pipe
   put("rx_steering_pipe_hops", own.rx_hops / pipes);
+  if (!recovery) return;
+  put("rx_icrc_encapsulated", count(own.dropped_packets));
+  put("out_of_sequence", count(own.out_of_sequence));
+  put("retransmitted_packets", count(own.retransmitted_packets));
+  put("rx_sequence_naks", count(own.sequence_naks));
+  put("local_ack_timeout_err", count(own.timeouts));
 }
 
 }  // namespace
 
 std::vector<std::pair<std::string, double>> name_counters(const NicCounters& client,
                                                           const NicCounters& server,
-                                                          double pipe_count) {
+                                                          double pipe_count, bool recovery) {
   std::vector<std::pair<std::string, double>> out;
   out.reserve(64);
-  add(out, "", client, server, pipe_count);
-  add(out, "server.", server, client, pipe_count);
+  add(out, "", client, server, pipe_count, recovery);
+  add(out, "server.", server, client, pipe_count, recovery);
   return out;
 }
 

@@ -79,6 +79,7 @@ void Engine::lay_out_streams() {
   lanes_ = 1U << lane_bits_;
   const std::uint32_t qps = ping_pong_ ? 1 : w_.qp_count;
   streams_.resize(static_cast<std::size_t>(qps) * lanes_);
+  if (w_.loss > 0) recoveries_.resize(streams_.size());
   loopback_ = w_.direction == Direction::kLoopback;
   for (std::uint32_t qp = 0; qp < qps; ++qp) {
     for (std::uint32_t lane = 0; lane < lanes_; ++lane) {
@@ -235,6 +236,11 @@ void Engine::handle(const Event& event) {
     case kRetry:
       streams_[event.subject].ready += event.count;
       return activate(event.subject, event.time);
+    case kGapSeen:
+      return gap_seen(event.subject, event.count, event.time);
+    case kGoBack:
+    case kTimeout:
+      return go_back(event.subject, event.count, event.kind == kTimeout, event.time);
     case kDelivered:
       return delivered(event.subject, event.time);
     case kCompleted:

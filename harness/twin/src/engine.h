@@ -85,6 +85,9 @@ class Engine {
     kCompleted,
     kPeerAnswers,
     kRetry,
+    kGapSeen,
+    kGoBack,
+    kTimeout,
   };
   /// One direction of one QP on one RNIC: what its processing unit works on. One line of the CPU's
   /// cache, so that a turn on one of very many QPs costs one miss, and that one is prefetched.
@@ -138,6 +141,17 @@ class Engine {
   struct Arrival {
     Time wire_end, at_memory;
   };
+  enum class Fate : std::uint8_t { kWritten, kCorrupted, kOutOfSequence };
+  /// Of a stream, kept only where packets can be lost (engine_recovery.cc).
+  struct Recovery {
+    bool behind_gap = false;         ///< a packet is missing: what follows is thrown away
+    bool nak_sent = false;           ///< and the sender will hear of it
+    bool broken = false;             ///< a packet of the message in work is missing (UC)
+    std::uint32_t message = 0;       ///< where to go back to
+    std::uint32_t packets_left = 0;  ///< of that message, the missing packet among them
+    std::uint32_t gap = 0;           ///< number of the gap: what concerns an older one is void
+    std::uint64_t sent_behind = 0;   ///< packets sent since
+  };
 
   // engine.cc: set-up and the loop.
   void lay_out_shapes(bool ping_pong);
@@ -168,6 +182,13 @@ class Engine {
   void answer(std::uint32_t stream, Time t);
   [[nodiscard]] bool take_receive(std::uint32_t stream, Time t);
 
+  // engine_recovery.cc: packets that are lost, and sent again.
+  [[nodiscard]] Fate fate_of_packet(std::uint32_t stream, Time t);
+  void tell_of_gap(std::uint32_t stream, Time t);
+  void gap_seen(std::uint32_t stream, std::uint32_t gap, Time t);
+  void go_back(std::uint32_t stream, std::uint32_t gap, bool timed_out, Time t);
+  [[nodiscard]] bool message_survives(std::uint32_t stream);
+
   // engine_packets.cc: processing units and the path of a packet.
   void activate(std::uint32_t stream, Time t);
   void unit_begins(Nic& nic, std::uint32_t unit, Time t);
@@ -176,7 +197,7 @@ class Engine {
   void call_context(Nic& nic, std::uint32_t stream, Time t);
   void send_request(std::uint32_t stream, Time t);
   void send_data(std::uint32_t stream, Time t);
-  Arrival travel(const Stream& stream, std::uint32_t id, const Freight& freight, Time t);
+  Arrival travel(const Stream& stream, std::uint32_t id, const Freight& freight, Time t, Fate fate);
   Time send_control(std::uint8_t from, std::uint8_t to, double bytes, Time t);
   Time cross(Nic& sender, Nic& receiver, std::size_t direction, double wire_ns, Time t, bool looped,
              bool data, Time& wire_end);
@@ -233,6 +254,7 @@ class Engine {
   std::size_t refill_head_ = 0;
   std::vector<std::vector<std::uint32_t>> owners_;  ///< of requests on QPs that threads share
   std::vector<std::size_t> owner_heads_;
+  std::vector<Recovery> recoveries_;  ///< by stream; empty: nothing is lost
 
   Time now_ = 0;
   std::uint64_t data_packets_ = 0, messages_delivered_ = 0, messages_lost_ = 0;

@@ -43,8 +43,8 @@ void Engine::draw_crossing(Steering& steering) {
   Time out = sender.transmit_walk.pass(t, encap.latency, encap.occupancy, data);
   if (data) {
     const Time unhindered = looped ? out : std::max(out, sender.wire.free());
-    const bool gives_way = looped && !effects_.loopback_unlimited;
-    const Time allowed = gives_way ? out : receiver.receive_buffer.admit(unhindered);
+    Time allowed = out;
+    if (!looped || effects_.loopback_unlimited) allowed = receiver.receive_buffer.admit(unhindered);
     if (!looped) receiver.counters.tx_pause += allowed - unhindered;
     out = thaw(allowed);
     wire_ns += effects_.transmit_stall_ns;
@@ -125,7 +125,7 @@ void Engine::unit_sends(std::uint32_t leaf, Time t) {
   Unit& unit = nic.units[index];
   const std::uint32_t id = unit.head;
   Stream& s = streams_[id];
-  if (s.nic == s.to && !effects_.loopback_unlimited) {
+  if (loopback_ && s.nic == s.to && !effects_.loopback_unlimited) {
     // Loopback gives way to the wire: it takes what the receive path has to spare.
     nic.save_spare(t);
     if (nic.spare <= 0) return next_packet_.set(leaf, t + kLoopbackRetryNs);
@@ -175,13 +175,26 @@ void Engine::send_data(std::uint32_t id, Time t) {
     s.began = t - packet_ns_;
     --s.ready;
   }
+  const bool lossy = !recoveries_.empty();
+  Fate fate = Fate::kWritten;
+  bool starts = first;
+  if (lossy) [[unlikely]] {
+    starts = s.packets_left == shape.packets;
+    fate = fate_of_packet(id, t);
+  }
   const bool last = --s.packets_left == 0;
-  const Freight& freight = last ? shape.last : first ? shape.first : shape.middle;
-  const Arrival arrival = travel(s, id, freight, t);
-  record(arrival.at_memory, freight.payload);
+  const Freight& freight = last ? shape.last : starts ? shape.first : shape.middle;
+  const Arrival arrival = travel(s, id, freight, t, fate);
+  if (fate == Fate::kWritten) [[likely]] {
+    record(arrival.at_memory, freight.payload);
+  } else if (fate == Fate::kOutOfSequence) {
+    tell_of_gap(id, arrival.at_memory);
+  }
   if (!last) return;
   ++s.sent;
-  events_.push(arrival.at_memory, kDelivered, id);
+  if (!lossy || message_survives(id)) {
+    events_.push(arrival.at_memory, kDelivered, id);
+  }
   if (!s.responds && w_.transport != Transport::kRc) {
     events_.push(arrival.wire_end + p_.pcie_post_ns, kCompleted, id);
   }
@@ -196,10 +209,11 @@ Time Engine::send_control(std::uint8_t from, std::uint8_t to, double bytes, Time
   return cross(sender, nics_[to], from, wire_ns, t, from == to, false, wire_end);
 }
 
-Engine::Arrival Engine::travel(const Stream& s, std::uint32_t id, const Freight& freight, Time t) {
+Engine::Arrival Engine::travel(const Stream& s, std::uint32_t id, const Freight& freight, Time t,
+                               Fate fate) {
   Nic& sender = nics_[s.nic];
   Nic& receiver = nics_[s.to];
-  const bool looped = s.nic == s.to;
+  const bool looped = loopback_ && s.nic == s.to;
   Window& loop = loops_[s.nic];
   Time start = loop.admit(t);
   // Payload comes over the sender's PCIe link; packets that follow one another share it.
@@ -218,12 +232,16 @@ Engine::Arrival Engine::travel(const Stream& s, std::uint32_t id, const Freight&
       end = fetch + p_.context_fetch_ns;
     }
   }
-  const Time write_ns = freight.write_ns + effects_.receive_stall_ns;
-  if (looped && !effects_.loopback_unlimited) {
+  // What is corrupted or out of sequence is found out before it is written.
+  Time write_ns = freight.write_ns + effects_.receive_stall_ns;
+  if (fate != Fate::kWritten) [[unlikely]]
+    write_ns = 0;
+  if (looped && !effects_.loopback_unlimited) [[unlikely]] {
     receiver.spare -= write_ns;
     end += write_ns;
   } else {
-    if (loopback_) receiver.save_spare(end);
+    if (loopback_) [[unlikely]]
+      receiver.save_spare(end);
     end = receiver.receive_path.pass(end, write_ns);
     receiver.receive_buffer.enter(end);
   }
@@ -231,6 +249,10 @@ Engine::Arrival Engine::travel(const Stream& s, std::uint32_t id, const Freight&
   loop.enter(end + loop_rest_ns_[s.nic]);
   if (effects_.slow_path_share > 0 && random_.uniform() < effects_.slow_path_share) {
     end = software_[s.nic].pass(end, 1e3 / p_.slow_path_mpps) + p_.upcall_us * 1e3;
+  }
+  if (fate == Fate::kCorrupted) [[unlikely]] {
+    ++receiver.counters.dropped_packets;
+    return {wire_end, end};
   }
   ++receiver.counters.rx_packets;
   receiver.counters.rx_bytes += freight.payload;

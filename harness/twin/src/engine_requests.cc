@@ -238,6 +238,7 @@ void Engine::delivered(std::uint32_t id, Time t) {
         const Shape& shape = shape_at(s.sent - 1);
         nics_[s.nic].counters.retransmitted_packets += shape.packets;
         --s.sent;
+        if (!recoveries_.empty() && recoveries_[id].behind_gap) --recoveries_[id].message;
         (void)send_control(s.to, s.nic, kAckBytes, t);
         events_.push(t + kRnrTimerNs, kRetry, id);
       } else {

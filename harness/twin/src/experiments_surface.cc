@@ -43,9 +43,8 @@ void recover(Bench& bench, const std::vector<SurfaceSample>& cells,
     seen.push_back(cell.value);
     fitted.push_back(rate.bandwidth(cell.local, cell.remote));
     rate_error += std::abs(fitted.back() / wanted - 1);
-    trip_error += std::abs(trip.latency(cell.local, cell.remote) /
-                               published.latency(cell.local, cell.remote) -
-                           1);
+    trip_error += std::abs(
+        trip.latency(cell.local, cell.remote) / published.latency(cell.local, cell.remote) - 1);
   }
   const auto count = static_cast<double>(cells.size());
   bench.accept(7, "bandwidth form fitted to 36 samples, goodness", "", 1,

@@ -31,7 +31,8 @@ void run_bandwidth(const Settings& settings, const Workload& workload, const Eff
   limits.most_packets = kMostBandwidthPackets;
   limits.whole_duration = settings.whole_duration || settings.sink != nullptr;
   const auto named = [&] {
-    return name_counters(engine.counters(0), engine.counters(1), p.steering_pipe_count);
+    return name_counters(engine.counters(0), engine.counters(1), p.steering_pipe_count,
+                         workload.loss > 0);
   };
   if (settings.sink) {
     const double poll_ms = request.configuration.number("counter_poll_ms");

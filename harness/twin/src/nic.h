@@ -25,9 +25,11 @@ struct NicCounters {
   std::uint64_t pcie_read_tlps = 0, pcie_write_tlps = 0;
   std::uint64_t rnr_naks = 0, out_of_buffer = 0, acks = 0;
   std::uint64_t retransmitted_packets = 0, dropped_packets = 0;
-  double tx_hops = 0, rx_hops = 0;  ///< steering hops in all pipes
-  Time tx_pause = 0;                ///< time in which this RNIC told its partner to pause, ns
-  Time pcie_back_pressure = 0;      ///< time in which the engine waited for a read slot, ns
+  std::uint64_t out_of_sequence = 0;  ///< packets received behind a gap, and thrown away
+  std::uint64_t sequence_naks = 0, timeouts = 0;  ///< that made this RNIC go back
+  double tx_hops = 0, rx_hops = 0;                ///< steering hops in all pipes
+  Time tx_pause = 0;            ///< time in which this RNIC told its partner to pause, ns
+  Time pcie_back_pressure = 0;  ///< time in which the engine waited for a read slot, ns
 };
 
 /// A processing unit: serves the QPs that are its own, in turns of a few packets.
@@ -71,7 +73,7 @@ struct Nic {
   NicCounters counters;
 
   /// The receive path was idle up to t; what it could have done until then is spare, for a while.
-  void save_spare(Time t) {
+  [[gnu::noinline]] void save_spare(Time t) {  // seldom used, and not to burden who does not
     constexpr Time kMostSpareNs = 2000;
     spare = std::clamp(spare + t - receive_path.free(), spare, std::max(spare, kMostSpareNs));
     receive_path.hold_until(t);

@@ -24,6 +24,7 @@ struct SurfaceSample {
 [[nodiscard]] PublishedSurface fit_latency(std::span<const SurfaceSample> samples);
 
 /// 1 - residual squares / squares about the mean.
-[[nodiscard]] double goodness_of_fit(std::span<const double> wanted, std::span<const double> fitted);
+[[nodiscard]] double goodness_of_fit(std::span<const double> wanted,
+                                     std::span<const double> fitted);
 
 }  // namespace greynic::twin

@@ -70,6 +70,16 @@ Result<std::optional<FleetModel>> read_fleet(const std::optional<std::string>& f
   return std::optional(std::move(*fleet));
 }
 
+Result<double> read_loss(const std::string& text) {
+  double loss = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), loss);
+  if (error != std::errc{} || end != text.data() + text.size() || !(loss >= 0 && loss <= 0.5)) {
+    return fail(ErrorCode::kBadInput,
+                fmt::format("option loss={}: write a share of packets from 0 to 0.5", text));
+  }
+  return loss;
+}
+
 /// One of two words.
 Result<bool> read_choice(const std::string& option, const std::string& text, const char* no,
                          const char* yes) {
@@ -237,6 +247,10 @@ Result<std::unique_ptr<Twin>> create(const target::Spec& spec) {
       const auto on = read_choice(name, value, "off", "on");
       if (!on) return wrong(on.error());
       settings.options.overlay = *on;
+    } else if (name == "loss") {
+      const auto loss = read_loss(value);
+      if (!loss) return wrong(loss.error());
+      settings.options.loss = *loss;
     } else if (name == "stop") {
       const auto whole = read_choice(name, value, "steady", "duration");
       if (!whole) return wrong(whole.error());

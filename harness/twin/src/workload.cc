@@ -145,6 +145,7 @@ tl::expected<Workload, Refusal> read_workload(const Configuration& c, const Para
   w.mr_count = static_cast<std::uint64_t>(number("mr_count"));
   w.mr_bytes = static_cast<std::uint64_t>(number("mr_bytes"));
   w.posting = options.posting;
+  w.loss = options.loss;
   w.overlay = options.overlay.value_or(parameters.has_switch());
   for (const Hop hop :
        {Hop::kClientEncap, Hop::kServerDecap, Hop::kServerEncap, Hop::kClientDecap}) {

@@ -50,6 +50,7 @@ struct Workload {
   Direction direction = Direction::kOneWay;
   Posting posting = Posting::kWindow;
   bool overlay = true;
+  double loss = 0;                 ///< share of data packets that are corrupted on the wire
   std::array<GroupWalk, 4> walks;  ///< by Hop
 
   [[nodiscard]] bool carries_data_in_request() const {
@@ -65,6 +66,7 @@ struct Workload {
 struct WorkloadOptions {
   Posting posting = Posting::kWindow;
   std::optional<bool> overlay;  ///< unset: an overlay where the RNIC has a switch
+  double loss = 0;              ///< share of data packets that are corrupted on the wire
 };
 
 /// Why an RNIC would not set this up, in the words of its driver.

@@ -14,6 +14,7 @@
 ///   overlay=on|off         VXLAN around every packet; default: on where the RNIC has a switch
 ///   switch=ovs|FILE        virtual switch and driver (docs/formats/parameter_set.md)
 ///   hosts=N, rnics=N, fleet=cloud|FILE   a fleet instead of two hosts (docs/fleet.md)
+///   loss=P                 share of data packets that the wire corrupts; RC goes back N; default: 0
 ///   stop=steady|duration   stop when the mean is known well enough (default), or when time is up
 ///
 /// Every parameter that a measurement depends on is in info().facts, with unit, grade and source.
