@@ -19,7 +19,7 @@ using target::Info;
 using target::MeasureRequest;
 
 std::string known_options() {
-  return "profile, defects, threads, posting, overlay, stop, switch, hosts, rnics and fleet";
+  return "profile, defects, threads, posting, overlay, loss, stop, switch, hosts, rnics and fleet";
 }
 
 Result<unsigned> read_threads(const std::string& text) {
