@@ -299,6 +299,8 @@ Result<Campaign> RunStore::campaign() const {
   auto campaign = files::parse_campaign(state_->header.campaign_text,
                                         state_->path + " (the campaign kept in it)");
   if (!campaign) return campaign;
+  const auto topology = state_->header.environment.find(kTopologyFile);
+  if (topology != state_->header.environment.end()) campaign->topology = topology->second;
   std::vector<std::string> overrides;
   for (const auto& [name, value] : state_->header.settings) {
     if (name.starts_with("set.")) overrides.push_back(name.substr(4) + "=" + value);

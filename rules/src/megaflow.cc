@@ -146,7 +146,7 @@ class FlowReader {
     if (!members) return fmt::format("the brackets of '{}' do not match", shown(part));
     if (group.name == "vlan") match_.set(F::kVlanPresent, 1);
     for (const std::string_view member : *members) {
-      if (const auto complaint = add_member(group, trimmed(member), part)) return complaint;
+      if (auto complaint = add_member(group, trimmed(member), part)) return complaint;
     }
     return std::nullopt;
   }

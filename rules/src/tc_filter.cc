@@ -161,7 +161,7 @@ class KeyReader {
   }
 
   std::optional<Complaint> add_vlan(bool outer, const std::string& text) {
-    if (const auto no = set(outer ? F::kVlanPresent : F::kSvlanPresent, Masked{1, 1}, "", "")) {
+    if (auto no = set(outer ? F::kVlanPresent : F::kSvlanPresent, Masked{1, 1}, "", "")) {
       return no;
     }
     const MatchField field = outer ? F::kVlanId : F::kSvlanId;

@@ -164,8 +164,7 @@ class ModelMaker {
   /// The topology's factors are Booleans where their levels are, else categories.
   Result<void> add_network() {
     if (campaign_.topology.empty()) return {};
-    const auto path = topology_path();
-    auto topology = read_topology(path);
+    auto topology = read_topology(topology_path(campaign_));
     if (!topology) return pass_on(topology);
     const std::size_t first = out_.model.parameters.size();
     auto added =
@@ -180,19 +179,6 @@ class ModelMaker {
       out_.values.push_back(std::move(values));
     }
     return {};
-  }
-
-  /// As written, from where we are or from a folder above the campaign's file.
-  std::string topology_path() const {
-    namespace fs = std::filesystem;
-    const fs::path written = campaign_.topology;
-    if (written.is_absolute() || fs::exists(written)) return written.string();
-    fs::path folder = fs::absolute(campaign_.source).parent_path();
-    while (true) {
-      if (fs::exists(folder / written)) return (folder / written).string();
-      if (folder == folder.parent_path()) return written.string();
-      folder = folder.parent_path();
-    }
   }
 
   void add_seeds() {
@@ -241,6 +227,18 @@ class ModelMaker {
 };
 
 }  // namespace
+
+std::string topology_path(const Campaign& campaign) {
+  namespace fs = std::filesystem;
+  const fs::path written = campaign.topology;
+  if (written.empty() || written.is_absolute()) return written.string();
+  if (fs::exists(written)) return fs::absolute(written).lexically_normal().string();
+  for (fs::path folder = fs::absolute(campaign.source).parent_path();;
+       folder = folder.parent_path()) {
+    if (fs::exists(folder / written)) return (folder / written).lexically_normal().string();
+    if (folder == folder.parent_path()) return written.string();
+  }
+}
 
 Result<CampaignModel> model_of(const Campaign& campaign, const DeviceLimits* device) {
   return ModelMaker(campaign, device).make();

@@ -77,6 +77,25 @@ TEST(Explain, RepeatsNothing) {
   }
 }
 
+// Claim:  a run is explained from any folder, though its campaign names its topology by a relative
+//         path, and the campaigns that ship for the twin vary what the twin varies.
+TEST(Campaigns, RunOnTheTwinAndAreExplainedAnywhere) {
+  const Folder folder;
+  const std::string campaigns = kSource + "/configs/campaigns/";
+  const std::vector<std::string> cases = {
+      "qp_wall.json --target twin:cx6 --set qp_count=64,1024 --set message_bytes=65536 --set "
+      "mr_count=1",
+      "vxlan_contexts.json --target twin:cx6?defects=S8",
+  };
+  for (const std::string& one : cases) {
+    const std::string db = folder / (one.substr(0, 7) + ".db");
+    const Outcome run = greynic(folder, "run " + campaigns + one + " --seed 5 -o " + db);
+    ASSERT_EQ(run.exit_code, 0) << one << "\n" << run.err;
+    const Outcome explained = greynic(folder, "explain " + db + " --target twin:cx6 --json");
+    EXPECT_LE(explained.exit_code, 1) << one << "\n" << explained.err;
+  }
+}
+
 // Claim: what a user can get wrong ends with exit code 2, one message that names the file, and no
 //        file written.
 TEST(Program, BadInputWritesNothing) {

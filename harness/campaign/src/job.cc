@@ -10,6 +10,7 @@
 #include "greynic/core/units.h"
 #include "greynic/files/campaign_file.h"
 #include "greynic/files/json_file.h"
+#include "greynic/testgen/campaign_model.h"
 
 namespace greynic::campaign {
 namespace {
@@ -142,6 +143,9 @@ results::RunHeader header_of(const Job& job, const Prepared& prepared) {
   header.target = job.target;
   header.seed = job.seed;
   header.environment = prepared.info.environment;
+  if (!campaign.topology.empty()) {
+    header.environment[results::kTopologyFile] = testgen::topology_path(campaign);
+  }
   header.settings = {
       {"measure.repeats", std::to_string(campaign.measure.repeats)},
       {"measure.seconds",

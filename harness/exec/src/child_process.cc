@@ -13,8 +13,6 @@
 #include <ctime>
 #include <utility>
 
-extern char** environ;
-
 namespace greynic::exec {
 namespace {
 

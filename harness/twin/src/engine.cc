@@ -355,7 +355,7 @@ LatencyResult Engine::run_latency(const RunLimits& limits, std::uint64_t most_ro
   // A first trip that found caches cold is warm-up; a trip that simply took long is data.
   const std::size_t cut = result.steady.settled ? result.steady.cut : 0;
   for (std::size_t i = cut; i < half_trips_.size(); ++i) {
-    result.half_round_trips.record(static_cast<std::uint64_t>(half_trips_[i] + 0.5));
+    result.half_round_trips.record(static_cast<std::uint64_t>(std::llround(half_trips_[i])));
   }
   result.mean_ns = result.steady.mean;
   result.mean_error_ns = result.steady.standard_error;

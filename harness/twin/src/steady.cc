@@ -30,9 +30,10 @@ std::size_t mser_cut(const std::vector<double>& blocks) {
   // Sums run from the back, so that every cut costs one step. Values are taken relative to the last
   // half's mean, which keeps the squares small.
   const std::size_t n = blocks.size();
+  const std::size_t half = n / 2;
   const double centre =
-      std::accumulate(blocks.begin() + static_cast<std::ptrdiff_t>(n / 2), blocks.end(), 0.0) /
-      static_cast<double>(n - n / 2);
+      std::accumulate(blocks.begin() + static_cast<std::ptrdiff_t>(half), blocks.end(), 0.0) /
+      static_cast<double>(n - half);
   const double least_variance = std::pow(kResolution * centre, 2);
   double sum = 0;
   double squares = 0;

@@ -23,6 +23,9 @@
 
 namespace greynic::results {
 
+/// In a run's environment: the topology that its campaign named, as found when it was run.
+inline constexpr const char* kTopologyFile = "topology_file";
+
 /// What is kept with a run beside its observations. `settings` are name/value pairs as used.
 struct RunHeader {
   std::string campaign_text;  ///< the campaign file, word for word; empty for imports

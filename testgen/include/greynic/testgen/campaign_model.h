@@ -35,4 +35,8 @@ struct CampaignModel {
 [[nodiscard]] Result<Configuration> complete(const Campaign& campaign, const Configuration& part,
                                              const std::string& what);
 
+/// Where the campaign's topology lies: as written, from where we are or from a folder above the
+/// campaign's file, absolute when it is there; empty without a topology.
+[[nodiscard]] std::string topology_path(const Campaign& campaign);
+
 }  // namespace greynic::testgen
