@@ -198,8 +198,7 @@ class TupleCounter {
             continue;
           }
           settings_.push_back({parameters_[i], static_cast<int>(level)});
-          const RowSet inner = meet;
-          extend(i + 1, inner);
+          extend(i + 1, meet);
           settings_.pop_back();
           propagated = false;
           continue;

@@ -80,7 +80,8 @@ class Parser {
     const Depth depth(*this);
     Term left = implication();
     while (accept(TokenKind::kIff)) {
-      left = term_of(Expr::iff(boolean(std::move(left)), boolean(implication())), left.column);
+      const auto column = left.column;
+      left = term_of(Expr::iff(boolean(std::move(left)), boolean(implication())), column);
     }
     return left;
   }
@@ -89,7 +90,8 @@ class Parser {
     const Depth depth(*this);
     Term left = disjunction();
     if (!accept(TokenKind::kImplies)) return left;
-    return term_of(Expr::implies(boolean(std::move(left)), boolean(implication())), left.column);
+    const auto column = left.column;
+    return term_of(Expr::implies(boolean(std::move(left)), boolean(implication())), column);
   }
 
   Term disjunction() {

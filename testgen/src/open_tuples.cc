@@ -15,8 +15,7 @@ std::size_t end_of_values(const ValueIndex& index, std::span<const std::uint32_t
 
 OpenTuples::OpenTuples(const ValueIndex& index, int strength,
                        std::span<const std::uint32_t> parameters, const Words& compatible)
-    : index_(index),
-      strength_(strength),
+    : strength_(strength),
       words_((end_of_values(index, parameters) + 63) / 64),
       wanted_(index.words(), 0),
       bits_(index, end_of_values(index, parameters), static_cast<std::size_t>(strength - 1)) {

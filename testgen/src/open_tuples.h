@@ -49,7 +49,6 @@ class OpenTuples {
   void for_each(Visit&& visit) const;
 
  private:
-  const ValueIndex& index_;
   int strength_;
   std::size_t words_;
   Words wanted_;

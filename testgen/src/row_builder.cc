@@ -14,8 +14,7 @@ constexpr std::uint64_t kMostConflicts = 1000;
 
 RowBuilder::RowBuilder(const Space& space, const ValueIndex& index, Validity& validity,
                        const std::vector<OpenTuples>& layers)
-    : space_(space),
-      index_(index),
+    : index_(index),
       validity_(validity),
       layers_(layers),
       gain_(index.values(), 0),

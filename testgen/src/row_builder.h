@@ -29,7 +29,6 @@ class RowBuilder {
   [[nodiscard]] Value best(Random& random) const;
   [[nodiscard]] double least_cost(std::uint32_t parameter) const;
 
-  const Space& space_;
   const ValueIndex& index_;
   Validity& validity_;
   const std::vector<OpenTuples>& layers_;
