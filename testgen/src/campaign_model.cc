@@ -218,7 +218,6 @@ class ModelMaker {
     return {};
   }
 
-  static constexpr std::size_t kMostLevels = 10'000;
   static constexpr std::size_t kMostRuleNodes = 2'000;
 
   const Campaign& campaign_;

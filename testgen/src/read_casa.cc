@@ -46,7 +46,7 @@ Result<CoverModel> parse_casa(std::string_view text, const std::string& model_so
   std::vector<std::pair<std::uint32_t, std::uint16_t>> symbols;
   for (std::int64_t p = 0; p < *options; ++p) {
     const auto levels =
-        number(cursor, fmt::format("the level count of option {}", p + 1), 1, 10'000);
+        number(cursor, fmt::format("the level count of option {}", p + 1), 1, kMostLevels);
     if (!levels) return pass_on(levels);
     ModelParameter parameter;
     parameter.name = fmt::format("p{}", p + 1);

@@ -62,6 +62,10 @@ class JsonModelReader {
         return bad(path, fmt::format("a second parameter '{}'", parameter.name));
       }
       const json& levels = entry["levels"];
+      if (levels.size() > kMostLevels) {
+        return bad(path + "/levels",
+                   fmt::format("{} levels; at most {} are taken", levels.size(), kMostLevels));
+      }
       bool numeric = true;
       for (const json& level : levels) {
         numeric = numeric && level.is_number();

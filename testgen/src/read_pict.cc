@@ -244,8 +244,6 @@ class PictReader {
     return std::nullopt;
   }
 
-  static constexpr std::size_t kMostLevels = 10'000;
-
   const std::string& source_;
   std::string text_;
   CoverModel model_;

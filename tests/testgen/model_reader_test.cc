@@ -319,6 +319,19 @@ TEST(ModelReaders, RefuseMalformedInputWithItsPlace) {
   }
 }
 
+// Claim: a parameter of more levels than a level's number can say is refused, not counted forever.
+TEST(ModelReaders, RefuseMoreLevelsThanTheyTake) {
+  std::string levels = "0";
+  for (int i = 1; i < 70000; ++i) levels += "," + std::to_string(i);
+  const auto json = parse_json_model(
+      R"({"version": 1, "parameters": [{"name": "a", "levels": [)" + levels + "]}]}", "m.json");
+  ASSERT_FALSE(json);
+  EXPECT_NE(json.error().message.find("/parameters/0/levels"), std::string::npos);
+  const auto pict = parse_pict("A: " + levels + "\n", "m.pict");
+  ASSERT_FALSE(pict);
+  EXPECT_EQ(pict.error().code, ErrorCode::kBadInput);
+}
+
 // Claim:  no input makes a reader crash or hang.
 // Method: good inputs with bytes and pieces changed, deterministic.
 TEST(ModelReaders, SurviveAnyText) {

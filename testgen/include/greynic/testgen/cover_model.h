@@ -17,6 +17,9 @@
 
 namespace greynic::testgen {
 
+/// Of one parameter; readers refuse more. A level is 16 bits wide inside.
+inline constexpr std::size_t kMostLevels = 10'000;
+
 struct ModelParameter {
   std::string name;
   std::vector<std::string> levels;  ///< as they are written out
