@@ -169,7 +169,8 @@ class RealRules : public testing::TestWithParam<const char*> {};
 // Oracle: the verifier, which shares no code with the optimizer or with these forms.
 TEST_P(RealRules, FitASwitchAndAreProven) {
   const std::string path = GREYNIC_SOURCE_DIR "/../shared/data/rules/" + std::string(GetParam());
-  if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is not there";
+  if (!std::filesystem::exists(path))
+    GTEST_SKIP() << path << " is not there: lay the data beside the source";
   auto read = rules::read_rules(path);
   ASSERT_TRUE(read.has_value()) << read.error().message;
   const RuleSet rules = with_headers(std::move(*read));

@@ -52,7 +52,8 @@ class Baselines : public testing::TestWithParam<const char*> {};
 // Oracle: baselines.csv, made by other programs; the proof is part of optimize().
 TEST_P(Baselines, AreReachedAndPassed) {
   const std::string path = folder() + "classbench/" + GetParam() + ".rules.xz";
-  if (!std::filesystem::exists(path)) GTEST_SKIP() << "needs " << path;
+  if (!std::filesystem::exists(path))
+    GTEST_SKIP() << path << " is not there: lay the data beside the source";
   const auto rules = rules::read_rules(path);
   ASSERT_TRUE(rules) << rules.error().message;
   auto row = baseline(GetParam());

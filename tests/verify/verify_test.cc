@@ -169,7 +169,8 @@ class VerifyRealSets : public testing::TestWithParam<const char*> {};
 TEST_P(VerifyRealSets, AreDecidedExactly) {
   const std::string path =
       std::string(GREYNIC_SOURCE_DIR) + "/../shared/data/rules/classbench/" + GetParam();
-  if (!std::filesystem::exists(path)) GTEST_SKIP() << "needs " << path;
+  if (!std::filesystem::exists(path))
+    GTEST_SKIP() << path << " is not there: lay the data beside the source";
   const auto rules = rules::read_rules(path);
   ASSERT_TRUE(rules) << rules.error().message;
   const auto made = optimizer::optimize(*rules, rules::uniform_traffic(*rules, 1));

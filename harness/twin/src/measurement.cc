@@ -181,11 +181,13 @@ target::Info describe(const Settings& settings, const std::string& name) {
   info.description =
       fmt::format("virtual {} pair, profile {}, {} parameters fitted to published curves",
                   model.name, model.profile, model.free_parameter_count());
-  // All but those that mean a fleet or a software switch.
+  // What a pair has no model of: a fleet, the caches of a software switch, completion queues,
+  // arrivals that wait for nobody.
+  static constexpr std::string_view kNotVaried[] = {
+      "host_count",      "exact_match_cache", "signature_match_cache",
+      "completion_mode", "qps_per_cq",        "offered_rate"};
   for (const FactorInfo& factor : known_factors()) {
-    if (factor.name != "host_count" && factor.name != "exact_match_cache" &&
-        factor.name != "signature_match_cache" && factor.name != "completion_mode" &&
-        factor.name != "qps_per_cq") {
+    if (std::ranges::find(kNotVaried, factor.name) == std::end(kNotVaried)) {
       info.factors.emplace_back(factor.name);
     }
   }
