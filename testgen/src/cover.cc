@@ -95,15 +95,8 @@ Result<void> check(const Space& space, const CoverOptions& options) {
 class Engine {
  public:
   Engine(const Space& space, const CoverOptions& options)
-      : task_{space,
-              options,
-              ValueIndex(space.parameters),
-              std::chrono::steady_clock::now(),
-              {},
-              {},
-              {},
-              {},
-              {}},
+      : task_{space, options, ValueIndex(space.parameters), CoverTask::now(options), {}, {}, {},
+              {},    {}},
         validity_(space, task_.index) {}
 
   Result<Cover> run() {

@@ -21,16 +21,19 @@ struct CoverTask {
   const Space& space;
   const CoverOptions& options;
   ValueIndex index;
-  std::chrono::steady_clock::time_point start;
+  double start;               ///< by now()
   Words compatible;           ///< see OpenTuples
   Words wanted;               ///< values that take part in tuples
   std::vector<Layer> layers;  ///< tuples to cover
   std::vector<ValueRow> already;
   std::vector<ValueRow> seeds;
 
-  [[nodiscard]] double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  [[nodiscard]] static double now(const CoverOptions& options) {
+    if (options.clock) return options.clock();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
   }
+  [[nodiscard]] double seconds() const { return now(options) - start; }
   [[nodiscard]] bool late() const {
     return options.deadline_seconds > 0 && seconds() > options.deadline_seconds;
   }

@@ -68,6 +68,7 @@ struct CoverOptions {
   int strength = 2;  ///< 1 to 6
   std::uint64_t seed = 1;
   double deadline_seconds = 0.0;  ///< 0: while the search gets on well; else until then
+  std::function<double()> clock;  ///< seconds, from any start, any thread; empty: the steady clock
   int threads = 1;
   std::uint64_t memory_bytes = std::uint64_t{8} << 30;  ///< refused beyond, with the size needed
   bool list_infeasible = false;                         ///< fill Cover::infeasible
