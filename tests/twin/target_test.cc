@@ -37,6 +37,7 @@ TEST(Twin, GivesTheSameBytesForTheSameSeedOnAnyNumberOfThreads) {
   for (std::size_t i = 0; i < requests.size(); ++i) {
     requests[i].configuration.set("server_decap_masks", static_cast<double>(3 * i));
     requests[i].configuration.set("qp_count", static_cast<double>(1 + i));
+    if (i % 3 == 0) requests[i].configuration.set("offered_rate", 50000.0);
     requests[i].seed = 100 + i;
   }
   const auto all = [&](const std::string& name) {

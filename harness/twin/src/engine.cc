@@ -156,7 +156,6 @@ void Engine::lay_out_threads() {
   const bool shared = w_.thread_count > w_.qp_count;
   if (shared) {
     owners_.resize(streams_.size());
-    owner_heads_.assign(streams_.size(), 0);
   }
   for (std::uint32_t side = 0; side < (both ? 2U : 1U); ++side) {
     hosts_[side].registers.resize(registers);
@@ -265,10 +264,12 @@ bool Engine::is_enough(const RunLimits& limits) {
   if (stamps_.size() < next_check_) return false;
   next_check_ = std::max(kFirstCheck, stamps_.size() + stamps_.size() / 4);
   if (limits.whole_duration) return false;
-  if (data_packets_ >= limits.most_packets) return true;
+  const bool open_loop = !dues_.empty();
+  if (data_packets_ >= (open_loop ? kPatience : 1) * limits.most_packets) return true;
   std::vector<double> intervals(stamps_.size() - 1);
   for (std::size_t i = 0; i + 1 < stamps_.size(); ++i) intervals[i] = stamps_[i + 1] - stamps_[i];
   estimate_ = estimate_steady(intervals);
+  if (open_loop) return estimate_.settled && knows_latency();
   // A queue that is still building up can look settled. Every slot should have been used twice,
   // unless there are too many to wait for.
   const bool heard = messages_delivered_ >= 2ULL * w_.qp_count * w_.send_depth ||
@@ -280,6 +281,7 @@ BandwidthResult Engine::run_bandwidth(const RunLimits& limits) {
   lay_out_shapes(false);
   lay_out_streams();
   lay_out_threads();
+  lay_out_arrivals();
   next_check_ = kFirstCheck;
   while (!over() && !enough(limits)) step();
 
@@ -335,31 +337,21 @@ LatencyResult Engine::run_latency(const RunLimits& limits, std::uint64_t most_ro
   lay_out_streams();
   hosts_.resize(2);
   answer(0, random_.uniform() * p_.post_request_ns);
-  LatencyResult result;
   std::size_t next_check = 16;
-  while (now_ < limits.duration && half_trips_.size() < most_rounds && !events_.empty()) {
+  while (now_ < limits.duration && trips_.size() < most_rounds && !events_.empty()) {
     while (!over()) {
       step();
-      if (half_trips_.size() >= next_check || now_ >= limits.duration) break;
+      if (trips_.size() >= next_check || now_ >= limits.duration) break;
     }
-    if (half_trips_.size() < next_check) break;
+    if (trips_.size() < next_check) break;
     next_check = next_check + next_check / 2;
-    result.steady = estimate_steady(half_trips_);
-    const bool sure =
-        result.steady.settled && result.steady.relative_error() <= limits.target_error;
-    const bool long_enough = half_trips_.size() >= 1000 || data_packets_ >= limits.most_packets;
+    const SteadyEstimate steady = estimate_steady(trips_);
+    const bool sure = steady.settled && steady.relative_error() <= limits.target_error;
+    const bool long_enough = trips_.size() >= 1000 || data_packets_ >= limits.most_packets;
     if (!limits.whole_duration && long_enough && sure) break;
     if (data_packets_ >= kPatience * limits.most_packets) break;
   }
-  result.steady = estimate_steady(half_trips_);
-  // A first trip that found caches cold is warm-up; a trip that simply took long is data.
-  const std::size_t cut = result.steady.settled ? result.steady.cut : 0;
-  for (std::size_t i = cut; i < half_trips_.size(); ++i) {
-    result.half_round_trips.record(static_cast<std::uint64_t>(std::llround(half_trips_[i])));
-  }
-  result.mean_ns = result.steady.mean;
-  result.mean_error_ns = result.steady.standard_error;
-  return result;
+  return latency();
 }
 
 std::size_t Engine::bytes_per_qp() const { return lanes_ * sizeof(Stream); }

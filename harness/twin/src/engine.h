@@ -14,6 +14,7 @@
 
 #include "effects.h"
 #include "event_queue.h"
+#include "fifo.h"
 #include "greynic/core/histogram.h"
 #include "host.h"
 #include "nic.h"
@@ -46,7 +47,7 @@ struct BandwidthResult {
 };
 
 struct LatencyResult {
-  LatencyHistogram half_round_trips;
+  LatencyHistogram histogram;
   double mean_ns = 0, mean_error_ns = 0;
   SteadyEstimate steady;
 };
@@ -57,12 +58,16 @@ class Engine {
   Engine(const Parameters& parameters, const Workload& workload, const Effects& effects,
          std::uint64_t seed);
 
-  /// Keeps queues full (or posts rounds) until the rate is known well enough or time is up.
+  /// Keeps queues full, posts rounds, or posts what is due (offered_rate), until the rate is known
+  /// well enough or time is up.
   [[nodiscard]] BandwidthResult run_bandwidth(const RunLimits& limits);
   /// One request at a time on one QP: SEND and WRITE are answered by the peer, READ and ATOMIC by
   /// its RNIC. Half a round trip each.
   [[nodiscard]] LatencyResult run_latency(const RunLimits& limits, std::uint64_t most_rounds);
 
+  /// Of the run that is over: half round trips, or in an open loop the time from when a message was
+  /// due to its completion.
+  [[nodiscard]] LatencyResult latency() const;
   [[nodiscard]] const NicCounters& counters(std::size_t side) const { return nics_[side].counters; }
   [[nodiscard]] Time now() const { return now_; }
   [[nodiscard]] std::uint64_t data_packets() const { return data_packets_; }
@@ -182,6 +187,12 @@ class Engine {
   void answer(std::uint32_t stream, Time t);
   [[nodiscard]] bool take_receive(std::uint32_t stream, Time t);
 
+  // engine_arrivals.cc: messages that are due whether or not others are done.
+  void lay_out_arrivals();
+  [[nodiscard]] std::uint32_t take_due(Thread& thread, std::uint32_t stream, std::uint32_t most,
+                                       Time t);
+  [[nodiscard]] bool knows_latency() const;
+
   // engine_recovery.cc: packets that are lost, and sent again.
   [[nodiscard]] Fate fate_of_packet(std::uint32_t stream, Time t);
   void tell_of_gap(std::uint32_t stream, Time t);
@@ -252,9 +263,9 @@ class Engine {
   };
   std::vector<Refill> refills_;
   std::size_t refill_head_ = 0;
-  std::vector<std::vector<std::uint32_t>> owners_;  ///< of requests on QPs that threads share
-  std::vector<std::size_t> owner_heads_;
-  std::vector<Recovery> recoveries_;  ///< by stream; empty: nothing is lost
+  std::vector<Fifo<std::uint32_t>> owners_;  ///< of requests on QPs that threads share
+  std::vector<Fifo<Time>> dues_;             ///< of requests in an open loop, by stream
+  std::vector<Recovery> recoveries_;         ///< by stream; empty: nothing is lost
 
   Time now_ = 0;
   std::uint64_t data_packets_ = 0, messages_delivered_ = 0, messages_lost_ = 0;
@@ -267,7 +278,7 @@ class Engine {
   Time period_ = kNever, next_period_ = kNever;
   std::function<void(Time)> on_period_;
   Time round_began_ = 0;
-  std::vector<Time> half_trips_;
+  std::vector<Time> trips_;  ///< what latency() is made of
 };
 
 }  // namespace greynic::twin

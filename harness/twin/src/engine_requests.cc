@@ -45,7 +45,11 @@ void Engine::thread_steps(std::uint32_t index, Time t) {
   std::uint32_t room =
       shared ? thread.quota - thread.outstanding : w_.send_depth - (s.posted - s.credited);
   if (rounds) room = std::min(room, thread.left_in_round);
-  const std::uint32_t batch = std::min(w_.post_batch, room);
+  std::uint32_t batch = std::min(w_.post_batch, room);
+  if (!dues_.empty()) {
+    if (thread.next_due > t) return events_.push(thread.next_due, kThreadStep, index);
+    batch = take_due(thread, id, batch, t);
+  }
   if (!shared) {  // to the end of the list, or out of it when its queue is full now
     thread.first_stream = s.next_free;
     s.in_free_list = false;
@@ -59,8 +63,7 @@ void Engine::thread_steps(std::uint32_t index, Time t) {
   if (shared) {
     end = host.qp_locks[qp].pass(end, index,
                                  {p_.lock_transfer_ns, p_.qp_lock_ns, p_.qp_contention_ns, most});
-    auto& owners = owners_[id];
-    owners.insert(owners.end(), batch, index);
+    for (std::uint32_t i = 0; i < batch; ++i) owners_[id].push(index);
   }
   if (w_.doorbells == Doorbells::kDriverDefault && w_.thread_count > 1 && !shared) {
     if (const std::uint32_t reg = shared_register_of(qp, p_); reg != kNone) {
@@ -269,6 +272,7 @@ void Engine::complete(std::uint32_t id, Time t) {
   Stream& s = streams_[id];
   Nic& nic = nics_[s.nic];
   ++s.done;
+  if (!dues_.empty()) trips_.push_back(t - dues_[id].pop());
   if (s.done % w_.signal_every == 0) {
     ++nic.counters.completions;
     ++nic.counters.pcie_write_tlps;
@@ -298,18 +302,12 @@ void Engine::credit(std::uint32_t id, std::uint32_t count, Time t) {
     wake(s.thread, count);
     return;
   }
-  auto& owners = owners_[id];
-  std::size_t& head = owner_heads_[id];
-  for (std::uint32_t i = 0; i < count; ++i) wake(owners[head++], 1);
-  if (head > 4096 && head * 2 > owners.size()) {
-    owners.erase(owners.begin(), owners.begin() + static_cast<std::ptrdiff_t>(head));
-    head = 0;
-  }
+  for (std::uint32_t i = 0; i < count; ++i) wake(owners_[id].pop(), 1);
 }
 
 void Engine::answer(std::uint32_t id, Time t) {
   if (id == 0) {  // the client: a round trip is over
-    if (streams_[0].posted > 0) half_trips_.push_back((t - round_began_) / 2);
+    if (streams_[0].posted > 0) trips_.push_back((t - round_began_) / 2);
     round_began_ = t;
   }
   // One in a few hundred posts meets a timer or an interrupt.

@@ -56,8 +56,10 @@ struct Thread {
   std::uint32_t outstanding = 0;
   std::uint32_t quota = kNone;  ///< most requests of this thread that may be outstanding
   std::uint32_t left_in_round = 0;
-  double slowdown = 1;  ///< both threads of the core run
-  Time far_ns = 0;      ///< the thread sits on the socket away from the RNIC
+  Time next_due = 0;     ///< open loop: when its next message is due
+  Time mean_gap_ns = 0;  ///< between two of its messages; 0: closed loop
+  double slowdown = 1;   ///< both threads of the core run
+  Time far_ns = 0;       ///< the thread sits on the socket away from the RNIC
   bool waiting = false;
 };
 

@@ -22,6 +22,20 @@ void put(Observation& observation, std::string_view name, double value,
   observation.measures[std::string(name)] = {value, error};
 }
 
+void put_latency(LatencyResult result, Observation& observation) {
+  if (result.histogram.empty()) return;
+  observation.latency = std::move(result.histogram);
+  const auto us = [&](double q) { return observation.latency.quantile_ns(q) * 1e-3; };
+  // The median of n trips is 1.25 times less sure than their mean.
+  const double error = result.mean_error_ns * 1e-3;
+  put(observation, measure::kLatencyP50, us(0.5), 1.25 * error);
+  put(observation, measure::kLatencyP99, us(0.99));
+  put(observation, measure::kLatencyP999, us(0.999));
+  put(observation, measure::kLatencyMean, result.mean_ns * 1e-3, error);
+  // An observation has settled when all that it measured has.
+  if (observation.steady && !result.steady.settled) observation.steady->settled = false;
+}
+
 void run_bandwidth(const Settings& settings, const Workload& workload, const Effects& effects,
                    const target::MeasureRequest& request, Observation& observation) {
   const Parameters& p = settings.model.parameters;
@@ -63,6 +77,7 @@ void run_bandwidth(const Settings& settings, const Workload& workload, const Eff
   observation.steady = SteadyState{.settled = result.steady.settled,
                                    .warmup_share = result.warmup_share,
                                    .test = "MSER-5, 20 batch means"};
+  if (workload.offered_rate > 0) put_latency(engine.latency(), observation);
 }
 
 void run_latency(const Settings& settings, const Workload& workload, const Effects& effects,
@@ -72,18 +87,7 @@ void run_latency(const Settings& settings, const Workload& workload, const Effec
   limits.duration = static_cast<Time>(request.duration.count());
   limits.most_packets = kMostLatencyPackets;
   limits.target_error = 0.002;
-  LatencyResult result = engine.run_latency(limits, kMostLatencyRounds);
-  if (result.half_round_trips.empty()) return;
-  observation.latency = std::move(result.half_round_trips);
-  const auto us = [&](double q) { return observation.latency.quantile_ns(q) * 1e-3; };
-  // The median of n trips is 1.25 times less sure than their mean.
-  const double error = result.mean_error_ns * 1e-3;
-  put(observation, measure::kLatencyP50, us(0.5), 1.25 * error);
-  put(observation, measure::kLatencyP99, us(0.99));
-  put(observation, measure::kLatencyP999, us(0.999));
-  put(observation, measure::kLatencyMean, result.mean_ns * 1e-3, error);
-  // An observation has settled when both of its runs have.
-  if (observation.steady && !result.steady.settled) observation.steady->settled = false;
+  put_latency(engine.run_latency(limits, kMostLatencyRounds), observation);
 }
 
 /// What switch and driver count, over the time that was asked for; a switch at rest counts nothing.
@@ -148,7 +152,8 @@ Observation observe_pair(const Settings& settings, const target::MeasureRequest&
   put(observation, "rule_insert_us", vswitch.rule_insert_us);
   put(observation, "rule_delete_us", vswitch.rule_delete_us);
   run_bandwidth(settings, *workload, effects, request, observation);
-  run_latency(settings, *workload, effects, request, observation);
+  // In an open loop latency is that of the load itself.
+  if (workload->offered_rate <= 0) run_latency(settings, *workload, effects, request, observation);
   count_switch(vswitch, static_cast<double>(request.duration.count()) * 1e-9, observation);
   observation.outcome = Outcome::kMeasured;
   return observation;
@@ -181,11 +186,9 @@ target::Info describe(const Settings& settings, const std::string& name) {
   info.description =
       fmt::format("virtual {} pair, profile {}, {} parameters fitted to published curves",
                   model.name, model.profile, model.free_parameter_count());
-  // What a pair has no model of: a fleet, the caches of a software switch, completion queues,
-  // arrivals that wait for nobody.
+  // What a pair has no model of: a fleet, the caches of a software switch, completion queues.
   static constexpr std::string_view kNotVaried[] = {
-      "host_count",      "exact_match_cache", "signature_match_cache",
-      "completion_mode", "qps_per_cq",        "offered_rate"};
+      "host_count", "exact_match_cache", "signature_match_cache", "completion_mode", "qps_per_cq"};
   for (const FactorInfo& factor : known_factors()) {
     if (std::ranges::find(kNotVaried, factor.name) == std::end(kNotVaried)) {
       info.factors.emplace_back(factor.name);

@@ -17,7 +17,7 @@ BandwidthResult Bench::rate(const Workload& workload, std::uint64_t most_packets
 double Bench::half_rtt_us(const Workload& workload, std::uint64_t rounds) {
   Engine engine(model_.parameters, workload, Effects{}, split_mix(~seed_));
   const LatencyResult result = engine.run_latency(RunLimits{}, rounds);
-  return result.half_round_trips.quantile_ns(0.5) * 1e-3;
+  return result.histogram.quantile_ns(0.5) * 1e-3;
 }
 
 bool ValidationReport::passed() const {

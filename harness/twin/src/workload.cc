@@ -144,6 +144,7 @@ tl::expected<Workload, Refusal> read_workload(const Configuration& c, const Para
   w.post_batch = std::min(count("post_batch"), w.send_depth);
   w.mr_count = static_cast<std::uint64_t>(number("mr_count"));
   w.mr_bytes = static_cast<std::uint64_t>(number("mr_bytes"));
+  w.offered_rate = number("offered_rate");
   w.posting = options.posting;
   w.loss = options.loss;
   w.overlay = options.overlay.value_or(parameters.has_switch());

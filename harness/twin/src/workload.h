@@ -50,7 +50,8 @@ struct Workload {
   Direction direction = Direction::kOneWay;
   Posting posting = Posting::kWindow;
   bool overlay = true;
-  double loss = 0;                 ///< share of data packets that are corrupted on the wire
+  double loss = 0;          ///< share of data packets that are corrupted on the wire
+  double offered_rate = 0;  ///< messages a second that each sending host asks for; 0: closed loop
   std::array<GroupWalk, 4> walks;  ///< by Hop
 
   [[nodiscard]] bool carries_data_in_request() const {
