@@ -77,6 +77,19 @@ Result<void> check_shapes(const LeastSquaresProblem& problem, std::size_t n) {
   return {};
 }
 
+/// Sums of squares this close are the same minimum, met twice.
+constexpr double kSameMinimum = 1e-9;
+
+/// How far a point lies from the start, each parameter in units of its own size there.
+double distance_from(std::span<const double> start, std::span<const double> x) {
+  double sum = 0.0;
+  for (std::size_t j = 0; j < x.size(); ++j) {
+    const double unit = start[j] != 0.0 ? start[j] : 1.0;
+    sum += (x[j] - start[j]) * (x[j] - start[j]) / (unit * unit);
+  }
+  return sum;
+}
+
 /// One descent; the summary's cost is half the sum of squares.
 ceres::Solver::Summary descend(const LeastSquaresProblem& problem, const Strategy& strategy,
                                const LeastSquaresOptions& options, std::vector<double>& x) {
@@ -141,7 +154,13 @@ Result<LeastSquaresFit> minimize(const LeastSquaresProblem& problem, std::span<c
       return;
     }
     const double sum_of_squares = 2.0 * summary.final_cost;
-    if (!found || sum_of_squares < (1.0 - lower_by) * best.sum_of_squares) {
+    // Parameters may have twins that fit as well (a width of either sign, terms that swap places):
+    // the start says which is meant.
+    const auto is_nearer_twin = [&] {
+      return sum_of_squares <= (1.0 + kSameMinimum) * best.sum_of_squares &&
+             distance_from(start, x) < (1.0 - 1e-3) * distance_from(start, best.parameters);
+    };
+    if (!found || sum_of_squares < (1.0 - lower_by) * best.sum_of_squares || is_nearer_twin()) {
       best = {std::move(x), sum_of_squares, static_cast<int>(summary.iterations.size()),
               summary.message};
       found = true;
@@ -165,7 +184,7 @@ Result<LeastSquaresFit> minimize(const LeastSquaresProblem& problem, std::span<c
         if (!problem.lower.empty()) x[j] = std::max(x[j], problem.lower[j]);
         if (!problem.upper.empty()) x[j] = std::min(x[j], problem.upper[j]);
       }
-      // Terms that may swap places give the same minimum twice; the one nearer the start is kept.
+      // A minimum that is no lower than rounding makes it is no better than the one at hand.
       try_one(s % 2 == 0 ? kFirst : kCautious, std::move(x), 1e-4);
     }
   }
