@@ -4,7 +4,7 @@ namespace greynic::twin {
 namespace {
 
 void add(std::vector<std::pair<std::string, double>>& out, const std::string& prefix,
-         const NicCounters& own, const NicCounters& partner, double pipes, bool recovery) {
+         const NicCounters& own, double pipes, const CounterGroups& groups) {
   const auto put = [&](const char* name, double value) { out.emplace_back(prefix + name, value); };
   const auto count = [](std::uint64_t value) { return static_cast<double>(value); };
   // ethtool -S
@@ -12,8 +12,8 @@ void add(std::vector<std::pair<std::string, double>>& out, const std::string& pr
   put("tx_vport_rdma_unicast_bytes", count(own.tx_bytes));
   put("rx_vport_rdma_unicast_packets", count(own.rx_packets));
   put("rx_vport_rdma_unicast_bytes", count(own.rx_bytes));
-  put("tx_prio3_pause_duration", own.tx_pause * 1e-3);      // us
-  put("rx_prio3_pause_duration", partner.tx_pause * 1e-3);  // us
+  put("tx_prio3_pause_duration", own.tx_pause * 1e-3);  // us
+  put("rx_prio3_pause_duration", own.rx_pause * 1e-3);  // us
   put("outbound_pci_stalled_rd", own.pcie_back_pressure * 1e-3);
   // rdma statistic show
   put("rx_write_requests", count(own.write_requests));
@@ -33,7 +33,12 @@ void add(std::vector<std::pair<std::string, double>>& out, const std::string& pr
   put("completions", count(own.completions));
   put("tx_steering_pipe_hops", own.tx_hops / pipes);  // of each pipe
   put("rx_steering_pipe_hops", own.rx_hops / pipes);
-  if (!recovery) return;
+  if (groups.congestion) {
+    put("np_ecn_marked_roce_packets", count(own.ecn_marked));
+    put("np_cnp_sent", count(own.cnps_sent));
+    put("rp_cnp_handled", count(own.cnps_handled));
+  }
+  if (!groups.recovery) return;
   put("rx_icrc_encapsulated", count(own.dropped_packets));
   put("out_of_sequence", count(own.out_of_sequence));
   put("retransmitted_packets", count(own.retransmitted_packets));
@@ -45,11 +50,12 @@ void add(std::vector<std::pair<std::string, double>>& out, const std::string& pr
 
 std::vector<std::pair<std::string, double>> name_counters(const NicCounters& client,
                                                           const NicCounters& server,
-                                                          double pipe_count, bool recovery) {
+                                                          double pipe_count,
+                                                          const CounterGroups& groups) {
   std::vector<std::pair<std::string, double>> out;
   out.reserve(64);
-  add(out, "", client, server, pipe_count, recovery);
-  add(out, "server.", server, client, pipe_count, recovery);
+  add(out, "", client, pipe_count, groups);
+  add(out, "server.", server, pipe_count, groups);
   return out;
 }
 

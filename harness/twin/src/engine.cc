@@ -107,6 +107,7 @@ void Engine::lay_out_streams() {
                      streams_.size() * w_.send_depth);
   }
   lay_out_steering();
+  lay_out_congestion();
   translation_matters_ = !nics_[0].translations.never_misses();
   // QPs are dealt out to units in turn, so units beyond the QPs have nothing to do.
   units_in_use_ = std::min(static_cast<std::uint32_t>(nics_[0].units.size()), qps);
@@ -240,6 +241,12 @@ void Engine::handle(const Event& event) {
     case kGoBack:
     case kTimeout:
       return go_back(event.subject, event.count, event.kind == kTimeout, event.time);
+    case kMarked:
+      return mark_seen(event.subject, event.time);
+    case kNotified:
+      return notified(event.subject, event.time);
+    case kReleased:
+      return released(event.subject, event.time);
     case kDelivered:
       return delivered(event.subject, event.time);
     case kCompleted:
@@ -292,7 +299,7 @@ BandwidthResult Engine::run_bandwidth(const RunLimits& limits) {
   if (judged > 0) {
     result.loss_share = static_cast<double>(messages_lost_) / static_cast<double>(judged);
   }
-  const Time paused = std::max(nics_[0].counters.tx_pause, nics_[1].counters.tx_pause);
+  const Time paused = std::max(nics_[0].counters.rx_pause, nics_[1].counters.rx_pause);
   result.pause_share = now_ > 0 ? paused / now_ : 0;
   const double messages_per_cycle = static_cast<double>(shapes_.size());
   const double packets_per_message =

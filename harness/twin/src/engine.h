@@ -12,6 +12,7 @@
 #include <functional>
 #include <vector>
 
+#include "congestion.h"
 #include "effects.h"
 #include "event_queue.h"
 #include "fifo.h"
@@ -69,6 +70,12 @@ class Engine {
   /// due to its completion.
   [[nodiscard]] LatencyResult latency() const;
   [[nodiscard]] const NicCounters& counters(std::size_t side) const { return nics_[side].counters; }
+  /// Messages that a QP of the client has sent whole.
+  [[nodiscard]] std::uint32_t messages_sent(std::uint32_t qp) const {
+    return streams_[static_cast<std::size_t>(qp) << lane_bits_].sent;
+  }
+  /// Times that the server told the client to pause.
+  [[nodiscard]] std::uint64_t pause_count() const { return nics_[1].receive_buffer.pause_count(); }
   [[nodiscard]] Time now() const { return now_; }
   [[nodiscard]] std::uint64_t data_packets() const { return data_packets_; }
   /// Called between events when virtual time passes each multiple of `period`.
@@ -93,6 +100,9 @@ class Engine {
     kGapSeen,
     kGoBack,
     kTimeout,
+    kMarked,
+    kNotified,
+    kReleased,
   };
   /// One direction of one QP on one RNIC: what its processing unit works on. One line of the CPU's
   /// cache, so that a turn on one of very many QPs costs one miss, and that one is prefetched.
@@ -158,6 +168,13 @@ class Engine {
     std::uint64_t sent_behind = 0;   ///< packets sent since
   };
 
+  /// Of a stream, kept only where DCQCN is on (engine_congestion.cc).
+  struct Pace {
+    RateLimiter limiter;
+    Time next_cnp = 0;  ///< the receiver sends none before
+    bool held = false;  ///< has to wait before it joins its unit's ring
+  };
+
   // engine.cc: set-up and the loop.
   void lay_out_shapes(bool ping_pong);
   void lay_out_streams();
@@ -199,6 +216,14 @@ class Engine {
   void gap_seen(std::uint32_t stream, std::uint32_t gap, Time t);
   void go_back(std::uint32_t stream, std::uint32_t gap, bool timed_out, Time t);
   [[nodiscard]] bool message_survives(std::uint32_t stream);
+
+  // engine_congestion.cc: ECN marks, and rates that follow them.
+  void lay_out_congestion();
+  void pace(std::uint32_t stream, Time wire_ns, Time t, Time there);
+  void mark_seen(std::uint32_t stream, Time t);
+  void notified(std::uint32_t stream, Time t);
+  [[nodiscard]] bool hold_back(std::uint32_t stream, Time t);
+  void released(std::uint32_t stream, Time t);
 
   // engine_packets.cc: processing units and the path of a packet.
   void activate(std::uint32_t stream, Time t);
@@ -266,6 +291,9 @@ class Engine {
   std::vector<Fifo<std::uint32_t>> owners_;  ///< of requests on QPs that threads share
   std::vector<Fifo<Time>> dues_;             ///< of requests in an open loop, by stream
   std::vector<Recovery> recoveries_;         ///< by stream; empty: nothing is lost
+  SwitchPort port_;                          ///< towards the server
+  DcqcnRule rule_;
+  std::vector<Pace> paces_;  ///< by stream; empty: nobody is told of congestion
 
   Time now_ = 0;
   std::uint64_t data_packets_ = 0, messages_delivered_ = 0, messages_lost_ = 0;

@@ -46,12 +46,20 @@ void Engine::draw_crossing(Steering& steering) {
     Time allowed = out;
     if (!looped || effects_.loopback_unlimited) allowed = receiver.receive_buffer.admit(unhindered);
     if (!looped) receiver.counters.tx_pause += allowed - unhindered;
+    if (port_.narrow() && direction == 0 && !looped) [[unlikely]]
+      allowed = port_.admit(allowed);
+    if (!looped) sender.counters.rx_pause += allowed - unhindered;
     out = thaw(allowed);
     wire_ns += effects_.transmit_stall_ns;
   }
+  // The server's own link is the narrow one.
+  if (port_.narrow() && direction == 1) [[unlikely]]
+    wire_ns *= port_.stretch();
   wire_end = looped ? out + wire_ns : sender.wire.pass(out, wire_ns);
   sender.transmit_buffer.enter(wire_end);
-  const Time arrival = wire_end + (looped ? 0.0 : one_way_ns_);
+  Time arrival = wire_end + (looped ? 0.0 : one_way_ns_);
+  if (port_.narrow() && direction == 0 && !looped) [[unlikely]]
+    arrival = port_.pass(arrival, wire_ns, random_);
   return receiver.receive_walk.pass(arrival, decap.latency, decap.occupancy, data);
 }
 
@@ -65,7 +73,7 @@ Time Engine::thaw(Time t) const {
 
 void Engine::activate(std::uint32_t id, Time t) {
   Stream& s = streams_[id];
-  if (s.in_ring || (s.ready == 0 && s.packets_left == 0)) return;
+  if (s.in_ring || (s.ready == 0 && s.packets_left == 0) || hold_back(id, t)) return;
   s.in_ring = true;
   s.next = kNone;
   Nic& nic = nics_[s.nic];
@@ -143,7 +151,7 @@ void Engine::unit_sends(std::uint32_t leaf, Time t) {
   unit.head = s.next;
   if (unit.head == kNone) unit.tail = kNone;
   s.in_ring = false;
-  if (s.packets_left > 0 || s.ready > 0) {
+  if ((s.packets_left > 0 || s.ready > 0) && !hold_back(id, t)) {
     s.in_ring = true;
     s.next = kNone;
     call_context(nic, id, t);
@@ -223,6 +231,8 @@ Engine::Arrival Engine::travel(const Stream& s, std::uint32_t id, const Freight&
   sender.counters.tx_bytes += freight.payload;
   Time wire_end = 0;
   Time end = cross(sender, receiver, s.nic, freight.wire_ns, start, looped, true, wire_end);
+  if (!paces_.empty()) [[unlikely]]
+    pace(id, freight.wire_ns, start, end);
   if (!receiver.contexts.never_misses() && receiver.last_received != id) {
     receiver.last_received = id;
     if (!receiver.contexts.touch(qp_of(id), random_)) {

@@ -46,7 +46,7 @@ void run_bandwidth(const Settings& settings, const Workload& workload, const Eff
   limits.whole_duration = settings.whole_duration || settings.sink != nullptr;
   const auto named = [&] {
     return name_counters(engine.counters(0), engine.counters(1), p.steering_pipe_count,
-                         workload.loss > 0);
+                         {.recovery = workload.loss > 0, .congestion = workload.dcqcn});
   };
   if (settings.sink) {
     const double poll_ms = request.configuration.number("counter_poll_ms");

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cache.h"
+#include "congestion.h"
 #include "parameters.h"
 #include "stage.h"
 #include "walk.h"
@@ -26,8 +27,10 @@ struct NicCounters {
   std::uint64_t rnr_naks = 0, out_of_buffer = 0, acks = 0;
   std::uint64_t retransmitted_packets = 0, dropped_packets = 0;
   std::uint64_t out_of_sequence = 0;  ///< packets received behind a gap, and thrown away
+  std::uint64_t ecn_marked = 0, cnps_sent = 0, cnps_handled = 0;
   std::uint64_t sequence_naks = 0, timeouts = 0;  ///< that made this RNIC go back
   double tx_hops = 0, rx_hops = 0;                ///< steering hops in all pipes
+  Time rx_pause = 0;                              ///< time in which this RNIC was told to pause, ns
   Time tx_pause = 0;            ///< time in which this RNIC told its partner to pause, ns
   Time pcie_back_pressure = 0;  ///< time in which the engine waited for a read slot, ns
 };
@@ -45,7 +48,8 @@ struct Nic {
   explicit Nic(const Parameters& p)
       : units(static_cast<std::size_t>(p.processing_unit_count)),
         transmit_buffer(static_cast<std::size_t>(p.transmit_buffer_packets)),
-        receive_buffer(static_cast<std::size_t>(p.receive_buffer_packets)),
+        receive_buffer(static_cast<std::size_t>(p.receive_buffer_packets),
+                       static_cast<std::size_t>(p.receive_resume_packets)),
         read_slots(static_cast<std::size_t>(p.pcie_read_slot_count)),
         fetch_slots(static_cast<std::size_t>(p.context_fetch_slot_count)) {}
 
@@ -56,9 +60,9 @@ struct Nic {
   Window transmit_buffer;
   // Way in.
   Walk receive_walk;
-  Serial receive_path;    ///< DMA writes to host memory
-  Window receive_buffer;  ///< entered by the sender: beyond it, the port tells it to pause
-  Time spare = 0;         ///< what the receive path did not need: loopback traffic may use it
+  Serial receive_path;  ///< DMA writes to host memory
+  PauseBuffer receive_buffer;
+  Time spare = 0;  ///< what the receive path did not need: loopback traffic may use it
   std::uint32_t last_received = ~0U;
   // Requests.
   Window read_slots;

@@ -59,6 +59,21 @@ const std::vector<Row>& table() {
       row("ack_ns", &P::ack_ns, 0, 1e6),
       row("send_gap_ns", &P::send_gap_ns, 0, 1e6),
       row("receive_buffer_packets", &P::receive_buffer_packets, 8, 1 << 20),
+      row("receive_resume_packets", &P::receive_resume_packets, 1, 1 << 20),
+      row("dcqcn_gain", &P::dcqcn_gain, 1e-6, 1, Null::kZero),
+      row("dcqcn_alpha_us", &P::dcqcn_alpha_us, 0.1, 1e6),
+      row("dcqcn_increase_us", &P::dcqcn_increase_us, 0.1, 1e6),
+      row("dcqcn_increase_bytes", &P::dcqcn_increase_bytes, 1024, 1e12),
+      row("dcqcn_recovery_steps", &P::dcqcn_recovery_steps, 0, 1000),
+      row("dcqcn_additive_gbps", &P::dcqcn_additive_gbps, 0, 1e4),
+      row("dcqcn_hyper_gbps", &P::dcqcn_hyper_gbps, 0, 1e4),
+      row("dcqcn_minimum_gbps", &P::dcqcn_minimum_gbps, 1e-6, 1e4),
+      row("dcqcn_cnp_us", &P::dcqcn_cnp_us, 0, 1e6),
+      row("port_ecn_low_kbytes", &P::port_ecn_low_kbytes, 0, 1e9),
+      row("port_ecn_high_kbytes", &P::port_ecn_high_kbytes, 0, 1e9),
+      row("port_ecn_share", &P::port_ecn_share, 0, 1),
+      row("port_pause_kbytes", &P::port_pause_kbytes, 1, 1e9),
+      row("port_resume_kbytes", &P::port_resume_kbytes, 0, 1e9),
       row("transmit_buffer_packets", &P::transmit_buffer_packets, 8, 1 << 20),
       row("post_request_ns", &P::post_request_ns, 1, 1e7),
       row("completion_ns", &P::completion_ns, 0, 1e7),
@@ -216,6 +231,17 @@ Result<RnicModel> parse_model(const json& document, const std::string& source,
           source, "/parameters",
           fmt::format("{} is missing; give it value, unit, grade and source", needed.name));
     }
+  }
+  const Parameters& p = model.parameters;
+  if (p.receive_resume_packets >= p.receive_buffer_packets) {
+    return files::bad_value(source, "/parameters/receive_resume_packets",
+                            "a pause would never end; make it less than receive_buffer_packets");
+  }
+  if (p.port_resume_kbytes >= p.port_pause_kbytes ||
+      p.port_ecn_low_kbytes >= p.port_ecn_high_kbytes) {
+    return files::bad_value(source, "/parameters",
+                            "make port_resume_kbytes less than port_pause_kbytes, and "
+                            "port_ecn_low_kbytes less than port_ecn_high_kbytes");
   }
   if (model.parameters.doorbell_dedicated_count >= model.parameters.doorbell_register_count) {
     return files::bad_value(source, "/parameters/doorbell_dedicated_count",

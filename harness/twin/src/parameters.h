@@ -50,7 +50,23 @@ struct Parameters {
   double ack_ns = 0;
   double send_gap_ns = 0;
   double receive_buffer_packets = 0;
+  double receive_resume_packets = 0;
   double transmit_buffer_packets = 0;
+  // Congestion control, and the switch port that marks and pauses.
+  double dcqcn_gain = 0;  ///< 0: the RNIC has no DCQCN
+  double dcqcn_alpha_us = 0;
+  double dcqcn_increase_us = 0;
+  double dcqcn_increase_bytes = 0;
+  double dcqcn_recovery_steps = 0;
+  double dcqcn_additive_gbps = 0;
+  double dcqcn_hyper_gbps = 0;
+  double dcqcn_minimum_gbps = 0;
+  double dcqcn_cnp_us = 0;
+  double port_ecn_low_kbytes = 0;
+  double port_ecn_high_kbytes = 0;
+  double port_ecn_share = 0;
+  double port_pause_kbytes = 0;
+  double port_resume_kbytes = 0;
   // Host software.
   double post_request_ns = 0;
   double completion_ns = 0;

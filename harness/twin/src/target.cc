@@ -19,7 +19,9 @@ using target::Info;
 using target::MeasureRequest;
 
 std::string known_options() {
-  return "profile, defects, threads, posting, overlay, loss, stop, switch, hosts, rnics and fleet";
+  return "profile, defects, threads, posting, overlay, loss, server_link_gbps, dcqcn, stop, "
+         "switch, "
+         "hosts, rnics and fleet";
 }
 
 Result<unsigned> read_threads(const std::string& text) {
@@ -70,14 +72,17 @@ Result<std::optional<FleetModel>> read_fleet(const std::optional<std::string>& f
   return std::optional(std::move(*fleet));
 }
 
-Result<double> read_loss(const std::string& text) {
-  double loss = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), loss);
-  if (error != std::errc{} || end != text.data() + text.size() || !(loss >= 0 && loss <= 0.5)) {
-    return fail(ErrorCode::kBadInput,
-                fmt::format("option loss={}: write a share of packets from 0 to 0.5", text));
+/// A number in a range; `what` says it in words.
+Result<double> read_number(const std::string& option, const std::string& text, double least,
+                           double most, const char* what) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() ||
+      !(value >= least && value <= most)) {
+    return fail(ErrorCode::kBadInput, fmt::format("option {}={}: write {} from {} to {}", option,
+                                                  text, what, least, most));
   }
-  return loss;
+  return value;
 }
 
 /// One of two words.
@@ -248,9 +253,17 @@ Result<std::unique_ptr<Twin>> create(const target::Spec& spec) {
       if (!on) return wrong(on.error());
       settings.options.overlay = *on;
     } else if (name == "loss") {
-      const auto loss = read_loss(value);
+      const auto loss = read_number(name, value, 0, 0.5, "a share of packets");
       if (!loss) return wrong(loss.error());
       settings.options.loss = *loss;
+    } else if (name == "server_link_gbps") {
+      const auto rate = read_number(name, value, 0.1, 10000, "a rate in Gbit/s");
+      if (!rate) return wrong(rate.error());
+      settings.options.server_link_gbps = *rate;
+    } else if (name == "dcqcn") {
+      const auto on = read_choice(name, value, "off", "on");
+      if (!on) return wrong(on.error());
+      settings.options.dcqcn = *on;
     } else if (name == "stop") {
       const auto whole = read_choice(name, value, "steady", "duration");
       if (!whole) return wrong(whole.error());
@@ -275,6 +288,15 @@ Result<std::unique_ptr<Twin>> create(const target::Spec& spec) {
   auto model = load_model(spec.place.empty() ? "cx6" : spec.place, profile);
   if (!model) return wrong(model.error());
   settings.model = std::move(*model);
+  const Parameters& parameters = settings.model.parameters;
+  if (settings.options.server_link_gbps > parameters.link_rate_gbps) {
+    return wrong({ErrorCode::kBadInput,
+                  fmt::format("option server_link_gbps={}: the client's link has {}; write less",
+                              settings.options.server_link_gbps, parameters.link_rate_gbps)});
+  }
+  if (settings.options.dcqcn && parameters.dcqcn_gain <= 0) {
+    return wrong({ErrorCode::kBadInput, settings.model.name + " has no DCQCN; leave dcqcn off"});
+  }
   auto vswitch = load_switch(virtual_switch);
   if (!vswitch) return wrong(vswitch.error());
   settings.virtual_switch = std::move(*vswitch);

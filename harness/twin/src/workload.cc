@@ -147,6 +147,8 @@ tl::expected<Workload, Refusal> read_workload(const Configuration& c, const Para
   w.offered_rate = number("offered_rate");
   w.posting = options.posting;
   w.loss = options.loss;
+  w.server_link_gbps = options.server_link_gbps;
+  w.dcqcn = options.dcqcn;
   w.overlay = options.overlay.value_or(parameters.has_switch());
   for (const Hop hop :
        {Hop::kClientEncap, Hop::kServerDecap, Hop::kServerEncap, Hop::kClientDecap}) {

@@ -50,7 +50,9 @@ struct Workload {
   Direction direction = Direction::kOneWay;
   Posting posting = Posting::kWindow;
   bool overlay = true;
-  double loss = 0;          ///< share of data packets that are corrupted on the wire
+  double loss = 0;              ///< share of data packets that are corrupted on the wire
+  double server_link_gbps = 0;  ///< the server's link, when it is slower than the client's; else 0
+  bool dcqcn = false;           ///< the RNICs control rates by ECN marks
   double offered_rate = 0;  ///< messages a second that each sending host asks for; 0: closed loop
   std::array<GroupWalk, 4> walks;  ///< by Hop
 
@@ -68,6 +70,8 @@ struct WorkloadOptions {
   Posting posting = Posting::kWindow;
   std::optional<bool> overlay;  ///< unset: an overlay where the RNIC has a switch
   double loss = 0;              ///< share of data packets that are corrupted on the wire
+  double server_link_gbps = 0;  ///< the server's link, when it is slower than the client's; else 0
+  bool dcqcn = false;           ///< the RNICs control rates by ECN marks
 };
 
 /// Why an RNIC would not set this up, in the words of its driver.
