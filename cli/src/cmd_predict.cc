@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "commands.h"
 #include "greynic/model/grid.h"
@@ -44,10 +46,26 @@ void print_table(const model::Prediction& prediction) {
   for (const std::string& factor : prediction.outside) fmt::print("  {}\n", factor);
 }
 
+/// A factor that neither greynic nor the law knows is a typing error. One that is known but does
+/// not matter to the law is answered all the same, and said.
+Result<void> check_factor(const model::Model& model, const std::string& factor) {
+  const auto inputs = model.inputs();
+  if (std::find(inputs.begin(), inputs.end(), factor) != inputs.end()) return {};
+  if (find_factor(factor) == nullptr) {
+    return fail(ErrorCode::kBadInput, fmt::format("no factor is called '{}'; the law reads {}",
+                                                  factor, fmt::join(inputs, ", ")));
+  }
+  say(fmt::format("note: the {} law does not read {}", model.law(), factor));
+  return {};
+}
+
 /// One line a cell: levels, then value, low and high of each measure, then the distance.
 int run_grid(const model::Model& loaded, const Flags& flags) {
   const auto axes = model::parse_grid(flags.grid);
   if (!axes) return tell(axes.error());
+  for (const auto& axis : *axes) {
+    if (const auto known = check_factor(loaded, axis.factor); !known) return tell(known.error());
+  }
   const auto grid = model::predict_grid(loaded, *axes);
   if (!grid) return tell(grid.error());
   if (!flags.json) {
@@ -88,6 +106,16 @@ nlohmann::json to_json(const model::PredictedMeasure& measure) {
 int run_workload(const model::Model& loaded, const Flags& flags) {
   const auto workload = model::read_workload(flags.workload);
   if (!workload) return tell(workload.error());
+  std::set<std::string> named;
+  for (const auto& flow : workload->flows) {
+    for (const auto& [name, level] : flow.configuration.levels()) {
+      if (!named.insert(name).second) continue;
+      if (const auto known = check_factor(loaded, name); !known) {
+        return tell(
+            known.error().while_doing(flags.workload + ": flow '" + flow.name + "'").value());
+      }
+    }
+  }
   const auto prediction = model::predict_workload(loaded, *workload);
   if (!prediction) {
     return tell({prediction.error().code, flags.workload + ": " + prediction.error().message});
@@ -140,6 +168,9 @@ int run_predict(const Flags& flags) {
   }
   const auto configuration = parse_configuration(flags.at);
   if (!configuration) return tell(configuration.error());
+  for (const auto& [name, level] : configuration->levels()) {
+    if (const auto known = check_factor(**loaded, name); !known) return tell(known.error());
+  }
   const auto prediction = (*loaded)->predict(*configuration);
   if (!prediction) return tell(prediction.error());
   for (const std::string& note : prediction->notes) say("note: " + note);

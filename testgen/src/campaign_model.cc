@@ -165,7 +165,7 @@ class ModelMaker {
   Result<void> add_network() {
     if (campaign_.topology.empty()) return {};
     auto topology = read_topology(topology_path(campaign_));
-    if (!topology) return pass_on(topology);
+    if (!topology) return topology.error().while_doing(campaign_.source + ": at /topology");
     const std::size_t first = out_.model.parameters.size();
     auto added =
         add_topology(std::make_shared<Topology>(std::move(*topology)), out_.model, standard_value);

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -66,6 +67,32 @@ SpaceReport report_from_json(const json& value) {
   return report;
 }
 
+/// Whether the campaign could have planned it. Factors with a dot are of its topology, which is not
+/// read here.
+Result<void> check_planned(const Configuration& configuration, const Campaign& campaign,
+                           const std::string& path, const std::string& here) {
+  for (const auto& [name, level] : configuration.levels()) {
+    const Factor* factor = campaign.find(name);
+    if (factor == nullptr && !campaign.topology.empty() && name.find('.') != std::string::npos) {
+      continue;
+    }
+    if (factor == nullptr) {
+      return files::bad_value(path, here, fmt::format("'{}' is no factor of the campaign", name));
+    }
+    if (std::find(factor->levels.begin(), factor->levels.end(), level) == factor->levels.end()) {
+      return files::bad_value(
+          path, here + "/" + name,
+          fmt::format("{} is no level of the campaign; plan again", to_string(level)));
+    }
+  }
+  for (const Factor& factor : campaign.factors) {
+    if (factor.only_if.empty() && configuration.find(factor.name) == nullptr) {
+      return files::bad_value(path, here, fmt::format("'{}' is missing", factor.name));
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string plan_to_json_text(const Plan& plan) {
@@ -108,6 +135,12 @@ Result<Plan> read_plan(const std::string& path) {
     auto configuration = files::configuration_from_json(configurations[i], path,
                                                         fmt::format("/configurations/{}", i));
     if (!configuration) return pass_on(configuration);
+    // The first is the baseline, which may have levels of its own.
+    if (i > 0) {
+      const auto planned =
+          check_planned(*configuration, plan.campaign, path, fmt::format("/configurations/{}", i));
+      if (!planned) return pass_on(planned);
+    }
     plan.configurations.push_back(std::move(*configuration));
   }
   // make_plan completes the baseline and puts it first; so does a plan that was read.

@@ -15,13 +15,14 @@
 namespace greynic::campaign {
 namespace {
 
-/// A plan holds "configurations", a campaign "factors".
+/// A plan holds the campaign's text, a campaign its factors.
 Result<bool> is_plan(const std::string& path) {
   auto text = files::read_text(path);
   if (!text) return pass_on(text);
   auto document = files::parse_json(*text, path);
   if (!document) return pass_on(document);
-  return document->is_object() && document->contains("configurations");
+  return document->is_object() &&
+         (document->contains("campaign_text") || document->contains("configurations"));
 }
 
 testgen::DeviceLimits limits_of(const target::Info& info) {

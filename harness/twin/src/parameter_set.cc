@@ -18,21 +18,15 @@ using nlohmann::json;
 
 constexpr std::string_view kSchema = "parameter_set";
 
-ParameterSet parse(const json& document, const std::string& source) {
+Result<ParameterSet> parse(const json& document, const std::string& source) {
   ParameterSet set;
   set.source = source;
   set.id = document.at("id").get<std::string>();
   set.name = document.at("name").get<std::string>();
-  for (const auto& [name, object] : document.at("parameters").items()) {
-    ParameterFact fact;
-    fact.name = name;
-    fact.value = object.at("value").get<double>();
-    fact.unit = object.at("unit").get<std::string>();
-    fact.grade = object.at("grade").get<std::string>();
-    fact.source = object.at("source").get<std::string>();
-    fact.note = object.value("note", "");
-    fact.free = object.value("free", false);
-    set.facts.push_back(std::move(fact));
+  for (const auto& [name, unused] : document.at("parameters").items()) {
+    auto fact = read_fact(document, "/parameters/" + name, source);
+    if (!fact) return pass_on(fact);
+    set.facts.push_back(std::move(*fact));
   }
   return set;
 }

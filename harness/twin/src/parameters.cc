@@ -129,23 +129,6 @@ const Row* find_row(std::string_view name) {
 constexpr std::array<std::string_view, kOperationCount> kOperationNames = {"SEND", "WRITE", "READ",
                                                                            "ATOMIC"};
 
-ParameterFact read_fact(const std::string& name, const json& object) {
-  ParameterFact fact;
-  fact.name = name;
-  if (!object.at("value").is_null()) fact.value = object.at("value").get<double>();
-  if (const auto found = object.find("by_operation"); found != object.end()) {
-    for (const auto& [operation, value] : found->items()) {
-      fact.by_operation.emplace_back(operation, value.get<double>());
-    }
-  }
-  fact.unit = object.at("unit").get<std::string>();
-  fact.grade = object.at("grade").get<std::string>();
-  fact.source = object.at("source").get<std::string>();
-  fact.note = object.value("note", "");
-  fact.free = object.value("free", false);
-  return fact;
-}
-
 /// READ and ATOMIC move data by RDMA as WRITE does: they take its value unless they have their own.
 PerOperation spread(const ParameterFact& fact) {
   PerOperation result;
@@ -210,7 +193,7 @@ Result<RnicModel> parse_model(const json& document, const std::string& source,
                               "no such parameter; docs/formats/rnic.md lists them");
     }
   }
-  for (const auto& [name, plain] : document.at("parameters").items()) {
+  for (const auto& [name, unused] : document.at("parameters").items()) {
     const Row* to = find_row(name);
     if (to == nullptr) {
       return files::bad_value(source, "/parameters/" + name,
@@ -219,9 +202,10 @@ Result<RnicModel> parse_model(const json& document, const std::string& source,
     const bool overridden = chosen->contains(name);
     const std::string path =
         overridden ? "/profiles/" + model.profile + "/" + name : "/parameters/" + name;
-    ParameterFact fact = read_fact(name, overridden ? chosen->at(name) : plain);
-    if (auto ok = store(fact, *to, source, path, model.parameters); !ok) return pass_on(ok);
-    model.facts.push_back(std::move(fact));
+    auto fact = read_fact(document, path, source);
+    if (!fact) return pass_on(fact);
+    if (auto ok = store(*fact, *to, source, path, model.parameters); !ok) return pass_on(ok);
+    model.facts.push_back(std::move(*fact));
   }
   for (const Row& needed : table()) {
     const bool there = std::any_of(model.facts.begin(), model.facts.end(),

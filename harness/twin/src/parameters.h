@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "greynic/core/result.h"
+#include "parameter_fact.h"
 
 namespace greynic::twin {
 
@@ -114,18 +115,6 @@ struct Parameters {
 
   [[nodiscard]] bool has_switch() const { return mask_shape_limit != 0; }
   [[nodiscard]] double cycle_ns() const { return 1e3 / chip_clock_mhz; }
-};
-
-/// One row of a model file, for people.
-struct ParameterFact {
-  std::string name;
-  std::optional<double> value;
-  std::vector<std::pair<std::string, double>> by_operation;
-  std::string unit;
-  std::string grade;
-  std::string source;
-  std::string note;
-  bool free = false;  ///< was fitted to published curves of this RNIC
 };
 
 /// The published surfaces of one RNIC: BW = u exp(-((Q_l-m)^2 + (Q_r-n)^2) / (2 v^2)) + w in
