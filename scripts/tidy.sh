@@ -6,25 +6,36 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 mapfile -t sources < <(git ls-files '*.cc' '*.h')
 clang-format --dry-run --Werror "${sources[@]}"
 
-# A file that was clean stays clean until it, or something that it may include, changes.
-stamps=build/release/tidy
+# A file that was clean stays clean until it, or something that it includes, changes. Lines of
+# "digest file" for what is to be looked at; the build knows what each file includes.
+export stamps=build/release/tidy
 mkdir -p $stamps
-headers=$( { cat .clang-tidy; git ls-files '*.h' | sort | xargs cat; } | sha256sum | cut -c1-16)
-todo=()
-while read -r source; do
-  [ -f "$stamps/$(cat "$source" | sha256sum | cut -c1-32).$headers" ] || todo+=("$source")
-done < <(python3 - <<'PY'
-import json, os
-root = os.getcwd() + "/"
-for entry in json.load(open("build/release/compile_commands.json")):
+todo=$(python3 - <<'PY'
+import hashlib, json, os, subprocess
+root, build = os.getcwd() + "/", "build/release"
+includes, files = {}, None
+listing = subprocess.run(["ninja", "-C", build, "-t", "deps"], capture_output=True, text=True)
+for line in listing.stdout.splitlines():
+    if not line.startswith(" "):
+        files = includes.setdefault(line.split(":")[0], [])
+    elif line.strip():
+        path = os.path.normpath(os.path.join(root + build, line.strip()))
+        if path.startswith(root) and not path.startswith(root + build):
+            files.append(path)
+for entry in json.load(open(build + "/compile_commands.json")):
     path = os.path.normpath(os.path.join(entry["directory"], entry["file"]))
-    if path.startswith(root) and not path.startswith(root + "build/"):
-        print(path[len(root):])
+    if not path.startswith(root) or path.startswith(root + build):
+        continue
+    target = entry["command"].split(" -o ")[1].split(" ")[0]
+    digest = hashlib.sha256(open(".clang-tidy", "rb").read())
+    for include in [path] + sorted(includes.get(target, [])):
+        digest.update(open(include, "rb").read())
+    digest = digest.hexdigest()[:32]
+    if not os.path.exists(os.path.join(os.environ["stamps"], digest)):
+        print(digest, path[len(root):])
 PY
 )
-[ ${#todo[@]} -gt 0 ] || { echo "tidy: nothing changed" >&2; exit 0; }
-echo "tidy: ${#todo[@]} files" >&2
-export stamps headers
-printf '%s\n' "${todo[@]}" | xargs -P 2 -I{} bash -c '
-  clang-tidy --quiet -p build/release "{}" 2>/dev/null &&
-    touch "$stamps/$(sha256sum < "{}" | cut -c1-32).$headers"'
+[ -n "$todo" ] || { echo "tidy: nothing changed" >&2; exit 0; }
+echo "tidy: $(wc -l <<<"$todo") files" >&2
+xargs -P 2 -L 1 bash -c '
+  clang-tidy --quiet -p build/release "$1" 2>/dev/null && touch "$stamps/$0"' <<<"$todo"

@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 #include "greynic/core/units.h"
 #include "greynic/files/json_file.h"
@@ -62,14 +63,15 @@ class JsonModelReader {
         return bad(path, fmt::format("a second parameter '{}'", parameter.name));
       }
       const json& levels = entry["levels"];
-      if (levels.size() > kMostLevels) {
-        return bad(path + "/levels",
-                   fmt::format("{} levels; at most {} are taken", levels.size(), kMostLevels));
-      }
       bool numeric = true;
+      std::set<std::string> seen;  // the schema's uniqueItems compares each with each
       for (const json& level : levels) {
         numeric = numeric && level.is_number();
         parameter.levels.push_back(level_text(level));
+        if (!seen.insert(parameter.levels.back()).second) {
+          return bad(path + "/levels",
+                     fmt::format("'{}' stands twice; remove one", parameter.levels.back()));
+        }
       }
       for (const json& level : levels) {
         if (numeric) parameter.numbers.push_back(level.get<double>());

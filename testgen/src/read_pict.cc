@@ -128,10 +128,10 @@ class PictReader {
         }
       }
       add_level(parameter, item);
-    }
-    if (parameter.levels.size() > kMostLevels) {
-      return cursor.error_at(position, fmt::format("{} values; at most {} are taken",
-                                                   parameter.levels.size(), kMostLevels));
+      if (parameter.levels.size() > kMostLevels) {
+        return cursor.error_at(position,
+                               fmt::format("more values than the {} that are taken", kMostLevels));
+      }
     }
     finish(parameter);
     model_.parameters.push_back(std::move(parameter));
