@@ -14,9 +14,9 @@
 ///   overlay=on|off         VXLAN around every packet; default: on where the RNIC has a switch
 ///   switch=ovs|FILE        virtual switch and driver (docs/formats/parameter_set.md)
 ///   hosts=N, rnics=N, fleet=cloud|FILE   a fleet instead of two hosts (docs/fleet.md)
-///   loss=P                 share of data packets that the wire corrupts; RC goes back N; default: 0
-///   server_link_gbps=R     the server's link is slower than the client's: packets queue at a switch
-///                          port between them, which pauses the client (PFC); default: as fast
+///   loss=P                 share of data packets that the wire corrupts; RC goes back N
+///   server_link_gbps=R     the server's link is slower than the client's: packets queue at a
+///                          switch port between them, which pauses the client (PFC)
 ///   dcqcn=on|off           that port marks packets (ECN), and QPs are slowed down; default: off
 ///   stop=steady|duration   stop when the mean is known well enough (default), or when time is up
 ///

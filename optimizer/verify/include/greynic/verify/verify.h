@@ -12,8 +12,9 @@
 ///
 /// Tables of the rule set are compared one by one: each must exist in the layout under its id. A
 /// jump to a table that only the layout has is followed; a jump to any other is an action like the
-/// rest. On the way to an added table a rule may also copy header fields into registers that nothing
-/// else uses (Open vSwitch's "move"): that only looks. A packet that matches nothing is missed, which is not the same as dropped.
+/// rest. On the way to an added table a rule may also copy header fields into registers that
+/// nothing else uses (Open vSwitch's "move"): that only looks. A packet that matches nothing is
+/// missed, which is not the same as dropped.
 
 #include <cstdint>
 #include <functional>
