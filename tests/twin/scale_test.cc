@@ -53,6 +53,28 @@ TEST(TwinScale, HoldsLessThanAKibibyteForAnIdleQp) {
   EXPECT_GT(per_qp, 64) << "a QP cannot be free";
 }
 
+// Claim:  a flow that does nothing holds less than 256 bytes.
+// Oracle: the allocator's own account of the heap.
+// Method: the heap with 2,000,000 flows less that with 100,000, both more than any cache holds.
+TEST(TwinScale, HoldsLessThan256BytesForAnIdleFlow) {
+  const Parameters parameters = load_model("cx6", "")->parameters;
+  const auto held = [&](std::uint64_t flows) {
+    Workload w = scalacn(4);
+    w.flow_count = flows;
+    const std::size_t before = heap_bytes();
+    Engine engine(parameters, w, Effects{}, kSeed);
+    RunLimits limits;
+    limits.duration = 0;
+    (void)engine.run_bandwidth(limits);
+    return heap_bytes() - before;
+  };
+  const double per_flow =
+      (static_cast<double>(held(2000000)) - static_cast<double>(held(100000))) / 1.9e6;
+  RecordProperty("bytes_per_idle_flow", std::to_string(per_flow));
+  EXPECT_LT(per_flow, 256) << "bytes";
+  EXPECT_GT(per_flow, 0) << "a flow cannot be free";
+}
+
 // Claim:  a packet costs about the same over 4 QPs and over 100,000.
 // Oracle: CPU time; a run is taken from one of twice its length, so that setting up cancels.
 // Method: best of five, interleaved. The bound allows for a busy machine; twin_bench measures

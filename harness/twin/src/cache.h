@@ -6,8 +6,11 @@
 /// while those bits stay few enough for the CPU's own cache, and a table of the capacity's size
 /// beyond. So a thing that is not cached costs a bit or nothing.
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "random.h"
@@ -86,33 +89,68 @@ class Cache {
     resident_ = IdSet(capacity_, bound);
     by_slot_.resize(capacity_);
   }
+  /// One whose entries can be taken away, so that it can miss even when all fit. Ids are below
+  /// `population`, and the first of them are there.
+  [[nodiscard]] static Cache invalidatable(std::uint64_t capacity, std::uint64_t population) {
+    Cache cache;
+    cache.always_ = false;
+    cache.capacity_ = std::min(capacity, population);
+    cache.resident_ = IdSet(cache.capacity_, population);
+    cache.by_slot_.resize(cache.capacity_);
+    cache.slot_of_.emplace();
+    cache.warm_up();
+    return cache;
+  }
 
   [[nodiscard]] bool never_misses() const { return always_; }
 
   [[nodiscard]] bool contains(std::uint64_t id) const { return always_ || resident_.contains(id); }
 
+  /// Brings in the first ids, as many as fit, for whoever does not care about cold caches.
+  void warm_up() {
+    for (std::uint64_t id = filled_; id < capacity_; ++id) put(id, filled_++);
+  }
+
   /// True on a hit; on a miss the entry is brought in, in place of a random one when full.
   bool touch(std::uint64_t id, Random& random) {
     if (contains(id)) return true;
-    std::uint64_t& slot =
-        by_slot_[filled_ < capacity_ ? filled_
-                                     : random.below(static_cast<std::uint32_t>(capacity_))];
-    if (filled_ < capacity_) {
-      ++filled_;
+    if (!free_.empty()) {
+      put(id, free_.back());
+      free_.pop_back();
+    } else if (filled_ < capacity_) {
+      put(id, filled_++);
     } else {
-      resident_.erase(slot);
+      const std::uint64_t slot = random.below(static_cast<std::uint32_t>(capacity_));
+      resident_.erase(by_slot_[slot]);
+      if (slot_of_) slot_of_->erase(by_slot_[slot]);
+      put(id, slot);
     }
-    slot = id;
-    resident_.insert(id);
     return false;
   }
 
+  /// Takes an entry away, when it is there; only of an invalidatable cache.
+  void invalidate(std::uint64_t id) {
+    const auto found = slot_of_->find(id);
+    if (found == slot_of_->end()) return;
+    free_.push_back(found->second);
+    resident_.erase(id);
+    slot_of_->erase(found);
+  }
+
  private:
+  void put(std::uint64_t id, std::uint64_t slot) {
+    by_slot_[slot] = id;
+    resident_.insert(id);
+    if (slot_of_) slot_of_->emplace(id, slot);
+  }
+
   bool always_ = true;
   std::uint64_t capacity_ = 0;
   std::uint64_t filled_ = 0;
   IdSet resident_;
   std::vector<std::uint64_t> by_slot_;
+  std::vector<std::uint64_t> free_;  ///< slots that were invalidated
+  std::optional<std::unordered_map<std::uint64_t, std::uint64_t>> slot_of_;  ///< of invalidatable
 };
 
 }  // namespace greynic::twin

@@ -25,6 +25,7 @@ void add(std::vector<std::pair<std::string, double>>& out, const std::string& pr
   // Diagnostic counters, as Collie and Neo-Host name them.
   put("icm_context_cache_miss", count(own.context_misses));
   put("mtt_cache_miss", count(own.translation_misses));
+  put("steering_cache_miss", count(own.steering_misses));
   put("send_wqe_cache_miss", count(own.wqe_cache_misses));
   put("pcie_internal_back_pressure", own.pcie_back_pressure);  // ns
   put("pcie_read_requests", count(own.pcie_read_tlps));

@@ -103,11 +103,15 @@ void Engine::lay_out_streams() {
     const auto entries = static_cast<std::uint64_t>(p_.context_entry_count);
     nic.contexts = Cache(entries, qps, qps);
     nic.translations = Cache(static_cast<std::uint64_t>(p_.mtt_entry_count), pages_, pages_);
+    const std::uint64_t flows = p_.has_switch() ? w_.flow_count : 1;
+    nic.steering = Cache(static_cast<std::uint64_t>(p_.steering_cache_entry_count), flows, flows);
+    nic.steering.warm_up();
     nic.wqes = Cache(static_cast<std::uint64_t>(p_.wqe_cache_entry_count), wqes,
                      streams_.size() * w_.send_depth);
   }
   lay_out_steering();
   lay_out_congestion();
+  lay_out_regions();
   translation_matters_ = !nics_[0].translations.never_misses();
   // QPs are dealt out to units in turn, so units beyond the QPs have nothing to do.
   units_in_use_ = std::min(static_cast<std::uint32_t>(nics_[0].units.size()), qps);
@@ -241,6 +245,8 @@ void Engine::handle(const Event& event) {
     case kGoBack:
     case kTimeout:
       return go_back(event.subject, event.count, event.kind == kTimeout, event.time);
+    case kDeregister:
+      return deregister(static_cast<std::uint8_t>(event.subject), event.time);
     case kMarked:
       return mark_seen(event.subject, event.time);
     case kNotified:

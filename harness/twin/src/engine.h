@@ -103,6 +103,7 @@ class Engine {
     kMarked,
     kNotified,
     kReleased,
+    kDeregister,
   };
   /// One direction of one QP on one RNIC: what its processing unit works on. One line of the CPU's
   /// cache, so that a turn on one of very many QPs costs one miss, and that one is prefetched.
@@ -210,6 +211,10 @@ class Engine {
                                        Time t);
   [[nodiscard]] bool knows_latency() const;
 
+  // engine_memory.cc: control verbs that take translations away.
+  void lay_out_regions();
+  void deregister(std::uint8_t nic, Time t);
+
   // engine_recovery.cc: packets that are lost, and sent again.
   [[nodiscard]] Fate fate_of_packet(std::uint32_t stream, Time t);
   void tell_of_gap(std::uint32_t stream, Time t);
@@ -233,6 +238,7 @@ class Engine {
   void call_context(Nic& nic, std::uint32_t stream, Time t);
   void send_request(std::uint32_t stream, Time t);
   void send_data(std::uint32_t stream, Time t);
+  [[nodiscard]] Time recall_flow(Nic& nic, std::uint32_t stream, Time t);
   Arrival travel(const Stream& stream, std::uint32_t id, const Freight& freight, Time t, Fate fate);
   Time send_control(std::uint8_t from, std::uint8_t to, double bytes, Time t);
   Time cross(Nic& sender, Nic& receiver, std::size_t direction, double wire_ns, Time t, bool looped,

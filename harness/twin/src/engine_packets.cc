@@ -217,6 +217,17 @@ Time Engine::send_control(std::uint8_t from, std::uint8_t to, double bytes, Time
   return cross(sender, nics_[to], from, wire_ns, t, from == to, false, wire_end);
 }
 
+/// The rule that a packet's flow hits is on chip, or is read over PCIe. Messages are dealt out to
+/// flows at random. Returns when the packet goes on.
+Time Engine::recall_flow(Nic& nic, std::uint32_t id, Time t) {
+  const std::uint64_t message = static_cast<std::uint64_t>(id) << 32 | streams_[id].sent;
+  if (nic.steering.touch(split_mix(message) % w_.flow_count, random_)) return t;
+  ++nic.counters.steering_misses;
+  const Time fetch = nic.fetch_slots.admit(t);
+  nic.fetch_slots.enter(fetch + p_.context_fetch_ns);
+  return fetch + p_.context_fetch_ns;
+}
+
 Engine::Arrival Engine::travel(const Stream& s, std::uint32_t id, const Freight& freight, Time t,
                                Fate fate) {
   Nic& sender = nics_[s.nic];
@@ -229,8 +240,13 @@ Engine::Arrival Engine::travel(const Stream& s, std::uint32_t id, const Freight&
   sender.read_link.hold_until(start + freight.read_ns);
   ++sender.counters.tx_packets;
   sender.counters.tx_bytes += freight.payload;
+  const bool flows_miss = !sender.steering.never_misses();
+  if (flows_miss) [[unlikely]]
+    start = recall_flow(sender, id, start);
   Time wire_end = 0;
   Time end = cross(sender, receiver, s.nic, freight.wire_ns, start, looped, true, wire_end);
+  if (flows_miss) [[unlikely]]
+    end = recall_flow(receiver, id, end);
   if (!paces_.empty()) [[unlikely]]
     pace(id, freight.wire_ns, start, end);
   if (!receiver.contexts.never_misses() && receiver.last_received != id) {

@@ -9,6 +9,7 @@
 #include "engine.h"
 #include "faults.h"
 #include "greynic/core/units.h"
+#include "layout_walk.h"
 
 namespace greynic::twin {
 namespace {
@@ -112,6 +113,14 @@ void add_facts(const std::vector<ParameterFact>& facts, target::Info& info) {
   }
 }
 
+double most_masks(const Configuration& configuration) {
+  double most = 0;
+  for (std::size_t hop = 0; hop < 4; ++hop) {
+    most = std::max(most, configuration.number(mask_factor(static_cast<Hop>(hop))));
+  }
+  return most;
+}
+
 Observation observe_pair(const Settings& settings, const target::MeasureRequest& request) {
   Observation observation;
   auto workload = read_workload(request.configuration, settings.model.parameters, settings.options);
@@ -138,9 +147,12 @@ Observation observe_pair(const Settings& settings, const target::MeasureRequest&
     observation.reason = "IBV_WC_RNR_RETRY_EXC_ERR: no receive WQE is ever posted";
     return observation;
   }
+  SwitchLoad load = switch_load(request.configuration);
+  load.lone_rule_share =
+      lone_rule_share(most_masks(request.configuration), settings.options.grouping);
   const SwitchReport vswitch =
-      run_switch(settings.model.parameters, settings.virtual_switch.parameters,
-                 switch_load(request.configuration), faults_of(settings.defects));
+      run_switch(settings.model.parameters, settings.virtual_switch.parameters, load,
+                 faults_of(settings.defects));
   if (vswitch.outcome != Outcome::kMeasured) {
     observation.outcome = vswitch.outcome;
     observation.reason = vswitch.reason;

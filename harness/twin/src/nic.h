@@ -22,7 +22,7 @@ struct NicCounters {
   std::uint64_t write_requests = 0, read_requests = 0, atomic_requests = 0, send_messages = 0;
   std::uint64_t doorbells = 0, blueflame_doorbells = 0, posted = 0, completions = 0;
   std::uint64_t wqe_reads = 0, wqe_cache_misses = 0, payload_reads = 0;
-  std::uint64_t context_misses = 0, translation_misses = 0;
+  std::uint64_t context_misses = 0, translation_misses = 0, steering_misses = 0;
   std::uint64_t pcie_read_tlps = 0, pcie_write_tlps = 0;
   std::uint64_t rnr_naks = 0, out_of_buffer = 0, acks = 0;
   std::uint64_t retransmitted_packets = 0, dropped_packets = 0;
@@ -74,6 +74,7 @@ struct Nic {
   Time engine_free = 0;
   bool engine_busy = false;
   Cache contexts, translations, wqes;
+  Cache steering;  ///< flow rules
   NicCounters counters;
 
   /// The receive path was idle up to t; what it could have done until then is spare, for a while.

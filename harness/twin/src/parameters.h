@@ -101,11 +101,16 @@ struct Parameters {
   double walk_window_packets = 0;
   double loop_window_packets = 0;
   double loop_base_us = 0;
-  double mask_shape_limit = -1;  ///< negative: no limit; 0: no offloaded switch
+  double steering_cache_entry_count = 0;
+  double large_group_count = 0;   ///< of the driver's auto-grouping; 0: it has none
+  double recipe_word_count = 0;   ///< 16-bit words that a lookup recipe looks at; 0: any mask fits
+  double recipe_chain_limit = 0;  ///< recipes that may be chained
+  double mask_shape_limit = -1;   ///< negative: no limit; 0: no offloaded switch
   double encap_context_limit = 0;
   // Rules and virtual switch.
   double rule_insert_us = 0;
   double rule_delete_us = 0;
+  double rule_group_us = 0;
   double rule_delete_knee_count = 0;
   double driver_timeout_ms = 0;
   double flow_limit_count = 0;

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "greynic/twin/twin.h"
+#include "layout_walk.h"
 #include "measurement.h"
 
 namespace greynic::twin {
@@ -94,43 +95,6 @@ Result<bool> read_choice(const std::string& option, const std::string& text, con
               fmt::format("option {}={}: write {} or {}", option, text, no, yes));
 }
 
-/// Shares of packets by how many matchers they are checked against.
-GroupWalk walk_of(const Layout& layout, const Traffic* traffic) {
-  std::map<std::size_t, double> weights;
-  double total = 0;
-  const auto add = [&](const Packet& packet, double weight) {
-    weights[look_up(layout, packet).matchers_tried] += weight;
-    total += weight;
-  };
-  if (traffic != nullptr) {
-    for (const TrafficFlow& flow : traffic->flows) add(flow.packet, flow.weight);
-  } else {
-    // No traffic is known: packets that hit the rules of the entry table, by the rules' own
-    // weights.
-    for (const LayoutTable& table : layout.tables) {
-      if (table.id != 0) continue;
-      for (const Matcher& matcher : table.matchers) {
-        for (const FlowRule& rule : matcher.rules) {
-          Packet packet;
-          for (const FieldMatch& field : rule.match.fields()) packet.set(field.field, field.value);
-          add(packet, rule.weight > 0 ? rule.weight : 1.0);
-        }
-      }
-    }
-  }
-  GroupWalk walk;
-  double sum = 0;
-  for (const auto& [groups, weight] : weights) {
-    if (weight <= 0) continue;
-    sum += weight;
-    walk.shares.push_back(sum / total);
-    walk.share_groups.push_back(static_cast<double>(groups));
-  }
-  if (walk.shares.size() == 1) return {.groups = walk.share_groups.front()};
-  walk.groups = walk.shares.empty() ? 0 : walk.share_groups.back();
-  return walk;
-}
-
 class TwinTarget final : public Twin {
  public:
   TwinTarget(target::Spec spec, Settings settings, unsigned threads)
@@ -164,19 +128,14 @@ class TwinTarget final : public Twin {
       return fail(ErrorCode::kUnsupported,
                   settings_.model.name + " has no switch that rules could be offloaded to");
     }
-    const auto matchers = static_cast<double>(layout.matcher_count());
-    if (p.mask_shape_limit > 0 && matchers > p.mask_shape_limit) {
-      return fail(ErrorCode::kRefused,
-                  fmt::format("the layout has {} matchers; {} has recipes for {}", matchers,
-                              settings_.model.name, p.mask_shape_limit));
-    }
-    return {};
+    return check_shapes(layout);
   }
 
   Result<void> apply(const Layout& layout, const Traffic* traffic,
                      const target::Placement& placement) override {
     if (auto ok = check(layout, placement); !ok) return ok;
-    settings_.installed[static_cast<std::size_t>(placement.hop)] = walk_of(layout, traffic);
+    settings_.installed[static_cast<std::size_t>(placement.hop)] =
+        walk_of(layout, traffic, settings_.options.grouping);
     return {};
   }
 
@@ -186,6 +145,31 @@ class TwinTarget final : public Twin {
   }
 
  private:
+  /// A switch has lookup recipes for so many shapes of masks, and a wide one takes several.
+  Result<void> check_shapes(const Layout& layout) const {
+    const Parameters& p = settings_.model.parameters;
+    if (p.mask_shape_limit <= 0) return {};
+    double recipes = 0;
+    for (const LayoutTable& table : layout.tables) {
+      for (const Matcher& matcher : table.matchers) {
+        const double own =
+            p.recipe_word_count > 0 ? recipes_of(matcher.mask, p.recipe_word_count) : 1;
+        if (p.recipe_chain_limit > 0 && own > p.recipe_chain_limit) {
+          return fail(ErrorCode::kRefused,
+                      fmt::format("the mask {} takes {} recipes; {} chains {} at most",
+                                  to_string(matcher.mask), own, settings_.model.name,
+                                  p.recipe_chain_limit));
+        }
+        recipes += own;
+      }
+    }
+    if (recipes <= p.mask_shape_limit) return {};
+    return fail(
+        ErrorCode::kRefused,
+        fmt::format("the layout's {} matchers take {} recipes; {} has {}", layout.matcher_count(),
+                    recipes, settings_.model.name, p.mask_shape_limit));
+  }
+
   /// Workers take requests as they come; answers leave in the order of the requests, so that what
   /// is stored does not depend on the number of workers.
   Result<void> measure_on(unsigned workers, std::span<const MeasureRequest> requests,
@@ -264,6 +248,18 @@ Result<std::unique_ptr<Twin>> create(const target::Spec& spec) {
       const auto on = read_choice(name, value, "off", "on");
       if (!on) return wrong(on.error());
       settings.options.dcqcn = *on;
+    } else if (name == "mr_churn") {
+      const auto rate = read_number(name, value, 0, 1e7, "memory regions a second");
+      if (!rate) return wrong(rate.error());
+      settings.options.mr_churn_rate = *rate;
+    } else if (name == "large_groups") {
+      const auto count = read_number(name, value, 1, 1024, "a number of groups");
+      if (!count) return wrong(count.error());
+      settings.options.grouping.large_groups = std::floor(*count);
+    } else if (name == "exact_match") {
+      const auto first = read_choice(name, value, "in_order", "first");
+      if (!first) return wrong(first.error());
+      settings.options.grouping.exact_first = *first;
     } else if (name == "stop") {
       const auto whole = read_choice(name, value, "steady", "duration");
       if (!whole) return wrong(whole.error());
@@ -296,6 +292,11 @@ Result<std::unique_ptr<Twin>> create(const target::Spec& spec) {
   }
   if (settings.options.dcqcn && parameters.dcqcn_gain <= 0) {
     return wrong({ErrorCode::kBadInput, settings.model.name + " has no DCQCN; leave dcqcn off"});
+  }
+  if (settings.options.grouping.large_groups && parameters.large_group_count <= 0) {
+    return wrong({ErrorCode::kBadInput,
+                  settings.model.name + "'s driver makes no groups by itself; leave large_groups "
+                                        "out"});
   }
   auto vswitch = load_switch(virtual_switch);
   if (!vswitch) return wrong(vswitch.error());

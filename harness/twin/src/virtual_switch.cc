@@ -20,13 +20,15 @@ struct Driver {
 
   /// Longer chains in a fuller group.
   [[nodiscard]] double insert_us() const {
-    return rnic.rule_insert_us * (1 + load.rules_per_mask / s.insert_doubling_count);
+    return rnic.rule_insert_us * (1 + load.rules_per_mask / s.insert_doubling_count) + group_us();
   }
   [[nodiscard]] double inserts_per_ms() const { return s.insert_slot_count * 1e3 / insert_us(); }
   [[nodiscard]] double delete_us() const {
     const bool searches = faults.slow_deletion && load.rules_per_mask > rnic.rule_delete_knee_count;
-    return rnic.rule_delete_us * (searches ? s.search_slowdown : 1.0);
+    return rnic.rule_delete_us * (searches ? s.search_slowdown : 1.0) + group_us();
   }
+  /// A rule that has a group of its own comes and goes with it.
+  [[nodiscard]] double group_us() const { return load.lone_rule_share * rnic.rule_group_us; }
 };
 
 /// The flows of the measured traffic: in hardware, or on their way back to it.
@@ -239,7 +241,10 @@ SwitchReport run_switch(const Parameters& rnic, const SwitchParameters& s, const
   if (report.outcome != Outcome::kMeasured) return report;
   set_up_flows(driver, report);
   sweep_flows(driver, report);
-  if (report.deletions > 0) report.rule_delete_us = driver.delete_us();
+  if (report.deletions > 0) {
+    report.rule_insert_us = driver.insert_us();
+    report.rule_delete_us = driver.delete_us();
+  }
   return report;
 }
 

@@ -47,6 +47,7 @@ struct SwitchLoad {
   double container_count = 1;
   double vf_unbind_rate = 0;
   double vxlan_contexts = 0;
+  double lone_rule_share = 0;  ///< of rules that have a group of their own
 };
 
 /// What comes of it. Counters are events a second of virtual time.

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "layout_walk.h"
+
 namespace greynic::twin {
 namespace {
 
@@ -149,10 +151,14 @@ tl::expected<Workload, Refusal> read_workload(const Configuration& c, const Para
   w.loss = options.loss;
   w.server_link_gbps = options.server_link_gbps;
   w.dcqcn = options.dcqcn;
+  w.mr_churn_rate = options.mr_churn_rate;
+  w.flow_count = static_cast<std::uint64_t>(number("flow_count"));
+  const double rules_per_mask = number("rules_per_mask");
   w.overlay = options.overlay.value_or(parameters.has_switch());
   for (const Hop hop :
        {Hop::kClientEncap, Hop::kServerDecap, Hop::kServerEncap, Hop::kClientDecap}) {
-    w.walk(hop).groups = number(mask_factor(hop));
+    w.walk(hop).groups =
+        groups_of_masks(number(mask_factor(hop)), rules_per_mask, options.grouping);
   }
   if (outside) return tl::unexpected(*outside);
   if (auto refusal = refuse(w, parameters)) return tl::unexpected(std::move(*refusal));

@@ -29,6 +29,12 @@ struct GroupWalk {
   [[nodiscard]] double mean() const;
 };
 
+/// How the driver and the switch make groups of masks (layout_walk.h).
+struct Grouping {
+  std::optional<double> large_groups;  ///< the driver's auto-grouping; unset: a group a mask
+  bool exact_first = false;            ///< the switch looks into an exact-match group first
+};
+
 struct Workload {
   Transport transport = Transport::kRc;
   Operation operation = Operation::kSend;
@@ -53,6 +59,8 @@ struct Workload {
   double loss = 0;              ///< share of data packets that are corrupted on the wire
   double server_link_gbps = 0;  ///< the server's link, when it is slower than the client's; else 0
   bool dcqcn = false;           ///< the RNICs control rates by ECN marks
+  double mr_churn_rate = 0;  ///< memory regions a second that each host deregisters and registers
+  std::uint64_t flow_count = 1;  ///< that messages belong to
   double offered_rate = 0;  ///< messages a second that each sending host asks for; 0: closed loop
   std::array<GroupWalk, 4> walks;  ///< by Hop
 
@@ -72,6 +80,8 @@ struct WorkloadOptions {
   double loss = 0;              ///< share of data packets that are corrupted on the wire
   double server_link_gbps = 0;  ///< the server's link, when it is slower than the client's; else 0
   bool dcqcn = false;           ///< the RNICs control rates by ECN marks
+  double mr_churn_rate = 0;     ///< memory regions a second that each host registers anew
+  Grouping grouping;
 };
 
 /// Why an RNIC would not set this up, in the words of its driver.
