@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <random>
 
 #include "greynic/core/units.h"
@@ -34,22 +33,17 @@ struct Guess {
 
 Guess guess_at(const pipeline::Values& values, const Square& covariance,
                std::span<const Setting> settings, const std::array<double, kOutputCount>& scatter) {
-  static const std::vector<int> kAll = [] {
-    std::vector<int> all(kParameterCount);
-    std::iota(all.begin(), all.end(), 0);
-    return all;
-  }();
   Guess guess;
   guess.covariance = covariance;
   guess.gradients.setZero(kParameterCount, static_cast<Eigen::Index>(settings.size()) * 2);
-  const pipeline::LawAt law(values, kAll);
+  pipeline::LawAt law(values);
+  pipeline::Values gradient;
   for (std::size_t i = 0; i < settings.size(); ++i) {
     for (const auto output : {pipeline::kLogBandwidth, pipeline::kLogLatency}) {
       if (output == pipeline::kLogBandwidth && settings[i].bytes <= 0.0) continue;
-      Vector gradient;
-      law.at(output, settings[i], {gradient.data(), kParameterCount});
+      law.at(output, settings[i], gradient);
       guess.gradients.col(static_cast<Eigen::Index>(2 * i) + output) =
-          gradient / scatter[static_cast<std::size_t>(output)];
+          Eigen::Map<const Vector>(gradient.data()) / scatter[static_cast<std::size_t>(output)];
     }
   }
   guess.unknown =

@@ -25,25 +25,26 @@ const FactorValue* value_of(const Configuration& configuration, const Configurat
   return info == nullptr ? nullptr : &info->standard;
 }
 
-/// Widths between a value and the range; 0 inside.
-double widths_outside(std::string_view name, const Range& range, double mask_width, double value) {
-  if (value >= range.low && value <= range.high) return 0.0;
-  const double edge = value > range.high ? range.high : range.low;
-  if (is_mask_factor(name)) return std::abs(value - edge) / mask_width;
-  if (range.low <= 0.0 || value <= 0.0) {
-    const double width = std::max(range.high - range.low, std::max(1.0, std::abs(range.high)));
-    return std::abs(value - edge) / width;
-  }
-  const double width = std::max(std::log(range.high / range.low), std::log(2.0));
-  return std::abs(std::log(value / edge)) / width;
-}
-
 double mask_width_of(const std::map<std::string, Range>& numeric) {
   double width = 0.0;
   for (const auto& [name, range] : numeric) {
     if (is_mask_factor(name)) width = std::max(width, range.high - range.low);
   }
   return width > 0.0 ? width : kMaskWidth;
+}
+
+/// Widths between a value and the range; 0 inside.
+double widths_outside(std::string_view name, const Range& range,
+                      const std::map<std::string, Range>& numeric, double value) {
+  if (value >= range.low && value <= range.high) return 0.0;
+  const double edge = value > range.high ? range.high : range.low;
+  if (is_mask_factor(name)) return std::abs(value - edge) / mask_width_of(numeric);
+  if (range.low <= 0.0 || value <= 0.0) {
+    const double width = std::max(range.high - range.low, std::max(1.0, std::abs(range.high)));
+    return std::abs(value - edge) / width;
+  }
+  const double width = std::max(std::log(range.high / range.low), std::log(2.0));
+  return std::abs(std::log(value / edge)) / width;
 }
 
 }  // namespace
@@ -70,9 +71,7 @@ void Domain::include(const Configuration& configuration, std::span<const std::st
 double Domain::distance_along(const std::string& factor, const FactorValue& value) const {
   if (const auto range = numeric.find(factor); range != numeric.end()) {
     const double* number = std::get_if<double>(&value);
-    return number == nullptr
-               ? 1.0
-               : widths_outside(factor, range->second, mask_width_of(numeric), *number);
+    return number == nullptr ? 1.0 : widths_outside(factor, range->second, numeric, *number);
   }
   const auto seen = categories.find(factor);
   if (seen == categories.end()) return 0.0;
@@ -82,19 +81,21 @@ double Domain::distance_along(const std::string& factor, const FactorValue& valu
 
 Outside Domain::outside(const Configuration& configuration, const Configuration& assumed) const {
   Outside result;
-  const auto judge = [&](const std::string& name, const std::string& seen) {
+  const auto judge = [&](const std::string& name, const auto& seen) {
     const FactorValue* value = value_of(configuration, assumed, name);
     if (value == nullptr) return;
     const double distance = distance_along(name, *value);
     if (distance <= 0.0) return;
     result.distance = std::max(result.distance, distance);
-    result.factors.push_back(fmt::format("{}={} ({})", name, to_string(*value), seen));
+    result.factors.push_back(fmt::format("{}={} ({})", name, to_string(*value), seen()));
   };
   for (const auto& [name, range] : numeric) {
-    judge(name, fmt::format("fitted {} to {}", number_to_string(range.low),
-                            number_to_string(range.high)));
+    judge(name, [&range = range] {
+      return fmt::format("fitted {} to {}", number_to_string(range.low),
+                         number_to_string(range.high));
+    });
   }
-  for (const auto& [name, seen] : categories) judge(name, "never measured");
+  for (const auto& [name, seen] : categories) judge(name, [] { return "never measured"; });
   return result;
 }
 

@@ -131,10 +131,11 @@ std::vector<std::string> describe_anomalies(const Points& points, const Pipeline
   constexpr std::size_t kMostSentences = 4;
   std::map<std::pair<AnomalyKind, int>, AnomalyGroup> by_run;
   std::map<AnomalyKind, AnomalyGroup> by_kind;
+  const LawAt law(fit.values);
   for (std::size_t i = 0; i < points.points.size(); ++i) {
     if (!fit.anomalous[i]) continue;
     const Point& point = points.points[i];
-    const double residual = point.log_value - evaluate(point.output, point.setting, fit.values);
+    const double residual = point.log_value - law.at(point.output, point.setting);
     const AnomalyKind kind{static_cast<int>(point.setting.operation), point.output, residual < 0.0};
     AnomalyGroup& group = by_run[{kind, point.run}];
     group.settings = 1;

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <random>
 
+#include "doorbells.h"
 #include "greynic/model/least_squares.h"
 #include "posterior.h"
 #include "robust.h"

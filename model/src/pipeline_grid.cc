@@ -1,14 +1,8 @@
 #include "pipeline_grid.h"
 
-#include <Eigen/Dense>
 #include <algorithm>
-#include <cmath>
-#include <numeric>
 
 namespace greynic::model {
-
-using pipeline::kParameterCount;
-using pipeline::Output;
 
 namespace {
 
@@ -60,9 +54,7 @@ Result<std::optional<PipelineGrid>> PipelineGrid::prepare(const PipelineState& s
   PipelineGrid grid;
   grid.state_ = &state;
   Domain others = state.domain;
-  std::size_t cells = 1;
   for (const GridAxis& axis : axes) {
-    cells *= axis.levels.size();
     others.numeric.erase(axis.factor);
     others.categories.erase(axis.factor);
     Axis prepared;
@@ -88,9 +80,6 @@ Result<std::optional<PipelineGrid>> PipelineGrid::prepare(const PipelineState& s
     grid.base_distance_ =
         std::max(grid.base_distance_, others.outside({}, state.assumed[output]).distance);
   }
-  for (const auto output : {pipeline::kLogBandwidth, pipeline::kLogLatency}) {
-    if (state.fitted[output]) grid.followers_[output].emplace(grid.follow(output, cells));
-  }
   return std::optional<PipelineGrid>(std::move(grid));
 }
 
@@ -107,55 +96,18 @@ Setting PipelineGrid::setting_of(std::size_t cell, int output, double& distance)
   return setting;
 }
 
-PipelineGrid::Follower PipelineGrid::follow(Output output, std::size_t cells) const {
-  using Square = Eigen::Matrix<double, kParameterCount, kParameterCount, Eigen::RowMajor>;
-  const Square covariance = Eigen::Map<const Square>(state_->covariance.data());
-  // Root of the covariance; eigenvalues that rounding made negative count as 0.
-  const Eigen::SelfAdjointEigenSolver<Square> eigen(covariance);
-  const Eigen::MatrixXd root =
-      eigen.eigenvectors() * eigen.eigenvalues().cwiseMax(0.0).cwiseSqrt().asDiagonal();
-  std::vector<int> all(kParameterCount);
-  std::iota(all.begin(), all.end(), 0);
-  const std::size_t samples = std::min<std::size_t>(cells, 256);
-  Eigen::MatrixXd effects(static_cast<Eigen::Index>(samples), kParameterCount);
-  for (std::size_t i = 0; i < samples; ++i) {
-    double distance = 0.0;
-    Setting setting = setting_of(cells * i / samples, output, distance);
-    if (output == pipeline::kLogBandwidth) setting.bytes = std::max(1.0, setting.bytes);
-    pipeline::Values gradient;
-    pipeline::evaluate(output, setting, state_->values, all, gradient);
-    effects.row(static_cast<Eigen::Index>(i)) =
-        Eigen::Map<const Eigen::RowVectorXd>(gradient.data(), kParameterCount) * root;
-  }
-  const Eigen::BDCSVD<Eigen::MatrixXd> svd(effects, Eigen::ComputeFullV);
-  constexpr int kDirections = pipeline::DirectionalLaw::kDirections;
-  const Eigen::MatrixXd kept = root * svd.matrixV().leftCols(kDirections);
-  pipeline::DirectionalLaw::Directions directions;
-  for (int j = 0; j < kParameterCount; ++j) {
-    for (int k = 0; k < kDirections; ++k) directions[j][static_cast<std::size_t>(k)] = kept(j, k);
-  }
-  const auto& s = svd.singularValues();
-  double left_out = 0.0;
-  for (Eigen::Index k = kDirections; k < s.size(); ++k) left_out += s[k] * s[k];
-  return {pipeline::DirectionalLaw(state_->values, directions),
-          left_out / static_cast<double>(samples)};
-}
-
 void PipelineGrid::predict(std::size_t first, std::size_t last, GridPrediction& grid) const {
+  pipeline::LawAt law(state_->values);
   for (GridColumn& column : grid.columns) {
-    const int output = column.measure == kOutputNames[0] ? 0 : 1;
-    const Follower& follower = *followers_[static_cast<std::size_t>(output)];
-    const pipeline::Noise& noise = state_->noise[static_cast<std::size_t>(output)];
-    const double constant = noise.scatter * noise.scatter + noise.run * noise.run + follower.rest;
+    const auto output =
+        column.measure == kOutputNames[0] ? pipeline::kLogBandwidth : pipeline::kLogLatency;
     for (std::size_t cell = first; cell < last; ++cell) {
       double distance = 0.0;
       const Setting setting = setting_of(cell, output, distance);
       grid.distance[cell] = std::max(grid.distance[cell], distance);
       if (output == pipeline::kLogBandwidth && setting.bytes <= 0.0) continue;
-      const auto at = follower.law.at(static_cast<Output>(output), setting);
-      const double law = distance > 0.0 ? noise.growth * std::log1p(distance) : 0.0;
       const PredictedMeasure measure =
-          interval_of({at.log_value, std::sqrt(constant + at.variance + law * law)});
+          interval_of(predict_output(*state_, law, output, setting, distance));
       column.value[cell] = measure.value;
       column.low[cell] = measure.low;
       column.high[cell] = measure.high;

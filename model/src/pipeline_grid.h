@@ -1,7 +1,7 @@
 #pragma once
 
-/// The pipeline law over a grid, quickly: what a level does to a setting is worked out once, and
-/// the parameters' uncertainty is followed along the few directions that matter to the predictions.
+/// The pipeline law over a grid, quickly: what a level does to a setting, and how far outside the
+/// domain it lies, is worked out once for each level instead of once for each cell.
 
 #include <array>
 #include <optional>
@@ -27,18 +27,12 @@ class PipelineGrid {
     std::array<std::vector<Setting>, kOutputCount> levels;  ///< setting with only this level set
     std::vector<double> distance;
   };
-  struct Follower {
-    pipeline::DirectionalLaw law;
-    double rest = 0.0;  ///< mean variance that the directions leave out
-  };
   [[nodiscard]] Setting setting_of(std::size_t cell, int output, double& distance) const;
-  [[nodiscard]] Follower follow(pipeline::Output output, std::size_t cells) const;
 
   const PipelineState* state_ = nullptr;
   std::vector<Axis> axes_;
   std::array<Setting, kOutputCount> base_;
   double base_distance_ = 0.0;
-  std::array<std::optional<Follower>, kOutputCount> followers_;
 };
 
 }  // namespace greynic::model

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "greynic/files/json_file.h"
 #include "model_file.h"
@@ -20,15 +19,20 @@ namespace {
 
 constexpr double kNormal95 = 1.959964;
 
-/// Square root of g' C g, zero where rounding made it negative.
-double spread_along(const std::vector<double>& covariance, const pipeline::Values& gradient) {
+/// Variance g' C g; an output depends on a dozen parameters, the rest is not walked over.
+double variance_along(const std::vector<double>& covariance, const pipeline::Values& gradient) {
+  std::array<int, kParameterCount> moved;
+  int count = 0;
   double sum = 0.0;
-  for (int i = 0; i < kParameterCount; ++i) {
-    if (gradient[i] == 0.0) continue;
-    const double* row = covariance.data() + i * kParameterCount;
-    sum += gradient[i] * std::inner_product(gradient.begin(), gradient.end(), row, 0.0);
+  for (int j = 0; j < kParameterCount; ++j) {
+    if (gradient[j] == 0.0) continue;
+    const double* row = covariance.data() + j * kParameterCount;
+    double off_diagonal = 0.0;
+    for (int k = 0; k < count; ++k) off_diagonal += row[moved[k]] * gradient[moved[k]];
+    sum += gradient[j] * (2.0 * off_diagonal + gradient[j] * row[j]);
+    moved[count++] = j;
   }
-  return std::sqrt(std::max(0.0, sum));
+  return std::max(0.0, sum);  // rounding may make it negative
 }
 
 std::string_view name_of(pipeline::Interval::Method method) {
@@ -76,25 +80,21 @@ PredictedMeasure interval_of(const LogPrediction& prediction) {
           safe_exp(prediction.mean + kNormal95 * prediction.deviation)};
 }
 
-LogPrediction predict_output(const PipelineState& state, Output output, const Setting& setting,
-                             double distance) {
-  static const std::vector<int> kAll = [] {
-    std::vector<int> all(kParameterCount);
-    std::iota(all.begin(), all.end(), 0);
-    return all;
-  }();
+LogPrediction predict_output(const PipelineState& state, pipeline::LawAt& law, Output output,
+                             const Setting& setting, double distance) {
   pipeline::Values gradient;
-  const double mean = pipeline::evaluate(output, setting, state.values, kAll, gradient);
+  const double mean = law.at(output, setting, gradient);
   const pipeline::Noise& noise = state.noise[output];
-  const double law = noise.growth * std::log1p(distance);
-  const double parameters = spread_along(state.covariance, gradient);
-  return {mean, std::hypot(std::hypot(noise.scatter, noise.run), std::hypot(law, parameters))};
+  const double growth = distance > 0.0 ? noise.growth * std::log1p(distance) : 0.0;
+  return {mean, std::sqrt(noise.scatter * noise.scatter + noise.run * noise.run + growth * growth +
+                          variance_along(state.covariance, gradient))};
 }
 
 Result<Prediction> PipelineModel::predict(const Configuration& configuration) const {
   Prediction prediction;
   prediction.law = law();
   prediction.extrapolated = false;
+  pipeline::LawAt at_values(state_.values);
   for (const auto output : {pipeline::kLogBandwidth, pipeline::kLogLatency}) {
     if (!state_.fitted[output]) continue;
     const Configuration& assumed = state_.assumed[output];
@@ -107,12 +107,14 @@ Result<Prediction> PipelineModel::predict(const Configuration& configuration) co
     }
     if (output == pipeline::kLogBandwidth) {
       if (setting->bytes <= 0.0) continue;  // nothing to carry: a rate of payload says nothing
-      const LogPrediction log = predict_output(state_, output, *setting, outside.distance);
+      const LogPrediction log =
+          predict_output(state_, at_values, output, *setting, outside.distance);
       prediction.measures[std::string(measure::kBandwidth)] = interval_of(log);
       prediction.measures[std::string(measure::kMessageRate)] =
           interval_of({log.mean - std::log(setting->bytes * 8e-3), log.deviation});
     } else {
-      const LogPrediction log = predict_output(state_, output, *setting, outside.distance);
+      const LogPrediction log =
+          predict_output(state_, at_values, output, *setting, outside.distance);
       prediction.measures[std::string(measure::kLatencyP50)] = interval_of(log);
       add_tails(state_.tails, log, prediction);
     }

@@ -49,9 +49,11 @@ class PipelineModel final : public Model {
   PipelineState state_;
 };
 
-/// Prediction of one output where a setting lies `distance` widths outside the domain.
-[[nodiscard]] LogPrediction predict_output(const PipelineState& state, pipeline::Output output,
-                                           const Setting& setting, double distance);
+/// Prediction of one output where a setting lies `distance` widths outside the domain; `law` is the
+/// law at the state's values.
+[[nodiscard]] LogPrediction predict_output(const PipelineState& state, pipeline::LawAt& law,
+                                           pipeline::Output output, const Setting& setting,
+                                           double distance);
 
 /// Bounds of a share `exp(mean +- 1.96 deviation)`, never NaN.
 [[nodiscard]] PredictedMeasure interval_of(const LogPrediction& prediction);

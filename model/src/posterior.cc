@@ -27,8 +27,8 @@ bool Posterior::residuals(std::span<const double> x, std::span<double> r,
                           std::span<double> jacobian) const {
   const Values all = with(x);
   const std::size_t n = active.size();
-  const LawAt law(all, jacobian.empty() ? std::span<const int>() : std::span<const int>(active));
-  std::array<double, kParameterCount> gradient;
+  LawAt law(all);
+  Values gradient;
   for (std::size_t i = 0; i < points.size(); ++i) {
     const Point& point = points[i];
     if (weight[i] == 0.0) {
@@ -41,7 +41,8 @@ bool Posterior::residuals(std::span<const double> x, std::span<double> r,
     const auto [value, slope] = robust(loss, (predicted - point.log_value) * weight[i]);
     r[i] = value;
     if (jacobian.empty()) continue;
-    for (std::size_t k = 0; k < n; ++k) jacobian[i * n + k] = gradient[k] * weight[i] * slope;
+    for (std::size_t k = 0; k < n; ++k)
+      jacobian[i * n + k] = gradient[active[k]] * weight[i] * slope;
   }
   for (std::size_t k = 0; k < n; ++k) {
     const Prior& prior = priors[active[k]];

@@ -198,12 +198,16 @@ std::vector<double> covariance_of(const std::vector<Point>& points, const Pipeli
   // Parameters that no point speaks of have no gradient: only the active ones are worked out.
   const auto n = static_cast<Eigen::Index>(fit.active.size());
   Eigen::MatrixXd known = Eigen::MatrixXd::Zero(n, n);
-  Eigen::VectorXd gradient(n);
-  const LawAt law(fit.values, fit.active);
+  Eigen::VectorXd slopes(n);
+  LawAt law(fit.values);
+  Values gradient;
   for (std::size_t i = 0; i < points.size(); ++i) {
     if (weight[i] == 0.0) continue;
-    law.at(points[i].output, points[i].setting, {gradient.data(), fit.active.size()});
-    known.selfadjointView<Eigen::Lower>().rankUpdate(gradient, weight[i] * weight[i] / effects[i]);
+    law.at(points[i].output, points[i].setting, gradient);
+    for (Eigen::Index a = 0; a < n; ++a) {
+      slopes[a] = gradient[fit.active[static_cast<std::size_t>(a)]];
+    }
+    known.selfadjointView<Eigen::Lower>().rankUpdate(slopes, weight[i] * weight[i] / effects[i]);
   }
   for (Eigen::Index a = 0; a < n; ++a) {
     for (Eigen::Index b = 0; b < n; ++b) {
