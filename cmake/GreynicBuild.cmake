@@ -93,10 +93,11 @@ function(greynic_embed out function)
     COMMENT "Embedding into ${out}" VERBATIM)
 endfunction()
 
-# greynic_vm_test(NAME [SETUP setup] [TIMEOUT seconds] [MEMORY mib] COMMAND command...): a ctest case that
-# runs one command in the small machine of tests/vm. A boot costs seconds, so one case is a whole suite.
+# greynic_vm_test(NAME [SETUP setup] [TIMEOUT seconds] [MEMORY mib] [COUNT_INSTRUCTIONS] COMMAND command...):
+# a ctest case that runs one command in the small machine of tests/vm. A boot costs seconds, so one case
+# is a whole suite.
 function(greynic_vm_test name)
-  cmake_parse_arguments(arg "" "SETUP;TIMEOUT;MEMORY" "COMMAND" ${ARGN})
+  cmake_parse_arguments(arg "COUNT_INSTRUCTIONS" "SETUP;TIMEOUT;MEMORY" "COMMAND" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
@@ -106,6 +107,9 @@ function(greynic_vm_test name)
   endif()
   if(arg_MEMORY)
     list(APPEND options --memory ${arg_MEMORY})
+  endif()
+  if(arg_COUNT_INSTRUCTIONS)
+    list(APPEND options --count-instructions)
   endif()
   math(EXPR limit "${arg_TIMEOUT} + 60")
   add_test(NAME ${name} COMMAND ${PROJECT_SOURCE_DIR}/tests/vm/run ${options} -- ${arg_COMMAND})

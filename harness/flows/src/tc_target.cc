@@ -197,6 +197,9 @@ Result<Observation> TcTarget::measure_request(const target::MeasureRequest& requ
   observation.counters_after = {{"rule_hits", *after}};
   observation.steady = times->steady;
   observation.granted = request.configuration;
+  // flower searches for every packet: there is no cache in front, whatever a factor's standard says.
+  observation.granted.set("exact_match_cache", false);
+  observation.granted.set("signature_match_cache", false);
   if (laid_out_) {
     observation.granted.set("server_decap_masks", static_cast<double>(preferences_));
     observation.granted.set("flow_count", static_cast<double>(traffic_.flows.size()));
