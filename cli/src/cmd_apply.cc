@@ -1,11 +1,15 @@
 #include <fmt/format.h>
 
+#include <chrono>
+#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "commands.h"
 #include "greynic/files/core_json.h"
 #include "greynic/rules/traffic.h"
+#include "greynic/target/interrupt.h"
 #include "greynic/target/target.h"
 #include "rule_input.h"
 
@@ -18,6 +22,8 @@ struct Flags {
   Hop hop = Hop::kServerDecap;
   std::string traffic;
   bool dry_run = false;
+  bool hold = false;
+  bool undo = false;
   bool as_json = false;
 };
 
@@ -60,6 +66,26 @@ void print_what(const Layout& layout, const Flags& flags, bool applied) {
   fmt::print("{}\n", applied ? "applied" : "would be accepted; nothing was changed");
 }
 
+/// What an earlier apply changed, perhaps of another process, goes back.
+int undo(const Flags& flags) {
+  auto target = target::open(flags.target);
+  if (!target) return tell(target.error());
+  if (!(*target)->info().keeps_layout) {
+    return tell(Error{ErrorCode::kBadInput,
+                      fmt::format("nothing to undo on {}: what is applied there goes when the "
+                                  "process that applied it ends",
+                                  flags.target)});
+  }
+  if (const auto back = (*target)->roll_back(); !back) return tell(back.error());
+  fmt::print("{} has the rules of before the first apply\n", flags.target);
+  return 0;
+}
+
+void wait_for_interrupt() {
+  constexpr std::chrono::milliseconds kLook{100};
+  while (!target::interrupted()) std::this_thread::sleep_for(kLook);
+}
+
 int run(const Flags& flags) {
   const auto layout = files::read_layout(flags.layout);
   if (!layout) return tell(layout.error());
@@ -69,6 +95,8 @@ int run(const Flags& flags) {
     if (!read) return tell(read.error());
     traffic = std::move(*read);
   }
+  // From before the device is opened: whatever is under way ends in order.
+  const target::InterruptGuard guard;
   auto target = target::open(flags.target);
   if (!target) return tell(target.error());
   const target::Placement placement{flags.hop};
@@ -87,6 +115,16 @@ int run(const Flags& flags) {
     }
   }
   print_what(*layout, flags, !flags.dry_run);
+  if (flags.dry_run) return 0;
+  if (flags.hold) {
+    std::fflush(stdout);
+    say("holding the layout; Ctrl-C puts back what was there");
+    wait_for_interrupt();
+    if (const auto back = (*target)->roll_back(); !back) return tell(back.error());
+  } else if (!(*target)->info().keeps_layout) {
+    say("the device belongs to this process and the layout goes with it; --hold stays until "
+        "Ctrl-C");
+  }
   return 0;
 }
 
@@ -94,20 +132,32 @@ int run(const Flags& flags) {
 
 void add_apply(CLI::App& root, Program& program) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command =
-      add_command(root, "apply", "Install a layout on a target, all of it or nothing",
-                  "  greynic apply layout.json --target twin:cx6 --dry-run   # what would change\n"
-                  "  greynic apply layout.json --target ovs:br0\n"
-                  "  greynic apply layout.json --target flows:tc:enp1s0f0 --hop client_encap");
-  command->add_option("LAYOUT", flags->layout, "Layout file (docs/formats/layout.md)")->required();
+  CLI::App* command = add_command(
+      root, "apply", "Install a layout on a target, all of it or nothing",
+      "  greynic apply layout.json --target twin:cx6 --dry-run   # what would change\n"
+      "  greynic apply layout.json --target flows:tc:enp1s0f0\n"
+      "  greynic apply --undo --target flows:tc:enp1s0f0            # as it was before\n"
+      "  greynic apply layout.json --target 'ovs:br0?rundir=/run/openvswitch'\n"
+      "  greynic apply layout.json --target flows:dpdk:net_tap0 --hold");
+  CLI::Option* layout =
+      command->add_option("LAYOUT", flags->layout, "Layout file (docs/formats/layout.md)");
   command->add_option("--target", flags->target, "Where; greynic devices lists what there is")
       ->required();
   add_hop(*command, flags->hop);
   command->add_option("--traffic", flags->traffic,
                       "Traffic file that later measurements send through it");
   command->add_flag("--dry-run", flags->dry_run, "Check and say what would change; change nothing");
+  command->add_flag("--hold", flags->hold,
+                    "Stay until Ctrl-C, then put back what was there: for devices that belong to "
+                    "the process");
+  CLI::Option* back = command->add_flag(
+      "--undo", flags->undo, "Put back the rules of before the first apply, without LAYOUT");
+  back->excludes(layout);
   command->add_flag("--json", flags->as_json, "JSON on stdout");
-  command->callback([flags, &program] { program.exit_code = run(*flags); });
+  command->callback([flags, &program] {
+    if (!flags->undo && flags->layout.empty()) throw CLI::RequiredError("LAYOUT");
+    program.exit_code = flags->undo ? undo(*flags) : run(*flags);
+  });
 }
 
 }  // namespace greynic::cli

@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "commands.h"
 #include "greynic/target/target.h"
@@ -15,21 +17,29 @@ struct Flags {
 };
 
 void print_candidates(bool as_json) {
-  nlohmann::json rows = nlohmann::json::array();
+  std::vector<target::Candidate> all;
+  std::size_t widest = 0;
   for (const target::Kind& kind : target::kinds()) {
-    for (const target::Candidate& found : kind.probe()) {
-      if (as_json) {
-        rows.push_back({{"target", found.spec},
-                        {"available", found.available},
-                        {"what", found.what},
-                        {"why_not", found.why_not},
-                        {"remedy", found.remedy}});
-        continue;
-      }
-      fmt::print("{:<4} {:<18} {}\n", found.available ? "yes" : "no", found.spec, found.what);
-      if (!found.available) {
-        fmt::print("{:<24}why:    {}\n{:<24}remedy: {}\n", "", found.why_not, "", found.remedy);
-      }
+    for (target::Candidate& found : kind.probe()) {
+      widest = std::max(widest, found.spec.size());
+      all.push_back(std::move(found));
+    }
+  }
+  nlohmann::json rows = nlohmann::json::array();
+  for (const target::Candidate& found : all) {
+    if (as_json) {
+      rows.push_back({{"target", found.spec},
+                      {"available", found.available},
+                      {"what", found.what},
+                      {"why_not", found.why_not},
+                      {"remedy", found.remedy}});
+      continue;
+    }
+    fmt::print("{:<4} {:<{}}  {}\n", found.available ? "yes" : "no", found.spec, widest,
+               found.what);
+    if (!found.available) {
+      fmt::print("{:<{}}why:    {}\n", "", widest + 7, found.why_not);
+      fmt::print("{:<{}}remedy: {}\n", "", widest + 7, found.remedy);
     }
   }
   if (as_json) fmt::print("{}\n", rows.dump(1));

@@ -1,8 +1,14 @@
 /// The targets whose names begin with "flows:".
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
 
 #include "greynic/flows/kinds.h"
 #include "rules_target.h"
@@ -46,6 +52,7 @@ Result<std::unique_ptr<target::Target>> open_interface(const target::Spec& spec,
   target::Info info;
   info.name = spec.text;
   info.description = "tc flower on the ingress of " + interface;
+  info.keeps_layout = true;
   return std::unique_ptr<target::Target>(
       std::make_unique<RulesTarget>(std::move(info), std::move(*driver), tc_room()));
 }
@@ -76,16 +83,57 @@ Result<std::unique_ptr<target::Target>> open_dpdk(const target::Spec& spec, cons
 }
 #endif
 
-target::Candidate dpdk_candidate() {
-  target::Candidate found{.spec = "flows:dpdk:DEVICE",
-                          .what = "rte_flow on a device that DPDK drives"};
-#ifdef GREYNIC_FLOWS_WITH_DPDK
-  found.available = true;
-#else
-  found.why_not = "this build has no DPDK";
-  found.remedy = "apt-get install libdpdk-dev, configure and build again";
-#endif
+/// PCI devices that are bound to a driver through which DPDK reaches them.
+std::vector<std::string> pci_devices_for_dpdk() {
+  constexpr std::array kDrivers = {"vfio-pci", "uio_pci_generic", "igb_uio", "mlx4_core",
+                                   "mlx5_core"};
+  std::vector<std::string> found;
+  for (const std::string driver : kDrivers) {
+    std::error_code none;
+    for (const auto& entry :
+         std::filesystem::directory_iterator("/sys/bus/pci/drivers/" + driver, none)) {
+      const std::string name = entry.path().filename();
+      if (name.find(':') != std::string::npos) found.push_back(name);
+    }
+  }
   return found;
+}
+
+std::vector<target::Candidate> dpdk_candidates() {
+  target::Candidate tap{.spec = "flows:dpdk:net_tap0",
+                        .what = "rte_flow on DPDK's tap, which makes tc flower filters of rules"};
+#ifdef GREYNIC_FLOWS_WITH_DPDK
+  std::vector<target::Candidate> found;
+  for (const std::string& device : pci_devices_for_dpdk()) {
+    found.push_back({.spec = "flows:dpdk:" + device,
+                     .available = true,
+                     .what = "rte_flow on a network card that DPDK drives"});
+  }
+  if (found.empty()) {
+    found.push_back(
+        {.spec = "flows:dpdk:0000:BB:DD.F",
+         .what = "rte_flow on a network card that DPDK drives",
+         .why_not = "no PCI device is bound to a driver that DPDK uses",
+         .remedy = "bind one: dpdk-devbind.py --bind=vfio-pci 0000:BB:DD.F (mlx4 and mlx5 cards "
+                   "stay with the kernel's driver)"});
+  }
+  const int tun = ::open("/dev/net/tun", O_RDWR | O_CLOEXEC);
+  tap.available = tun >= 0;
+  if (tun >= 0) {
+    ::close(tun);
+  } else {
+    tap.why_not = fmt::format("/dev/net/tun cannot be opened: {}", std::strerror(errno));
+    tap.remedy = "run as root with the tun module loaded (modprobe tun)";
+  }
+  found.push_back(std::move(tap));
+  return found;
+#else
+  tap.spec = "flows:dpdk:DEVICE";
+  tap.what = "rte_flow on a device that DPDK drives";
+  tap.why_not = "this build has no DPDK";
+  tap.remedy = "apt-get install libdpdk-dev, configure and build again";
+  return {std::move(tap)};
+#endif
 }
 
 Result<std::unique_ptr<target::Target>> open(const target::Spec& spec) {
@@ -112,7 +160,9 @@ std::vector<target::Candidate> probe() {
   target::Candidate real = own;
   real.spec = "flows:tc:INTERFACE";
   real.what = "tc flower on the ingress of a network interface";
-  return {own, real, dpdk_candidate()};
+  std::vector<target::Candidate> found = {own, real};
+  for (target::Candidate& device : dpdk_candidates()) found.push_back(std::move(device));
+  return found;
 }
 
 }  // namespace

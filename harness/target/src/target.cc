@@ -59,6 +59,7 @@ class Joined final : public Target {
     info.name += "+" + rules.name;
     info.description += "; rules: " + rules.description;
     info.environment.insert(rules.environment.begin(), rules.environment.end());
+    info.keeps_layout = rules.keeps_layout;
     return info;
   }
   Result<void> measure(std::span<const MeasureRequest> requests,

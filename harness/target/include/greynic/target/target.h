@@ -59,6 +59,7 @@ struct Info {
       facts;                      ///< rows for people: name, value, unit, grade, source
   double seconds_per_test = 0.0;  ///< beyond the measured duration; 0: unknown
   bool virtual_time = false;      ///< durations cost no wall time
+  bool keeps_layout = false;      ///< what apply installed outlives the process
 };
 
 /// Where a layout is installed: which mask sequence it replaces.
