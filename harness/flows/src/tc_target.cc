@@ -197,7 +197,7 @@ Result<Observation> TcTarget::measure_request(const target::MeasureRequest& requ
   observation.counters_after = {{"rule_hits", *after}};
   observation.steady = times->steady;
   observation.granted = request.configuration;
-  // flower searches for every packet: there is no cache in front, whatever a factor's standard says.
+  // flower searches for every packet: no cache is in front, whatever a factor's standard says.
   observation.granted.set("exact_match_cache", false);
   observation.granted.set("signature_match_cache", false);
   if (laid_out_) {

@@ -19,10 +19,10 @@
 ///                          switch port between them, which pauses the client (PFC)
 ///   dcqcn=on|off           that port marks packets (ECN), and QPs are slowed down; default: off
 ///   mr_churn=N             memory regions a second that each host deregisters and registers anew
-///   large_groups=N         the driver's auto-grouping: masks beyond N cost a group for each rule (mlx5
-///                          has 15 by default); unset: a group a mask
-///   exact_match=first|in_order   an exact-match group of a layout is looked into first, or at its place
-///                          (default)
+///   large_groups=N         the driver's auto-grouping: masks beyond N cost a group for each rule
+///                          (mlx5 has 15 by default); unset: a group a mask
+///   exact_match=first|in_order   an exact-match group of a layout is looked into first, or at its
+///                          place (default)
 ///   stop=steady|duration   stop when the mean is known well enough (default), or when time is up
 ///
 /// Every parameter that a measurement depends on is in info().facts, with unit, grade and source.
