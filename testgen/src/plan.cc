@@ -20,6 +20,32 @@ constexpr std::uint64_t kMostCandidates = 20'000;
 /// Of a deadline: what the covering array gets at least.
 constexpr double kShortestSearch = 0.1;
 
+/// A plan of three and more ways begins with rows that meet as much as possible that can be a
+/// cause. One in so many of the rows that the largest factors alone need is made so: they cost few
+/// rows more (docs/testgen/models.md).
+constexpr std::size_t kRowsPerFrontRow = 25;
+constexpr std::uint64_t kFrontPool = 200;
+
+std::vector<Axis> axes_of(const CoverModel& model) {
+  std::vector<Axis> axes;
+  for (const ModelParameter& parameter : model.parameters) {
+    const std::vector<double>& numbers = parameter.numbers;
+    axes.push_back({static_cast<std::uint32_t>(parameter.levels.size()),
+                    !numbers.empty() && std::is_sorted(numbers.begin(), numbers.end())});
+  }
+  return axes;
+}
+
+std::size_t front_count(std::vector<Axis> axes, int strength) {
+  std::sort(axes.begin(), axes.end(),
+            [](const Axis& a, const Axis& b) { return a.levels > b.levels; });
+  std::size_t rows = 1;
+  for (std::size_t i = 0; i < std::min<std::size_t>(axes.size(), strength); ++i) {
+    rows *= axes[i].levels;
+  }
+  return rows / kRowsPerFrontRow;
+}
+
 /// The model with the topology's rules only.
 CoverModel topology_part(const CampaignModel& whole) {
   CoverModel part = whole.model;
@@ -170,6 +196,14 @@ class Planner {
     for (const Configuration& configuration : options_.already_run) {
       if (auto row = row_of(configuration)) model.already.push_back(std::move(*row));
     }
+    const std::size_t given = model.seeds.size();
+    const std::vector<Axis> axes = axes_of(model);
+    if (cover.strength > 2 && model.already.empty()) {
+      auto front = front_rows(random_rows(model_.model, space_, kFrontPool, options_.seed),
+                              model.seeds, axes, front_count(axes, cover.strength),
+                              [&](const LevelRow& row) { return is_valid(model, row); });
+      std::move(front.begin(), front.end(), std::back_inserter(model.seeds));
+    }
     auto covered = cover_model(model, cover);
     if (!covered) return pass_on(covered);
     SpaceReport& report = plan_.report;
@@ -180,12 +214,7 @@ class Planner {
       report.notes.push_back("not every tuple is covered: the deadline came first; allow more");
     }
     report.tuples_infeasible = covered->summary.tuples_infeasible;
-    std::vector<bool> ordered;
-    for (const ModelParameter& parameter : model.parameters) {
-      ordered.push_back(std::is_sorted(parameter.numbers.begin(), parameter.numbers.end()) &&
-                        !parameter.numbers.empty());
-    }
-    put_new_pairs_first(covered->rows, ordered, std::min(model.seeds.size(), covered->rows.size()));
+    put_likely_causes_first(covered->rows, axes, std::min(given, covered->rows.size()));
     keep_rows(covered->rows);
     return {};
   }

@@ -111,7 +111,7 @@ std::size_t tests_to_trigger_all(const std::vector<Configuration>& tests) {
 }
 
 // Claim:  every defect that the twin plants on at most three settings is triggered by
-//         the 3-way plan, in fewer tests than random valid configurations need.
+//         the 3-way plan, in at most a third of the tests that random valid ones need.
 // Oracle: when the twin's defects show, as docs/twin/defects.md says.
 // Method: 50 seeds, each with a plan and a random design of its own; the median of the ratio.
 TEST(TwinDefects, OfLowOrderAreTriggeredByTheThreeWayPlan) {
@@ -139,7 +139,7 @@ TEST(TwinDefects, OfLowOrderAreTriggeredByTheThreeWayPlan) {
                                           needed_by_plan[25], needed_by_chance[25], ratios[25]);
   RecordProperty("figures", figures);
   fmt::print("{}\n", figures);
-  EXPECT_GE(ratios[25], 2.5) << figures;
+  EXPECT_GE(ratios[25], 3.0) << figures;
 }
 
 }  // namespace
