@@ -18,6 +18,7 @@ struct Flags {
   std::string pictures;
   std::uint64_t seed = 1;
   bool json = false;
+  bool markdown = false;
 };
 
 void print_table(const twin::ValidationReport& report) {
@@ -74,13 +75,15 @@ int run(const Flags& flags) {
     std::error_code error;
     std::filesystem::create_directories(flags.pictures, error);
     for (const twin::Picture& picture : report->pictures) {
-      const auto path = std::filesystem::path(flags.pictures) /
-                        (specs->front().place + "_" + picture.file + ".svg");
+      const auto path =
+          std::filesystem::path(flags.pictures) / (report->id + "_" + picture.file + ".svg");
       if (auto ok = files::write_text(path, picture.to_svg()); !ok) return tell(ok.error());
     }
     say(fmt::format("{} pictures written to {}", report->pictures.size(), flags.pictures));
   }
-  if (flags.json) {
+  if (flags.markdown) {
+    fmt::print("{}", report->to_markdown());
+  } else if (flags.json) {
     print_json(*report);
   } else {
     print_table(*report);
@@ -96,11 +99,14 @@ void add_validate(CLI::App& root, Program& program) {
       add_command(root, "validate", "Hold a twin against the curves published for its RNIC",
                   "  greynic validate twin:cx6\n"
                   "  greynic validate twin:cx5 --pictures /tmp/pictures\n"
+                  "  greynic validate twin:cx5 --markdown --pictures pictures > cx5.md\n"
                   "  greynic validate twin:my_rnic.json --json");
   command->add_option("target", flags->target, "The twin, such as twin:cx6")->required();
   command->add_option("--pictures", flags->pictures, "Write one SVG for each curve to this folder");
   command->add_option("--seed", flags->seed, "Of the simulations")->capture_default_str();
-  command->add_flag("--json", flags->json, "JSON on stdout");
+  auto* json = command->add_flag("--json", flags->json, "JSON on stdout");
+  command->add_flag("--markdown", flags->markdown, "A page's section, with links to the pictures")
+      ->excludes(json);
   command->callback([flags, &program] { program.exit_code = run(*flags); });
 }
 

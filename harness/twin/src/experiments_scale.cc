@@ -137,14 +137,27 @@ void steering_hops(Bench& bench) {
       {{"report 1, RX", 429.9965, 15214106, 479195, 367704, 42.6792, 20.1502, 10.3924},
        {"report 1, TX", 429.9965, 12595326, 402941, 3453046, 3.7643, 228.4663, 117.8848},
        {"report 2, TX", 429.9928, 12364722, 217383, 3258352, 3.8615, 222.7134, 113.3117}}};
+  Series best{"published, best bound", true, {}}, actual{"published, actual bound", true, {}};
+  Series best_seen{"twin, best bound", false, {}}, actual_seen{"twin, actual bound", false, {}};
   for (const Report& r : kReports) {
     const HopReport seen = hop_report(r.clock_mhz, r.pipe_0, r.pipe_1, r.packets);
     const std::string name = r.name;
     bench.within(13, name + ", hops per packet", "hops", r.hops, seen.hops_per_packet, 0.001);
     bench.within(13, name + ", best rate bound", "Mpps", r.best, seen.best_mpps, 0.001);
     bench.within(13, name + ", actual rate bound", "Mpps", r.actual, seen.actual_mpps, 0.001);
+    best.points.emplace_back(r.hops, r.best);
+    actual.points.emplace_back(r.hops, r.actual);
+    best_seen.points.emplace_back(seen.hops_per_packet, seen.best_mpps);
+    actual_seen.points.emplace_back(seen.hops_per_packet, seen.actual_mpps);
   }
   bench.explains(9);
+  bench.picture({"item13",
+                 "Steering hops and packet rate, 100 Gbit/s card",
+                 "hops per packet",
+                 "Mpps",
+                 true,
+                 true,
+                 {best, best_seen, actual, actual_seen}});
 }
 
 void pcie_bandwidth(Bench& bench) {

@@ -46,6 +46,18 @@ void recover(Bench& bench, const std::vector<SurfaceSample>& cells,
     trip_error += std::abs(
         trip.latency(cell.local, cell.remote) / published.latency(cell.local, cell.remote) - 1);
   }
+  std::vector<Series> cuts;
+  for (const double remote : {0.0, 10.0, 20.0}) {
+    cuts.push_back({fmt::format("published, {} remote groups", remote), true, {}});
+    cuts.push_back({fmt::format("fitted, {} remote groups", remote), false, {}});
+    for (int local = 0; local <= kEdge; ++local) {
+      const double wanted = std::min(published.bandwidth(local, remote), line);
+      cuts[cuts.size() - 2].points.emplace_back(local, wanted * kUnitGbps);
+      cuts.back().points.emplace_back(local, rate.bandwidth(local, remote) * kUnitGbps);
+    }
+  }
+  bench.picture({"item07", bench.model().name + ": the form fitted to 36 samples of the twin",
+                 "local groups", "Gbit/s", false, false, std::move(cuts)});
   const auto count = static_cast<double>(cells.size());
   bench.accept(7, "bandwidth form fitted to 36 samples, goodness", "", 1,
                goodness_of_fit(seen, fitted), 0.90, 1);
@@ -134,11 +146,11 @@ void surfaces(Bench& bench) {
   }
   bench.accept(6, "latency surface, worst of 15 cells", "", 0, latency_worst, 0, 0.06);
   bench.explains(15);
-  recover(bench, grid, trips, line);
   bench.picture({"item06_bandwidth", bench.model().name + ": bandwidth under flow groups",
                  "local groups", "Gbit/s", false, false, cuts});
   bench.picture({"item06_latency", bench.model().name + ": latency under flow groups",
                  "local groups", "us", false, false, latency});
+  recover(bench, grid, trips, line);
 }
 
 }  // namespace greynic::twin

@@ -29,6 +29,7 @@ Result<ValidationReport> validate(const std::string& name, std::uint64_t seed,
   const auto usual = load_model(name, "");
   if (!usual) return pass_on(usual);
   ValidationReport report;
+  report.id = usual->id;
   report.model = usual->name;
   report.free_parameter_count = usual->free_parameter_count();
 

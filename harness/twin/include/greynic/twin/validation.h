@@ -42,13 +42,16 @@ struct Picture {
 };
 
 struct ValidationReport {
-  std::string model;
+  std::string id;     ///< "cx6"
+  std::string model;  ///< "ConnectX-6"
   std::vector<CheckRow> rows;
   std::vector<Picture> pictures;
   std::vector<std::string> notes;         ///< what the model lacks, where it clamps
   std::size_t free_parameter_count = 0;   ///< fitted to published curves of this RNIC
   std::size_t published_point_count = 0;  ///< points that they explain
   [[nodiscard]] bool passed() const;
+  /// A section of docs/twin/validation.md; pictures are looked for as pictures/ID_FILE.svg.
+  [[nodiscard]] std::string to_markdown() const;
 };
 
 /// Runs every experiment that was published for a built-in model ("cx6") or a model file.
