@@ -81,11 +81,16 @@ Result<Points> read_points(std::span<const Observation> observations) {
   std::map<std::array<double, 6>, int> runs;
   std::size_t not_measured = 0;
   std::size_t unreadable = 0;
+  std::size_t offered = 0;
   std::string why_unreadable;
   for (std::size_t i = 0; i < observations.size(); ++i) {
     const Observation& observation = observations[i];
     if (observation.outcome != Outcome::kMeasured) {
       ++not_measured;
+      continue;
+    }
+    if (configuration_of(observation).number("offered_rate") > 0.0) {
+      ++offered;
       continue;
     }
     const auto setting = read_setting(configuration_of(observation), {});
@@ -135,14 +140,21 @@ Result<Points> read_points(std::span<const Observation> observations) {
     result.notes.push_back(
         fmt::format("{} observations were not measured and are left out", not_measured));
   }
+  if (offered > 0) {
+    result.notes.push_back(fmt::format(
+        "{} observations with an offered_rate are left out: they show the offer, not the device; "
+        "predict --workload says what a load does",
+        offered));
+  }
   if (unreadable > 0) {
     result.notes.push_back(
         fmt::format("{} observations are left out: {}", unreadable, why_unreadable));
   }
   if (result.points.empty()) {
     return fail(ErrorCode::kTooFewPoints,
-                fmt::format("none of {} observations has a bandwidth or a latency{}{}",
-                            observations.size(), unreadable > 0 ? ": " : "", why_unreadable));
+                fmt::format("none of {} observations has a bandwidth or a latency{}{}{}",
+                            observations.size(), offered > 0 ? " of a closed loop" : "",
+                            unreadable > 0 ? ": " : "", why_unreadable));
   }
   for (const auto output : {pipeline::kLogBandwidth, pipeline::kLogLatency}) {
     result.assumed[output] = most_common(observations, result.points, output);

@@ -110,33 +110,60 @@ void share(std::vector<Flow>& flows, std::vector<Side>& sides) {
   }
 }
 
-/// Waiting at one side: its mean, and the value that one message in a hundred passes.
+/// The queue that some flows are to each other at one side.
+struct Queue {
+  double busy = 0.0;   ///< share of time, of flows that do not always have something to send
+  double mean = 0.0;   ///< wait of a message behind theirs (Pollaczek-Khinchine)
+  double turns = 0.0;  ///< of QPs that always have something to send: each comes before a newcomer
+
+  /// Wait that one message in 1 / (1 - share) passes: P(wait > x) is close to
+  /// busy * exp(-x busy / mean).
+  [[nodiscard]] double quantile(double share) const {
+    const double beyond = busy / (1.0 - share);
+    return beyond > 1.0 ? mean / busy * std::log(beyond) : 0.0;
+  }
+};
+
+/// Of the flows that use all of `sides`.
+Queue queue_of(std::initializer_list<int> sides, const std::vector<Flow>& flows) {
+  Queue queue;
+  double squares = 0.0;
+  for (const Flow& flow : flows) {
+    const auto uses = [&](int side) { return flow.sender == side || flow.receiver == side; };
+    if (!std::all_of(sides.begin(), sides.end(), uses)) continue;
+    if (flow.hungry()) {
+      queue.turns += flow.weight * flow.turn;
+      continue;
+    }
+    queue.busy += flow.rate * flow.service;
+    squares += flow.rate * flow.service * flow.service;
+  }
+  queue.busy = std::min(queue.busy, kBusiest);
+  queue.mean = 0.5 * squares / (1.0 - queue.busy);
+  return queue;
+}
+
 struct Wait {
-  double mean = 0.0;
+  double median = 0.0;
   double p99 = 0.0;
 };
 
-Wait wait_at(int side, const std::vector<Flow>& flows) {
-  double busy = 0.0;
-  double squares = 0.0;
-  double turns = 0.0;  // of QPs that always have something to send: each comes before a newcomer
-  for (const Flow& flow : flows) {
-    if (flow.sender != side && flow.receiver != side) continue;
-    if (flow.hungry()) {
-      turns += flow.weight * flow.turn;
-      continue;
-    }
-    busy += flow.rate * flow.service;
-    squares += flow.rate * flow.service * flow.service;
-  }
-  Wait wait{turns, turns};
-  if (busy <= 0.0) return wait;
-  busy = std::min(busy, kBusiest);
-  const double random = 0.5 * squares / (1.0 - busy);
-  wait.mean += random;
-  // P(wait > x) is close to busy * exp(-x busy / mean).
-  if (busy > 0.01) wait.p99 += random / busy * std::log(100.0 * busy);
-  return wait;
+/// Of a message at both sides. What comes from one sender comes in single file, so that it does not
+/// wait for its own at the receiver once more: messages leave there when they would if all of them
+/// had been sent straight to it, and of that wait the part behind those of the same sender is over
+/// already.
+Wait wait_of(const Flow& flow, const std::vector<Flow>& flows) {
+  const Queue out = queue_of({flow.sender}, flows);
+  const Queue in = queue_of({flow.receiver}, flows);
+  const Queue common = queue_of({flow.sender, flow.receiver}, flows);
+  const double turns = out.turns + std::max(0.0, in.turns - common.turns);
+  const double more_in = std::max(0.0, in.mean - common.mean);
+  const double more_out = std::max(0.0, out.mean - common.mean);
+  // Both together as one queue for the median; for the tail, which both seldom have at once, the
+  // longer of the two and what the other adds on average.
+  const Queue both{std::max(out.busy, in.busy), out.mean + more_in, 0.0};
+  return {turns + both.quantile(0.5),
+          turns + std::max(out.quantile(0.99) + more_in, in.quantile(0.99) + more_out)};
 }
 
 PredictedMeasure scaled(const PredictedMeasure& alone, double value) {
@@ -180,11 +207,9 @@ FlowPrediction describe(const WorkloadFlow& asked, const Flow& flow, const std::
     result.latency_us_p99 = scaled(median->second, std::max(base99, value));
     return result;
   }
-  const Wait out = wait_at(flow.sender, flows);
-  const Wait in = wait_at(flow.receiver, flows);
-  result.latency_us_p50 = scaled(median->second, median->second.value + out.mean + in.mean);
-  const double tail_wait = std::max({out.p99 + in.mean, in.p99 + out.mean, out.mean + in.mean});
-  result.latency_us_p99 = scaled(median->second, base99 + tail_wait);
+  const Wait wait = wait_of(flow, flows);
+  result.latency_us_p50 = scaled(median->second, median->second.value + wait.median);
+  result.latency_us_p99 = scaled(median->second, base99 + wait.p99);
   return result;
 }
 
