@@ -59,13 +59,6 @@ Result<void> check_factor(const model::Model& model, const std::string& factor) 
   return {};
 }
 
-/// A factor that the law does not read changes nothing, which the asker should know.
-void say_unread(const model::Model& loaded, const std::string& factor) {
-  const auto inputs = loaded.inputs();
-  if (std::find(inputs.begin(), inputs.end(), factor) != inputs.end()) return;
-  say(fmt::format("note: {} is not in the {} law and changes nothing here", factor, loaded.law()));
-}
-
 /// One line a cell: levels, then value, low and high of each measure, then the distance.
 int run_grid(const model::Model& loaded, const Flags& flags) {
   const auto axes = model::parse_grid(flags.grid);
@@ -73,7 +66,6 @@ int run_grid(const model::Model& loaded, const Flags& flags) {
   for (const auto& axis : *axes) {
     if (const auto known = check_factor(loaded, axis.factor); !known) return tell(known.error());
   }
-  for (const auto& axis : *axes) say_unread(loaded, axis.factor);
   const auto grid = model::predict_grid(loaded, *axes);
   if (!grid) return tell(grid.error());
   if (!flags.json) {
@@ -181,7 +173,6 @@ int run_predict(const Flags& flags) {
   }
   const auto prediction = (*loaded)->predict(*configuration);
   if (!prediction) return tell(prediction.error());
-  for (const auto& [factor, level] : configuration->levels()) say_unread(**loaded, factor);
   for (const std::string& note : prediction->notes) say("note: " + note);
   if (flags.json) {
     fmt::print("{}\n", to_json(*prediction).dump(1));

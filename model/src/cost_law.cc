@@ -224,9 +224,11 @@ std::string cost_table(const CostState& state) {
 Result<std::unique_ptr<Model>> cost_from_json(const json& document, const std::string& source) {
   CostState state;
   state.observations = document.at("observations").get<std::size_t>();
-  state.domain = domain_from_json(document.at("domain"));
+  auto domain = domain_from_file(document, source);
+  if (!domain) return pass_on(domain);
+  state.domain = std::move(*domain);
   state.findings = document.at("findings").get<std::vector<std::string>>();
-  auto assumed = files::configuration_from_json(document.at("assumed"), source, "/assumed");
+  auto assumed = assumed_levels_from_json(document.at("assumed"), source, "/assumed");
   if (!assumed) return pass_on(assumed);
   state.assumed = std::move(*assumed);
   for (const json& term : document.at("terms")) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "greynic/files/core_json.h"
 #include "greynic/files/json_file.h"
 #include "greynic/model/published.h"
@@ -25,6 +27,16 @@ Domain domain_from_json(const json& object) {
   for (const auto& [name, seen] : object.at("categories").items()) {
     domain.categories[name] = seen.get<std::vector<std::string>>();
     std::sort(domain.categories[name].begin(), domain.categories[name].end());
+  }
+  return domain;
+}
+
+Result<Domain> domain_from_file(const json& document, const std::string& source) {
+  Domain domain = domain_from_json(document.at("domain"));
+  for (const auto& [name, range] : domain.numeric) {
+    if (range.low <= range.high) continue;
+    return files::bad_value(source, "/domain/numeric/" + name,
+                            "must be [low, high], the smaller one first");
   }
   return domain;
 }
@@ -53,13 +65,38 @@ json assumed_to_json(const std::array<Configuration, kOutputCount>& assumed) {
   return result;
 }
 
+Result<Configuration> assumed_levels_from_json(const json& object, const std::string& source,
+                                               const std::string& path) {
+  auto levels = files::configuration_from_json(object, source, path);
+  if (!levels) return levels;
+  for (const auto& [factor, level] : levels->levels()) {
+    const FactorInfo* info = find_factor(factor);
+    if (info == nullptr) continue;  // of the user's own device
+    std::string needed;
+    if (info->type == FactorType::kNumeric) {
+      const double* number = std::get_if<double>(&level);
+      if (number == nullptr || !(*number >= info->minimum && *number <= info->maximum)) {
+        needed = fmt::format("a number from {} to {}", info->minimum, info->maximum);
+      }
+    } else if (info->type == FactorType::kBool) {
+      if (!std::holds_alternative<bool>(level)) needed = "true or false";
+    } else if (!std::holds_alternative<std::string>(level)) {
+      needed = fmt::format("a text, such as {}", to_string(info->standard));
+    }
+    if (needed.empty()) continue;
+    return files::bad_value(source, path + "/" + factor,
+                            fmt::format("must be {}; correct it, or fit again", needed));
+  }
+  return levels;
+}
+
 Result<std::array<Configuration, kOutputCount>> assumed_from_json(const json& object,
                                                                   const std::string& source) {
   std::array<Configuration, kOutputCount> assumed;
   for (int o = 0; o < kOutputCount; ++o) {
     const std::string name(kOutputNames[o]);
     if (!object.contains(name)) continue;
-    auto levels = files::configuration_from_json(object.at(name), source, "/assumed/" + name);
+    auto levels = assumed_levels_from_json(object.at(name), source, "/assumed/" + name);
     if (!levels) return pass_on(levels);
     assumed[o] = std::move(*levels);
   }

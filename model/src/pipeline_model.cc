@@ -164,7 +164,9 @@ std::string PipelineModel::to_json_text() const {
 Result<std::unique_ptr<Model>> pipeline_from_json(const json& document, const std::string& source) {
   PipelineState state;
   state.observations = document.at("observations").get<std::size_t>();
-  state.domain = domain_from_json(document.at("domain"));
+  auto domain = domain_from_file(document, source);
+  if (!domain) return pass_on(domain);
+  state.domain = std::move(*domain);
   auto assumed = assumed_from_json(document.at("assumed"), source);
   if (!assumed) return pass_on(assumed);
   state.assumed = std::move(*assumed);
@@ -201,6 +203,10 @@ Result<std::unique_ptr<Model>> pipeline_from_json(const json& document, const st
     state.values[j] = pipeline::fitted(static_cast<pipeline::Parameter>(j), value);
     state.interval[static_cast<std::size_t>(j)] =
         interval_from(parameters[j], static_cast<pipeline::Parameter>(j));
+    const pipeline::Interval& interval = state.interval[static_cast<std::size_t>(j)];
+    if (interval.low > interval.high) {
+      return files::bad_value(source, path + "/low", "must not be above high");
+    }
     if (covariance[j].size() != static_cast<std::size_t>(j) + 1) {
       return files::bad_value(source, fmt::format("/covariance/{}", j),
                               fmt::format("must have {} entries", j + 1));

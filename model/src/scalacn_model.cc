@@ -153,7 +153,9 @@ Result<std::unique_ptr<Model>> scalacn_from_json(const json& document, const std
                     "latency_covariance 9 or none");
   }
   if (document.contains("line_gbps")) state.line_gbps = document.at("line_gbps").get<double>();
-  state.domain = domain_from_json(document.at("domain"));
+  auto domain = domain_from_file(document, source);
+  if (!domain) return pass_on(domain);
+  state.domain = std::move(*domain);
   state.findings = document.at("findings").get<std::vector<std::string>>();
   state.observations = document.at("observations").get<std::size_t>();
   return std::make_unique<ScalacnModel>(std::move(state));

@@ -165,7 +165,9 @@ Result<std::unique_ptr<Model>> surrogate_from_json(const json& document,
                                                    const std::string& source) {
   SurrogateState state;
   state.observations = document.at("observations").get<std::size_t>();
-  state.domain = domain_from_json(document.at("domain"));
+  auto domain = domain_from_file(document, source);
+  if (!domain) return pass_on(domain);
+  state.domain = std::move(*domain);
   state.findings = document.at("findings").get<std::vector<std::string>>();
   for (const json& axis : document.at("axes")) {
     state.axes.push_back({axis.at("factor").get<std::string>(), axis.at("level").get<std::string>(),

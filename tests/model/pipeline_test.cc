@@ -131,6 +131,43 @@ TEST(PipelineLaw, SurvivesItsFileAndTheGridAgrees) {
   std::filesystem::remove(path);
 }
 
+// Claim:  a damaged model file is refused by its name and the place, also where the damage would
+//         only show later, in a prediction or in a table.
+// Oracle: the file as it was written, in which one value at a time is exchanged.
+TEST(PipelineLaw, RefusesAFileWithImpossibleParts) {
+  std::mt19937_64 random(6);
+  const auto report = fit(plant(PlainLaw(), 60, 0.02, random), quick());
+  ASSERT_TRUE(report);
+  const auto good = nlohmann::json::parse(report->model->to_json_text());
+  const std::string path = testing::TempDir() + "greynic_model_damaged.json";
+  const std::pair<const char*, nlohmann::json> damages[] = {
+      {"/assumed/bandwidth_gbps/qp_count", 0},
+      {"/assumed/bandwidth_gbps/qp_count", "many"},
+      {"/assumed/latency_us_p50/mtu_bytes", -1},
+      {"/assumed/latency_us_p50/transport", 3},
+      {"/parameters/0/unit", 5},
+      {"/parameters/0/meaning", nullptr},
+      {"/parameters/0/interval", "guess"},
+      {"/parameters/3/low", "x"},
+      {"/parameters/3/low", 1e9},
+      {"/parameters/3/high", nlohmann::json::array()},
+      {"/domain/numeric/message_bytes", {5, 1}},
+      {"/noise/bandwidth_gbps/scatter", -1}};
+  for (const auto& [place, value] : damages) {
+    auto bad = good;
+    bad[nlohmann::json::json_pointer(place)] = value;
+    std::ofstream(path) << bad.dump();
+    const auto loaded = load(path);
+    ASSERT_FALSE(loaded) << place;
+    EXPECT_EQ(loaded.error().code, ErrorCode::kBadInput) << place;
+    EXPECT_NE(loaded.error().message.find(path + ": at " + place), std::string::npos)
+        << loaded.error().message;
+  }
+  std::ofstream(path) << good.dump();
+  EXPECT_TRUE(load(path));
+  std::filesystem::remove(path);
+}
+
 // Claim:  no answer is ever NaN or infinite, and bounds enclose the value, also at absurd settings.
 TEST(PipelineLaw, NeverAnswersWithANonNumber) {
   std::mt19937_64 random(7);
