@@ -11,6 +11,7 @@
 
 #include "field_needs.h"
 #include "journal.h"
+#include "rte_defects.h"
 #include "rte_open.h"
 #include "rte_rules.h"
 
@@ -82,8 +83,19 @@ std::string words_of(const rte_flow_error& error) {
   return error.message != nullptr ? error.message : rte_strerror(rte_errno);
 }
 
+/// The rule as the port is given it; refused where its driver would make another of it.
+Result<RteRule> rule_for(std::uint16_t port, const FlowRule& rule) {
+  rte_eth_dev_info about{};
+  if (rte_eth_dev_info_get(port, &about) == 0 && about.driver_name != nullptr) {
+    if (const auto defect = rte_defect(about.driver_name, rule.match)) {
+      return fail(ErrorCode::kUnsupported, *defect);
+    }
+  }
+  return rte_rule_of(rule);
+}
+
 Result<void> validated(std::uint16_t port, const FlowRule& rule) {
-  auto made = rte_rule_of(rule);
+  auto made = rule_for(port, rule);
   if (!made) return pass_on(made);
   rte_flow_error error{};
   if (rte_flow_validate(port, &made->attributes, made->pattern.data(), made->actions.data(),
@@ -97,7 +109,7 @@ Result<void> validated(std::uint16_t port, const FlowRule& rule) {
 /// with port masks), so that a trial rule goes in and out.
 bool accepted(std::uint16_t port, const FlowRule& rule) {
   if (!validated(port, rule)) return false;
-  const auto made = rte_rule_of(rule);
+  const auto made = rule_for(port, rule);
   rte_flow_error error{};
   rte_flow* const handle =
       rte_flow_create(port, &made->attributes, made->pattern.data(), made->actions.data(), &error);
@@ -278,7 +290,7 @@ Result<void> RteDriver::remove_all() {
 Result<void> RteDriver::install(const RuleSet& rules) {
   if (auto gone = remove_all(); !gone) return gone;
   for (std::size_t i = 0; i < rules.rules.size(); ++i) {
-    auto made = rte_rule_of(rules.rules[i]);
+    auto made = rule_for(port_, rules.rules[i]);
     if (!made) return pass_on(made);
     rte_flow_error error{};
     rte_flow* const handle = rte_flow_create(port_, &made->attributes, made->pattern.data(),

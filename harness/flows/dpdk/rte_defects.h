@@ -1,0 +1,18 @@
+#pragma once
+
+/// What drivers of DPDK are known to take and then do otherwise. A rule that would silently become
+/// another rule is refused by name instead.
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "greynic/core/flow_rule.h"
+
+namespace greynic::flows {
+
+/// Why the driver ("net_tap", as rte_eth_dev_info_get names it) would make another rule of this
+/// match; empty when nothing is known against it.
+[[nodiscard]] std::optional<std::string> rte_defect(std::string_view driver, const Match& match);
+
+}  // namespace greynic::flows
