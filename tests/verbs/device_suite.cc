@@ -101,6 +101,22 @@ TEST(VerbsTraffic, MeasuresLatencyOfEveryOperation) {
   }
 }
 
+// Claim:  in event modes pings sleep for completions, of answers as of their own READs, and lose none.
+TEST(VerbsTraffic, MeasuresLatencyAsleep) {
+  for (const char* mode : {"events", "hybrid"}) {
+    for (const Case& c : {Case{"RC", "SEND"}, Case{"UD", "SEND"}, Case{"RC", "READ"}}) {
+      const Observation seen =
+          measure("&mode=latency&validate=true",
+                  fmt::format("transport={},operation={},message_bytes=64,qp_count=3,qps_per_cq=2,"
+                              "completion_mode={}",
+                              c.transport, c.operation, mode));
+      EXPECT_EQ(seen.outcome, Outcome::kMeasured)
+          << c.transport << " " << c.operation << " " << mode << ": " << seen.reason;
+      EXPECT_GT(seen.latency.count(), 0U) << c.transport << " " << c.operation << " " << mode;
+    }
+  }
+}
+
 // Claim:  an offered rate is kept.
 // Oracle: the rate itself.
 TEST(VerbsTraffic, FollowsAnOfferedRate) {

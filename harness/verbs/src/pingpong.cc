@@ -23,17 +23,35 @@ Endpoint::Group& group_of(Endpoint& endpoint, std::uint32_t lane) {
 /// The byte that tells ping k of a lane from the one before.
 std::byte mark(std::uint64_t ping) { return static_cast<std::byte>(ping % 255 + 1); }
 
-/// Spins until come() is true; now and then asks give_up(). False when that ended it.
+constexpr int kSpinsPerLook = 1024;
+
+/// Repeats come() until it is true; each `per_look` times asks give_up(). False when that ended it.
 template <typename Come, typename GiveUp>
-bool spin(const Come& come, const GiveUp& give_up, std::int64_t limit_ns) {
+bool spin(const Come& come, const GiveUp& give_up, std::int64_t limit_ns,
+          int per_look = kSpinsPerLook) {
   std::int64_t end = 0;
   for (int spins = 1;; ++spins) {
     if (come()) return true;
-    if ((spins & 1023) != 0) continue;
+    if (spins % per_look != 0) continue;
     const std::int64_t now = now_ns();
     if (end == 0) end = now + limit_ns;
     if (give_up() || now > end) return come();
   }
+}
+
+/// Takes one completion of a queue: polls it over and over, or in event modes sleeps by `waiter`.
+/// What ibv_poll_cq said; 0 when the wait ended without one.
+template <typename GiveUp>
+int take_one(CompletionQueue& queue, Waiter& waiter, CompletionMode mode, ibv_wc& completion,
+             const GiveUp& give_up, std::int64_t limit_ns) {
+  int count = 0;
+  if (mode == CompletionMode::kPolling) {
+    spin([&] { return (count = ibv_poll_cq(queue.handle(), 1, &completion)) != 0; }, give_up,
+         limit_ns);
+  } else {
+    spin([&] { return (count = waiter.poll(&completion, 1)) != 0; }, give_up, limit_ns, 1);
+  }
+  return count;
 }
 
 /// Volatile: the device writes it behind the compiler's back.
@@ -44,7 +62,11 @@ bool holds_mark(const std::byte* place, std::byte wanted) {
 class Pinger {
  public:
   Pinger(Endpoint& endpoint, const std::atomic<bool>& stop)
-      : endpoint_(endpoint), plan_(endpoint.plan()), stop_(stop), sender_(endpoint) {
+      : endpoint_(endpoint),
+        plan_(endpoint.plan()),
+        stop_(stop),
+        waiter_(endpoint, 0, CqSide::kReceive),
+        sender_(endpoint) {
     report_.completed_by_lane.resize(plan_.qp_count);
   }
 
@@ -130,13 +152,11 @@ class Pinger {
   }
 
   bool received(std::uint32_t lane, std::int64_t limit) {
-    ibv_cq* cq = group_of(endpoint_, lane).receive_cq.handle();
     ibv_wc completion{};
-    int count = 0;
-    if (!spin([&] { return (count = ibv_poll_cq(cq, 1, &completion)) != 0; },
-              [&] { return hopeless(); }, limit)) {
-      return false;
-    }
+    const int count = take_one(
+        group_of(endpoint_, lane).receive_cq, waiter_, plan_.completion, completion,
+        [&] { return hopeless(); }, limit);
+    if (count == 0) return false;
     if (count < 0 || completion.status != IBV_WC_SUCCESS) {
       report_.failure =
           Failure{Outcome::kFailed,
@@ -169,13 +189,14 @@ class Pinger {
   Endpoint& endpoint_;
   const TrafficPlan& plan_;
   const std::atomic<bool>& stop_;
+  Waiter waiter_;
   OneByOne sender_;
   RequestReport report_;
 };
 
 }  // namespace
 
-OneByOne::OneByOne(Endpoint& endpoint) : endpoint_(endpoint) {
+OneByOne::OneByOne(Endpoint& endpoint) : endpoint_(endpoint), waiter_(endpoint, 0, CqSide::kSend) {
   for (std::uint32_t lane = 0; lane < endpoint.plan().qp_count; ++lane) {
     posters_.emplace_back(endpoint, lane);
   }
@@ -193,12 +214,11 @@ std::optional<Failure> OneByOne::post(std::uint32_t lane, std::uint64_t message)
 std::optional<Failure> OneByOne::complete() {
   if (open_ == nullptr) return std::nullopt;
   ibv_wc completion{};
-  int count = 0;
   const auto stall = endpoint_.plan().stall_limit;
-  const bool came =
-      spin([&] { return (count = ibv_poll_cq(open_->handle(), 1, &completion)) != 0; },
-           [] { return false; }, stall.count() * 1'000'000);
-  if (came) return judge(count, completion);
+  const int count = take_one(
+      *open_, waiter_, endpoint_.plan().completion, completion, [] { return false; },
+      stall.count() * 1'000'000);
+  if (count != 0) return judge(count, completion);
   return Failure{Outcome::kTimedOut,
                  fmt::format("a message was not completed within {} ms", stall.count())};
 }

@@ -1,12 +1,14 @@
 #pragma once
 
-/// Latency mode: one message in flight, lanes in turn.
+/// Latency mode: one message in flight, lanes in turn. In event modes the wait for a completion is
+/// asleep; what a WRITE left in memory raises no event and is always watched for.
 
 #include <optional>
 #include <vector>
 
 #include "greynic/verbs/traffic.h"
 #include "poster.h"
+#include "waiting.h"
 
 namespace greynic::verbs {
 
@@ -37,6 +39,7 @@ class OneByOne {
   std::optional<Failure> judge(int count, const ibv_wc& completion);
 
   Endpoint& endpoint_;
+  Waiter waiter_;
   std::vector<Poster> posters_;
   CompletionQueue* open_ = nullptr;  ///< where the completion will come; null when none is due
 };
