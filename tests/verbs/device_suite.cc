@@ -101,7 +101,7 @@ TEST(VerbsTraffic, MeasuresLatencyOfEveryOperation) {
   }
 }
 
-// Claim:  in event modes pings sleep for completions, of answers as of their own READs, and lose none.
+// Claim:  in event modes pings sleep for completions, of answers as of their own READs.
 TEST(VerbsTraffic, MeasuresLatencyAsleep) {
   for (const char* mode : {"events", "hybrid"}) {
     for (const Case& c : {Case{"RC", "SEND"}, Case{"UD", "SEND"}, Case{"RC", "READ"}}) {
