@@ -17,6 +17,9 @@ constexpr std::uint64_t kPatience = 20'000;
 constexpr std::uint64_t kPatiencePerCell = 25;
 /// Above pairs a step costs more and the array is larger, so patience is dearer.
 constexpr std::uint64_t kPatiencePerCellAbovePairs = 4;
+/// Without a deadline no search does more than this, which is some seconds, however well it gets
+/// on: an array of thousands of rows and strength 6 would keep it for hours.
+constexpr std::uint64_t kMostWork = 2'000'000'000;
 /// Parameters tried as the first one in a lower bound above pairs.
 constexpr std::size_t kBreadth = 4;
 constexpr std::size_t kThoroughBreadth = 64;
@@ -185,7 +188,7 @@ void CoverAttempt::improve(SharedBest& shared) {
           report(task_.seconds() / task_.options.deadline_seconds, rows_.size());
         }
       }
-      if (!timed) return search.work() - found_at > enough_work;
+      if (!timed) return search.work() - found_at > enough_work || search.work() > kMostWork;
       taken_over = shared.size() != 0 && given + shared.size() < fewest;
       return taken_over || task_.late();
     });
@@ -196,10 +199,13 @@ void CoverAttempt::improve(SharedBest& shared) {
 }
 
 std::uint64_t CoverAttempt::patience() const {
-  const bool above_pairs = std::any_of(task_.layers.begin(), task_.layers.end(),
-                                       [](const Layer& layer) { return layer.strength > 2; });
-  return kPatience + (above_pairs ? kPatiencePerCellAbovePairs : kPatiencePerCell) * rows_.size() *
-                         task_.index.parameters();
+  int strength = 0;
+  for (const Layer& layer : task_.layers) strength = std::max(strength, layer.strength);
+  const std::uint64_t cells = rows_.size() * task_.index.parameters();
+  const std::uint64_t work =
+      kPatience + (strength > 2 ? kPatiencePerCellAbovePairs : kPatiencePerCell) * cells;
+  // Above triples a tuple looked at counts once for each few words of the set of rows.
+  return strength > 3 ? work * (1 + rows_.size() / 256) : work;
 }
 
 /// The same where levels have costs: rows are taken away and cells made cheaper in turn, and only

@@ -50,7 +50,7 @@ void LocalSearch::for_each_scarce(std::uint32_t row, Value v, Visit&& visit) {
     scratch_.resize(partners * row_words_);
     const auto descend = [&](const auto& self, std::size_t depth, std::size_t from,
                              const Word* held) -> void {
-      work_ += members.size() - std::min(from, members.size());
+      work_ += (members.size() - std::min(from, members.size())) * (1 + row_words_ / 4);
       for (std::size_t i = from; i < members.size(); ++i) {
         const std::uint32_t q = members[i];
         if (q == p || !test_bit(wanted_.data(), values[q])) continue;
