@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "greynic/files/json_file.h"
+#include "text_cursor.h"
 
 namespace greynic::testgen {
 
@@ -159,6 +160,7 @@ std::string rows_to_tsv(const CoverModel& model, const LevelRows& rows) {
 
 Result<LevelRows> parse_rows(const CoverModel& model, std::string_view text,
                              const std::string& source) {
+  text = without_mark(text);
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first != std::string_view::npos && text[first] == '{') {
     return parse_json_rows(model, text, source);

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "greynic/files/json_file.h"
+#include "text_cursor.h"
 
 namespace greynic::testgen {
 
@@ -49,15 +50,16 @@ ModelFormat guess_format(std::string_view path, std::string_view text) {
 }
 
 Result<CoverModel> read_model(const ModelFile& file) {
-  const auto text = files::read_text(file.path);
-  if (!text) return pass_on(text);
-  switch (file.format.value_or(guess_format(file.path, *text))) {
+  const auto read = files::read_text(file.path);
+  if (!read) return pass_on(read);
+  const std::string_view text = without_mark(*read);
+  switch (file.format.value_or(guess_format(file.path, text))) {
     case ModelFormat::kPict:
-      return parse_pict(*text, file.path);
+      return parse_pict(text, file.path);
     case ModelFormat::kCnf:
-      return parse_cnf(*text, file.path);
+      return parse_cnf(text, file.path);
     case ModelFormat::kJson:
-      return parse_json_model(*text, file.path);
+      return parse_json_model(text, file.path);
     case ModelFormat::kCasa:
       break;
   }
@@ -65,11 +67,11 @@ Result<CoverModel> read_model(const ModelFile& file) {
   if (file.constraints) {
     beside = *file.constraints;
   } else if (!std::filesystem::exists(beside)) {
-    return parse_casa(*text, file.path, "", "");
+    return parse_casa(text, file.path, "", "");
   }
   const auto constraints = files::read_text(beside);
   if (!constraints) return pass_on(constraints);
-  return parse_casa(*text, file.path, *constraints, beside);
+  return parse_casa(text, file.path, without_mark(*constraints), beside);
 }
 
 }  // namespace greynic::testgen

@@ -11,6 +11,13 @@
 
 namespace greynic::testgen {
 
+/// Without the mark that some editors and shells put before UTF-8.
+inline std::string_view without_mark(std::string_view text) {
+  constexpr std::string_view kMark = "\xef\xbb\xbf";
+  if (text.starts_with(kMark)) text.remove_prefix(kMark.size());
+  return text;
+}
+
 class TextCursor {
  public:
   TextCursor(std::string_view text, const std::string& source) : text_(text), source_(source) {}

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <random>
 #include <set>
 
+#include "greynic/files/json_file.h"
 #include "greynic/testgen/array_check.h"
 #include "greynic/testgen/array_file.h"
 
@@ -330,6 +332,43 @@ TEST(ModelReaders, RefuseMoreLevelsThanTheyTake) {
   const auto pict = parse_pict("A: " + levels + "\n", "m.pict");
   ASSERT_FALSE(pict);
   EXPECT_EQ(pict.error().code, ErrorCode::kBadInput);
+}
+
+// Claim:  files with the mark that Windows puts before UTF-8, and with its line ends, read as they
+//         read without.
+// Method: each reader's good input, and an array made from it, with and without.
+TEST(ModelReaders, TakeFilesFromWindows) {
+  const auto from_windows = [](std::string text) {
+    for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 2) {
+      text.replace(at, 1, "\r\n");
+    }
+    return "\xef\xbb\xbf" + text;
+  };
+  const std::filesystem::path folder(testing::TempDir());
+  const auto read = [&](const std::string& name, const std::string& text) {
+    EXPECT_TRUE(files::write_text(folder / name, text));
+    return read_model({(folder / name).string(), std::nullopt, std::nullopt}).value();
+  };
+  const std::vector<std::pair<std::string, std::string>> inputs = {
+      {"windows.pict", kPict},
+      {"windows.cnf", "c 2 b\np cnf 3 2\n1 -2 0\n2 3 0\n"},
+      {"windows.citmodel", "2\n3\n2 2 3\n"},
+      {"windows.json", R"({"version": 1,
+        "parameters": [{"name": "a", "levels": [1, 2]}, {"name": "b", "levels": ["x"]}]})"}};
+  for (const auto& [name, text] : inputs) {
+    SCOPED_TRACE(name);
+    const CoverModel plain = read(name, text);
+    const CoverModel marked = read(name, from_windows(text));
+    const auto covered = cover_model(plain, {});
+    ASSERT_TRUE(covered);
+    const std::string rows = rows_to_tsv(plain, covered->rows);
+    const auto again = cover_model(marked, {});
+    ASSERT_TRUE(again);
+    EXPECT_EQ(rows_to_tsv(marked, again->rows), rows);
+    const auto parsed = parse_rows(marked, from_windows(rows), "rows.tsv");
+    ASSERT_TRUE(parsed);
+    EXPECT_TRUE(check_array(marked, *parsed, 2).good());
+  }
 }
 
 // Claim:  no input makes a reader crash or hang.
