@@ -57,6 +57,10 @@ bool read_number(const fs::path& path, double& value) {
   return end != line.c_str();
 }
 
+fs::path folder_of(std::string_view device, int port) {
+  return fs::path("/sys/class/infiniband") / device / "ports" / std::to_string(port);
+}
+
 void read_folder(const fs::path& folder, std::string_view prefix,
                  std::map<std::string, double>& into) {
   std::error_code error;
@@ -118,9 +122,9 @@ std::string_view neutral_name(std::string_view raw) {
   return {};
 }
 
-std::map<std::string, double> read_counters(std::string_view device, int port) {
+std::map<std::string, double> read_rdma_counters(std::string_view device, int port) {
   std::map<std::string, double> counters;
-  const fs::path base = fs::path("/sys/class/infiniband") / device / "ports" / std::to_string(port);
+  const fs::path base = folder_of(device, port);
   read_folder(base / "counters", "port", counters);
   read_folder(base / "hw_counters", "hw", counters);
   // Newer kernels publish some counters over netlink only.
@@ -130,13 +134,18 @@ std::map<std::string, double> read_counters(std::string_view device, int port) {
       if (const auto name = neutral_name(raw); !name.empty()) counters.emplace(name, value);
     }
   }
+  return counters;
+}
+
+std::map<std::string, double> read_counters(std::string_view device, int port) {
+  std::map<std::string, double> counters = read_rdma_counters(device, port);
   // Counters bound to QPs (`rdma statistic qp set`), where the driver has such: their sum.
   if (const auto sets = netlink_qp_counters(device)) {
     for (const QpCounters& set : *sets) {
       for (const auto& [raw, value] : set.values) counters["qp." + raw] += value;
     }
   }
-  const std::string interface = read_line(base / "gid_attrs/ndevs/0");
+  const std::string interface = read_line(folder_of(device, port) / "gid_attrs/ndevs/0");
   if (!interface.empty()) {
     read_folder(fs::path("/sys/class/net") / interface / "statistics", "net", counters);
     read_ethtool(interface, counters);

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <thread>
 
+#include "counter_watch.h"
 #include "greynic/core/units.h"
 #include "greynic/target/interrupt.h"
 #include "greynic/verbs/counters.h"
@@ -298,7 +299,9 @@ class VerbsTarget final : public target::Target {
     std::optional<Answerer> answerer;
     if (plan->direction == Direction::kBidirectional) answerer.emplace(*mine).start();
     std::atomic<bool> stop = false;
+    CounterWatch watch(device_->name(), device_->port(), request.duration);
     const RequestReport report = run_requests(*mine, request.duration, stop);
+    const auto rates = watch.rates();
     const auto far = peer_->finish(report);
     AnswerReport near;
     if (answerer) {
@@ -319,6 +322,9 @@ class VerbsTarget final : public target::Target {
       if (failure) return end(observation, failure->outcome, failure->reason);
     }
     fill(*plan, report, *far, near, observation);
+    if (observation.outcome == Outcome::kMeasured) {
+      observation.measures.insert(rates.begin(), rates.end());
+    }
   }
 
   static void set_granted(Endpoint& mine, const TrafficPlan& plan, Observation& observation) {

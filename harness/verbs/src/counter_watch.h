@@ -1,0 +1,51 @@
+#pragma once
+
+/// What a device counts while an observation runs: its hw_counters, read a few times during the
+/// measured part, as rates. A counter's two ends say how much it moved; only readings in between
+/// say whether it moved all the time.
+
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "greynic/core/observation.h"
+
+namespace greynic::verbs {
+
+class CounterWatch {
+ public:
+  /// Reads five times between a tenth of `duration`, which is warm-up, and its end. A reading takes
+  /// some tens of microseconds of another thread.
+  CounterWatch(std::string device, int port, std::chrono::nanoseconds duration);
+  CounterWatch(const CounterWatch&) = delete;
+  CounterWatch& operator=(const CounterWatch&) = delete;
+  ~CounterWatch();
+
+  /// Ends the watch. Of each neutral counter that moved, "rdma.packets_sent_per_second": the mean
+  /// over the intervals between two readings, and its standard error. Empty after a run that ended
+  /// before the second reading.
+  [[nodiscard]] std::map<std::string, Measure> rates();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Reading {
+    Clock::time_point when;
+    std::map<std::string, double> counters;
+  };
+  void watch(Clock::time_point begin, std::chrono::nanoseconds duration);
+  void end();
+
+  std::string device_;
+  int port_;
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool end_ = false;
+  std::vector<Reading> readings_;
+  std::thread thread_;
+};
+
+}  // namespace greynic::verbs
