@@ -93,6 +93,7 @@ Setting PipelineGrid::setting_of(std::size_t cell, int output, double& distance)
     axis.copy(setting, axis.levels[static_cast<std::size_t>(output)][level]);
     distance = std::max(distance, axis.distance[level]);
   }
+  distance = std::max(distance, beyond_law(setting));
   return setting;
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "greynic/core/units.h"
 #include "greynic/files/json_file.h"
 #include "model_file.h"
 
@@ -80,6 +81,10 @@ PredictedMeasure interval_of(const LogPrediction& prediction) {
           safe_exp(prediction.mean + kNormal95 * prediction.deviation)};
 }
 
+double beyond_law(const Setting& setting) {
+  return std::max(0.0, std::log2(setting.threads / setting.qps));
+}
+
 LogPrediction predict_output(const PipelineState& state, pipeline::LawAt& law, Output output,
                              const Setting& setting, double distance) {
   pipeline::Values gradient;
@@ -100,7 +105,13 @@ Result<Prediction> PipelineModel::predict(const Configuration& configuration) co
     const Configuration& assumed = state_.assumed[output];
     const auto setting = read_setting(configuration, assumed);
     if (!setting) return setting.error().while_doing("predicting " + configuration.name());
-    const Outside outside = state_.domain.outside(configuration, assumed);
+    Outside outside = state_.domain.outside(configuration, assumed);
+    if (const double beyond = beyond_law(*setting); beyond > 0.0) {
+      outside.distance = std::max(outside.distance, beyond);
+      outside.factors.push_back(
+          fmt::format("thread_count={} (with {} QPs: threads that share a QP are not in the law)",
+                      number_to_string(setting->threads), number_to_string(setting->qps)));
+    }
     if (outside.distance > prediction.distance) {
       prediction.distance = outside.distance;
       prediction.outside = outside.factors;

@@ -49,6 +49,10 @@ class PipelineModel final : public Model {
   PipelineState state_;
 };
 
+/// How far a setting lies outside of what the law is about, whatever was measured, in doublings;
+/// 0 inside. Threads that share a QP take turns at its lock, which the law does not have.
+[[nodiscard]] double beyond_law(const Setting& setting);
+
 /// Prediction of one output where a setting lies `distance` widths outside the domain; `law` is the
 /// law at the state's values.
 [[nodiscard]] LogPrediction predict_output(const PipelineState& state, pipeline::LawAt& law,

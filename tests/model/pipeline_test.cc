@@ -111,12 +111,12 @@ TEST(PipelineLaw, SurvivesItsFileAndTheGridAgrees) {
   std::ofstream(path) << report->model->to_json_text();
   const auto again = load(path);
   ASSERT_TRUE(again) << again.error().message;
-  const auto axes =
-      parse_grid("client_encap_masks=0:60:20,operation=SEND|WRITE,message_bytes=64|1MiB");
+  const auto axes = parse_grid(
+      "client_encap_masks=0:60:20,operation=SEND|WRITE,message_bytes=64|1MiB,thread_count=1|8");
   ASSERT_TRUE(axes) << axes.error().message;
   const auto grid = predict_grid(**again, *axes, 2);
   ASSERT_TRUE(grid) << grid.error().message;
-  ASSERT_EQ(grid->cells, 16U);
+  ASSERT_EQ(grid->cells, 32U);
   for (std::size_t cell = 0; cell < grid->cells; ++cell) {
     const auto one = report->model->predict(grid_cell(*axes, cell));
     ASSERT_TRUE(one);
@@ -166,6 +166,27 @@ TEST(PipelineLaw, RefusesAFileWithImpossibleParts) {
   std::ofstream(path) << good.dump();
   EXPECT_TRUE(load(path));
   std::filesystem::remove(path);
+}
+
+// Claim:  threads that share a QP, which the law does not have, are never answered as if it had.
+// Oracle: docs/models/pipeline.md; the distance is in doublings of threads over QPs.
+TEST(PipelineLaw, SaysThatSharedQpsAreOutsideOfIt) {
+  std::mt19937_64 random(6);
+  const auto report = fit(plant(PlainLaw(), 60, 0.02, random), quick());
+  ASSERT_TRUE(report);
+  const auto at = [&](double threads) {
+    return report->model->predict({{"qp_count", 4.0}, {"thread_count", threads}}).value();
+  };
+  EXPECT_GE(at(16.0).distance, 2.0);
+  EXPECT_TRUE(at(16.0).extrapolated);
+  bool said = false;
+  for (const std::string& factor : at(16.0).outside) {
+    said = said || factor.find("share a QP") != std::string::npos;
+  }
+  EXPECT_TRUE(said);
+  for (const std::string& factor : at(4.0).outside) {
+    EXPECT_EQ(factor.find("share a QP"), std::string::npos) << factor;
+  }
 }
 
 // Claim:  no answer is ever NaN or infinite, and bounds enclose the value, also at absurd settings.
