@@ -54,7 +54,11 @@ void RowBuilder::take_in() {
       for (const OpenTuples& layer : layers_) layer.add_gain(v, held_, list_, others_, gain_);
     }
     set_bit(held_.data(), v);
-    list_.insert(std::upper_bound(list_.begin(), list_.end(), v), v);
+    // Constraints may bring thousands of helpers, which nobody asks the list for.
+    if (std::any_of(layers_.begin(), layers_.end(),
+                    [&](const OpenTuples& layer) { return layer.concerns(v); })) {
+      list_.insert(std::upper_bound(list_.begin(), list_.end(), v), v);
+    }
     filled_[p] = 1;
   }
 }

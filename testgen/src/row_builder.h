@@ -35,7 +35,7 @@ class RowBuilder {
   std::vector<std::int32_t> gain_;
   Words held_;
   Words others_;             ///< values of parameters that the row does not have yet
-  std::vector<Value> list_;  ///< held values, ascending
+  std::vector<Value> list_;  ///< held values that layers concern, ascending
   std::size_t taken_ = 0;    ///< of validity_.row()
   std::vector<char> filled_;
   std::vector<double> cost_;
