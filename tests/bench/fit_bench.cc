@@ -99,7 +99,7 @@ int main(int argc, char** argv) {
     } else {
       last = std::move(report->model);
     }
-    if (p % 20 != 0) continue;
+    if (p % 4 != 0) continue;
     write_problem(observations, path);
     const double seconds = scipy_seconds(script, path);
     if (seconds < 0.0) continue;
