@@ -41,6 +41,32 @@ std::string words_of(const nlmsghdr& header, Bytes payload) {
   return words;
 }
 
+/// Waits for one datagram and visits the messages in it.
+Result<void> receive(int descriptor, std::vector<std::uint8_t>& buffer,
+                     const std::function<void(const nlmsghdr& header, Bytes payload)>& visit) {
+  ssize_t got = -1;
+  do {
+    got = recv(descriptor, buffer.data(), buffer.size(), 0);
+  } while (got < 0 && errno == EINTR);
+  if (got < 0) return system_error("no answer from the kernel by netlink");
+  Bytes rest(buffer.data(), static_cast<std::size_t>(got));
+  while (rest.size() >= sizeof(nlmsghdr)) {
+    nlmsghdr header{};
+    std::memcpy(&header, rest.data(), sizeof header);
+    if (header.nlmsg_len < sizeof header || header.nlmsg_len > rest.size()) break;
+    visit(header, rest.subspan(sizeof header, header.nlmsg_len - sizeof header));
+    rest = rest.subspan(std::min(rest.size(), aligned(header.nlmsg_len)));
+  }
+  return {};
+}
+
+/// The number in an NLMSG_ERROR: 0 when the kernel said yes.
+int error_of(Bytes payload) {
+  nlmsgerr error{};
+  std::memcpy(&error, payload.data(), std::min(payload.size(), sizeof error));
+  return -error.error;
+}
+
 }  // namespace
 
 NetlinkMessage::NetlinkMessage(std::uint16_t type, std::uint16_t flags, Bytes family_header)
@@ -144,27 +170,18 @@ Result<void> NetlinkSocket::send(std::vector<NetlinkMessage>& messages, std::siz
     }
     std::size_t answered = 0;
     std::string refusal;
+    const auto look = [&](const nlmsghdr& header, Bytes payload) {
+      if (header.nlmsg_type != NLMSG_ERROR || header.nlmsg_seq < first) return;
+      ++answered;
+      const int error = error_of(payload);
+      if (error == 0 || !refusal.empty()) return;
+      const std::string words = words_of(header, payload);
+      refusal = std::strerror(error) + (words.empty() ? "" : " (" + words + ")");
+      if (refused != nullptr) *refused = begin + (header.nlmsg_seq - first);
+    };
+    std::vector<std::uint8_t> buffer(1 << 16);
     while (answered < end - begin) {
-      std::vector<std::uint8_t> buffer(1 << 16);
-      const ssize_t got = recv(descriptor_, buffer.data(), buffer.size(), 0);
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) return system_error("no answer from the kernel by netlink");
-      Bytes rest(buffer.data(), static_cast<std::size_t>(got));
-      while (rest.size() >= sizeof(nlmsghdr)) {
-        nlmsghdr header{};
-        std::memcpy(&header, rest.data(), sizeof header);
-        if (header.nlmsg_len < sizeof header || header.nlmsg_len > rest.size()) break;
-        const Bytes payload = rest.subspan(sizeof header, header.nlmsg_len - sizeof header);
-        rest = rest.subspan(std::min(rest.size(), aligned(header.nlmsg_len)));
-        if (header.nlmsg_type != NLMSG_ERROR || header.nlmsg_seq < first) continue;
-        ++answered;
-        nlmsgerr error{};
-        std::memcpy(&error, payload.data(), sizeof error);
-        if (error.error == 0 || !refusal.empty()) continue;
-        const std::string words = words_of(header, payload);
-        refusal = std::strerror(-error.error) + (words.empty() ? "" : " (" + words + ")");
-        if (refused != nullptr) *refused = begin + (header.nlmsg_seq - first);
-      }
+      if (auto got = receive(descriptor_, buffer, look); !got) return got;
     }
     if (!refusal.empty()) return fail(ErrorCode::kRefused, "the kernel refused: " + refusal);
   }
@@ -183,29 +200,26 @@ Result<std::vector<NetlinkAnswer>> NetlinkSocket::dump(NetlinkMessage message) {
     return system_error("cannot ask the kernel by netlink");
   }
   std::vector<NetlinkAnswer> answers;
-  while (true) {
-    std::vector<std::uint8_t> buffer(1 << 18);
-    const ssize_t got = recv(descriptor_, buffer.data(), buffer.size(), 0);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return system_error("no answer from the kernel by netlink");
-    Bytes rest(buffer.data(), static_cast<std::size_t>(got));
-    while (rest.size() >= sizeof(nlmsghdr)) {
-      nlmsghdr header{};
-      std::memcpy(&header, rest.data(), sizeof header);
-      if (header.nlmsg_len < sizeof header || header.nlmsg_len > rest.size()) break;
-      const Bytes payload = rest.subspan(sizeof header, header.nlmsg_len - sizeof header);
-      rest = rest.subspan(std::min(rest.size(), aligned(header.nlmsg_len)));
-      if (header.nlmsg_seq != request.nlmsg_seq) continue;
-      if (header.nlmsg_type == NLMSG_DONE) return answers;
-      if (header.nlmsg_type == NLMSG_ERROR) {
-        nlmsgerr error{};
-        std::memcpy(&error, payload.data(), sizeof error);
-        return fail(ErrorCode::kRefused,
-                    fmt::format("the kernel refused: {}", std::strerror(-error.error)));
+  bool done = false;
+  int error = 0;
+  std::vector<std::uint8_t> buffer(1 << 18);
+  while (!done && error == 0) {
+    const auto got = receive(descriptor_, buffer, [&](const nlmsghdr& header, Bytes payload) {
+      if (header.nlmsg_seq != request.nlmsg_seq) return;
+      if (header.nlmsg_type == NLMSG_DONE) {
+        done = true;
+      } else if (header.nlmsg_type == NLMSG_ERROR) {
+        error = error_of(payload);
+      } else {
+        answers.push_back({header.nlmsg_type, {payload.begin(), payload.end()}});
       }
-      answers.push_back({header.nlmsg_type, {payload.begin(), payload.end()}});
-    }
+    });
+    if (!got) return pass_on(got);
   }
+  if (error != 0) {
+    return fail(ErrorCode::kRefused, fmt::format("the kernel refused: {}", std::strerror(error)));
+  }
+  return answers;
 }
 
 Result<LinkNumbers> links(NetlinkSocket& socket) {
