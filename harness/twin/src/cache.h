@@ -114,17 +114,19 @@ class Cache {
   /// True on a hit; on a miss the entry is brought in, in place of a random one when full.
   bool touch(std::uint64_t id, Random& random) {
     if (contains(id)) return true;
-    if (!free_.empty()) {
-      put(id, free_.back());
-      free_.pop_back();
-    } else if (filled_ < capacity_) {
-      put(id, filled_++);
-    } else {
-      const std::uint64_t slot = random.below(static_cast<std::uint32_t>(capacity_));
-      resident_.erase(by_slot_[slot]);
-      if (slot_of_) slot_of_->erase(by_slot_[slot]);
-      put(id, slot);
+    if (slot_of_) [[unlikely]] {
+      bring_in_tracked(id, random);
+      return false;
     }
+    std::uint64_t slot = filled_;
+    if (filled_ < capacity_) {
+      ++filled_;
+    } else {
+      slot = random.below(static_cast<std::uint32_t>(capacity_));
+      resident_.erase(by_slot_[slot]);
+    }
+    by_slot_[slot] = id;
+    resident_.insert(id);
     return false;
   }
 
@@ -142,6 +144,18 @@ class Cache {
     by_slot_[slot] = id;
     resident_.insert(id);
     if (slot_of_) slot_of_->emplace(id, slot);
+  }
+  /// An invalidatable cache is full but for the slots that were freed.
+  void bring_in_tracked(std::uint64_t id, Random& random) {
+    if (!free_.empty()) {
+      put(id, free_.back());
+      free_.pop_back();
+      return;
+    }
+    const std::uint64_t slot = random.below(static_cast<std::uint32_t>(capacity_));
+    resident_.erase(by_slot_[slot]);
+    slot_of_->erase(by_slot_[slot]);
+    put(id, slot);
   }
 
   bool always_ = true;

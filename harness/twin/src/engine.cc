@@ -9,7 +9,6 @@
 namespace greynic::twin {
 namespace {
 
-constexpr std::size_t kPacketsPerStamp = 64;
 constexpr std::size_t kFirstCheck = 128;
 constexpr double kPcieJitterNs = 20;
 /// A run that is not sure yet may take so many times the packets that are usually enough.
@@ -264,10 +263,7 @@ void Engine::handle(const Event& event) {
   }
 }
 
-void Engine::record(Time t, double payload) {
-  ++data_packets_;
-  payload_ += payload;
-  if (data_packets_ % kPacketsPerStamp != 0) return;
+void Engine::stamp(Time t) {
   stamps_.push_back(stamps_.empty() ? t : std::max(stamps_.back(), t));
   stamp_bytes_.push_back(payload_);
 }

@@ -86,6 +86,7 @@ class Engine {
   [[nodiscard]] std::size_t bytes_per_qp() const;
 
  private:
+  static constexpr std::size_t kPacketsPerStamp = 64;
   enum Kind : std::uint8_t {
     kThreadStep,
     kDoorbell,
@@ -244,7 +245,12 @@ class Engine {
   Time cross(Nic& sender, Nic& receiver, std::size_t direction, double wire_ns, Time t, bool looped,
              bool data, Time& wire_end);
   [[nodiscard]] Time thaw(Time t) const;
-  void record(Time t, double payload);
+  /// A data packet is in memory.
+  void record(Time t, double payload) {
+    payload_ += payload;
+    if (++data_packets_ % kPacketsPerStamp == 0) stamp(t);
+  }
+  void stamp(Time t);
   [[nodiscard]] Crossing crossing_of(const Steering& steering, double groups) const;
   void draw_crossing(Steering& steering);
   /// Of the next packet.

@@ -127,96 +127,6 @@ void Engine::unit_begins(Nic& nic, std::uint32_t index, Time t) {
   next_packet_.set(leaf, from + service_time(side));
 }
 
-void Engine::unit_sends(std::uint32_t leaf, Time t) {
-  const auto [side, index] = leaf_owners_[leaf];
-  Nic& nic = nics_[side];
-  Unit& unit = nic.units[index];
-  const std::uint32_t id = unit.head;
-  Stream& s = streams_[id];
-  if (loopback_ && s.nic == s.to && !effects_.loopback_unlimited) {
-    // Loopback gives way to the wire: it takes what the receive path has to spare.
-    nic.save_spare(t);
-    if (nic.spare <= 0) return next_packet_.set(leaf, t + kLoopbackRetryNs);
-  }
-  if (!s.responds && !w_.carries_data_in_request()) {
-    send_request(id, t);
-  } else {
-    send_data(id, t);
-  }
-  // A full transmit buffer holds the unit.
-  unit.free = nic.transmit_buffer.admit(t);
-  if (s.packets_left > 0 && --unit.turn_left > 0) {
-    return next_packet_.set(leaf, unit.free + service_time(side));
-  }
-  unit.head = s.next;
-  if (unit.head == kNone) unit.tail = kNone;
-  s.in_ring = false;
-  if ((s.packets_left > 0 || s.ready > 0) && !hold_back(id, t)) {
-    s.in_ring = true;
-    s.next = kNone;
-    call_context(nic, id, t);
-    if (unit.head == kNone) {
-      unit.head = id;
-    } else {
-      streams_[unit.tail].next = id;
-    }
-    unit.tail = id;
-  }
-  unit_begins(nic, index, t);
-}
-
-void Engine::send_request(std::uint32_t id, Time t) {
-  Stream& s = streams_[id];
-  --s.ready;
-  ++s.sent;
-  const double extra = w_.operation == Operation::kAtomic ? header::kAtomicEth : header::kReth;
-  events_.push(send_control(s.nic, s.to, extra, t), kDelivered, id);
-}
-
-void Engine::send_data(std::uint32_t id, Time t) {
-  Stream& s = streams_[id];
-  const Shape& shape = shape_at(s.sent);
-  const bool first = s.packets_left == 0;
-  if (first) {
-    s.packets_left = shape.packets;
-    s.idle = shape.packets > kTurnPackets && !shape.inlined && s.ready == 1;
-    s.began = t - packet_ns_;
-    --s.ready;
-  }
-  const bool lossy = !recoveries_.empty();
-  Fate fate = Fate::kWritten;
-  bool starts = first;
-  if (lossy) [[unlikely]] {
-    starts = s.packets_left == shape.packets;
-    fate = fate_of_packet(id, t);
-  }
-  const bool last = --s.packets_left == 0;
-  const Freight& freight = last ? shape.last : starts ? shape.first : shape.middle;
-  const Arrival arrival = travel(s, id, freight, t, fate);
-  if (fate == Fate::kWritten) [[likely]] {
-    record(arrival.at_memory, freight.payload);
-  } else if (fate == Fate::kOutOfSequence) {
-    tell_of_gap(id, arrival.at_memory);
-  }
-  if (!last) return;
-  ++s.sent;
-  if (!lossy || message_survives(id)) {
-    events_.push(arrival.at_memory, kDelivered, id);
-  }
-  if (!s.responds && w_.transport != Transport::kRc) {
-    events_.push(arrival.wire_end + p_.pcie_post_ns, kCompleted, id);
-  }
-}
-
-Time Engine::send_control(std::uint8_t from, std::uint8_t to, double bytes, Time t) {
-  Nic& sender = nics_[from];
-  ++sender.counters.tx_packets;
-  ++nics_[to].counters.rx_packets;
-  const double wire_ns = (bytes + packet_overhead_bytes(w_.overlay)) * 8.0 / p_.link_rate_gbps;
-  Time wire_end = 0;
-  return cross(sender, nics_[to], from, wire_ns, t, from == to, false, wire_end);
-}
-
 /// The rule that a packet's flow hits is on chip, or is read over PCIe. Messages are dealt out to
 /// flows at random. Returns when the packet goes on.
 Time Engine::recall_flow(Nic& nic, std::uint32_t id, Time t) {
@@ -228,8 +138,11 @@ Time Engine::recall_flow(Nic& nic, std::uint32_t id, Time t) {
   return fetch + p_.context_fetch_ns;
 }
 
-Engine::Arrival Engine::travel(const Stream& s, std::uint32_t id, const Freight& freight, Time t,
-                               Fate fate) {
+// A data packet's whole way is one piece of code: what follows is inlined into unit_sends.
+
+[[gnu::always_inline]] inline Engine::Arrival Engine::travel(const Stream& s, std::uint32_t id,
+                                                             const Freight& freight, Time t,
+                                                             Fate fate) {
   Nic& sender = nics_[s.nic];
   Nic& receiver = nics_[s.to];
   const bool looped = loopback_ && s.nic == s.to;
@@ -283,6 +196,96 @@ Engine::Arrival Engine::travel(const Stream& s, std::uint32_t id, const Freight&
   ++receiver.counters.rx_packets;
   receiver.counters.rx_bytes += freight.payload;
   return {wire_end, end};
+}
+
+[[gnu::always_inline]] inline void Engine::send_data(std::uint32_t id, Time t) {
+  Stream& s = streams_[id];
+  const Shape& shape = shape_at(s.sent);
+  const bool first = s.packets_left == 0;
+  if (first) {
+    s.packets_left = shape.packets;
+    s.idle = shape.packets > kTurnPackets && !shape.inlined && s.ready == 1;
+    s.began = t - packet_ns_;
+    --s.ready;
+  }
+  const bool lossy = !recoveries_.empty();
+  Fate fate = Fate::kWritten;
+  bool starts = first;
+  if (lossy) [[unlikely]] {
+    starts = s.packets_left == shape.packets;
+    fate = fate_of_packet(id, t);
+  }
+  const bool last = --s.packets_left == 0;
+  const Freight& freight = last ? shape.last : starts ? shape.first : shape.middle;
+  const Arrival arrival = travel(s, id, freight, t, fate);
+  if (fate == Fate::kWritten) [[likely]] {
+    record(arrival.at_memory, freight.payload);
+  } else if (fate == Fate::kOutOfSequence) {
+    tell_of_gap(id, arrival.at_memory);
+  }
+  if (!last) return;
+  ++s.sent;
+  if (!lossy || message_survives(id)) {
+    events_.push(arrival.at_memory, kDelivered, id);
+  }
+  if (!s.responds && w_.transport != Transport::kRc) {
+    events_.push(arrival.wire_end + p_.pcie_post_ns, kCompleted, id);
+  }
+}
+
+void Engine::unit_sends(std::uint32_t leaf, Time t) {
+  const auto [side, index] = leaf_owners_[leaf];
+  Nic& nic = nics_[side];
+  Unit& unit = nic.units[index];
+  const std::uint32_t id = unit.head;
+  Stream& s = streams_[id];
+  if (loopback_ && s.nic == s.to && !effects_.loopback_unlimited) {
+    // Loopback gives way to the wire: it takes what the receive path has to spare.
+    nic.save_spare(t);
+    if (nic.spare <= 0) return next_packet_.set(leaf, t + kLoopbackRetryNs);
+  }
+  if (!s.responds && !w_.carries_data_in_request()) {
+    send_request(id, t);
+  } else {
+    send_data(id, t);
+  }
+  // A full transmit buffer holds the unit.
+  unit.free = nic.transmit_buffer.admit(t);
+  if (s.packets_left > 0 && --unit.turn_left > 0) {
+    return next_packet_.set(leaf, unit.free + service_time(side));
+  }
+  unit.head = s.next;
+  if (unit.head == kNone) unit.tail = kNone;
+  s.in_ring = false;
+  if ((s.packets_left > 0 || s.ready > 0) && !hold_back(id, t)) {
+    s.in_ring = true;
+    s.next = kNone;
+    call_context(nic, id, t);
+    if (unit.head == kNone) {
+      unit.head = id;
+    } else {
+      streams_[unit.tail].next = id;
+    }
+    unit.tail = id;
+  }
+  unit_begins(nic, index, t);
+}
+
+void Engine::send_request(std::uint32_t id, Time t) {
+  Stream& s = streams_[id];
+  --s.ready;
+  ++s.sent;
+  const double extra = w_.operation == Operation::kAtomic ? header::kAtomicEth : header::kReth;
+  events_.push(send_control(s.nic, s.to, extra, t), kDelivered, id);
+}
+
+Time Engine::send_control(std::uint8_t from, std::uint8_t to, double bytes, Time t) {
+  Nic& sender = nics_[from];
+  ++sender.counters.tx_packets;
+  ++nics_[to].counters.rx_packets;
+  const double wire_ns = (bytes + packet_overhead_bytes(w_.overlay)) * 8.0 / p_.link_rate_gbps;
+  Time wire_end = 0;
+  return cross(sender, nics_[to], from, wire_ns, t, from == to, false, wire_end);
 }
 
 }  // namespace greynic::twin
