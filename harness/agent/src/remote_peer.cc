@@ -15,7 +15,7 @@ constexpr int kMostMessageBytes = 64 << 20;
 
 class RemotePeer final : public verbs::Peer {
  public:
-  RemotePeer(std::string address, std::shared_ptr<grpc::ChannelCredentials> credentials)
+  RemotePeer(std::string address, const std::shared_ptr<grpc::ChannelCredentials>& credentials)
       : address_(std::move(address)) {
     grpc::ChannelArguments arguments;
     arguments.SetMaxReceiveMessageSize(kMostMessageBytes);

@@ -137,7 +137,7 @@ std::string find_program(const std::string& name) {
     const std::size_t cut = folders.find(':');
     const std::string folder = folders.substr(0, cut);
     folders = cut == std::string::npos ? "" : folders.substr(cut + 1);
-    const std::string candidate = folder + "/" + name;
+    std::string candidate = folder + "/" + name;
     if (!folder.empty() && access(candidate.c_str(), X_OK) == 0) return candidate;
   }
   return "";

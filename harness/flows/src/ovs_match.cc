@@ -44,7 +44,7 @@ std::optional<unsigned> prefix_length(MatchField field, U128 bits) {
 }
 
 std::string masked(MatchField field, std::string_view name, U128 value, U128 bits) {
-  const std::string text = fmt::format("{}={}", name, field_value_to_string(field, value));
+  std::string text = fmt::format("{}={}", name, field_value_to_string(field, value));
   if (bits == full_mask(field)) return text;
   const auto length = prefix_length(field, bits);
   if (info(field).format == FieldFormat::kIpv6 && length) {

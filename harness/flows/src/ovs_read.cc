@@ -92,26 +92,25 @@ std::vector<Action> typed(const std::vector<Action>& read, const PortNumbers& po
   std::vector<Action> actions;
   for (std::size_t i = 0; i < read.size(); ++i) {
     const Action& action = read[i];
+    Action meant = action;
     if (action.kind == ActionKind::kForward) {
       const auto named = std::find_if(ports.begin(), ports.end(), [&](const auto& port) {
         return std::to_string(port.second) == action.text;
       });
-      actions.push_back(named == ports.end() ? action : Action::forward(named->first));
-    } else if (action.kind != ActionKind::kOther) {
-      actions.push_back(action);
-    } else if (const auto id =
-                   i + 1 < read.size() ? pushed_id(action, read[i + 1]) : std::nullopt) {
-      actions.push_back({.kind = ActionKind::kPushVlan, .number = *id});
-      ++i;
-    } else if (auto set = set_field(action.text)) {
-      actions.push_back(*set);
-    } else if (action.text == "note:63.6f.75.6e.74.00") {
-      actions.push_back({.kind = ActionKind::kCount});
-    } else if (action.text.starts_with("meter:")) {
-      actions.push_back({.kind = ActionKind::kMeter, .number = number_of(action.text, "meter:")});
-    } else {
-      actions.push_back(action);
+      if (named != ports.end()) meant = Action::forward(named->first);
+    } else if (action.kind == ActionKind::kOther) {
+      if (const auto id = i + 1 < read.size() ? pushed_id(action, read[i + 1]) : std::nullopt) {
+        meant = {.kind = ActionKind::kPushVlan, .number = *id};
+        ++i;
+      } else if (auto set = set_field(action.text)) {
+        meant = *set;
+      } else if (action.text == "note:63.6f.75.6e.74.00") {
+        meant = {.kind = ActionKind::kCount};
+      } else if (action.text.starts_with("meter:")) {
+        meant = {.kind = ActionKind::kMeter, .number = number_of(action.text, "meter:")};
+      }
     }
+    actions.push_back(std::move(meant));
   }
   return actions;
 }

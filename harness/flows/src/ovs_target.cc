@@ -271,8 +271,7 @@ Result<void> PrivateOvsTarget::apply(const Layout& layout, const Traffic* traffi
 RuleSet PrivateOvsTarget::spell_out(RuleSet rules) const { return with_headers(std::move(rules)); }
 
 Layout PrivateOvsTarget::adapt(const Layout& layout) const {
-  auto fewer = few_masks(layout);
-  return fewer ? std::move(*fewer) : layout;
+  return few_masks(layout).value_or(layout);
 }
 
 Result<void> PrivateOvsTarget::roll_back() {

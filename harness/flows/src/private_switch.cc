@@ -196,7 +196,7 @@ Result<void> PrivateSwitch::forget_megaflows() {
 }
 
 Result<std::string> PrivateSwitch::ask(const std::string& command,
-                                       std::vector<std::string> arguments) {
+                                       const std::vector<std::string>& arguments) {
   auto answer = control_->call(command, arguments);
   if (!answer && !switch_.running()) {
     return fail(ErrorCode::kMissing, fmt::format("ovs-vswitchd died: {}", last_words()));

@@ -51,7 +51,7 @@ class PrivateSwitch {
 
   /// The answer of the control socket to an ovs-appctl command, e.g. "dpif-netdev/pmd-stats-show".
   [[nodiscard]] Result<std::string> ask(const std::string& command,
-                                        std::vector<std::string> arguments = {});
+                                        const std::vector<std::string>& arguments = {});
   /// CPU time that the packet thread has had, in nanoseconds.
   [[nodiscard]] Result<std::uint64_t> packet_thread_ns() const;
 
