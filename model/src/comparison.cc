@@ -130,7 +130,8 @@ void compare_predictions(const Model& a, const Model& b, std::span<const Configu
 
 void judge_models(const Model& a, const Model& b, std::span<const Observation> observations,
                   ModelComparison& result) {
-  for (auto& [name, difference] : result.measures) {
+  for (auto& measure : result.measures) {
+    const std::string& name = measure.first;
     MeasureDifference::Judged judged;
     for (const Observation& observation : observations) {
       const auto value = observation.value(name);
@@ -152,7 +153,7 @@ void judge_models(const Model& a, const Model& b, std::span<const Observation> o
     for (double* sum : {&judged.error_a, &judged.error_b, &judged.inside_a, &judged.inside_b}) {
       *sum /= static_cast<double>(judged.observations);
     }
-    difference.judged = judged;
+    measure.second.judged = judged;
   }
 }
 

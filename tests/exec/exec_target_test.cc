@@ -183,19 +183,18 @@ TEST_F(ExecTarget, SurvivesChatter) {
   }
 }
 
-// Claim:  silence beyond the limit ends the command, and what it owes has timed out.
+// Claim:  silence beyond the limit ends the command, and what it owes has timed out. (The limit is
+//         long enough for a busy machine to start the command; ctest's own limit sees a hang.)
 TEST_F(ExecTarget, TimesOut) {
   auto device = open_script(
       "say(id=json.loads(sys.stdin.readline())['id'], bandwidth_gbps=1)\n"
       "time.sleep(1000)\n",
-      "timeout=300ms ");
-  const auto begin = std::chrono::steady_clock::now();
+      "timeout=3s ");
   const auto got = measure(*device, requests(3));
   EXPECT_EQ(got[0].outcome, Outcome::kMeasured);
   EXPECT_EQ(got[1].outcome, Outcome::kTimedOut);
   EXPECT_EQ(got[2].outcome, Outcome::kTimedOut);
-  EXPECT_NE(got[1].reason.find("300 ms"), std::string::npos) << got[1].reason;
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+  EXPECT_NE(got[1].reason.find("3 s"), std::string::npos) << got[1].reason;
 }
 
 // Claim:  what the command cannot swallow at once does not block: 2 MB of requests, read slowly.
