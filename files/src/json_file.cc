@@ -93,13 +93,16 @@ Result<void> check_schema(const json& document, std::string_view schema,
     valijson::ValidationResults results;
     const valijson::adapters::NlohmannJsonAdapter adapter(document);
     if (validator.validate(compiled, adapter, &results)) return {};
-    // The deepest complaint is the most telling one: outer ones only say that a part failed.
+    // The deepest complaint is the most telling one: outer ones only say that a part failed. That
+    // an alternative is meant for another constant tells least.
     std::string path;
     std::string reason = "does not fit the format";
     std::size_t depth = 0;
     valijson::ValidationResults::Error error;
     while (results.popError(error)) {
-      if (error.context.size() < depth) continue;
+      const bool is_other_case = error.description.find("'const'") != std::string::npos;
+      if (error.context.size() < depth || (error.context.size() == depth && is_other_case))
+        continue;
       depth = error.context.size();
       path.clear();
       for (std::size_t i = 1; i < error.context.size(); ++i) {

@@ -80,8 +80,10 @@ Result<Configuration> assumed_levels_from_json(const json& object, const std::st
       }
     } else if (info->type == FactorType::kBool) {
       if (!std::holds_alternative<bool>(level)) needed = "true or false";
-    } else if (!std::holds_alternative<std::string>(level)) {
-      needed = fmt::format("a text, such as {}", to_string(info->standard));
+    } else if (const auto* text = std::get_if<std::string>(&level);
+               text == nullptr || std::find(info->categories.begin(), info->categories.end(),
+                                            *text) == info->categories.end()) {
+      needed = fmt::format("one of {}", fmt::join(info->categories, ", "));
     }
     if (needed.empty()) continue;
     return files::bad_value(source, path + "/" + factor,

@@ -193,10 +193,13 @@ Result<std::unique_ptr<Model>> pipeline_from_json(const json& document, const st
   state.values = pipeline::typical();
   const json& parameters = document.at("parameters");
   const json& covariance = document.at("covariance");
-  if (parameters.size() != kParameterCount || covariance.size() != kParameterCount) {
-    return files::bad_value(source, "/parameters",
-                            fmt::format("needs all {} parameters of the pipeline law; fit again",
-                                        static_cast<int>(kParameterCount)));
+  for (const auto& [path, there] :
+       {std::pair("/parameters", parameters.size()), std::pair("/covariance", covariance.size())}) {
+    if (there == kParameterCount) continue;
+    return files::bad_value(
+        source, path,
+        fmt::format("has {} entries for the {} parameters of the pipeline law; fit again", there,
+                    static_cast<int>(kParameterCount)));
   }
   state.covariance.assign(kParameterCount * kParameterCount, 0.0);
   for (int j = 0; j < kParameterCount; ++j) {

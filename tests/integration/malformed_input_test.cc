@@ -254,20 +254,29 @@ TEST(MalformedInput, OfModelsAndWorkloads) {
   const std::string db = small_run(folder);
   ASSERT_EQ(
       greynic(folder, "fit " + db + " --form pipeline -o " + (folder / "good.json")).exit_code, 0);
-  refuses_malformed_input(folder, {"model",
-                                   "bad.json",
-                                   text_of(folder / "good.json"),
-                                   "predict FILE --at server_decap_masks=10",
-                                   {{"", "{\"version\": 1,}", "line 1"},
-                                    {"/version", "9", "/version"},
-                                    {"/law", "\"gravity\"", "/law"},
-                                    {"/law", "", "law"},
-                                    {"/parameters", "[]", "/parameters"},
-                                    {"/parameters/0/name", "\"speed\"", "/parameters/0"},
-                                    {"/parameters/0/value", "\"fast\"", "/parameters/0/value"},
-                                    {"/parameters/0/value", "-1", "/parameters/0/value"},
-                                    {"/covariance/1/0", "null", "/covariance/1/0"},
-                                    {"/observations", "-1", "/observations"}}});
+  refuses_malformed_input(
+      folder,
+      {"model",
+       "bad.json",
+       text_of(folder / "good.json"),
+       "predict FILE --at server_decap_masks=10",
+       {{"", "{\"version\": 1,}", "line 1"},
+        {"/version", "9", "/version"},
+        {"/law", "\"gravity\"", "/law"},
+        {"/law", "", "law"},
+        {"/parameters", "[]", "/parameters"},
+        {"/parameters/0/name", "\"speed\"", "/parameters/0"},
+        {"/parameters/0/value", "\"fast\"", "/parameters/0/value"},
+        {"/parameters/0/value", "-1", "/parameters/0/value"},
+        {"/parameters/0/unit", "7", "/parameters/0/unit"},
+        {"/parameters/0/low", "\"x\"", "/parameters/0/low"},
+        {"/covariance", "[[1]]", "/covariance"},
+        {"/noise", "7", "/noise"},
+        {"/domain/numeric/server_decap_masks", "[5, 1]", "/domain/numeric/server_decap_masks"},
+        {"/assumed/bandwidth_gbps/qp_count", "-4", "/assumed/bandwidth_gbps/qp_count"},
+        {"/assumed/bandwidth_gbps/transport", "\"XX\"", "/assumed/bandwidth_gbps/transport"},
+        {"/covariance/1/0", "null", "/covariance/1/0"},
+        {"/observations", "-1", "/observations"}}});
   refuses_malformed_input(
       folder,
       {"workload",
