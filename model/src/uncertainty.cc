@@ -295,18 +295,17 @@ Result<void> bootstrap(const std::vector<Point>& points, const Priors& priors, i
   const Eigen::MatrixXd covariance = centred.transpose() * centred /
                                      static_cast<double>(std::max<Eigen::Index>(1, all.rows() - 1));
   for (Eigen::Index a = 0; a < n; ++a) {
-    const int i = fit.active[static_cast<std::size_t>(a)];
+    const auto i = static_cast<std::size_t>(fit.active[static_cast<std::size_t>(a)]);
     for (Eigen::Index b = 0; b < n; ++b) {
-      fit.covariance[static_cast<std::size_t>(
-          i * kParameterCount + fit.active[static_cast<std::size_t>(b)])] = covariance(a, b);
+      const auto j = static_cast<std::size_t>(fit.active[static_cast<std::size_t>(b)]);
+      fit.covariance[i * kParameterCount + j] = covariance(a, b);
     }
     std::vector<double> column(all.col(a).begin(), all.col(a).end());
     std::sort(column.begin(), column.end());
     const auto at = [&](double share) {
       return column[static_cast<std::size_t>(share * static_cast<double>(column.size() - 1))];
     };
-    fit.interval[static_cast<std::size_t>(i)] = {at(0.025), at(0.975),
-                                                 Interval::Method::kBootstrap};
+    fit.interval[i] = {at(0.025), at(0.975), Interval::Method::kBootstrap};
   }
   return {};
 }

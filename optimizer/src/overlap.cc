@@ -61,7 +61,9 @@ BitMatrix precedence(const Problem& problem, const std::vector<Group>& groups) {
     }
   }
   std::vector<std::unique_ptr<KeyTable>> table(groups.size());
-  for (const auto& [mask, pairs] : pairs_of) {
+  for (const auto& entry : pairs_of) {
+    const auto& mask = entry.first;
+    const auto& pairs = entry.second;
     std::vector<std::uint32_t> used;
     const auto table_of = [&](std::uint32_t group) -> const KeyTable& {
       if (!table[group]) {

@@ -10,8 +10,8 @@ namespace greynic::optimizer {
 namespace {
 
 std::size_t bit_count(U128 bits) {
-  return static_cast<std::size_t>(std::popcount(static_cast<Word>(bits)) +
-                                  std::popcount(static_cast<Word>(bits >> 64)));
+  const auto low = static_cast<std::size_t>(std::popcount(static_cast<Word>(bits)));
+  return low + static_cast<std::size_t>(std::popcount(static_cast<Word>(bits >> 64)));
 }
 
 }  // namespace

@@ -60,7 +60,8 @@ RegionWriter::RegionWriter(RegionWriter&&) noexcept = default;
 RegionWriter& RegionWriter::operator=(RegionWriter&&) noexcept = default;
 RegionWriter::~RegionWriter() = default;
 
-Result<RegionWriter> RegionWriter::create(const std::string& path, std::vector<Group> groups) {
+Result<RegionWriter> RegionWriter::create(const std::string& path,
+                                          const std::vector<Group>& groups) {
   if (auto good = check_names(groups); !good) return pass_on(good);
   std::uint64_t descriptors = 0;
   std::uint64_t lines = 0;

@@ -42,7 +42,7 @@ class RegionWriter {
   /// Creates (or replaces) the file at `path` and maps it. kBadInput for names too long or twice,
   /// kIo when it cannot be made.
   [[nodiscard]] static Result<RegionWriter> create(const std::string& path,
-                                                   std::vector<Group> groups);
+                                                   const std::vector<Group>& groups);
   RegionWriter(RegionWriter&&) noexcept;
   RegionWriter& operator=(RegionWriter&&) noexcept;
   ~RegionWriter();  ///< unmaps; the file stays for readers
