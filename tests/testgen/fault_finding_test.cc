@@ -11,7 +11,7 @@
 namespace greynic::testgen {
 namespace {
 
-Factor numeric(const std::string& name, std::vector<double> levels) {
+Factor numeric(const std::string& name, const std::vector<double>& levels) {
   Factor factor;
   factor.name = name;
   for (const double level : levels) factor.levels.emplace_back(level);

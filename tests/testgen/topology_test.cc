@@ -99,7 +99,8 @@ class RandomNetwork {
   }
 
   /// A rule, and now and then something about it that the configuration decides.
-  json rule(const std::string& name, json match, json actions, int hosts, bool eswitch) {
+  json rule(const std::string& name, const json& match, const json& actions, int hosts,
+            bool eswitch) {
     json out = {{"name", name}};
     if (pick(5) == 0) {
       json other = random_match(hosts);
