@@ -51,7 +51,7 @@ TEST(PrivateOvs, ChargesEachMaskTheSame) {
                         .seed = 3});
   }
   std::vector<double> costs;
-  const auto done = (*opened)->measure(requests, [&](std::size_t i, Observation got) {
+  const auto done = (*opened)->measure(requests, [&](std::size_t i, const Observation& got) {
     EXPECT_EQ(got.outcome, Outcome::kMeasured) << got.reason;
     EXPECT_EQ(got.value("megaflow_masks"), masks[i]);
     EXPECT_NEAR(got.value("subtable_lookups_per_packet").value_or(0), (masks[i] + 1) / 2,

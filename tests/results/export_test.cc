@@ -48,11 +48,9 @@ std::vector<std::vector<std::string>> parse_csv(const std::string& text) {
       rows.back().back() += text[++i];
     } else if (c == '"') {
       quoted = !quoted;
-    } else if (quoted) {
-      rows.back().back() += c;
-    } else if (c == ',') {
+    } else if (!quoted && c == ',') {
       rows.back().emplace_back();
-    } else if (c == '\n') {
+    } else if (!quoted && c == '\n') {
       rows.push_back({""});
     } else {
       rows.back().back() += c;

@@ -268,7 +268,7 @@ TEST(MaskShapes, LimitWhatE810Takes) {
         rule.match.set(F::kIpv4Src, 1);
         rule.match.set(F::kIpv4Dst, 2);
         rule.match.set(F::kL4SrcPort, 3);
-        rule.match.set(F::kL4DstPort, 0, static_cast<U128>(i + 1));
+        rule.match.set(F::kL4DstPort, 0, static_cast<U128>(i) + 1);
         rule.match.set(F::kIpProtocol, 17);
       }
       made.tables[0].matchers.push_back({.mask = rule.match.mask(), .rules = {rule}});

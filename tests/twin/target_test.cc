@@ -129,7 +129,7 @@ TEST(Twin, WalksAnInstalledLayoutAsTheReferenceLookupDoes) {
   layout.tables.push_back({});
   for (int i = 0; i < 29; ++i) {
     layout.tables[0].matchers.push_back(
-        matcher_of(MatchField::kReg0, static_cast<std::uint64_t>(1000 + i)));
+        matcher_of(MatchField::kReg0, 1000 + static_cast<std::uint64_t>(i)));
   }
   layout.tables[0].matchers.push_back(matcher_of(MatchField::kL4DstPort, 7));
   Packet last;
