@@ -45,7 +45,7 @@ Problem read_problem(const std::string& name) {
   Problem problem;
   std::string line;
   for (int number = 1; std::getline(file, line); ++number) {
-    const bool parameter = number > 40 && number < 60 && line.find("b") != std::string::npos &&
+    const bool parameter = number > 40 && number < 60 && line.find('b') != std::string::npos &&
                            line.find('=') != std::string::npos;
     const auto values = numbers_in(parameter ? line.substr(line.find('=') + 1) : line);
     if (parameter && values.size() >= 4) {
