@@ -74,7 +74,7 @@ double scipy_seconds(const std::string& script, const std::string& path) {
 
 int main(int argc, char** argv) {
   const int problems = argc > 1 ? std::atoi(argv[1]) : 200;
-  const std::string script = argc > 2 ? argv[2] : "tests/bench/fit_scipy.py";
+  const std::string script = GREYNIC_SOURCE_DIR "/tests/bench/fit_scipy.py";
   FitOptions options;
   options.form = Form::kPipeline;
   options.cross_validate = false;
