@@ -89,6 +89,17 @@ TEST(RemotePeer, CarriesTraffic) {
   EXPECT_EQ(measure(*pings, "operation=WRITE,message_bytes=64").outcome, Outcome::kMeasured);
 }
 
+// Claim:  rdma_cm connects to a peer behind the agent as well.
+TEST(RemotePeer, IsConnectedByRdmaCm) {
+  const Child agent;
+  const auto target = open(agent.address, "&validate=true&connect=rdma_cm");
+  for (const char* configuration : {"operation=SEND,message_bytes=64,qp_count=4,mr_count=4",
+                                    "operation=READ,message_bytes=512,direction=bidirectional"}) {
+    const Observation seen = measure(*target, configuration);
+    EXPECT_EQ(seen.outcome, Outcome::kMeasured) << configuration << ": " << seen.reason;
+  }
+}
+
 // Claim:  with certificates both sides must belong to the same lab.
 TEST(RemotePeer, IsReachedWithCertificatesOfItsLabOnly) {
   const std::string lab = testing::TempDir() + "/lab";

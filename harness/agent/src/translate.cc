@@ -53,6 +53,7 @@ void write(const verbs::TrafficPlan& plan, wire::Plan& out) {
   out.set_validate(plan.validate);
   out.set_huge_pages(plan.huge_pages);
   out.set_extended_posting(plan.extended_posting);
+  out.set_connection_manager(plan.connection_manager);
   out.set_seed(plan.seed);
   out.set_stall_limit_ms(static_cast<std::uint64_t>(plan.stall_limit.count()));
 }
@@ -85,6 +86,7 @@ verbs::TrafficPlan read(const wire::Plan& in) {
   plan.validate = in.validate();
   plan.huge_pages = in.huge_pages();
   plan.extended_posting = in.extended_posting();
+  plan.connection_manager = in.connection_manager();
   plan.seed = in.seed();
   plan.stall_limit =
       std::chrono::milliseconds(std::min<std::uint64_t>(in.stall_limit_ms(), 600000));
@@ -96,6 +98,7 @@ void write(const verbs::EndpointDescription& description, wire::Endpoint& out) {
   out.set_lid(description.lid);
   out.set_ethernet(description.ethernet);
   out.set_psn(description.psn);
+  out.set_listens_at(description.listens_at);
   copy(description.qp_numbers, *out.mutable_qp_numbers());
   copy(description.target_addresses, *out.mutable_target_addresses());
   copy(description.target_keys, *out.mutable_target_keys());
@@ -111,6 +114,7 @@ Result<verbs::EndpointDescription> read(const wire::Endpoint& in) {
   description.lid = static_cast<std::uint16_t>(in.lid());
   description.ethernet = in.ethernet();
   description.psn = in.psn();
+  description.listens_at = static_cast<std::uint16_t>(in.listens_at());
   description.qp_numbers.assign(in.qp_numbers().begin(), in.qp_numbers().end());
   description.target_addresses.assign(in.target_addresses().begin(), in.target_addresses().end());
   description.target_keys.assign(in.target_keys().begin(), in.target_keys().end());

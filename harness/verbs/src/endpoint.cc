@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "connection_manager.h"
 #include "payload.h"
 #include "refusal.h"
 
@@ -70,6 +71,11 @@ std::uint32_t windows_per_lane(const TrafficPlan& plan) {
   return std::min({plan.receive_depth, plan.send_depth, kMostWindows});
 }
 
+Endpoint::Endpoint() = default;
+Endpoint::~Endpoint() = default;
+Endpoint::Endpoint(Endpoint&&) noexcept = default;
+Endpoint& Endpoint::operator=(Endpoint&&) noexcept = default;
+
 Result<Endpoint> Endpoint::create(const Device& device, const TrafficPlan& plan,
                                   EndpointRole role) {
   Endpoint endpoint;
@@ -104,6 +110,16 @@ Result<Endpoint> Endpoint::create(const Device& device, const TrafficPlan& plan,
   endpoint.pd_ = std::make_unique<ProtectionDomain>(std::move(*pd));
   if (auto done = endpoint.make_memory(); !done) return pass_on(done);
   if (auto done = endpoint.make_queues(); !done) return pass_on(done);
+  if (plan.connection_manager) {
+    auto manager = ConnectionManager::create(device, endpoint.gid_);
+    if (!manager) return pass_on(manager);
+    endpoint.manager_ = std::move(*manager);
+    if (role.listens) {
+      const auto where = endpoint.manager_->listen();
+      if (!where) return pass_on(where);
+      endpoint.listens_at_ = *where;
+    }
+  }
   return endpoint;
 }
 
@@ -230,6 +246,7 @@ EndpointDescription Endpoint::describe() const {
   description.gid = gid_.gid;
   description.lid = port_.lid;
   description.ethernet = port_.ethernet;
+  description.listens_at = listens_at_;
   description.psn = static_cast<std::uint32_t>(plan_.seed * 2654435761U) & 0xffffff;
   for (const QueuePair& qp : qps_) description.qp_numbers.push_back(qp.number());
   for (const MemoryRegion& region : target_) {
@@ -250,6 +267,25 @@ Result<void> Endpoint::connect(const EndpointDescription& remote, const ConnectO
   remote_ = remote;
   // A QP that was never connected drops whatever arrives.
   if (plan_.fault == Fault::kPeerSilent && role_.answers) return {};
+  const auto connected = manager_ ? connect_by_manager(options) : connect_directly(options);
+  if (!connected) return connected;
+  return role_.answers && takes_receive(plan_.operation) ? fill_receive_queues() : Result<void>();
+}
+
+Result<void> Endpoint::connect_by_manager(const ConnectOptions& options) {
+  const auto ready = [&](std::uint32_t lane, const RemoteEnd& end, std::uint32_t own_psn) {
+    ConnectOptions own = options;
+    own.mtu_bytes = plan_.mtu_bytes;
+    own.own_psn = own_psn;
+    return qps_[lane].connect(end, own);
+  };
+  const std::vector<std::uint32_t> numbers = describe().qp_numbers;
+  if (role_.listens) return manager_->accept(numbers, plan_.stall_limit, ready);
+  return manager_->connect(remote_.gid, remote_.listens_at, numbers, plan_.stall_limit, ready);
+}
+
+Result<void> Endpoint::connect_directly(const ConnectOptions& options) {
+  const EndpointDescription& remote = remote_;
   const std::uint32_t own_psn = describe().psn;
   for (std::uint32_t lane = 0; lane < plan_.qp_count; ++lane) {
     const RemoteEnd end{.gid = remote.gid,
@@ -271,7 +307,7 @@ Result<void> Endpoint::connect(const EndpointDescription& remote, const ConnectO
       address_handles_.push_back(std::move(*handle));
     }
   }
-  return role_.answers && takes_receive(plan_.operation) ? fill_receive_queues() : Result<void>();
+  return {};
 }
 
 ibv_ah* Endpoint::address_handle(std::uint32_t lane) const {

@@ -22,8 +22,8 @@ class LocalPeer final : public Peer {
     device_ = std::make_unique<Device>(std::move(*device));
     TrafficPlan own = plan;
     own.gid_rule = gid_rule_;
-    auto endpoint =
-        Endpoint::create(*device_, own, {.requests = plan.both_ways(), .answers = true});
+    auto endpoint = Endpoint::create(
+        *device_, own, {.requests = plan.both_ways(), .answers = true, .listens = true});
     if (!endpoint) return pass_on(endpoint);
     endpoint_ = std::make_unique<Endpoint>(std::move(*endpoint));
     return endpoint_->describe();

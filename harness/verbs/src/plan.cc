@@ -171,6 +171,9 @@ std::optional<std::string> impossible(const TrafficPlan& plan, const DeviceLimit
       plan.operation != Operation::kSendWithImm) {
     return fmt::format("{} is not defined on UD", operation);
   }
+  if (plan.connection_manager && (plan.transport != Transport::kRC || !port.ethernet)) {
+    return "connect=rdma_cm is offered for RC over Ethernet; leave it out";
+  }
   if (is_atomic(plan.operation) && !limits.atomics) return "the device has no atomics";
   if (plan.operation == Operation::kSendWithInv && !limits.memory_windows_2b) {
     return "SEND_WITH_INV needs type 2B memory windows, which the device does not have";

@@ -36,7 +36,7 @@ double Slices::weighted_rate(int from) const {
   const int count = kBins - from;
   double sum = 0.0;
   for (int i = 0; i < count; ++i) {
-    const auto messages = bins_[static_cast<std::size_t>(from + i)];
+    const auto messages = bins_[static_cast<std::size_t>(from) + static_cast<std::size_t>(i)];
     if (messages == 0) continue;
     const double phase = 2.0 * std::numbers::pi * (i + 0.5) / count;
     sum += static_cast<double>(messages) * (1.0 - std::cos(phase));

@@ -4,100 +4,21 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include <charconv>
+#include <future>
 #include <thread>
 
 #include "counter_watch.h"
-#include "greynic/core/units.h"
 #include "greynic/target/interrupt.h"
 #include "greynic/verbs/counters.h"
 #include "greynic/verbs/faults.h"
+#include "target_options.h"
 
 namespace greynic::verbs {
 namespace {
 
-struct Options {
-  TrafficPlan base;
-  int port = 1;
-  std::string peer_device;
-  std::string peer_gid = "auto";
-  std::chrono::nanoseconds patience = std::chrono::seconds(10);
-};
-
-Result<bool> read_flag(const std::string& name, const std::string& value) {
-  if (value == "true" || value == "1") return true;
-  if (value == "false" || value == "0") return false;
-  return fail(ErrorCode::kBadInput,
-              fmt::format("option {}: write true or false, not '{}'", name, value));
-}
-
-Result<void> read_option(const std::string& name, const std::string& value, Options& options) {
-  const auto flag_into = [&](bool& place) -> Result<void> {
-    const auto flag = read_flag(name, value);
-    if (!flag) return pass_on(flag);
-    place = *flag;
-    return {};
-  };
-  if (name == "mode") {
-    if (value != "bandwidth" && value != "latency") {
-      return fail(ErrorCode::kBadInput,
-                  fmt::format("option mode: bandwidth or latency, not '{}'", value));
-    }
-    options.base.mode = value == "latency" ? Mode::kLatency : Mode::kBandwidth;
-    return {};
-  }
-  if (name == "port") {
-    const auto [end, error] =
-        std::from_chars(value.data(), value.data() + value.size(), options.port);
-    if (error != std::errc{} || end != value.data() + value.size()) {
-      return fail(ErrorCode::kBadInput, fmt::format("option port: '{}' is no number", value));
-    }
-    return {};
-  }
-  if (name == "sizes") {
-    auto sizes = parse_sizes(value);
-    if (!sizes) return pass_on(sizes);
-    options.base.sizes = std::move(*sizes);
-    return {};
-  }
-  if (name == "stall" || name == "patience") {
-    const auto duration = parse_duration(value);
-    if (!duration) return duration.error().while_doing("option " + name);
-    if (name == "patience") {
-      options.patience = *duration;
-    } else {
-      options.base.stall_limit = std::chrono::ceil<std::chrono::milliseconds>(*duration);
-    }
-    return {};
-  }
-  if (name == "posting") {
-    if (value != "plain" && value != "extended") {
-      return fail(ErrorCode::kBadInput,
-                  fmt::format("option posting: plain or extended, not '{}'", value));
-    }
-    options.base.extended_posting = value == "extended";
-    return {};
-  }
-  if (name == "validate") return flag_into(options.base.validate);
-  if (name == "huge_pages") return flag_into(options.base.huge_pages);
-  if (name == "gid")
-    options.base.gid_rule = value;
-  else if (name == "peer_gid")
-    options.peer_gid = value;
-  else if (name == "peer_device")
-    options.peer_device = value;
-  else if (name != "peer" && name != "certificates") {
-    return fail(ErrorCode::kBadInput,
-                fmt::format("option {}: there are mode, port, gid, peer, peer_device, peer_gid, "
-                            "certificates, validate, sizes, huge_pages, posting, stall, patience",
-                            name));
-  }
-  return {};
-}
-
 class VerbsTarget final : public target::Target {
  public:
-  VerbsTarget(target::Spec spec, Options options, std::unique_ptr<Peer> peer)
+  VerbsTarget(target::Spec spec, TargetOptions options, std::unique_ptr<Peer> peer)
       : spec_(std::move(spec)), options_(std::move(options)), peer_(std::move(peer)) {}
 
   /// Opens the device for the first time; later it is opened again only if it vanished.
@@ -279,6 +200,21 @@ class VerbsTarget final : public target::Target {
            std::chrono::ceil<std::chrono::seconds>(plan.stall_limit) + std::chrono::seconds(10);
   }
 
+  /// Connects both ends; rdma_cm needs them at the same time.
+  Result<void> meet(Endpoint& mine, const EndpointDescription& theirs,
+                    std::chrono::nanoseconds duration) {
+    if (!mine.plan().connection_manager) {
+      if (auto done = mine.connect(theirs); !done) return done;
+      return peer_->connect(mine.describe(), duration);
+    }
+    auto answer =
+        std::async(std::launch::async, [&] { return peer_->connect(mine.describe(), duration); });
+    const auto near = mine.connect(theirs);
+    const auto far = answer.get();
+    if (near || far) return near ? far : near;
+    return fail(near.error().code, near.error().message + "; the peer: " + far.error().message);
+  }
+
   void run(const target::MeasureRequest& request, Observation& observation) {
     TrafficPlan base = options_.base;
     base.seed = request.seed;
@@ -291,9 +227,8 @@ class VerbsTarget final : public target::Target {
       peer_device_away_ = theirs.error().code == ErrorCode::kMissing;
       return end(observation, theirs.error());
     }
-    if (auto done = mine->connect(*theirs); !done) return end(observation, done.error());
     observation.counters_before = read_counters(device_->name(), device_->port());
-    if (auto done = peer_->connect(mine->describe(), request.duration); !done) {
+    if (auto done = meet(*mine, *theirs, request.duration); !done) {
       return end(observation, done.error());
     }
     std::optional<Answerer> answerer;
@@ -406,7 +341,7 @@ class VerbsTarget final : public target::Target {
   }
 
   target::Spec spec_;
-  Options options_;
+  TargetOptions options_;
   std::unique_ptr<Peer> peer_;
   std::unique_ptr<Device> device_;
   bool peer_device_away_ = false;  ///< the last measurement failed for that
@@ -414,12 +349,9 @@ class VerbsTarget final : public target::Target {
 
 Result<std::unique_ptr<target::Target>> open_target(const target::Spec& spec,
                                                     const PeerConnector& connect) {
-  Options options;
-  for (const auto& [name, value] : spec.options) {
-    if (auto done = read_option(name, value, options); !done) {
-      return done.error().while_doing("target '" + spec.text + "'");
-    }
-  }
+  auto read = read_options(spec.options);
+  if (!read) return read.error().while_doing("target '" + spec.text + "'");
+  TargetOptions options = std::move(*read);
   std::unique_ptr<Peer> peer;
   if (const auto address = spec.options.find("peer"); address != spec.options.end()) {
     if (!connect) {

@@ -41,13 +41,17 @@ struct EndpointDescription {
   std::vector<std::uint32_t> qp_numbers;
   std::vector<std::uint64_t> target_addresses;  ///< one for each region of the target set
   std::vector<std::uint32_t> target_keys;
+  std::uint16_t listens_at = 0;            ///< port where rdma_cm takes connections; 0: nowhere
   std::vector<std::uint32_t> window_keys;  ///< SEND_WITH_INV: lane-major, before their first bind
 };
 
 struct EndpointRole {
   bool requests = false;
   bool answers = false;
+  bool listens = false;  ///< of two ends that rdma_cm connects, the one that is asked
 };
+
+class ConnectionManager;
 
 enum class CqSide : std::uint8_t { kSend, kReceive };
 
@@ -56,9 +60,14 @@ class Endpoint {
   /// Errors: kRefused with what the device, or the machine's memory, would not give.
   [[nodiscard]] static Result<Endpoint> create(const Device& device, const TrafficPlan& plan,
                                                EndpointRole role);
+  ~Endpoint();
+  Endpoint(Endpoint&&) noexcept;
+  Endpoint& operator=(Endpoint&&) noexcept;
 
   [[nodiscard]] EndpointDescription describe() const;
-  /// Connects every lane and, on an answering end, fills the receive queues.
+  /// Connects every lane and, on an answering end, fills the receive queues. Under
+  /// plan.connection_manager both ends must be in this call at the same time; kIo when the other is
+  /// not heard of for plan.stall_limit.
   [[nodiscard]] Result<void> connect(const EndpointDescription& remote,
                                      const ConnectOptions& options = {});
 
@@ -89,6 +98,9 @@ class Endpoint {
   [[nodiscard]] std::uint32_t lane_of_qp(std::uint32_t qp_number) const;
 
  private:
+  Endpoint();
+  Result<void> connect_directly(const ConnectOptions& options);
+  Result<void> connect_by_manager(const ConnectOptions& options);
   Result<void> make_memory();
   Result<void> make_queues();
   Result<void> fill_receive_queues();
@@ -104,6 +116,8 @@ class Endpoint {
   std::vector<CompletionChannel> channels_;
   std::vector<Group> groups_;
   std::unique_ptr<SharedReceiveQueue> srq_;
+  std::unique_ptr<ConnectionManager> manager_;
+  std::uint16_t listens_at_ = 0;
   std::vector<QueuePair> qps_;
   /// After the QPs, to be freed before them: a bound window holds its QP, and Soft-RoCE waits up to
   /// 50 s for each holder of a QP that is destroyed.

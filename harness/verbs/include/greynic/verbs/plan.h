@@ -64,7 +64,9 @@ struct TrafficPlan {
   bool validate = false;      ///< check every payload that arrives
   bool huge_pages = false;
   bool extended_posting = true;  ///< ibv_wr_* where the device has it
-  std::uint64_t seed = 0;        ///< of the payload pattern
+  bool connection_manager =
+      false;               ///< rdma_cm connects the QPs, instead of numbers told beforehand
+  std::uint64_t seed = 0;  ///< of the payload pattern
   std::string gid_rule = "auto";
   std::chrono::milliseconds stall_limit{5000};  ///< no completion for so long ends the run
 
