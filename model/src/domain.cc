@@ -39,6 +39,14 @@ double widths_outside(std::string_view name, const Range& range,
   if (value >= range.low && value <= range.high) return 0.0;
   const double edge = value > range.high ? range.high : range.low;
   if (is_mask_factor(name)) return std::abs(value - edge) / mask_width_of(numeric);
+  return widths_by_ratio(range, value);
+}
+
+}  // namespace
+
+double widths_by_ratio(const Range& range, double value) {
+  if (value >= range.low && value <= range.high) return 0.0;
+  const double edge = value > range.high ? range.high : range.low;
   if (range.low <= 0.0 || value <= 0.0) {
     const double width = std::max(range.high - range.low, std::max(1.0, std::abs(range.high)));
     return std::abs(value - edge) / width;
@@ -47,18 +55,12 @@ double widths_outside(std::string_view name, const Range& range,
   return std::abs(std::log(value / edge)) / width;
 }
 
-}  // namespace
-
 void Domain::include(const Configuration& configuration, std::span<const std::string> factors) {
   for (const std::string& name : factors) {
     const FactorValue* value = value_of(configuration, {}, name);
     if (value == nullptr) continue;
     if (const double* number = std::get_if<double>(value)) {
-      const auto [place, is_new] = numeric.try_emplace(name, Range{*number, *number});
-      if (!is_new) {
-        place->second.low = std::min(place->second.low, *number);
-        place->second.high = std::max(place->second.high, *number);
-      }
+      include(name, *number);
     } else {
       auto& seen = categories[name];
       const std::string text = to_string(*value);
@@ -66,6 +68,12 @@ void Domain::include(const Configuration& configuration, std::span<const std::st
       if (place == seen.end() || *place != text) seen.insert(place, text);
     }
   }
+}
+
+void Domain::include(const std::string& name, double value) {
+  Range& range = numeric.try_emplace(name, Range{value, value}).first->second;
+  range.low = std::min(range.low, value);
+  range.high = std::max(range.high, value);
 }
 
 double Domain::distance_along(const std::string& factor, const FactorValue& value) const {

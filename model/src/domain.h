@@ -5,6 +5,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "greynic/core/configuration.h"
@@ -17,6 +18,14 @@ struct Range {
   double high = 0.0;
 };
 
+/// QPs times the depth of their queues. Each may have been measured alone and both together never,
+/// so their product has a range of its own.
+inline constexpr std::string_view kRequestsInFlight = "requests_in_flight";
+
+/// How far a value lies outside a range of counts or sizes, in widths of the range, which is taken
+/// as at least a doubling; 0 inside.
+[[nodiscard]] double widths_by_ratio(const Range& range, double value);
+
 struct Outside {
   double distance = 0.0;             ///< the largest over the factors, in widths of the seen range
   std::vector<std::string> factors;  ///< which lie outside, with both values, for people
@@ -28,6 +37,7 @@ struct Domain {
 
   /// Widens the domain by a configuration; `factors` are those that matter to the law.
   void include(const Configuration& configuration, std::span<const std::string> factors);
+  void include(const std::string& name, double value);
   [[nodiscard]] Outside outside(const Configuration& configuration,
                                 const Configuration& assumed) const;
   /// Widths between one factor's value and the domain; 0 inside, and for factors that do not

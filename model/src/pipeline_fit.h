@@ -16,9 +16,10 @@ using Priors = std::array<Prior, kParameterCount>;
 
 /// What describes the scatter of observations about the law; logarithms, so nearly shares.
 struct Noise {
-  double scatter = 0.0;  ///< of single points, beyond their own standard errors
-  double run = 0.0;      ///< common to all points of one run (mask setting, operation, output)
-  double growth = 0.0;   ///< error of the law outside its domain, for each e-fold of 1 + distance
+  double scatter = 0.0;   ///< of single points; while fitting, beyond their own standard errors
+  double run = 0.0;       ///< common to all points of one run (mask setting, operation, output)
+  double left_out = 0.0;  ///< error beyond scatter on settings left out, over all of them
+  double growth = 0.0;    ///< error of the law outside its domain, for each e-fold of 1 + distance
 };
 
 /// Of a fitted value, and how it was found.

@@ -53,6 +53,7 @@ Result<std::optional<PipelineGrid>> PipelineGrid::prepare(const PipelineState& s
                                                           const std::vector<GridAxis>& axes) {
   PipelineGrid grid;
   grid.state_ = &state;
+  grid.beyond_ = BeyondFactors(state.domain);
   Domain others = state.domain;
   for (const GridAxis& axis : axes) {
     others.numeric.erase(axis.factor);
@@ -93,7 +94,7 @@ Setting PipelineGrid::setting_of(std::size_t cell, int output, double& distance)
     axis.copy(setting, axis.levels[static_cast<std::size_t>(output)][level]);
     distance = std::max(distance, axis.distance[level]);
   }
-  distance = std::max(distance, beyond_law(setting));
+  distance = std::max(distance, beyond_->distance(setting));
   return setting;
 }
 

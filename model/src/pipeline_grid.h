@@ -30,6 +30,7 @@ class PipelineGrid {
   [[nodiscard]] Setting setting_of(std::size_t cell, int output, double& distance) const;
 
   const PipelineState* state_ = nullptr;
+  std::optional<BeyondFactors> beyond_;
   std::vector<Axis> axes_;
   std::array<Setting, kOutputCount> base_;
   double base_distance_ = 0.0;

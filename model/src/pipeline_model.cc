@@ -36,6 +36,20 @@ double variance_along(const std::vector<double>& covariance, const pipeline::Val
   return std::max(0.0, sum);  // rounding may make it negative
 }
 
+/// Variance of the law's own error at a setting: what settings left out showed near it, leaning on
+/// what they showed everywhere where few are near; and what no law explains, which may happen again
+/// where it happened, however many settings were spared.
+double error_of_law(const PipelineState& state, Output output, const Setting& setting) {
+  constexpr double kWeightOfAll = 4.0;
+  const pipeline::Noise& noise = state.noise[output];
+  const auto left_out = state.left_out[output].near(setting);
+  const double nearby =
+      (kWeightOfAll * noise.left_out * noise.left_out + left_out.weight * left_out.mean_square) /
+      (kWeightOfAll + left_out.weight);
+  const auto unexplained = state.unexplained[output].near(setting);
+  return std::max(noise.run * noise.run, nearby) + unexplained.nearness * unexplained.mean_square;
+}
+
 std::string_view name_of(pipeline::Interval::Method method) {
   switch (method) {
     case pipeline::Interval::Method::kProfile:
@@ -81,8 +95,36 @@ PredictedMeasure interval_of(const LogPrediction& prediction) {
           safe_exp(prediction.mean + kNormal95 * prediction.deviation)};
 }
 
-double beyond_law(const Setting& setting) {
+BeyondFactors::BeyondFactors(const Domain& domain) {
+  const auto seen = domain.numeric.find(std::string(kRequestsInFlight));
+  if (seen != domain.numeric.end()) in_flight_ = seen->second;
+}
+
+double BeyondFactors::shared(const Setting& setting) {
   return std::max(0.0, std::log2(setting.threads / setting.qps));
+}
+
+double BeyondFactors::deep(const Setting& setting) const {
+  return in_flight_ ? widths_by_ratio(*in_flight_, setting.in_flight()) : 0.0;
+}
+
+double BeyondFactors::distance(const Setting& setting) const {
+  return std::max(shared(setting), deep(setting));
+}
+
+std::vector<std::string> BeyondFactors::reasons(const Setting& setting) const {
+  std::vector<std::string> reasons;
+  if (shared(setting) > 0.0) {
+    reasons.push_back(
+        fmt::format("thread_count={} (with {} QPs: threads that share a QP are not in the law)",
+                    number_to_string(setting.threads), number_to_string(setting.qps)));
+  }
+  if (deep(setting) > 0.0) {
+    reasons.push_back(fmt::format(
+        "qp_count x send_queue_depth={} (fitted {} to {})", number_to_string(setting.in_flight()),
+        number_to_string(in_flight_->low), number_to_string(in_flight_->high)));
+  }
+  return reasons;
 }
 
 LogPrediction predict_output(const PipelineState& state, pipeline::LawAt& law, Output output,
@@ -91,8 +133,8 @@ LogPrediction predict_output(const PipelineState& state, pipeline::LawAt& law, O
   const double mean = law.at(output, setting, gradient);
   const pipeline::Noise& noise = state.noise[output];
   const double growth = distance > 0.0 ? noise.growth * std::log1p(distance) : 0.0;
-  return {mean, std::sqrt(noise.scatter * noise.scatter + noise.run * noise.run + growth * growth +
-                          variance_along(state.covariance, gradient))};
+  return {mean, std::sqrt(noise.scatter * noise.scatter + error_of_law(state, output, setting) +
+                          growth * growth + variance_along(state.covariance, gradient))};
 }
 
 Result<Prediction> PipelineModel::predict(const Configuration& configuration) const {
@@ -100,17 +142,16 @@ Result<Prediction> PipelineModel::predict(const Configuration& configuration) co
   prediction.law = law();
   prediction.extrapolated = false;
   pipeline::LawAt at_values(state_.values);
+  const BeyondFactors beyond(state_.domain);
   for (const auto output : {pipeline::kLogBandwidth, pipeline::kLogLatency}) {
     if (!state_.fitted[output]) continue;
     const Configuration& assumed = state_.assumed[output];
     const auto setting = read_setting(configuration, assumed);
     if (!setting) return setting.error().while_doing("predicting " + configuration.name());
     Outside outside = state_.domain.outside(configuration, assumed);
-    if (const double beyond = beyond_law(*setting); beyond > 0.0) {
-      outside.distance = std::max(outside.distance, beyond);
-      outside.factors.push_back(
-          fmt::format("thread_count={} (with {} QPs: threads that share a QP are not in the law)",
-                      number_to_string(setting->threads), number_to_string(setting->qps)));
+    outside.distance = std::max(outside.distance, beyond.distance(*setting));
+    for (std::string& reason : beyond.reasons(*setting)) {
+      outside.factors.push_back(std::move(reason));
     }
     if (outside.distance > prediction.distance) {
       prediction.distance = outside.distance;
@@ -157,7 +198,10 @@ std::string PipelineModel::to_json_text() const {
     if (!state_.fitted[o]) continue;
     noise[std::string(kOutputNames[o])] = {{"scatter", state_.noise[o].scatter},
                                            {"run", state_.noise[o].run},
-                                           {"growth", state_.noise[o].growth}};
+                                           {"left_out", state_.noise[o].left_out},
+                                           {"growth", state_.noise[o].growth},
+                                           {"left_out_by_region", state_.left_out[o].to_json()},
+                                           {"unexplained", state_.unexplained[o].to_json()}};
   }
   const json document = {{"version", 1},
                          {"law", law()},
@@ -187,8 +231,12 @@ Result<std::unique_ptr<Model>> pipeline_from_json(const json& document, const st
     const auto found = document.at("noise").find(std::string(kOutputNames[o]));
     if (found == document.at("noise").end()) continue;
     state.fitted[o] = true;
-    state.noise[o] = {found->at("scatter").get<double>(), found->at("run").get<double>(),
-                      found->at("growth").get<double>()};
+    state.noise[o] = {.scatter = found->at("scatter").get<double>(),
+                      .run = found->at("run").get<double>(),
+                      .left_out = found->value("left_out", 0.0),
+                      .growth = found->at("growth").get<double>()};
+    state.left_out[o] = RegionErrors::from_json(found->value("left_out_by_region", json::array()));
+    state.unexplained[o] = RegionErrors::from_json(found->value("unexplained", json::array()));
   }
   state.values = pipeline::typical();
   const json& parameters = document.at("parameters");

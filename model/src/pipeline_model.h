@@ -10,6 +10,7 @@
 #include "greynic/model/model.h"
 #include "pipeline_fit.h"
 #include "points.h"
+#include "region_error.h"
 
 namespace greynic::model {
 
@@ -20,7 +21,9 @@ struct PipelineState {
   std::array<pipeline::Interval, pipeline::kParameterCount>
       interval{};  ///< 95 % of each fitted value
   std::array<pipeline::Noise, kOutputCount> noise{};
-  std::array<bool, kOutputCount> fitted{};  ///< outputs that had points
+  std::array<RegionErrors, kOutputCount> left_out;     ///< errors on settings left out
+  std::array<RegionErrors, kOutputCount> unexplained;  ///< of points that no law explains
+  std::array<bool, kOutputCount> fitted{};             ///< outputs that had points
   std::array<Configuration, kOutputCount> assumed;
   Domain domain;
   std::map<std::string, Ratio> tails;
@@ -49,9 +52,21 @@ class PipelineModel final : public Model {
   PipelineState state_;
 };
 
-/// How far a setting lies outside of what the law is about, whatever was measured, in doublings;
-/// 0 inside. Threads that share a QP take turns at its lock, which the law does not have.
-[[nodiscard]] double beyond_law(const Setting& setting);
+/// How far a setting lies outside in ways that no single factor shows. Threads that share a QP take
+/// turns at its lock, which the law does not have, whatever was measured: doublings of threads over
+/// QPs. Requests in flight: widths of their seen range.
+class BeyondFactors {
+ public:
+  explicit BeyondFactors(const Domain& domain);
+  [[nodiscard]] double distance(const Setting& setting) const;  ///< the larger; 0 inside
+  [[nodiscard]] std::vector<std::string> reasons(const Setting& setting) const;  ///< for people
+
+ private:
+  [[nodiscard]] static double shared(const Setting& setting);
+  [[nodiscard]] double deep(const Setting& setting) const;
+
+  std::optional<Range> in_flight_;
+};
 
 /// Prediction of one output where a setting lies `distance` widths outside the domain; `law` is the
 /// law at the state's values.

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "findings.h"
 #include "fit_report.h"
@@ -24,6 +26,18 @@ struct PipelineResult {
   pipeline::PipelineFit fit;
   Points points;
 };
+
+/// Median standard error of an output's points, a share: what a new measurement brings with it.
+double usual_error(const std::vector<Point>& points, int output) {
+  std::vector<double> errors;
+  for (const Point& point : points) {
+    if (point.output == output) errors.push_back(point.relative_error);
+  }
+  if (errors.empty()) return 0.0;
+  const auto middle = errors.begin() + static_cast<std::ptrdiff_t>(errors.size() / 2);
+  std::nth_element(errors.begin(), middle, errors.end());
+  return *middle;
+}
 
 Result<PipelineResult> fit_pipeline_model(std::span<const Observation> observations,
                                           const FitOptions& options,
@@ -54,8 +68,19 @@ Result<PipelineResult> fit_pipeline_model(std::span<const Observation> observati
   state.covariance = fit->covariance;
   state.interval = fit->interval;
   state.noise = fit->noise;
-  for (int o = 0; o < kOutputCount; ++o) state.noise[o].growth = kLeastGrowth[o];
+  for (int o = 0; o < kOutputCount; ++o) {
+    pipeline::Noise& noise = state.noise[o];
+    noise.growth = kLeastGrowth[o];
+    noise.scatter = std::hypot(noise.scatter, usual_error(points->points, o));
+  }
   for (const Point& point : points->points) state.fitted[point.output] = true;
+  pipeline::LawAt law(fit->values);
+  for (std::size_t i = 0; i < points->points.size(); ++i) {
+    const Point& point = points->points[i];
+    if (!fit->anomalous[i]) continue;
+    const double error = law.at(point.output, point.setting) - point.log_value;
+    state.unexplained[point.output].add(point.setting, error * error);
+  }
   state.assumed = points->assumed;
   state.domain = points->domain;
   state.tails = points->tails;
@@ -63,25 +88,35 @@ Result<PipelineResult> fit_pipeline_model(std::span<const Observation> observati
   return PipelineResult{std::move(state), std::move(*fit), std::move(*points)};
 }
 
-/// What runs of one setting have in common shows only between settings, so the settings left out
-/// tell it; where too few are there to tell, the published logs do (SEND and WRITE differ by so
-/// much).
-void learn_run_spread(const CrossValidation& result, int mask_settings, PipelineState& state) {
+/// What runs of one setting have in common shows only between settings; where too few are there to
+/// tell, the published logs do (SEND and WRITE differ by so much).
+void widen_for_few_settings(int mask_settings, PipelineState& state) {
   constexpr double kPublishedSpread = 0.05;
   constexpr int kTellingSettings = 5;
-  for (int o = 0; o < kOutputCount; ++o) {
-    double& run = state.noise[o].run;
-    if (mask_settings > 1 && mask_settings < kTellingSettings)
-      run = std::max(run, kPublishedSpread);
-    double sum = 0.0;
-    double count = 0.0;
-    for (const HeldOut& held : result.held_out) {
-      if (held.output != o || held.distance > 0.0) continue;
-      sum += held.log_error * held.log_error;
-      count += 1.0;
-    }
+  if (mask_settings <= 1 || mask_settings >= kTellingSettings) return;
+  for (pipeline::Noise& noise : state.noise) noise.run = std::max(noise.run, kPublishedSpread);
+}
+
+/// The law's own error inside the domain, as settings left out show it.
+void learn_error_of_law(const CrossValidation& result, const Points& points, PipelineState& state) {
+  std::map<std::pair<int, std::size_t>, const Setting*> setting_of;
+  for (const Point& point : points.points) {
+    setting_of[{point.output, point.observation}] = &point.setting;
+  }
+  std::array<double, kOutputCount> sum{};
+  std::array<double, kOutputCount> count{};
+  for (const HeldOut& held : result.held_out) {
+    const auto found = setting_of.find({held.output, held.observation});
+    if (held.distance > 0.0 || found == setting_of.end()) continue;
+    const auto o = static_cast<std::size_t>(held.output);
     const double scatter = state.noise[o].scatter;
-    if (count > 0.0) run = std::max(run, std::sqrt(std::max(0.0, sum / count - scatter * scatter)));
+    const double excess = held.log_error * held.log_error - scatter * scatter;
+    state.left_out[o].add(*found->second, excess);
+    sum[o] += excess;
+    count[o] += 1.0;
+  }
+  for (std::size_t o = 0; o < kOutputCount; ++o) {
+    if (count[o] > 0.0) state.noise[o].left_out = std::sqrt(std::max(0.0, sum[o] / count[o]));
   }
 }
 
@@ -138,7 +173,8 @@ Result<FitReport> report_pipeline_with(std::span<const Observation> observations
           return std::make_unique<PipelineModel>(std::move(again->state));
         },
         report);
-    learn_run_spread(result, fitted->points.mask_settings, fitted->state);
+    widen_for_few_settings(fitted->points.mask_settings, fitted->state);
+    learn_error_of_law(result, fitted->points, fitted->state);
     learn_growth(result, fitted->state);
   }
   fitted->state.findings = report.findings;

@@ -33,6 +33,8 @@ struct Setting {
   double flow_setup_rate = 0;  ///< new flows a second
   bool reliable = true;        ///< RC: answers every message
 
+  /// Requests when all send queues are full.
+  [[nodiscard]] double in_flight() const { return qps * depth; }
   /// Packets of one message; an empty message still takes one.
   [[nodiscard]] double packets() const;
   /// Bytes of wire time that one message takes: payload, padding, headers of all layers, gaps.

@@ -23,13 +23,15 @@ FitOptions quick() {
   return options;
 }
 
-// Claim:  planted parameters lie in their 95 % intervals 93 to 97 % of the time.
+// Claim:  planted parameters lie in their 95 % intervals 93 to 97 % of the time; so do new
+//         observations, at other settings, in their prediction intervals.
 // Oracle: plain_law.h, which draws each device around typical values.
-// Method: 200 devices; parameters that the settings of plant() determine.
+// Method: 200 devices; parameters that the settings of plant() determine; 40 new observations each.
 TEST(PipelineLaw, CoversPlantedParametersAsOftenAsItSays) {
   std::map<std::string, std::pair<int, int>> covered;
   int inside = 0;
   int asked = 0;
+  std::map<std::string, std::pair<int, int>> predicted;
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     std::mt19937_64 random(seed);
     std::normal_distribution<double> normal;
@@ -67,6 +69,23 @@ TEST(PipelineLaw, CoversPlantedParametersAsOftenAsItSays) {
       hits += hit ? 1 : 0;
       ++all;
     }
+    for (const Observation& fresh : plant(law, 40, 0.02, random)) {
+      const auto prediction = report->model->predict(fresh.asked);
+      ASSERT_TRUE(prediction);
+      for (const auto& [name, interval] : prediction->measures) {
+        const auto value = fresh.value(name);
+        if (!value) continue;
+        auto& [hits, all] = predicted[name];
+        hits += *value >= interval.low && *value <= interval.high ? 1 : 0;
+        ++all;
+      }
+    }
+  }
+  for (const auto& [name, counts] : predicted) {
+    const double share = static_cast<double>(counts.first) / counts.second;
+    fmt::print("{}: {:.1f} % of {} new observations\n", name, 100.0 * share, counts.second);
+    EXPECT_GE(share, 0.93) << name;
+    EXPECT_LE(share, 0.97) << name;
   }
   for (const auto& [name, counts] : covered) {
     fmt::print("{:<20} {:5.1f} %\n", name, 100.0 * counts.first / counts.second);
@@ -152,7 +171,12 @@ TEST(PipelineLaw, RefusesAFileWithImpossibleParts) {
       {"/parameters/3/low", 1e9},
       {"/parameters/3/high", nlohmann::json::array()},
       {"/domain/numeric/message_bytes", {5, 1}},
-      {"/noise/bandwidth_gbps/scatter", -1}};
+      {"/noise/bandwidth_gbps/scatter", -1},
+      {"/noise/bandwidth_gbps/unexplained", "none"},
+      {"/noise/latency_us_p50/left_out_by_region", {{1, 2, 3}}},
+      {"/tails", 5},
+      {"/tails", {{"latency_us_p99", 2.0}}},
+      {"/covariance/3", "x"}};
   for (const auto& [place, value] : damages) {
     auto bad = good;
     bad[nlohmann::json::json_pointer(place)] = value;
@@ -187,6 +211,32 @@ TEST(PipelineLaw, SaysThatSharedQpsAreOutsideOfIt) {
   for (const std::string& factor : at(4.0).outside) {
     EXPECT_EQ(factor.find("share a QP"), std::string::npos) << factor;
   }
+}
+
+// Claim:  deep queues of many QPs are outside where each was measured but never both.
+// Oracle: by hand: at most 4 x 128 = 512 requests were in flight; 16 x 128 = 2048 are a width
+//         (128 to 512) more.
+TEST(PipelineLaw, SaysThatDeepQueuesOfManyQpsAreOutsideWhenNeverMeasured) {
+  std::mt19937_64 random(6);
+  auto observations = plant(PlainLaw(), 60, 0.02, random);
+  for (Observation& o : observations) {
+    o.asked.set("send_queue_depth", o.asked.number("qp_count") > 4.0 ? 16.0 : 128.0);
+  }
+  const auto report = fit(observations, quick());
+  ASSERT_TRUE(report);
+  const auto at = [&](double depth) {
+    return report->model->predict({{"qp_count", 16.0}, {"send_queue_depth", depth}}).value();
+  };
+  EXPECT_FALSE(at(16.0).extrapolated);
+  EXPECT_TRUE(at(128.0).extrapolated);
+  EXPECT_NEAR(at(128.0).distance, 1.0, 1e-9);
+  ASSERT_EQ(at(128.0).outside.size(), 1U);
+  EXPECT_NE(at(128.0).outside[0].find("qp_count x send_queue_depth=2048"), std::string::npos);
+  const auto grid =
+      predict_grid(*report->model, {{"qp_count", {16.0}}, {"send_queue_depth", {16.0, 128.0}}});
+  ASSERT_TRUE(grid);
+  EXPECT_DOUBLE_EQ(grid->distance[0], 0.0);
+  EXPECT_NEAR(grid->distance[1], 1.0, 1e-9);
 }
 
 // Claim:  no answer is ever NaN or infinite, and bounds enclose the value, also at absurd settings.

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <string>
@@ -48,6 +49,35 @@ inline std::string worst_miss(const Model& model, const std::vector<Observation>
     text = fmt::format("{}: measured {:.4g}, predicted {:.4g}", o.asked.name(), *value, predicted);
   }
   return text;
+}
+
+/// How many values lie in their 95 % prediction intervals, and how wide those are (shares).
+struct Coverage {
+  int inside = 0;
+  int asked = 0;
+  double median_half_width = 0.0;
+};
+
+inline Coverage coverage(const Model& model, const std::vector<Observation>& observations,
+                         std::string_view name) {
+  Coverage result;
+  std::vector<double> widths;
+  for (const Observation& o : observations) {
+    const auto value = o.value(name);
+    const auto prediction = model.predict(o.asked);
+    if (!value || !prediction) continue;
+    const PredictedMeasure& predicted = prediction->measures.at(std::string(name));
+    result.inside += *value >= predicted.low && *value <= predicted.high ? 1 : 0;
+    ++result.asked;
+    widths.push_back(std::log(predicted.high / predicted.low) / 2.0);
+  }
+  std::nth_element(widths.begin(), widths.begin() + result.asked / 2, widths.end());
+  result.median_half_width = widths[static_cast<std::size_t>(result.asked / 2)];
+  return result;
+}
+
+inline std::string to_text(const Coverage& held) {
+  return fmt::format("{} of {} +-{:.1f}%", held.inside, held.asked, 100.0 * held.median_half_width);
 }
 
 inline double r2(const Model& model, const std::vector<Observation>& observations,
