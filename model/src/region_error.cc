@@ -27,7 +27,7 @@ RegionErrors::Near RegionErrors::near(const Setting& setting) const {
   Near result;
   for (const Region& region : regions_) {
     double nearness = 1.0;
-    for (std::size_t a = 0; a < place.size(); ++a) {
+    for (std::size_t a = 0; a < place.size() && nearness > 0.0; ++a) {
       nearness *= std::max(0.0, 1.0 - std::abs(place[a] - region.place[a]) / kOctaves);
     }
     if (nearness == 0.0) continue;
