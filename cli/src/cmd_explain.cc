@@ -4,6 +4,7 @@
 
 #include "commands.h"
 #include "explaining.h"
+#include "greynic/campaign/mask_target.h"
 #include "greynic/results/store.h"
 #include "greynic/target/interrupt.h"
 
@@ -34,8 +35,12 @@ Result<causal::Explanation> explain_run(const Flags& flags) {
   if (!reading) return pass_on(reading);
   auto store = results::RunStore::open_to_append(flags.run, reading->header());
   if (!store) return pass_on(store);
+  const auto campaign = store->campaign();
+  if (!campaign) return pass_on(campaign);
+  auto ready = campaign::with_masks(std::move(*device), *campaign);
+  if (!ready) return pass_on(ready);
   const target::InterruptGuard guard;
-  return explain_on(**device, *store, flags.options);
+  return explain_on(**ready, *store, flags.options);
 }
 
 int explain_command(const Flags& flags) {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "greynic/core/mask_group.h"
 #include "greynic/core/units.h"
 #include "greynic/files/core_json.h"
 #include "greynic/files/json_file.h"
@@ -215,6 +216,41 @@ Result<Design> read_design(const json& spec, const std::string& source) {
   return design;
 }
 
+/// The masks, and their factors behind the campaign's own.
+Result<void> read_masks(const json& document, Campaign& campaign) {
+  auto groups = mask_groups_from_json(document.at("masks"), campaign.source);
+  if (!groups) return pass_on(groups);
+  campaign.masks = std::move(*groups);
+  campaign.mask_order = document.value("mask_order", false);
+  const auto add = [&](Factor factor, const std::string& here) -> Result<void> {
+    if (campaign.find(factor.name) != nullptr) {
+      return bad_value(campaign.source, here, "makes a second factor " + factor.name);
+    }
+    campaign.factors.push_back(std::move(factor));
+    return {};
+  };
+  for (std::size_t i = 0; i < campaign.masks.size(); ++i) {
+    const std::string here = fmt::format("/masks/{}", i);
+    const MaskGroup& group = campaign.masks[i];
+    if (campaign.find(mask_factor(group.hop)) != nullptr) {
+      return bad_value(campaign.source, here,
+                       fmt::format("says which masks there are at {}, and so does the factor {}; "
+                                   "remove one of the two",
+                                   to_string(group.hop), mask_factor(group.hop)));
+    }
+    auto factors = mask_factors(group);
+    if (!factors) return bad_value(campaign.source, here, factors.error().message);
+    for (MaskFactor& made : *factors) {
+      if (auto added = add(std::move(made.factor), here); !added) return added;
+    }
+  }
+  if (!campaign.mask_order) return {};
+  for (Factor& factor : order_factors(campaign.masks)) {
+    if (auto added = add(std::move(factor), "/mask_order"); !added) return added;
+  }
+  return {};
+}
+
 Result<WallRule> read_wall(const json& spec, const std::string& source) {
   WallRule wall;
   wall.metric = spec.at("metric").get<std::string>();
@@ -287,6 +323,9 @@ Result<Campaign> parse_campaign(std::string_view text, const std::string& source
       auto factor = read_factor(name, spec, source);
       if (!factor) return pass_on(factor);
       campaign.factors.push_back(std::move(*factor));
+    }
+    if (document.contains("masks")) {
+      if (auto done = read_masks(document, campaign); !done) return pass_on(done);
     }
     campaign.constraints = document.value("constraints", std::vector<std::string>{});
     auto forbidden = read_list(document.value("forbidden", json::array()), source, "/forbidden");

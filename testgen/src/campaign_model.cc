@@ -8,6 +8,7 @@
 
 #include "decision_diagram.h"
 #include "greynic/testgen/constraint_language.h"
+#include "greynic/testgen/mask_group.h"
 #include "greynic/testgen/rdma_rules.h"
 #include "greynic/testgen/topology.h"
 #include "model_oracle.h"
@@ -73,6 +74,8 @@ class ModelMaker {
     }
     if (auto added = add_constraints(); !added) return pass_on(added);
     add_forbidden();
+    for (const MaskGroup& group : campaign_.masks) add_header_clauses(group, out_.model);
+    if (campaign_.mask_order) add_order_clauses(campaign_.masks, out_.model);
     if (auto added = add_rdma_rules(); !added) return pass_on(added);
     if (auto added = add_network(); !added) return pass_on(added);
     add_seeds();

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "greynic/core/units.h"
+#include "greynic/files/core_json.h"
 #include "greynic/files/json_file.h"
 #include "greynic/testgen/constraint_language.h"
 #include "greynic/testgen/mask_group.h"
@@ -108,31 +109,16 @@ class JsonModelReader {
   }
 
   Result<void> masks(const json& list, bool ordered) {
-    std::vector<std::string> names;
-    for (std::size_t i = 0; i < list.size(); ++i) {
-      const std::string path = fmt::format("/masks/{}", i);
-      MaskGroup group;
-      group.name = list[i]["name"].get<std::string>();
-      group.bits = mask_bits_named(list[i].value("bits", "each")).value();
-      for (const json& name : list[i]["fields"]) {
-        const auto field = match_field_named(name.get<std::string>());
-        if (!field) {
-          return bad(path + "/fields",
-                     fmt::format("unknown match field '{}'; docs/formats/rules.md "
-                                 "lists them",
-                                 name.get<std::string>()));
-        }
-        group.fields.push_back(*field);
-      }
-      names.push_back(group.name);
-      if (auto added = add_mask_group(group, model_); !added) {
-        return bad(path, added.error().message);
+    const auto groups = files::mask_groups_from_json(list, model_.source);
+    if (!groups) return pass_on(groups);
+    for (std::size_t i = 0; i < groups->size(); ++i) {
+      if (auto added = add_mask_group((*groups)[i], model_); !added) {
+        return bad(fmt::format("/masks/{}", i), added.error().message);
       }
     }
-    if (ordered && names.size() > 1) {
-      if (auto added = add_mask_order(names, model_); !added) {
-        return bad("/mask_order", added.error().message);
-      }
+    if (!ordered) return {};
+    if (auto added = add_mask_order(*groups, model_); !added) {
+      return bad("/mask_order", added.error().message);
     }
     return {};
   }

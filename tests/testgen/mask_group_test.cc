@@ -11,6 +11,17 @@ namespace {
 
 using enum MatchField;
 
+/// The mask that a row says for a group.
+Mask mask_of(const MaskGroup& group, const CoverModel& model, const std::vector<int>& row) {
+  const auto factors = mask_factors(group).value();
+  Configuration configuration;
+  for (const MaskFactor& made : factors) {
+    const auto level = static_cast<std::size_t>(row[*model.find(made.factor.name)]);
+    configuration.set(made.factor.name, made.factor.levels[level]);
+  }
+  return match_of(group, configuration).mask();
+}
+
 /// Whether a mask looks at some bit of a field.
 bool looks_at(const Mask& mask, MatchField field) { return mask.bits(field) != 0; }
 
@@ -62,10 +73,20 @@ TEST(MaskGroup, MakesAFactorOfEachBit) {
   EXPECT_FALSE(add_mask_group({"n", {kIpv4Src, kIpv4Src}, MaskBits::kWhole}, model));
 }
 
+// Claim:  fields that are never in one packet are refused unless the group has the field that tells
+//         which is there.
+TEST(MaskGroup, AsksForTheHeaderThatDecides) {
+  const auto blind = mask_factors({"m", {kIpv4Dst, kIpv6Dst}, MaskBits::kPrefix});
+  ASSERT_FALSE(blind);
+  EXPECT_NE(blind.error().message.find("add ether_type"), std::string::npos);
+  EXPECT_TRUE(mask_factors({"m", {kEtherType, kIpv4Dst, kIpv6Dst}, MaskBits::kPrefix}));
+  EXPECT_TRUE(mask_factors({"m", {kIpv4Src, kIpv4Dst, kIpTtl}, MaskBits::kPrefix}));
+}
+
 // Claim:  with an order, all permutations of the groups and no other places are valid.
 TEST(MaskGroup, OrdersGroupsByPermutations) {
   CoverModel model;
-  ASSERT_TRUE(add_mask_order({"a", "b", "c"}, model));
+  ASSERT_TRUE(add_mask_order(std::vector<MaskGroup>{{"a", {}}, {"b", {}}, {"c", {}}}, model));
   int valid = 0;
   for (int a = 0; a < 3; ++a) {
     for (int b = 0; b < 3; ++b) {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "greynic/campaign/mask_target.h"
 #include "greynic/core/units.h"
 #include "greynic/files/campaign_file.h"
 #include "greynic/files/json_file.h"
@@ -180,6 +181,9 @@ Result<Prepared> prepare(const Job& job) {
   if (auto known = check_factors(prepared.plan.campaign, prepared.info); !known) {
     return pass_on(known);
   }
+  auto ready = with_masks(std::move(prepared.device), prepared.plan.campaign);
+  if (!ready) return pass_on(ready);
+  prepared.device = std::move(*ready);
   prepared.out = job.out.empty() ? default_out(prepared.plan.campaign.name) : job.out;
   prepared.header = header_of(job, prepared);
   describe(job, prepared);

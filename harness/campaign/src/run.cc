@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "greynic/campaign/mask_target.h"
 #include "greynic/target/interrupt.h"
 
 namespace greynic::campaign {
@@ -98,7 +99,9 @@ std::uint64_t request_seed(std::uint64_t run_seed, const Configuration& configur
 
 Result<void> check_factors(const Campaign& campaign, const target::Info& info) {
   if (info.factors.empty()) return {};
+  const std::set<std::string> of_masks = names_of_masks(campaign);  // with_masks sees to them
   for (const Factor& factor : campaign.factors) {
+    if (of_masks.contains(factor.name)) continue;
     if (std::find(info.factors.begin(), info.factors.end(), factor.name) == info.factors.end()) {
       return fail(
           ErrorCode::kBadInput,

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "greynic/core/configuration.h"
+#include "greynic/core/match_field.h"
 
 namespace greynic {
 
@@ -22,6 +23,18 @@ struct Factor {
   std::vector<double> weights;      ///< empty, or one for each level: how often to prefer it
   std::vector<double> costs;        ///< empty, or seconds each level adds to a test
   std::string only_if;              ///< condition under which the factor exists; empty: always
+};
+
+/// How the bits of a field are chosen: each on its own (a factor a bit), a prefix (quarters of the
+/// width), or the whole field or nothing.
+enum class MaskBits : std::uint8_t { kEach, kPrefix, kWhole };
+
+/// A mask whose fields and bits are varied; core/mask_group.h makes factors of it.
+struct MaskGroup {
+  std::string name;
+  std::vector<MatchField> fields;
+  MaskBits bits = MaskBits::kEach;
+  Hop hop = Hop::kServerDecap;  ///< whose rules it is among
 };
 
 enum class DesignKind : std::uint8_t { kFull, kCovering, kRandom, kPoints, kModel };
@@ -59,6 +72,9 @@ struct Campaign {
   int version = 1;
   std::string name;
   std::vector<Factor> factors;
+  /// Their factors stand in `factors`, after the campaign's own.
+  std::vector<MaskGroup> masks;
+  bool mask_order = false;               ///< the order in which the masks are tried is varied too
   std::vector<std::string> constraints;  ///< language: docs/formats/campaign.md
   std::vector<Configuration>
       forbidden;                     ///< partial: no configuration may contain all levels of one

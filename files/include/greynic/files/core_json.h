@@ -26,6 +26,10 @@ namespace greynic::files {
 [[nodiscard]] nlohmann::json to_json(const Mask& mask);
 [[nodiscard]] Result<Mask> mask_from_json(const nlohmann::json& object, const std::string& source,
                                           const std::string& json_path);
+/// [{"name":"m0","fields":["ipv4_dst"],"bits":"prefix","hop":"server_decap"}], as campaigns and
+/// cover models write it; `list` fits the schema and stands at /masks.
+[[nodiscard]] Result<std::vector<MaskGroup>> mask_groups_from_json(const nlohmann::json& list,
+                                                                   const std::string& source);
 /// {"forward":"p1"}, {"drop":true}, {"jump":3}, {"set_field":"reg0","to":"0x1","bits":"0xff"},
 /// {"vxlan_encap":100,"options":"..."}, {"vxlan_decap":true}, {"push_vlan":5}, {"pop_vlan":true},
 /// {"count":true}, {"meter":1}, {"other":"ct(commit)"}

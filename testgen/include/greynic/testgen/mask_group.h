@@ -1,42 +1,24 @@
 #pragma once
 
-/// A ternary match as a group of factors: which fields, which of their bits, and, with several
-/// groups, in what order they are tried. A header that a field needs (core/match_field.h, `needs`)
-/// is matched too, or the field is not: such header fields become factors with the values that are
-/// needed as levels, beside "none", so fields of headers that exclude each other never meet in one
-/// mask.
+/// Mask groups (core/mask_group.h) as parameters and clauses of a CoverModel.
 
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
+#include <span>
 
-#include "greynic/core/flow_rule.h"
+#include "greynic/core/mask_group.h"
 #include "greynic/testgen/cover_model.h"
 
 namespace greynic::testgen {
 
-/// How the bits of a field are chosen: each on its own (a factor a bit), a prefix (quarters of the
-/// width), or the whole field or nothing.
-enum class MaskBits : std::uint8_t { kEach, kPrefix, kWhole };
-
-[[nodiscard]] std::optional<MaskBits> mask_bits_named(std::string_view name);
-
-struct MaskGroup {
-  std::string name;
-  std::vector<MatchField> fields;
-  MaskBits bits = MaskBits::kEach;
-};
-
-/// Adds the factors NAME.FIELD.BIT (each), NAME.FIELD (prefix, whole, headers) and their
-/// constraints. kBadInput: a field twice, or a name that is taken.
+/// Adds a group's factors and the clauses for its headers. kBadInput: as mask_factors says, or a
+/// name that is taken.
 [[nodiscard]] Result<void> add_mask_group(const MaskGroup& group, CoverModel& model);
 
-/// Adds a factor NAME.order for each group, its place among them from 1; no two are the same.
-[[nodiscard]] Result<void> add_mask_order(const std::vector<std::string>& names, CoverModel& model);
+/// Adds the factors for the groups' order; no two are in one place.
+[[nodiscard]] Result<void> add_mask_order(std::span<const MaskGroup> groups, CoverModel& model);
 
-/// The mask that a row of the model says for a group; what the row does not look at is left out.
-[[nodiscard]] Mask mask_of(const MaskGroup& group, const CoverModel& model,
-                           const std::vector<int>& row);
+/// The clauses alone, for a model that has the parameters: no bit is looked at without the header
+/// that it needs. Levels that the model left out count for nothing.
+void add_header_clauses(const MaskGroup& group, CoverModel& model);
+void add_order_clauses(std::span<const MaskGroup> groups, CoverModel& model);
 
 }  // namespace greynic::testgen

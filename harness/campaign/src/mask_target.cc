@@ -1,0 +1,231 @@
+#include "greynic/campaign/mask_target.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <set>
+
+#include "greynic/campaign/run.h"
+
+namespace greynic::campaign {
+namespace {
+
+constexpr Hop kHops[] = {Hop::kClientEncap, Hop::kServerDecap, Hop::kServerEncap,
+                         Hop::kClientDecap};
+
+/// 128 bits that follow from a group's name and a field.
+U128 bits_for(const MaskGroup& group, MatchField field) {
+  const Configuration name = {{"group", group.name}, {"field", std::string(info(field).name)}};
+  return U128{request_seed(0, name, 0)} << 64 | request_seed(0, name, 1);
+}
+
+/// Whether a group's factor for a field says the field's value too, as a header's does.
+bool is_header(const MaskGroup& group, MatchField field) {
+  const auto factors = mask_factors(group).value();
+  return std::ranges::any_of(
+      factors, [&](const MaskFactor& factor) { return factor.field == field && factor.is_header; });
+}
+
+/// The rule number `number` of a group: its number, written into the lowest of the bits that are
+/// free, tells it from the group's others. Empty when there are too few bits.
+std::optional<Match> numbered(const MaskGroup& group, Match match, std::uint64_t number) {
+  const std::vector<FieldMatch> fields = match.fields();
+  for (const FieldMatch& field : fields) {
+    if (is_header(group, field.field)) continue;
+    U128 value = bits_for(group, field.field) & field.bits;
+    for (U128 rest = field.bits; rest != 0 && number != 0; rest &= rest - 1, number >>= 1U) {
+      if ((number & 1U) != 0) value ^= rest & (~rest + 1);
+    }
+    match.set(field.field, value, field.bits);
+  }
+  if (number != 0) return std::nullopt;
+  return match;
+}
+
+/// The rule's values, and headers that it takes for granted.
+Packet packet_of(const Match& match) {
+  Packet packet;
+  std::set<MatchField> there;
+  for (const FieldMatch& field : match.fields()) {
+    packet.set(field.field, field.value);
+    there.insert(field.field);
+  }
+  std::map<MatchField, std::vector<std::string>> granted;
+  std::vector<MatchField> open(there.begin(), there.end());
+  while (!open.empty()) {
+    const auto need = header_need(open.back());
+    open.pop_back();
+    if (!need || match.mask().bits(need->header) != 0) continue;
+    const auto [place, first] = granted.try_emplace(need->header, need->values);
+    if (first) open.push_back(need->header);
+    std::erase_if(place->second, [&](const std::string& value) {
+      return std::ranges::find(need->values, value) == need->values.end();
+    });
+  }
+  for (const auto& [header, values] : granted) {
+    if (values.empty()) continue;
+    packet.set(header, field_value_from_string(header, values.front()).value());
+  }
+  return packet;
+}
+
+class MaskTarget final : public target::Target {
+ public:
+  MaskTarget(std::unique_ptr<target::Target> device, const Campaign& campaign)
+      : device_(std::move(device)), groups_(campaign.masks), names_(names_of_masks(campaign)) {}
+  ~MaskTarget() override {
+    if (installed_) (void)device_->roll_back();
+  }
+
+  target::Info info() const override { return device_->info(); }
+
+  Result<void> measure(std::span<const target::MeasureRequest> requests,
+                       const target::ObservationSink& sink) override {
+    bool go_on = true;
+    for (std::size_t begin = 0; begin < requests.size() && go_on;) {
+      const Configuration masks = part(requests[begin].configuration, true);
+      std::size_t end = begin + 1;
+      while (end < requests.size() && part(requests[end].configuration, true) == masks) ++end;
+      const auto done = measure_with(masks, requests.subspan(begin, end - begin),
+                                     [&](std::size_t index, Observation observation) {
+                                       go_on = sink(begin + index, std::move(observation));
+                                       return go_on;
+                                     });
+      if (!done) return done;
+      begin = end;
+    }
+    return {};
+  }
+
+  Result<void> apply(const Layout& layout, const Traffic* traffic,
+                     const target::Placement& placement) override {
+    return device_->apply(layout, traffic, placement);
+  }
+  Result<void> check(const Layout& layout, const target::Placement& placement) override {
+    return device_->check(layout, placement);
+  }
+  target::LayoutRoom layout_room() const override { return device_->layout_room(); }
+  RuleSet spell_out(RuleSet rules) const override { return device_->spell_out(std::move(rules)); }
+  Layout adapt(const Layout& layout) const override { return device_->adapt(layout); }
+  Result<void> roll_back() override {
+    installed_.reset();
+    return device_->roll_back();
+  }
+
+ private:
+  /// What a configuration says of the masks, or of all the rest.
+  Configuration part(const Configuration& configuration, bool of_masks) const {
+    Configuration out;
+    for (const auto& [name, level] : configuration.levels()) {
+      const bool rule_count = of_masks && name == "rules_per_mask";
+      if (names_.contains(name) == of_masks || rule_count) out.set(name, level);
+    }
+    return out;
+  }
+
+  Result<void> install(const Configuration& masks) {
+    for (const Hop hop : kHops) {
+      const auto here = [&](const MaskGroup& group) { return group.hop == hop; };
+      if (std::ranges::none_of(groups_, here)) continue;
+      const RuleSet rules = device_->spell_out(rules_of(groups_, hop, masks));
+      const Traffic traffic = traffic_of(rules);
+      const Layout layout = device_->adapt(flat_layout(rules));
+      if (auto done = device_->apply(layout, &traffic, {.hop = hop}); !done) return done;
+    }
+    installed_ = masks;
+    return {};
+  }
+
+  Result<void> measure_with(const Configuration& masks,
+                            std::span<const target::MeasureRequest> requests,
+                            const target::ObservationSink& sink) {
+    if (installed_ != masks) {
+      const auto done = install(masks);
+      if (!done && done.error().code != ErrorCode::kRefused) return done;
+      if (!done) {
+        if (auto back = roll_back(); !back) return back;
+        Observation refused;
+        refused.outcome = Outcome::kRefused;
+        refused.reason = done.error().message;
+        for (std::size_t i = 0; i < requests.size(); ++i) {
+          if (!sink(i, refused)) return {};
+        }
+        return {};
+      }
+    }
+    std::vector<target::MeasureRequest> rest(requests.begin(), requests.end());
+    for (target::MeasureRequest& request : rest) {
+      request.configuration = part(request.configuration, false);
+    }
+    return device_->measure(rest, [&](std::size_t index, Observation observation) {
+      if (!observation.granted.empty()) {
+        for (const auto& [name, level] : masks.levels()) observation.granted.set(name, level);
+      }
+      return sink(index, std::move(observation));
+    });
+  }
+
+  std::unique_ptr<target::Target> device_;
+  std::vector<MaskGroup> groups_;
+  std::set<std::string> names_;
+  std::optional<Configuration> installed_;
+};
+
+}  // namespace
+
+std::set<std::string> names_of_masks(const Campaign& campaign) {
+  std::set<std::string> names;
+  for (const MaskGroup& group : campaign.masks) {
+    const auto factors = mask_factors(group).value();
+    for (const MaskFactor& made : factors) names.insert(made.factor.name);
+  }
+  if (campaign.mask_order) {
+    const auto places = order_factors(campaign.masks);
+    for (const Factor& factor : places) names.insert(factor.name);
+  }
+  return names;
+}
+
+RuleSet rules_of(std::span<const MaskGroup> groups, Hop hop, const Configuration& configuration) {
+  RuleSet rules;
+  const auto wanted = static_cast<std::uint64_t>(configuration.number("rules_per_mask"));
+  std::set<std::pair<RulePriority, Match>> there;
+  for (const MaskGroup& group : groups) {
+    const Match match = match_of(group, configuration);
+    if (group.hop != hop || match.fields().empty()) continue;
+    const auto priority = static_cast<RulePriority>(configuration.number(group.name + ".order"));
+    for (std::uint64_t number = 0; number < wanted; ++number) {
+      const auto own = numbered(group, match, number);
+      if (!own) break;
+      if (!there.emplace(priority, *own).second) continue;
+      rules.rules.push_back({.match = *own, .priority = priority, .actions = {Action::drop()}});
+    }
+  }
+  std::ranges::stable_sort(rules.rules, {}, &FlowRule::priority);
+  return rules;
+}
+
+Traffic traffic_of(const RuleSet& rules) {
+  Traffic traffic;
+  for (const FlowRule& rule : rules.rules) {
+    traffic.flows.push_back({.packet = packet_of(rule.match)});
+  }
+  return traffic;
+}
+
+Result<std::unique_ptr<target::Target>> with_masks(std::unique_ptr<target::Target> device,
+                                                   const Campaign& campaign) {
+  if (campaign.masks.empty()) return device;
+  const target::Info info = device->info();
+  for (const MaskGroup& group : campaign.masks) {
+    const auto takes_rules = device->check({}, {.hop = group.hop});
+    if (takes_rules || takes_rules.error().code != ErrorCode::kUnsupported) continue;
+    if (info.factors.empty()) return device;
+    return fail(ErrorCode::kBadInput,
+                fmt::format("{}: at /masks: {}", campaign.source, takes_rules.error().message));
+  }
+  return std::unique_ptr<target::Target>(std::make_unique<MaskTarget>(std::move(device), campaign));
+}
+
+}  // namespace greynic::campaign
