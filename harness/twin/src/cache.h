@@ -39,14 +39,20 @@ class IdSet {
     if (dense_) {
       words_[id / 64] |= 1ULL << (id % 64);
     } else {
-      words_[find(id)] = id;
+      insert_in_table(id);
     }
+  }
+  [[nodiscard]] bool dense() const { return dense_; }
+  /// Of a dense set: `in` comes for `out`.
+  void replace(std::uint64_t out, std::uint64_t in) {
+    words_[out / 64] &= ~(1ULL << (out % 64));
+    words_[in / 64] |= 1ULL << (in % 64);
   }
   void erase(std::uint64_t id) {
     if (dense_) {
       words_[id / 64] &= ~(1ULL << (id % 64));
     } else {
-      erase_at(find(id));
+      erase_from_table(id);
     }
   }
 
@@ -61,8 +67,11 @@ class IdSet {
     while (words_[at] != kEmpty && words_[at] != id) at = (at + 1) & mask_;
     return at;
   }
+  // Out of line, not to burden the dense case.
+  [[gnu::noinline]] void insert_in_table(std::uint64_t id) { words_[find(id)] = id; }
   /// Linear probing without tombstones: later entries of the run move up.
-  void erase_at(std::uint64_t hole) {
+  [[gnu::noinline]] void erase_from_table(std::uint64_t id) {
+    std::uint64_t hole = find(id);
     for (std::uint64_t at = (hole + 1) & mask_; words_[at] != kEmpty; at = (at + 1) & mask_) {
       const std::uint64_t wanted = home(words_[at]);
       if (((at - wanted) & mask_) >= ((at - hole) & mask_)) {
@@ -87,7 +96,7 @@ class Cache {
       : always_(population <= capacity), capacity_(always_ ? 0 : capacity) {
     if (always_) return;
     resident_ = IdSet(capacity_, bound);
-    by_slot_.resize(capacity_);
+    make_slots();
   }
   /// One whose entries can be taken away, so that it can miss even when all fit. Ids are below
   /// `population`, and the first of them are there.
@@ -96,7 +105,7 @@ class Cache {
     cache.always_ = false;
     cache.capacity_ = std::min(capacity, population);
     cache.resident_ = IdSet(cache.capacity_, population);
-    cache.by_slot_.resize(cache.capacity_);
+    cache.make_slots();
     cache.slot_of_.emplace();
     cache.warm_up();
     return cache;
@@ -109,24 +118,14 @@ class Cache {
   /// Brings in the first ids, as many as fit, for whoever does not care about cold caches.
   void warm_up() {
     for (std::uint64_t id = filled_; id < capacity_; ++id) put(id, filled_++);
+    plain_ = resident_.dense() && !slot_of_;
   }
 
-  /// True on a hit; on a miss the entry is brought in, in place of a random one when full.
-  bool touch(std::uint64_t id, Random& random) {
+  /// True on a hit; on a miss the entry is brought in, in place of a random one when full. A hit is
+  /// a bit to test at the place of the call.
+  [[gnu::always_inline]] bool touch(std::uint64_t id, Random& random) {
     if (contains(id)) return true;
-    if (slot_of_) [[unlikely]] {
-      bring_in_tracked(id, random);
-      return false;
-    }
-    std::uint64_t slot = filled_;
-    if (filled_ < capacity_) {
-      ++filled_;
-    } else {
-      slot = random.below(static_cast<std::uint32_t>(capacity_));
-      resident_.erase(by_slot_[slot]);
-    }
-    by_slot_[slot] = id;
-    resident_.insert(id);
+    bring_in(id, random);
     return false;
   }
 
@@ -141,9 +140,46 @@ class Cache {
 
  private:
   void put(std::uint64_t id, std::uint64_t slot) {
-    by_slot_[slot] = id;
+    set_slot(slot, id);
     resident_.insert(id);
     if (slot_of_) slot_of_->emplace(id, slot);
+  }
+  void make_slots() {
+    if (resident_.dense()) {
+      by_slot_.resize(capacity_);
+    } else {
+      by_slot_wide_.resize(capacity_);
+    }
+  }
+  [[nodiscard]] std::uint64_t at_slot(std::uint64_t slot) const {
+    return resident_.dense() ? by_slot_[slot] : by_slot_wide_[slot];
+  }
+  void set_slot(std::uint64_t slot, std::uint64_t id) {
+    if (resident_.dense()) {
+      by_slot_[slot] = static_cast<std::uint32_t>(id);
+    } else {
+      by_slot_wide_[slot] = id;
+    }
+  }
+  void bring_in(std::uint64_t id, Random& random) {
+    if (!plain_) [[unlikely]]
+      return bring_in_slowly(id, random);
+    std::uint32_t& slot = by_slot_[random.below(static_cast<std::uint32_t>(capacity_))];
+    resident_.replace(slot, id);
+    slot = static_cast<std::uint32_t>(id);
+  }
+  [[gnu::noinline]] void bring_in_slowly(std::uint64_t id, Random& random) {
+    if (slot_of_) return bring_in_tracked(id, random);
+    std::uint64_t slot = filled_;
+    if (filled_ < capacity_) {
+      ++filled_;
+      plain_ = filled_ == capacity_ && resident_.dense();
+    } else {
+      slot = random.below(static_cast<std::uint32_t>(capacity_));
+      resident_.erase(at_slot(slot));
+    }
+    set_slot(slot, id);
+    resident_.insert(id);
   }
   /// An invalidatable cache is full but for the slots that were freed.
   void bring_in_tracked(std::uint64_t id, Random& random) {
@@ -153,8 +189,8 @@ class Cache {
       return;
     }
     const std::uint64_t slot = random.below(static_cast<std::uint32_t>(capacity_));
-    resident_.erase(by_slot_[slot]);
-    slot_of_->erase(by_slot_[slot]);
+    resident_.erase(at_slot(slot));
+    slot_of_->erase(at_slot(slot));
     put(id, slot);
   }
 
@@ -162,8 +198,11 @@ class Cache {
   std::uint64_t capacity_ = 0;
   std::uint64_t filled_ = 0;
   IdSet resident_;
-  std::vector<std::uint64_t> by_slot_;
-  std::vector<std::uint64_t> free_;  ///< slots that were invalidated
+  bool plain_ = false;  ///< full, dense, and nothing is ever taken away
+  // One of the two, so that what is looked at in random order stays small.
+  std::vector<std::uint32_t> by_slot_;       ///< of a dense set
+  std::vector<std::uint64_t> by_slot_wide_;  ///< of another
+  std::vector<std::uint64_t> free_;          ///< slots that were invalidated
   std::optional<std::unordered_map<std::uint64_t, std::uint64_t>> slot_of_;  ///< of invalidatable
 };
 

@@ -85,7 +85,7 @@ void Engine::lay_out_streams() {
       Stream& s = streams_[qp * lanes_ + lane];
       // Lanes 0 and 1: requests of the client, and what the server sends; 2 and 3 the other way.
       s.nic = lane == 0 || lane == 3 ? 0 : 1;
-      s.to = s.nic ^ 1U;
+      s.to = s.nic == 0 ? 1 : 0;
       s.responds = lane % 2 == 1 && response;
       s.receives = w_.receive_depth;
       // Loopback: every other QP stays on the server, whose RNIC receives from the wire as well.

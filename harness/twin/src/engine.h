@@ -115,15 +115,14 @@ class Engine {
     std::uint32_t posted = 0, fetched = 0, handled = 0, sent = 0, done = 0, credited = 0;
     std::uint32_t receives = 0;  ///< receive WQEs at the other end
     std::uint32_t thread = kNone;
-    std::uint32_t packets_left : 26 = 0;  ///< of the message that is being sent
-    std::uint32_t nic : 1 = 0;            ///< where it is sent
-    std::uint32_t to : 1 = 1;             ///< where it is received
-    bool responds : 1 = false;            ///< sends what the other RNIC asked for
-    bool in_ring : 1 = false;
-    bool in_free_list : 1 = false;
-    bool idle : 1 = true;  ///< nothing was under way when the message in work began
-    Time began = 0;        ///< when the message in work began
-    Time context_at = 0;   ///< when the QP context is on chip for its next turn
+    std::uint32_t packets_left = 0;  ///< of the message that is being sent
+    // No bit fields: what was written as part of a word takes the CPU long to read back as a whole.
+    std::uint8_t nic = 0;   ///< where it is sent
+    std::uint8_t to = 1;    ///< where it is received
+    bool responds = false;  ///< sends what the other RNIC asked for
+    bool in_ring = false;
+    bool in_free_list = false;
+    Time not_before = 0;  ///< its next turn: until then QP context or payload is being fetched
   };
   static_assert(sizeof(Stream) == 64);
 
@@ -238,9 +237,10 @@ class Engine {
   [[nodiscard]] Time service_time(std::size_t side);
   void call_context(Nic& nic, std::uint32_t stream, Time t);
   void send_request(std::uint32_t stream, Time t);
-  void send_data(std::uint32_t stream, Time t);
+  void send_data(std::uint32_t from, std::uint32_t stream, Time t);
   [[nodiscard]] Time recall_flow(Nic& nic, std::uint32_t stream, Time t);
-  Arrival travel(const Stream& stream, std::uint32_t id, const Freight& freight, Time t, Fate fate);
+  Arrival travel(std::uint32_t from, std::uint32_t to, std::uint32_t stream, const Freight& freight,
+                 Time t, Fate fate);
   Time send_control(std::uint8_t from, std::uint8_t to, double bytes, Time t);
   Time cross(Nic& sender, Nic& receiver, std::size_t direction, double wire_ns, Time t, bool looped,
              bool data, Time& wire_end);

@@ -96,11 +96,13 @@ void Engine::call_context(Nic& nic, std::uint32_t id, Time t) {
   ++nic.counters.context_misses;
   // RC keeps requester and acknowledgement state, which are fetched one beside the other.
   const int fetches = w_.transport == Transport::kRc ? 2 : 1;
+  Time there = 0;
   for (int i = 0; i < fetches; ++i) {
-    const Time there = nic.fetch_slots.admit(t) + p_.context_fetch_ns;
+    there = nic.fetch_slots.admit(t) + p_.context_fetch_ns;
     nic.fetch_slots.enter(there);
-    streams_[id].context_at = there;
   }
+  Time& not_before = streams_[id].not_before;
+  not_before = std::max(not_before, there);
 }
 
 Time Engine::service_time(std::size_t side) {
@@ -117,13 +119,7 @@ void Engine::unit_begins(Nic& nic, std::uint32_t index, Time t) {
   // The next turn's stream comes from memory while this one's packets are handled.
   if (s.next != kNone) __builtin_prefetch(&streams_[s.next], 1);
   unit.turn_left = kTurnPackets;
-  Time from = std::max({unit.free, t, s.context_at});
-  if (s.packets_left > 0 && s.idle) {
-    // The second burst of a message that found its QP idle is read from memory while the first is
-    // sent, and that read takes longer than the first burst does.
-    from = std::max(from, s.began + p_.pcie_read_latency_ns);
-    s.idle = false;
-  }
+  const Time from = std::max({unit.free, t, s.not_before});
   next_packet_.set(leaf, from + service_time(side));
 }
 
@@ -140,13 +136,14 @@ Time Engine::recall_flow(Nic& nic, std::uint32_t id, Time t) {
 
 // A data packet's whole way is one piece of code: what follows is inlined into unit_sends.
 
-[[gnu::always_inline]] inline Engine::Arrival Engine::travel(const Stream& s, std::uint32_t id,
+[[gnu::always_inline]] inline Engine::Arrival Engine::travel(std::uint32_t from, std::uint32_t to,
+                                                             std::uint32_t id,
                                                              const Freight& freight, Time t,
                                                              Fate fate) {
-  Nic& sender = nics_[s.nic];
-  Nic& receiver = nics_[s.to];
-  const bool looped = loopback_ && s.nic == s.to;
-  Window& loop = loops_[s.nic];
+  Nic& sender = nics_[from];
+  Nic& receiver = nics_[to];
+  const bool looped = loopback_ && from == to;
+  Window& loop = loops_[from];
   Time start = loop.admit(t);
   // Payload comes over the sender's PCIe link; packets that follow one another share it.
   start = std::max(start, sender.read_link.free());
@@ -157,7 +154,7 @@ Time Engine::recall_flow(Nic& nic, std::uint32_t id, Time t) {
   if (flows_miss) [[unlikely]]
     start = recall_flow(sender, id, start);
   Time wire_end = 0;
-  Time end = cross(sender, receiver, s.nic, freight.wire_ns, start, looped, true, wire_end);
+  Time end = cross(sender, receiver, from, freight.wire_ns, start, looped, true, wire_end);
   if (flows_miss) [[unlikely]]
     end = recall_flow(receiver, id, end);
   if (!paces_.empty()) [[unlikely]]
@@ -185,9 +182,9 @@ Time Engine::recall_flow(Nic& nic, std::uint32_t id, Time t) {
     receiver.receive_buffer.enter(end);
   }
   // The place in the closed loop is free again when word of the packet is back.
-  loop.enter(end + loop_rest_ns_[s.nic]);
+  loop.enter(end + loop_rest_ns_[from]);
   if (effects_.slow_path_share > 0 && random_.uniform() < effects_.slow_path_share) {
-    end = software_[s.nic].pass(end, 1e3 / p_.slow_path_mpps) + p_.upcall_us * 1e3;
+    end = software_[from].pass(end, 1e3 / p_.slow_path_mpps) + p_.upcall_us * 1e3;
   }
   if (fate == Fate::kCorrupted) [[unlikely]] {
     ++receiver.counters.dropped_packets;
@@ -198,14 +195,19 @@ Time Engine::recall_flow(Nic& nic, std::uint32_t id, Time t) {
   return {wire_end, end};
 }
 
-[[gnu::always_inline]] inline void Engine::send_data(std::uint32_t id, Time t) {
+[[gnu::always_inline]] inline void Engine::send_data(std::uint32_t from, std::uint32_t id, Time t) {
   Stream& s = streams_[id];
+  // Known without the stream, whose line may still be on its way from memory.
+  const std::uint32_t to = loopback_ ? s.to : from ^ 1U;
   const Shape& shape = shape_at(s.sent);
   const bool first = s.packets_left == 0;
   if (first) {
     s.packets_left = shape.packets;
-    s.idle = shape.packets > kTurnPackets && !shape.inlined && s.ready == 1;
-    s.began = t - packet_ns_;
+    if (shape.packets > kTurnPackets && !shape.inlined && s.ready == 1) {
+      // The QP was idle. The second burst of the message is read from memory while the first is
+      // sent, and that read takes longer than the first burst does.
+      s.not_before = std::max(s.not_before, t - packet_ns_ + p_.pcie_read_latency_ns);
+    }
     --s.ready;
   }
   const bool lossy = !recoveries_.empty();
@@ -217,7 +219,7 @@ Time Engine::recall_flow(Nic& nic, std::uint32_t id, Time t) {
   }
   const bool last = --s.packets_left == 0;
   const Freight& freight = last ? shape.last : starts ? shape.first : shape.middle;
-  const Arrival arrival = travel(s, id, freight, t, fate);
+  const Arrival arrival = travel(from, to, id, freight, t, fate);
   if (fate == Fate::kWritten) [[likely]] {
     record(arrival.at_memory, freight.payload);
   } else if (fate == Fate::kOutOfSequence) {
@@ -247,7 +249,7 @@ void Engine::unit_sends(std::uint32_t leaf, Time t) {
   if (!s.responds && !w_.carries_data_in_request()) {
     send_request(id, t);
   } else {
-    send_data(id, t);
+    send_data(side, id, t);
   }
   // A full transmit buffer holds the unit.
   unit.free = nic.transmit_buffer.admit(t);
