@@ -11,8 +11,9 @@ namespace {
 constexpr int kBins = kSlices * kBinsPerSlice;
 /// From here on the weighted estimate is within 0.2 % for regular bursts.
 constexpr int kManyBursts = 8;
-/// Silences that are no more than this share of the time do not divide it into bursts.
-constexpr double kSilentShare = 0.25;
+/// Long silences that are no more than this share of the time do not divide it into bursts: a
+/// stream with pauses of all lengths is no series of bursts between the longest few.
+constexpr double kSilentShare = 0.5;
 /// Variance of the weighted mean against the plain one: the mean of Hann's square by its mean
 /// squared.
 constexpr double kHannNoise = 1.5;
