@@ -88,9 +88,12 @@ int run(const Flags& flags) {
                                      : testgen::rows_to_tsv(*model, covered->rows);
   fmt::print("{}", out);
   const testgen::Cover& summary = covered->summary;
-  say(fmt::format("rows {}, at least {} ({}); {} tuples covered, {} infeasible; {:.3f} s{}",
-                  covered->rows.size(), summary.lower_bound, summary.lower_bound_reason,
-                  summary.tuples_covered, summary.tuples_infeasible, summary.seconds,
+  const std::string bound =
+      summary.lower_bound_reason.empty()
+          ? std::string()
+          : fmt::format(", at least {} ({})", summary.lower_bound, summary.lower_bound_reason);
+  say(fmt::format("rows {}{}; {} tuples covered, {} infeasible; {:.3f} s{}", covered->rows.size(),
+                  bound, summary.tuples_covered, summary.tuples_infeasible, summary.seconds,
                   !summary.full              ? "; NOT FULL, the deadline came first: allow more"
                   : summary.deadline_reached ? "; the deadline ended it"
                                              : ""));

@@ -20,8 +20,6 @@ namespace {
 
 /// Independent ways to an array that are tried without a deadline; the best counts.
 constexpr std::size_t kAttempts = 2;
-/// Tables are laid out at about this pace; a slower machine comes later than its deadline.
-constexpr double kTableBytesPerSecond = 5e8;
 
 std::string describe(const Literal& l) {
   return fmt::format("parameter #{}{}{}", l.parameter, l.positive ? " = " : " != ", l.level);
@@ -111,7 +109,9 @@ class Engine {
                     fmt::format("seed {} breaks a constraint", task_.seeds.size()));
       }
     }
-    return finish(*attempt());
+    const auto best = attempt();
+    if (!best->laid_out()) return tables_too_late(best->seconds_to_lay_out());
+    return finish(*best);
   }
 
  private:
@@ -194,6 +194,15 @@ class Engine {
                             needed > 0 ? fmt::format(" (this takes about {:.2g} s)", needed) : ""));
   }
 
+  tl::unexpected<Error> tables_too_late(double needed) const {
+    return fail(ErrorCode::kTooBig,
+                fmt::format("the {:.3g} tuples of {} parameters take {:.3g} GiB, which alone are "
+                            "laid out in about {:.2g} s, after the deadline of {:.3g} s; allow "
+                            "more, lower the strength or group it",
+                            estimate_.tuples, estimate_.parameters, estimate_.bytes / 0x1p30,
+                            needed, task_.options.deadline_seconds));
+  }
+
   Result<void> make_layers() {
     std::vector<std::uint32_t> covered;
     for (std::uint32_t p = 0; p < task_.index.parameters(); ++p) {
@@ -229,16 +238,6 @@ class Engine {
                       "GiB, over the limit of {:.3g} GiB; lower the strength or group it",
                       estimate_.tuples, covered.size(), task_.index.values(), bytes / 0x1p30,
                       static_cast<double>(task_.options.memory_bytes) / 0x1p30));
-    }
-    const double layout_seconds = bytes / threads / kTableBytesPerSecond;
-    const double left = task_.options.deadline_seconds - task_.seconds();
-    if (task_.options.deadline_seconds > 0 && layout_seconds > left) {
-      return fail(ErrorCode::kTooBig,
-                  fmt::format("the {:.3g} tuples of {} parameters take {:.3g} GiB, which alone are "
-                              "laid out in about {:.2g} s, after the deadline of {:.3g} s; allow "
-                              "more, lower the strength or group it",
-                              estimate_.tuples, covered.size(), bytes / 0x1p30, layout_seconds,
-                              task_.options.deadline_seconds));
     }
     for (auto& [strength, parameters] : wanted) {
       if (strength == 0) continue;
@@ -310,7 +309,7 @@ class Engine {
         const bool frugal = costs && (i % 2 == 1 || count == 1);
         auto mine = std::make_unique<CoverAttempt>(task_, task_.options.seed * kAttempts + i,
                                                    algebra && i == 0 && !frugal, i == 0, frugal);
-        mine->run(shared);
+        if (mine->laid_out()) mine->run(shared);
         if (!costs && mine->full() && mine->rows().size() <= mine->bound().rows) {
           std::size_t before = settled;
           while (i < before && !settled.compare_exchange_weak(before, i)) {
@@ -343,6 +342,7 @@ class Engine {
 
   /// A full array before one that the deadline cut, then less cost, then fewer rows.
   bool better(const CoverAttempt& a, const CoverAttempt& b) const {
+    if (a.laid_out() != b.laid_out()) return a.laid_out();
     if (a.full() != b.full()) return a.full();
     if (!a.full() && a.covered() != b.covered()) return a.covered() > b.covered();
     if (cost(a) != cost(b)) return cost(a) < cost(b);

@@ -70,7 +70,17 @@ CoverAttempt::CoverAttempt(const CoverTask& task, std::uint64_t seed, bool start
       reports_(reports),
       frugal_(frugal) {
   for (const Layer& layer : task.layers) {
-    open_.emplace_back(task.index, layer.strength, layer.parameters, task.compatible);
+    const double begun = task.seconds();
+    const auto in_time = [&](double share) {
+      const double deadline = task.options.deadline_seconds;
+      if (deadline <= 0) return true;
+      seconds_to_lay_out_ = begun + (task.seconds() - begun) / share;
+      const bool telling = share > 0.05;
+      laid_out_ = !task.late() && !(telling && seconds_to_lay_out_ > deadline);
+      return laid_out_;
+    };
+    open_.emplace_back(task.index, layer.strength, layer.parameters, task.compatible, in_time);
+    if (!laid_out_) return;
     tuples_ += open_.back().open();
   }
 }

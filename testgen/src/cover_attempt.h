@@ -20,6 +20,10 @@ class CoverAttempt {
   /// Whether there is an algebraic array to start from.
   [[nodiscard]] static bool has_algebraic_start(const CoverTask& task, const Validity& validity);
 
+  /// Whether the deadline leaves time for the tables; if not run() must not be called.
+  [[nodiscard]] bool laid_out() const { return laid_out_; }
+  [[nodiscard]] double seconds_to_lay_out() const { return seconds_to_lay_out_; }
+
   /// Covers everything, or as much as the deadline lets it; then improves.
   void run(SharedBest& shared);
 
@@ -51,6 +55,8 @@ class CoverAttempt {
   bool reports_;
   bool frugal_;
   std::vector<OpenTuples> open_;
+  bool laid_out_ = true;
+  double seconds_to_lay_out_ = 0.0;  ///< since the start, as far as could be told
   std::uint64_t tuples_ = 0;
   std::vector<ValueRow> rows_;
   std::vector<std::vector<Value>> infeasible_;

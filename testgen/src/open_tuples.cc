@@ -14,7 +14,8 @@ std::size_t end_of_values(const ValueIndex& index, std::span<const std::uint32_t
 }  // namespace
 
 OpenTuples::OpenTuples(const ValueIndex& index, int strength,
-                       std::span<const std::uint32_t> parameters, const Words& compatible)
+                       std::span<const std::uint32_t> parameters, const Words& compatible,
+                       const std::function<bool(double share)>& go_on)
     : strength_(strength),
       words_((end_of_values(index, parameters) + 63) / 64),
       wanted_(index.words(), 0),
@@ -32,7 +33,14 @@ OpenTuples::OpenTuples(const ValueIndex& index, int strength,
   open_with_.assign(index.values(), 0);
   pending_.assign(index.values(), 0);
   std::uint64_t bits_set = 0;
+  std::size_t visited = 0;
+  bool going_on = true;
   bits_.for_each_prefix(values, [&](std::span<const Value> prefix, std::size_t r) {
+    constexpr std::size_t kBetweenQuestions = 1 << 14;
+    if (++visited % kBetweenQuestions == 0 && going_on) {
+      going_on = go_on(static_cast<double>(visited) / static_cast<double>(bits_.prefixes()));
+    }
+    if (!going_on) return;
     Word* bits = bits_.at(r);
     for (std::size_t i = 0; i < prefix.size(); ++i) {
       for (std::size_t j = 0; j < i; ++j) {

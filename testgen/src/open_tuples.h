@@ -6,6 +6,7 @@
 /// which the row is filled.
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -20,9 +21,10 @@ class OpenTuples {
   /// `parameters`: those among which tuples of `strength` values are wanted, ascending;
   /// `compatible`: for each value the set of values that may share a row with it, index.words()
   /// words each; a value that takes part in nothing (absent, impossible) has an empty set. A tuple
-  /// with two incompatible values is not wanted.
+  /// with two incompatible values is not wanted. `go_on` is asked from time to time while the
+  /// tables are laid out, with the share that is done; after a false they are not to be used.
   OpenTuples(const ValueIndex& index, int strength, std::span<const std::uint32_t> parameters,
-             const Words& compatible);
+             const Words& compatible, const std::function<bool(double share)>& go_on);
 
   [[nodiscard]] int strength() const { return strength_; }
   [[nodiscard]] std::uint64_t open() const { return open_; }
