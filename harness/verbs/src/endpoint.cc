@@ -267,7 +267,7 @@ Result<void> Endpoint::connect(const EndpointDescription& remote, const ConnectO
   remote_ = remote;
   // A QP that was never connected drops whatever arrives.
   if (plan_.fault == Fault::kPeerSilent && role_.answers) return {};
-  const auto connected = manager_ ? connect_by_manager(options) : connect_directly(options);
+  auto connected = manager_ ? connect_by_manager(options) : connect_directly(options);
   if (!connected) return connected;
   return role_.answers && takes_receive(plan_.operation) ? fill_receive_queues() : Result<void>();
 }
