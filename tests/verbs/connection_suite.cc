@@ -66,8 +66,8 @@ std::unique_ptr<Ends> two_ends(std::chrono::milliseconds limit) {
   EXPECT_TRUE(asking) << asking.error().message;
   EXPECT_TRUE(listening) << listening.error().message;
   if (!asking || !listening) return nullptr;
-  return std::make_unique<Ends>(std::move(*near), std::move(*far), std::move(*asking),
-                                std::move(*listening));
+  return std::unique_ptr<Ends>(
+      new Ends{std::move(*near), std::move(*far), std::move(*asking), std::move(*listening)});
 }
 
 void expect_failure(const Result<void>& done, ErrorCode code, std::string_view words) {
