@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "greynic/twin/twin.h"
 #include "random.h"
 
 namespace greynic::twin {
@@ -86,6 +87,66 @@ TEST(SteadyState, TakesRoundingForWhatItIs) {
     const SteadyEstimate seen = estimate_steady(samples);
     ASSERT_TRUE(seen.settled) << "series " << i << ", seed " << kSeed;
     ASSERT_EQ(seen.cut, 0U);
+  }
+}
+
+/// 100, one sample of every `period` higher by `spike`, and noise.
+std::vector<double> repeating(Random& random, std::size_t n, std::size_t period, double spike,
+                              double noise, double drift) {
+  std::vector<double> samples(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    const double x = static_cast<double>(i) / static_cast<double>(n);
+    samples[i] =
+        100 + drift * x + (i % period == period / 3 ? spike : 0.0) + noise * normal(random);
+  }
+  return samples;
+}
+
+// Claim:  a series that repeats itself has settled, its mean is that of whole periods, and none of
+//         it is taken for warm-up beyond the first half.
+// Oracle: the planted mean, 100 + spike / period.
+// Method: spikes of 20 seldom enough that most of the series lies between two, periods from 100 to
+//         1030 samples, lengths that are no whole number of periods.
+TEST(SteadyState, TakesWhatRepeatsItselfForSteady) {
+  Random random(kSeed);
+  for (const std::size_t period : {100U, 330U, 515U, 1030U}) {
+    for (const std::size_t n : {7001U, 7300U, 7900U}) {
+      const SteadyEstimate seen = estimate_steady(repeating(random, n, period, 20, 1e-4, 0));
+      EXPECT_TRUE(seen.settled) << "period " << period << " of " << n << ", cut " << seen.cut;
+      // One spike more or less in what is kept, at most half of the series.
+      EXPECT_NEAR(seen.mean, 100 + 20.0 / static_cast<double>(period), 20.0 / (n / 2.0));
+    }
+  }
+}
+
+// Claim:  a drift is not forgiven because something repeats itself on top of it.
+// Oracle: it drifts by construction, by half of its level.
+TEST(SteadyState, SeesADriftBelowWhatRepeatsItself) {
+  Random random(kSeed);
+  for (const std::size_t period : {100U, 515U, 1030U}) {
+    EXPECT_FALSE(estimate_steady(repeating(random, 7300, period, 20, 0.1, 50)).settled) << period;
+  }
+}
+
+// Claim:  closed loops settle, whatever the length of the messages and the number of QPs: QPs that
+//         began together complete together, and that is no warm-up.
+// Oracle: a closed loop without losses or defects has a steady state.
+TEST(SteadyState, IsReachedOverAGridOfSizesAndQps) {
+  const auto twin = create("twin:cx6?threads=1").value();
+  for (const char* operation : {"SEND", "WRITE", "READ"}) {
+    for (const double bytes : {4096.0, 65536.0, 1048576.0, 8388608.0}) {
+      for (const double qps : {1.0, 4.0, 16.0, 64.0, 256.0}) {
+        target::MeasureRequest request;
+        request.seed = 11;
+        request.configuration.set("operation", std::string(operation));
+        request.configuration.set("message_bytes", bytes);
+        request.configuration.set("qp_count", qps);
+        const Observation seen = target::measure_one(*twin, request).value();
+        ASSERT_TRUE(seen.steady.has_value());
+        EXPECT_TRUE(seen.steady->settled)
+            << operation << " of " << bytes << " bytes over " << qps << " QPs";
+      }
+    }
   }
 }
 

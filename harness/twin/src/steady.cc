@@ -15,6 +15,12 @@ constexpr std::size_t kFewest = 40;
 /// alike, intervals differ by rounding only, and the least variance among them is a matter of luck.
 constexpr double kResolution = 1e-5;
 
+/// A series repeats itself when it goes together with itself, one period later, by this share of
+/// its variance; among independent samples none of some hundred lags reaches half of it.
+constexpr double kFewestAlike = 0.3;
+/// In blocks. It bounds what the search costs.
+constexpr std::size_t kLongestPeriod = 1000;
+
 std::vector<double> block_means(std::span<const double> samples, std::size_t block) {
   std::vector<double> means;
   means.reserve(samples.size() / block);
@@ -56,20 +62,75 @@ std::size_t mser_cut(const std::vector<double>& blocks) {
   return cut;
 }
 
+/// After how many blocks the second half of the series repeats itself; 0: it does not. The lag of
+/// the highest autocorrelation, beyond the lags at which neighbours still go together. A drift goes
+/// together with itself over a quarter of the series, so it is no period.
+std::size_t period_of(const std::vector<double>& blocks) {
+  const auto half = std::span(blocks).subspan(blocks.size() / 2);
+  const double mean =
+      std::accumulate(half.begin(), half.end(), 0.0) / static_cast<double>(half.size());
+  const auto covariance = [&](std::size_t lag) {
+    double sum = 0;
+    for (std::size_t i = 0; i + lag < half.size(); ++i) {
+      sum += (half[i] - mean) * (half[i + lag] - mean);
+    }
+    return sum;
+  };
+  const double variance = covariance(0);
+  const std::size_t most = std::min(half.size() / 2, kLongestPeriod);
+  std::size_t lag = 1;
+  while (lag <= most && covariance(lag) > 0) ++lag;
+  double best = kFewestAlike * variance;
+  std::size_t period = 0;
+  for (; lag <= most; ++lag) {
+    if (const double seen = covariance(lag); seen > best) {
+      best = seen;
+      period = lag;
+    }
+  }
+  return period;
+}
+
+/// Means over one period from each block on: what repeats itself is gone from them, and what drifts
+/// or warms up is not.
+std::vector<double> moving_means(const std::vector<double>& blocks, std::size_t period) {
+  std::vector<double> means(blocks.size() - period + 1);
+  const auto length = static_cast<std::ptrdiff_t>(period);
+  for (std::size_t i = 0; i < means.size(); ++i) {
+    const auto from = blocks.begin() + static_cast<std::ptrdiff_t>(i);
+    means[i] = std::accumulate(from, from + length, 0.0) / static_cast<double>(period);
+  }
+  return means;
+}
+
 }  // namespace
 
 SteadyEstimate estimate_steady(std::span<const double> samples) {
   SteadyEstimate estimate;
   if (samples.empty()) return estimate;
+  std::size_t period = 0;  // in blocks; 0: none
   if (samples.size() >= kFewest) {
     const std::vector<double> blocks = block_means(samples, kBlock);
     estimate.cut = mser_cut(blocks) * kBlock;
     estimate.settled = estimate.cut <= samples.size() / 2;
+    // Of a series that repeats itself least varies what lies between two of its events, so MSER
+    // looks again with the period taken out.
+    if (const std::size_t seen = estimate.settled ? 0 : period_of(blocks); seen > 0) {
+      const std::size_t cut = mser_cut(moving_means(blocks, seen)) * kBlock;
+      if (cut <= samples.size() / 2) {
+        estimate.settled = true;
+        estimate.cut = cut;
+        period = seen;
+      }
+    }
   }
   const auto kept = samples.subspan(estimate.cut);
   const auto n = static_cast<double>(kept.size());
   estimate.mean = std::accumulate(kept.begin(), kept.end(), 0.0) / n;
-  const std::size_t batch = std::max<std::size_t>(1, kept.size() / kBatches);
+  // Batches of whole periods, lest they differ by what part of a period they hold.
+  std::size_t batch = std::max<std::size_t>(1, kept.size() / kBatches);
+  if (const std::size_t whole = period * kBlock; whole > 0)
+    batch = (batch + whole - 1) / whole * whole;
   const std::vector<double> means = block_means(kept, batch);
   const auto batches = static_cast<double>(means.size());
   if (means.size() < 2) return estimate;

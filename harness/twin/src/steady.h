@@ -17,7 +17,10 @@ struct SteadyEstimate {
 };
 
 /// Source: K. P. White, "An effective truncation heuristic for bias reduction in simulation output"
-/// (MSER), applied to means of five (MSER-5); 20 batch means for the interval.
+/// (MSER), applied to means of five (MSER-5); 20 batch means for the interval. A series that has
+/// not settled by that and repeats itself (autocorrelation of its second half) is judged by moving
+/// means over one period, and its batches are whole periods; a period is a quarter of the series
+/// at most.
 /// Fewer than 40 samples are never settled.
 [[nodiscard]] SteadyEstimate estimate_steady(std::span<const double> samples);
 
