@@ -29,6 +29,7 @@ struct Flags {
   std::string model;
   std::uint64_t budget = 50;
   int threads = 1;
+  std::size_t explain = 0;
   bool json = false;
 };
 
@@ -88,6 +89,7 @@ Result<testgen::Plan> make(const Flags& flags) {
   options.seed = flags.seed;
   options.threads = flags.threads;
   options.overrides = flags.set;
+  options.explain_infeasible = flags.explain;
   if (!flags.deadline.empty()) {
     const auto deadline = parse_duration(flags.deadline);
     if (!deadline) return pass_on(deadline);
@@ -137,6 +139,7 @@ int run(const Flags& given) {
   const auto plan = make(flags);
   if (!plan) return tell(plan.error());
   for (const std::string& note : plan->report.notes) say(note);
+  for (const std::string& line : plan->report.infeasible) say("infeasible: " + line);
   if (!flags.out.empty()) {
     if (auto written = testgen::write_plan(*plan, flags.out); !written)
       return tell(written.error());
@@ -159,6 +162,7 @@ void add_plan(CLI::App& root, Program& program) {
       "  greynic plan configs/campaigns/mask_wall.json -o plan.json\n"
       "  greynic plan configs/campaigns/qp_wall.json --target twin:cx6 --seed 7\n"
       "  greynic plan configs/campaigns/qp_wall.json --set qp_count=1,64 --json\n"
+      "  greynic plan configs/campaigns/leaf_spine.json --explain-infeasible 3\n"
       "  greynic plan --extend run.db -o more.json\n"
       "  greynic plan --for-model pipeline --budget 50 model.json -o next.json");
   CLI::Option* campaign = command->add_option(
@@ -184,6 +188,8 @@ void add_plan(CLI::App& root, Program& program) {
   command->add_option("--model", flags->model, "What is known already, with a campaign")
       ->needs(for_model);
   command->add_option("--threads", flags->threads, "Threads to use")->check(CLI::Range(1, 64));
+  command->add_option("--explain-infeasible", flags->explain,
+                      "Tell of so many infeasible tuples which rules forbid each, on stderr");
   command->add_flag("--json", flags->json, "The plan as JSON on stdout");
   command->callback([flags, &program] {
     if (flags->campaign.empty() && flags->extend.empty()) {

@@ -242,7 +242,7 @@ bool is_valid(const CoverModel& model, const std::vector<int>& row, std::string*
   }
   if (negative_count(model, row) > 1) return broken("two negative levels in one row");
   if (model.extension) {
-    const std::string what = model.extension->broken_by(model, row);
+    const std::string what = model.extension->broken_by(model, row).what;
     if (!what.empty()) return broken(what);
   }
   return true;

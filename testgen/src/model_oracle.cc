@@ -240,15 +240,34 @@ void ModelOracle::add_negative_rule() {
   }
 }
 
-/// Checks the solver's answer against the comparisons that were not encoded; forbids it when one
-/// fails. False: the answer stands.
-bool ModelOracle::refine() {
+std::vector<int> ModelOracle::answer() const {
   std::vector<int> row(model_.parameters.size(), -1);
   for (std::size_t p = 0; p < row.size(); ++p) {
     for (std::size_t level = 0; level < model_.parameters[p].levels.size(); ++level) {
       if (solver_->val(level_variable_[p][level]) > 0) row[p] = static_cast<int>(level);
     }
   }
+  return row;
+}
+
+/// Forbids what breaks the extension in a row; the selector of the rule that says so. Empty: the
+/// row breaks nothing.
+std::optional<int> ModelOracle::refine_by_extension(const std::vector<int>& row) {
+  const Breach breach = model_.extension->broken_by(model_, row);
+  if (breach.what.empty()) return std::nullopt;
+  const auto known = breaches_.find(breach.what);
+  const int selector = known != breaches_.end() ? known->second : add_rule(breach.what);
+  breaches_[breach.what] = selector;
+  std::vector<int> literals = {-selector};
+  for (const std::uint32_t p : breach.because) literals.push_back(-variable_of({p, row[p]}));
+  clause(literals);
+  return selector;
+}
+
+/// Checks the solver's answer against the comparisons that were not encoded; forbids it when one
+/// fails. False: the answer stands.
+bool ModelOracle::refine() {
+  const std::vector<int> row = answer();
   const auto level_of = [&](std::uint32_t p) { return row[p]; };
   const auto number = [&](std::uint32_t p, int level) { return number_of(model_, p, level); };
   bool refined = false;
@@ -273,13 +292,20 @@ bool ModelOracle::refine() {
   return refined;
 }
 
-Feasibility ModelOracle::solve(const std::vector<int>& assumptions) {
+/// Rules that the extension adds on the way join the assumptions.
+Feasibility ModelOracle::solve(std::vector<int>& assumptions) {
   for (int round = 0; round < kMostRefinements; ++round) {
     for (const int literal : assumptions) solver_->assume(literal);
-    const int answer = solver_->solve();
-    if (answer == 20) return Feasibility::kInfeasible;
-    if (answer != 10) return Feasibility::kUndecided;
-    if (lazy_.empty() || !refine()) return Feasibility::kFeasible;
+    const int verdict = solver_->solve();
+    if (verdict == 20) return Feasibility::kInfeasible;
+    if (verdict != 10) return Feasibility::kUndecided;
+    if (!lazy_.empty() && refine()) continue;
+    if (!extending_) return Feasibility::kFeasible;
+    const auto selector = refine_by_extension(answer());
+    if (!selector) return Feasibility::kFeasible;
+    if (std::ranges::find(assumptions, *selector) == assumptions.end()) {
+      assumptions.push_back(*selector);
+    }
   }
   return Feasibility::kUndecided;
 }
@@ -295,7 +321,10 @@ Feasibility ModelOracle::feasible(const std::vector<Setting>& settings) {
 
 std::vector<std::string> ModelOracle::conflict(const std::vector<Setting>& settings) {
   GREYNIC_CHECK(explaining_);
-  if (feasible(settings) != Feasibility::kInfeasible) return {};
+  extending_ = model_.extension != nullptr;
+  const Feasibility verdict = feasible(settings);
+  extending_ = false;  // what was learned is enough; leaving out must not learn it again
+  if (verdict != Feasibility::kInfeasible) return {};
   std::vector<std::size_t> core;
   for (std::size_t i = 0; i < rules_.size(); ++i) {
     if (solver_->failed(rules_[i].selector)) core.push_back(i);

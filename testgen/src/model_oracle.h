@@ -5,6 +5,7 @@
 /// Every expression gets two variables, "is true" and "is false", so Kleene's logic is encoded as
 /// it is written down; comparisons are encoded by listing their values.
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,8 +38,9 @@ class ModelOracle {
   /// values kept the search from ending.
   [[nodiscard]] Feasibility feasible(const std::vector<Setting>& settings);
 
-  /// A minimal set of constraints that forbids the settings, as text; explaining oracles only.
-  /// Empty when the settings are feasible.
+  /// A minimal set of constraints that forbids the settings, as text; explaining oracles only. Of
+  /// the model's extension it is what breaks in rows that fit the rest, one cause after another
+  /// until no row is left. Empty when the settings are feasible, or the causes are too many.
   [[nodiscard]] std::vector<std::string> conflict(const std::vector<Setting>& settings);
 
  private:
@@ -63,8 +65,10 @@ class ModelOracle {
   std::optional<Rails> encode_compare(const Expr& expression);
   void add_condition(std::uint32_t parameter);
   void add_negative_rule();
-  Feasibility solve(const std::vector<int>& assumptions);
+  Feasibility solve(std::vector<int>& assumptions);
   bool refine();
+  std::optional<int> refine_by_extension(const std::vector<int>& row);
+  std::vector<int> answer() const;
 
   const CoverModel& model_;
   bool explaining_;
@@ -74,7 +78,9 @@ class ModelOracle {
   bool too_big_ = false;  ///< set while encoding when a comparison was left out
   std::vector<std::vector<int>> level_variable_;  ///< the last of a conditional parameter: absent
   std::vector<Rule> rules_;
-  std::vector<std::size_t> lazy_;  ///< rules that answers are checked against
+  std::map<std::string, int> breaches_;  ///< of the extension: selector by text
+  bool extending_ = false;               ///< answers are checked against the extension, too
+  std::vector<std::size_t> lazy_;        ///< rules that answers are checked against
 };
 
 /// For people: "'a -> b' (line 3); 'c != 2' (line 9)". `levels` has a level or -1 (any) for each

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <set>
 
+#include "greynic/testgen/array_check.h"
 #include "greynic/testgen/campaign_model.h"
 #include "row_order.h"
 #include "space_size.h"
@@ -188,6 +189,7 @@ class Planner {
     }
     cover.threads = options_.threads;
     cover.progress = options_.progress;
+    cover.list_infeasible = options_.explain_infeasible > 0;
     CoverModel model = model_.model;
     // The baseline is measured anyway, so what it covers need not be covered again.
     if (const auto row = row_of(plan_.configurations[0])) {
@@ -214,6 +216,9 @@ class Planner {
       report.notes.push_back("not every tuple is covered: the deadline came first; allow more");
     }
     report.tuples_infeasible = covered->summary.tuples_infeasible;
+    std::vector<Tuple>& infeasible = covered->summary.infeasible;
+    infeasible.resize(std::min(infeasible.size(), options_.explain_infeasible));
+    report.infeasible = explain_infeasible(model_.model, infeasible);
     put_likely_causes_first(covered->rows, axes, std::min(given, covered->rows.size()));
     keep_rows(covered->rows);
     return {};

@@ -1,6 +1,7 @@
 #include "topology_choices.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <numeric>
@@ -142,60 +143,94 @@ class Walker {
   Walker(const TopologyChoices& choices, const CoverModel& model, const std::vector<int>& row)
       : choices_(choices), model_(model), row_(row) {}
 
-  std::string run() {
+  Breach run() {
+    std::set<std::uint32_t> all;
     for (const TopologyFlow& flow : choices_.topology->flows) {
-      if (std::string why = walk(flow); !why.empty()) return why;
+      read_.clear();
+      if (std::string why = walk(flow); !why.empty()) return breach(std::move(why));
+      all.merge(read_);
     }
-    return misplaced_match();
+    read_ = std::move(all);
+    return breach(misplaced_match());
   }
 
  private:
-  bool is_there(const RuleChoice& rule) const {
+  Breach breach(std::string what) const { return {std::move(what), {read_.begin(), read_.end()}}; }
+
+  int level(std::uint32_t parameter) {
+    read_.insert(parameter);
+    return row_[parameter];
+  }
+
+  bool is_there(const RuleChoice& rule) {
     if (rule.when) {
-      const auto level_of = [&](std::uint32_t p) { return row_[p]; };
-      const auto number = [&](std::uint32_t p, int level) { return number_of(model_, p, level); };
+      const auto level_of = [&](std::uint32_t p) { return level(p); };
+      const auto number = [&](std::uint32_t p, int at) { return number_of(model_, p, at); };
+      for (const std::uint32_t p : parameters_of(*rule.when)) read_.insert(p);
       if (evaluate(*rule.when, level_of, number) != Truth::kTrue) return false;
     }
-    return !rule.installed || row_[*rule.installed] == 1;
+    return !rule.installed || level(*rule.installed) == 1;
   }
 
-  const Match& match_of(const RuleChoice& rule) const {
-    return rule.rule->matches[rule.match ? static_cast<std::size_t>(row_[*rule.match]) : 0];
+  const Match& match_of(const RuleChoice& rule) {
+    return rule.rule->matches[rule.match ? static_cast<std::size_t>(level(*rule.match)) : 0];
   }
 
-  const std::vector<Action>& actions_of(const RuleChoice& rule) const {
-    return rule.rule->actions[rule.action ? static_cast<std::size_t>(row_[*rule.action]) : 0];
+  const std::vector<Action>& actions_of(const RuleChoice& rule) {
+    return rule.rule->actions[rule.action ? static_cast<std::size_t>(level(*rule.action)) : 0];
   }
 
-  const RuleChoice* winner(const WalkState& state) const {
+  const RuleChoice* winner(const WalkState& state) {
     const TableChoice& table = choices_.tables[state.at][state.table];
-    const auto order = table.order ? static_cast<std::size_t>(row_[*table.order]) : 0;
+    const auto order = table.order ? static_cast<std::size_t>(level(*table.order)) : 0;
     for (const std::size_t g : table.orders[order]) {
       for (const RuleChoice& rule : table.groups[g]) {
+        if (!could_match(rule, state.headers)) continue;
         if (is_there(rule) && matches(match_of(rule), state.headers)) return &rule;
       }
     }
     return nullptr;
   }
 
+  /// A rule none of whose matches fits is passed by, whatever is chosen of it.
+  static bool could_match(const RuleChoice& rule, const Headers& headers) {
+    return std::ranges::any_of(rule.rule->matches,
+                               [&](const Match& match) { return matches(match, headers); });
+  }
+
+  /// "leaf.t0": a table as topology files name it.
+  std::string table_name(std::size_t at, std::size_t table) const {
+    const TopologySwitch& there = choices_.topology->switches[at];
+    return fmt::format("{}.t{}", there.name, there.tables[table].id);
+  }
+
+  std::string rule_name(const RuleChoice& rule) const {
+    return fmt::format("rule {} of {}", rule.rule->name, table_name(rule.at, rule.table));
+  }
+
   std::string walk(const TopologyFlow& flow) {
     const Topology& topology = *choices_.topology;
     const std::string name = fmt::format("{} -> {}", topology.containers[flow.from].name,
                                          topology.containers[flow.to].name);
-    std::set<WalkState> seen;
+    std::vector<std::pair<WalkState, std::string>> way;  // and the rule that decided there
     WalkState state = start_of(topology, flow);
     std::string lost;
     while (true) {
-      if (!seen.insert(state).second) {
-        return fmt::format("{}: the packet loops through {}", name,
-                           topology.switches[state.at].name);
+      const auto before =
+          std::ranges::find_if(way, [&](const auto& step) { return step.first == state; });
+      if (before != way.end()) {
+        std::vector<std::string> round;
+        for (auto at = before; at != way.end(); ++at) round.push_back(at->second);
+        return fmt::format("{}: the packet loops through {}", name, fmt::join(round, ", "));
       }
       visits_.insert(state);
       const RuleChoice* rule = winner(state);
       if (rule == nullptr) {
-        lost = fmt::format("matches no rule in {}", topology.switches[state.at].name);
+        lost = fmt::format("matches no rule in {}", table_name(state.at, state.table));
+        if (!way.empty()) lost += fmt::format(", where {} sent it", way.back().second);
         break;
       }
+      way.emplace_back(state, rule_name(*rule));
       WalkStep step = apply(topology, state, actions_of(*rule));
       if (step.next) {
         state = std::move(*step.next);
@@ -203,32 +238,23 @@ class Walker {
       }
       if (step.container) {
         if (flow.delivered && *step.container == flow.to) return {};
-        return fmt::format("{}: the packet reaches {}", name,
-                           topology.containers[*step.container].name);
+        return fmt::format("{}: the packet reaches {} by {}", name,
+                           topology.containers[*step.container].name, way.back().second);
       }
-      lost = std::move(step.lost);
+      lost = fmt::format("{} by {}", step.lost, way.back().second);
       break;
     }
     return flow.delivered ? fmt::format("{}: the packet {}", name, lost) : std::string();
   }
 
   /// A chosen rule that matches a header which no packet at its table has.
-  std::string misplaced_match() const {
+  std::string misplaced_match() {
     for (std::size_t s = 0; s < choices_.tables.size(); ++s) {
       for (std::size_t t = 0; t < choices_.tables[s].size(); ++t) {
         for (const auto& group : choices_.tables[s][t].groups) {
           for (const RuleChoice& rule : group) {
-            if (!rule.is_chosen() || !is_there(rule)) continue;
-            bool visited = false;
-            bool found = false;
-            for (const WalkState& state : visits_) {
-              if (state.at != s || state.table != t) continue;
-              visited = true;
-              found = found || has_headers(match_of(rule), state.headers);
-            }
-            if (visited && !found) {
-              return fmt::format("{}.{} matches a header that no packet has there",
-                                 choices_.topology->switches[s].name, rule.rule->name);
+            if (is_misplaced(rule)) {
+              return fmt::format("{} matches a header that no packet has there", rule_name(rule));
             }
           }
         }
@@ -237,10 +263,27 @@ class Walker {
     return {};
   }
 
+  bool is_misplaced(const RuleChoice& rule) {
+    if (!rule.is_chosen()) return false;
+    const std::set<std::uint32_t> before = read_;
+    bool visited = false;
+    bool found = false;
+    const bool there = is_there(rule);
+    for (const WalkState& state : visits_) {
+      if (!there || state.at != rule.at || state.table != rule.table) continue;
+      visited = true;
+      found = found || has_headers(match_of(rule), state.headers);
+    }
+    if (visited && !found) return true;
+    read_ = before;  // what a rule without fault says is no cause
+    return false;
+  }
+
   const TopologyChoices& choices_;
   const CoverModel& model_;
   const std::vector<int>& row_;
   std::set<WalkState> visits_;
+  std::set<std::uint32_t> read_;  ///< parameters whose levels decided what was seen
 };
 
 class TopologyExtension : public ModelExtension {
@@ -249,7 +292,7 @@ class TopologyExtension : public ModelExtension {
   Result<void> compile(const CoverModel& model, Space& space) const override {
     return add_topology_clauses(choices_, model, space);
   }
-  std::string broken_by(const CoverModel& model, const std::vector<int>& row) const override {
+  Breach broken_by(const CoverModel& model, const std::vector<int>& row) const override {
     return walk_topology(choices_, model, row);
   }
 
@@ -266,8 +309,8 @@ Result<TopologyChoices> add_topology_factors(std::shared_ptr<const Topology> top
   return TopologyChoices{std::move(topology), std::move(*tables)};
 }
 
-std::string walk_topology(const TopologyChoices& choices, const CoverModel& model,
-                          const std::vector<int>& row) {
+Breach walk_topology(const TopologyChoices& choices, const CoverModel& model,
+                     const std::vector<int>& row) {
   return Walker(choices, model, row).run();
 }
 

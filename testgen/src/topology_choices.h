@@ -43,8 +43,8 @@ struct TopologyChoices {
 [[nodiscard]] Result<void> add_topology_clauses(const TopologyChoices& choices,
                                                 const CoverModel& model, Space& space);
 
-/// What is wrong with a row of the model, by walking every packet; empty: nothing.
-[[nodiscard]] std::string walk_topology(const TopologyChoices& choices, const CoverModel& model,
-                                        const std::vector<int>& row);
+/// What is wrong with a row of the model, by walking every packet; names the rules.
+[[nodiscard]] Breach walk_topology(const TopologyChoices& choices, const CoverModel& model,
+                                   const std::vector<int>& row);
 
 }  // namespace greynic::testgen

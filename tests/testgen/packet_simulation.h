@@ -53,6 +53,30 @@ class Network {
     return !some_match_is_misplaced(setting);
   }
 
+  bool exists(const Setting& setting, const std::set<std::string>& factors) const {
+    return factors_exist_rightly(setting, factors);
+  }
+  /// Whether all packets between two containers end as their flow says.
+  bool fares_well(const std::string& from, const std::string& to, const Setting& setting) {
+    for (const json& flow : document_["flows"]) {
+      if (flow["from"] == from && flow["to"] == to && !ends_well(flow, setting)) return false;
+    }
+    return true;
+  }
+  bool misplaces_a_match(const Setting& setting) {
+    visits_.clear();
+    for (const json& flow : document_["flows"]) ends_well(flow, setting);
+    return some_match_is_misplaced(setting);
+  }
+  /// Whether a table of a switch has a rule of that name.
+  bool has_rule(const std::string& at, int table_id, const std::string& rule_name) const {
+    bool found = false;
+    for_each_rule([&](const std::string& name, const json& table, const json& rule) {
+      found = found || (name == at && table["id"] == table_id && rule["name"] == rule_name);
+    });
+    return found;
+  }
+
  private:
   using Headers = std::map<std::string, std::string>;
 

@@ -41,15 +41,21 @@ struct ModelConstraint {
 
 struct CoverModel;
 
+/// What a row breaks, and whose levels in it are enough for that.
+struct Breach {
+  std::string what;                    ///< empty: nothing is broken
+  std::vector<std::uint32_t> because;  ///< parameters; each once
+};
+
 /// A rule of validity that is no expression, such as "every packet arrives".
 class ModelExtension {
  public:
   virtual ~ModelExtension() = default;
   /// Adds clauses, with helpers where needed, that hold exactly where nothing is broken.
   [[nodiscard]] virtual Result<void> compile(const CoverModel& model, Space& space) const = 0;
-  /// What a row (levels of the model's parameters, -1 absent) breaks; empty: nothing.
-  [[nodiscard]] virtual std::string broken_by(const CoverModel& model,
-                                              const std::vector<int>& row) const = 0;
+  /// What a row (levels of the model's parameters, -1 absent) breaks.
+  [[nodiscard]] virtual Breach broken_by(const CoverModel& model,
+                                         const std::vector<int>& row) const = 0;
 };
 
 struct CoverModel {
