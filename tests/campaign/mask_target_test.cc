@@ -200,10 +200,12 @@ TEST(MaskTarget, MakesAsManyRulesAsTheBitsTellApart) {
 
 // Claim:  a target that holds no rules refuses the campaign by name of the place, before measuring.
 TEST(MaskTarget, NeedsATargetThatHoldsRules) {
-  class Plain : public Switch {
+  class Plain final : public target::Target {
    public:
-    Result<void> check(const Layout& wanted, const target::Placement& placement) override {
-      return Target::check(wanted, placement);
+    target::Info info() const override { return {.name = "plain", .factors = {"qp_count"}}; }
+    Result<void> measure(std::span<const target::MeasureRequest> /*requests*/,
+                         const target::ObservationSink& /*sink*/) override {
+      return {};
     }
   };
   const auto refused = with_masks(std::make_unique<Plain>(), campaign());

@@ -87,11 +87,11 @@ class MaskTarget final : public target::Target {
       const Configuration masks = part(requests[begin].configuration, true);
       std::size_t end = begin + 1;
       while (end < requests.size() && part(requests[end].configuration, true) == masks) ++end;
-      const auto done = measure_with(masks, requests.subspan(begin, end - begin),
-                                     [&](std::size_t index, Observation observation) {
-                                       go_on = sink(begin + index, std::move(observation));
-                                       return go_on;
-                                     });
+      auto done = measure_with(masks, requests.subspan(begin, end - begin),
+                               [&](std::size_t index, Observation observation) {
+                                 go_on = sink(begin + index, std::move(observation));
+                                 return go_on;
+                               });
       if (!done) return done;
       begin = end;
     }
@@ -141,7 +141,7 @@ class MaskTarget final : public target::Target {
                             std::span<const target::MeasureRequest> requests,
                             const target::ObservationSink& sink) {
     if (installed_ != masks) {
-      const auto done = install(masks);
+      auto done = install(masks);
       if (!done && done.error().code != ErrorCode::kRefused) return done;
       if (!done) {
         if (auto back = roll_back(); !back) return back;
