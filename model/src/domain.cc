@@ -44,6 +44,11 @@ double widths_outside(std::string_view name, const Range& range,
 
 }  // namespace
 
+void Range::include(double value) {
+  low = std::min(low, value);
+  high = std::max(high, value);
+}
+
 double widths_by_ratio(const Range& range, double value) {
   if (value >= range.low && value <= range.high) return 0.0;
   const double edge = value > range.high ? range.high : range.low;
@@ -60,7 +65,7 @@ void Domain::include(const Configuration& configuration, std::span<const std::st
     const FactorValue* value = value_of(configuration, {}, name);
     if (value == nullptr) continue;
     if (const double* number = std::get_if<double>(value)) {
-      include(name, *number);
+      numeric.try_emplace(name, Range{*number, *number}).first->second.include(*number);
     } else {
       auto& seen = categories[name];
       const std::string text = to_string(*value);
@@ -70,10 +75,9 @@ void Domain::include(const Configuration& configuration, std::span<const std::st
   }
 }
 
-void Domain::include(const std::string& name, double value) {
-  Range& range = numeric.try_emplace(name, Range{value, value}).first->second;
-  range.low = std::min(range.low, value);
-  range.high = std::max(range.high, value);
+void Domain::include_in_flight(double requests) {
+  if (!requests_in_flight) requests_in_flight = Range{requests, requests};
+  requests_in_flight->include(requests);
 }
 
 double Domain::distance_along(const std::string& factor, const FactorValue& value) const {

@@ -3,6 +3,7 @@
 /// Where a model was fitted, and how far a question lies outside of it.
 
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,11 +17,10 @@ namespace greynic::model {
 struct Range {
   double low = 0.0;
   double high = 0.0;
-};
 
-/// QPs times the depth of their queues. Each may have been measured alone and both together never,
-/// so their product has a range of its own.
-inline constexpr std::string_view kRequestsInFlight = "requests_in_flight";
+  /// Widens the range by a value.
+  void include(double value);
+};
 
 /// How far a value lies outside a range of counts or sizes, in widths of the range, which is taken
 /// as at least a doubling; 0 inside.
@@ -34,10 +34,13 @@ struct Outside {
 struct Domain {
   std::map<std::string, Range> numeric;
   std::map<std::string, std::vector<std::string>> categories;  ///< sorted
+  /// QPs times the depth of their queues. Each may have been measured alone and both together
+  /// never, so their product, which is no factor, has a range of its own.
+  std::optional<Range> requests_in_flight;
 
   /// Widens the domain by a configuration; `factors` are those that matter to the law.
   void include(const Configuration& configuration, std::span<const std::string> factors);
-  void include(const std::string& name, double value);
+  void include_in_flight(double requests);
   [[nodiscard]] Outside outside(const Configuration& configuration,
                                 const Configuration& assumed) const;
   /// Widths between one factor's value and the domain; 0 inside, and for factors that do not

@@ -16,13 +16,23 @@ using nlohmann::json;
 json to_json(const Domain& domain) {
   json numeric = json::object();
   for (const auto& [name, range] : domain.numeric) numeric[name] = {range.low, range.high};
-  return {{"numeric", numeric}, {"categories", domain.categories}};
+  json object = {{"numeric", numeric}, {"categories", domain.categories}};
+  if (const auto& range = domain.requests_in_flight) {
+    object["requests_in_flight"] = {range->low, range->high};
+  }
+  return object;
 }
 
 Domain domain_from_json(const json& object) {
   Domain domain;
-  for (const auto& [name, range] : object.at("numeric").items()) {
-    domain.numeric[name] = {range.at(0).get<double>(), range.at(1).get<double>()};
+  const auto range_of = [](const json& pair) {
+    return Range{pair.at(0).get<double>(), pair.at(1).get<double>()};
+  };
+  for (const auto& [name, pair] : object.at("numeric").items()) {
+    domain.numeric[name] = range_of(pair);
+  }
+  if (object.contains("requests_in_flight")) {
+    domain.requests_in_flight = range_of(object.at("requests_in_flight"));
   }
   for (const auto& [name, seen] : object.at("categories").items()) {
     domain.categories[name] = seen.get<std::vector<std::string>>();
@@ -33,10 +43,12 @@ Domain domain_from_json(const json& object) {
 
 Result<Domain> domain_from_file(const json& document, const std::string& source) {
   Domain domain = domain_from_json(document.at("domain"));
-  for (const auto& [name, range] : domain.numeric) {
+  std::map<std::string, Range> ranges;
+  for (const auto& [name, range] : domain.numeric) ranges["/domain/numeric/" + name] = range;
+  if (const auto& range = domain.requests_in_flight) ranges["/domain/requests_in_flight"] = *range;
+  for (const auto& [path, range] : ranges) {
     if (range.low <= range.high) continue;
-    return files::bad_value(source, "/domain/numeric/" + name,
-                            "must be [low, high], the smaller one first");
+    return files::bad_value(source, path, "must be [low, high], the smaller one first");
   }
   return domain;
 }

@@ -95,10 +95,7 @@ PredictedMeasure interval_of(const LogPrediction& prediction) {
           safe_exp(prediction.mean + kNormal95 * prediction.deviation)};
 }
 
-BeyondFactors::BeyondFactors(const Domain& domain) {
-  const auto seen = domain.numeric.find(std::string(kRequestsInFlight));
-  if (seen != domain.numeric.end()) in_flight_ = seen->second;
-}
+BeyondFactors::BeyondFactors(const Domain& domain) : in_flight_(domain.requests_in_flight) {}
 
 double BeyondFactors::shared(const Setting& setting) {
   return std::max(0.0, std::log2(setting.threads / setting.qps));

@@ -135,7 +135,7 @@ Result<Points> read_points(std::span<const Observation> observations) {
     if (result.points.size() == before) continue;
     ++result.observations_used;
     result.domain.include(configuration_of(observation), setting_factors());
-    result.domain.include(std::string(kRequestsInFlight), setting->in_flight());
+    result.domain.include_in_flight(setting->in_flight());
   }
   if (not_measured > 0) {
     result.notes.push_back(

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "greynic/model/comparison.h"
+#include "greynic/model/design.h"
 #include "plain_law.h"
 
 namespace greynic::model {
@@ -131,6 +132,30 @@ TEST(ModelComparison, TellsWhatChanged) {
   const auto& judged = changed->measures.at("bandwidth_gbps").judged;
   ASSERT_TRUE(judged);
   EXPECT_GT(judged->error_a, 1.5 * judged->error_b);
+}
+
+// Claim:  what a model was fitted on is asked for in factors that a target knows, by the comparison
+// and by the campaign that measures more.
+TEST(ModelComparison, AndDesignNameKnownFactorsOnly) {
+  FitOptions options;
+  options.form = Form::kPipeline;
+  options.cross_validate = false;
+  options.starts = 1;
+  options.intervals = Intervals::kCovariance;
+  std::mt19937_64 random(4);
+  const auto known = fit(plant(PlainLaw(), 60, 0.01, random), options);
+  const auto other = fit(plant(PlainLaw(), 60, 0.01, random), options);
+  ASSERT_TRUE(known && other);
+  const auto campaign = campaign_for(*known->model, 20);
+  ASSERT_TRUE(campaign) << campaign.error().message;
+  EXPECT_FALSE(campaign->factors.empty());
+  for (const auto& [name, value] : campaign->baseline.levels())
+    EXPECT_NE(find_factor(name), nullptr) << name;
+  const auto compared = compare_models(*known->model, *other->model, {});
+  ASSERT_TRUE(compared);
+  for (const auto& [measure, d] : compared->measures) {
+    EXPECT_EQ(d.worst_at.find("requests_in_flight"), std::string::npos) << d.worst_at;
+  }
 }
 
 // Claim:  intervals by bootstrap and by profile hold the planted value about as often as they say.

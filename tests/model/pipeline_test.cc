@@ -171,6 +171,7 @@ TEST(PipelineLaw, RefusesAFileWithImpossibleParts) {
       {"/parameters/3/low", 1e9},
       {"/parameters/3/high", nlohmann::json::array()},
       {"/domain/numeric/message_bytes", {5, 1}},
+      {"/domain/requests_in_flight", {5, 1}},
       {"/noise/bandwidth_gbps/scatter", -1},
       {"/noise/bandwidth_gbps/unexplained", "none"},
       {"/noise/latency_us_p50/left_out_by_region", {{1, 2, 3}}},
