@@ -7,6 +7,11 @@
 namespace greynic::twin {
 namespace {
 
+double count(const Observation& seen, const char* counter) {
+  const auto found = seen.counters_after.find(counter);
+  return found == seen.counters_after.end() ? 0.0 : found->second;
+}
+
 // Claim:  a twin without defects has no symptom anywhere: every test is measured, nobody pauses,
 //         nothing is lost, and rules are deleted at the usual cost.
 // Oracle: Collie's definition of a pause symptom (a share of 0.001 of the time), and the model's
@@ -40,6 +45,8 @@ TEST(DefectsOff, ShowNoSymptomInAThreeWayCoverOfAllFactors) {
         symptom = "loss";
       } else if (*seen.value("rule_delete_us") > 1.5 * *seen.value("rule_insert_us")) {
         symptom = "slow deletion";
+      } else if (count(seen, "driver_timeouts") + count(seen, "device_resets") > 0) {
+        symptom = "the driver gave up";
       }
       found += symptom.empty() ? 0 : 1;
       if (!expected) EXPECT_EQ(symptom, "") << requests[i].configuration.name();

@@ -49,7 +49,7 @@ void Engine::draw_crossing(Steering& steering) {
     if (port_.narrow() && direction == 0 && !looped) [[unlikely]]
       allowed = port_.admit(allowed);
     if (!looped) sender.counters.rx_pause += allowed - unhindered;
-    out = thaw(allowed);
+    out = effects_.frozen_share > 0 ? thaw(std::max(allowed, sender.wire.free())) : allowed;
     wire_ns += effects_.transmit_stall_ns;
   }
   // The server's own link is the narrow one.
@@ -63,9 +63,8 @@ void Engine::draw_crossing(Steering& steering) {
   return receiver.receive_walk.pass(arrival, decap.latency, decap.occupancy, data);
 }
 
-/// A frozen device sends in what is left of each 100 us.
+/// A frozen device sends in what is left of each 100 us: outages of seconds, at the pace of a run.
 Time Engine::thaw(Time t) const {
-  if (effects_.frozen_share <= 0) return t;
   constexpr Time kPeriodNs = 100e3;
   const Time began = std::floor(t / kPeriodNs) * kPeriodNs;
   return std::max(t, began + effects_.frozen_share * kPeriodNs);

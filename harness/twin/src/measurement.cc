@@ -101,6 +101,9 @@ void count_switch(const SwitchReport& report, double seconds, Observation& obser
   count("upcalls", report.upcalls);
   count("flow_deletions", report.deletions);
   count("driver_timeouts", report.driver_timeouts);
+  if (report.device_resets <= 0) return;
+  count("device_resets", report.device_resets);
+  count("flows_lost", report.flows_lost);
 }
 
 void add_facts(const std::vector<ParameterFact>& facts, target::Info& info) {

@@ -16,6 +16,7 @@ Result<SwitchModel> load_switch(const std::string& name_or_path) {
       {"search_slowdown", &P::search_slowdown, 1, 1000},
       {"port_event_us", &P::port_event_us, 0, 1e9},
       {"unbind_grace_ms", &P::unbind_grace_ms, 0, 1e9},
+      {"device_probe_ms", &P::device_probe_ms, 1, 1e9},
   };
   auto set = load_parameter_set("switches", name_or_path);
   if (!set) return pass_on(set);

@@ -19,6 +19,7 @@ struct SwitchParameters {
   double search_slowdown = 1;
   double port_event_us = 0;
   double unbind_grace_ms = 0;
+  double device_probe_ms = 0;
 };
 
 struct SwitchModel {

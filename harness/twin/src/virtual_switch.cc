@@ -179,9 +179,40 @@ void set_up_flows(const Driver& driver, SwitchReport& report) {
   report.driver_timeouts = timeouts > 0 ? timeouts / now * 1e3 : 0.0;
 }
 
+/// A device that goes down, is probed anew, and fills up until it goes down again.
+struct Cycle {
+  double up_ms = 0;    ///< entries are put into the empty device, one after another
+  double hung_ms = 0;  ///< nothing is sent, and nobody has noticed yet
+  double held = 0;     ///< entries in the device when it goes down
+  double wanted = 1;   ///< entries that the traffic needs
+};
+
+/// Adds what the cycle costs the traffic. Two troubles at once: each meets what the other leaves.
+void go_through(const Cycle& cycle, const Driver& driver, SwitchReport& report) {
+  const double up = std::max(cycle.up_ms, 1 / driver.inserts_per_ms());
+  double now = 0;
+  double frozen = 0;
+  double missing = 0;  // share of entries x ms
+  double resets = 0;
+  while (now < kLongestRunMs) {
+    missing += up * (1 - cycle.held / (2 * cycle.wanted));  // they come back evenly
+    frozen += cycle.hung_ms + driver.s.device_probe_ms;
+    now += up + cycle.hung_ms + driver.s.device_probe_ms;
+    ++resets;
+  }
+  report.software_share = 1 - (1 - report.software_share) * (1 - missing / (now - frozen));
+  report.frozen_share = 1 - (1 - report.frozen_share) * (1 - frozen / now);
+  report.device_resets += resets / now * 1e3;
+  report.flows_lost += cycle.held * resets / now * 1e3;
+  report.upcalls += cycle.held * resets / now * 1e3;
+}
+
 /// Containers get equal parts of the flow table, but not equal traffic: the n-th busiest has 1/n of
 /// the busiest one's flows. When the part of the busiest is full, a creation fails. A sound driver
-/// says so and the switch makes do with coarser rules.
+/// says so and the switch makes do with coarser rules. With the fault it frees what other VFs still
+/// use, and crashes on their next use of it: all rules are gone, and nothing is sent until the
+/// device is probed anew. Then flows come back, each container's in proportion, until the busiest
+/// one's part is full again.
 void create_flows(const Driver& driver, SwitchReport& report) {
   const double containers = driver.load.container_count;
   if (!driver.faults.crashes_on_failure || containers < 2) return;  // nobody to share objects with
@@ -191,10 +222,12 @@ void create_flows(const Driver& driver, SwitchReport& report) {
     harmonic = 0;
     for (int i = 1; i <= static_cast<int>(containers); ++i) harmonic += 1.0 / i;
   }
-  const double busiest = driver.load.flow_count / harmonic;
-  if (busiest <= driver.rnic.flow_limit_count / containers) return;
-  report.outcome = Outcome::kFailed;
-  report.reason = "IBV_EVENT_DEVICE_FATAL: the driver crashed when a flow could not be created";
+  const double part = driver.rnic.flow_limit_count / containers;
+  if (driver.load.flow_count / harmonic <= part) return;
+  const double held = part * harmonic;
+  go_through(
+      {.up_ms = held / driver.inserts_per_ms(), .held = held, .wanted = driver.load.flow_count},
+      driver, report);
 }
 
 /// When a VF is unbound, the port of every other one is told, one after another. A sound driver
@@ -216,15 +249,20 @@ void unbind_functions(const Driver& driver, SwitchReport& report) {
 }
 
 /// A sound driver keeps what the buffer cannot hold in host memory. With the fault, firmware waits
-/// for a place that traffic, which waits for firmware, never frees: the command times out.
+/// for a place that traffic, which waits for firmware, never frees: nothing is sent and no command
+/// is answered, until the driver gives up those that it has sent and resets the device. Then
+/// contexts are created anew, until the buffer is full again.
 void create_contexts(const Driver& driver, SwitchReport& report) {
-  if (!driver.faults.unchecked_contexts ||
-      driver.load.vxlan_contexts <= driver.rnic.encap_context_limit) {
-    return;
-  }
-  report.outcome = Outcome::kTimedOut;
-  report.driver_timeouts = 1e3 / driver.rnic.driver_timeout_ms;
-  report.reason = "the RNIC answers no command: its encapsulation contexts overflow";
+  const double limit = driver.rnic.encap_context_limit;
+  if (!driver.faults.unchecked_contexts || driver.load.vxlan_contexts <= limit) return;
+  const double resets_before = report.device_resets;
+  go_through({.up_ms = limit / driver.inserts_per_ms(),
+              .hung_ms = driver.rnic.driver_timeout_ms,
+              .held = limit,
+              .wanted = driver.load.vxlan_contexts},
+             driver, report);
+  // Every command slot holds one that is never answered.
+  report.driver_timeouts += driver.s.insert_slot_count * (report.device_resets - resets_before);
 }
 
 }  // namespace
@@ -235,12 +273,12 @@ SwitchReport run_switch(const Parameters& rnic, const SwitchParameters& s, const
   SwitchReport report;
   report.rule_insert_us = rnic.rule_insert_us;
   report.rule_delete_us = rnic.rule_delete_us;
-  create_contexts(driver, report);
-  if (report.outcome == Outcome::kMeasured) create_flows(driver, report);
-  if (report.outcome == Outcome::kMeasured) unbind_functions(driver, report);
+  unbind_functions(driver, report);
   if (report.outcome != Outcome::kMeasured) return report;
   set_up_flows(driver, report);
   sweep_flows(driver, report);
+  create_flows(driver, report);
+  create_contexts(driver, report);
   if (report.deletions > 0) {
     report.rule_insert_us = driver.insert_us();
     report.rule_delete_us = driver.delete_us();

@@ -61,6 +61,8 @@ struct SwitchReport {
   double upcalls = 0;
   double deletions = 0;
   double driver_timeouts = 0;
+  double device_resets = 0;  ///< the device went down and was probed anew
+  double flows_lost = 0;     ///< rules and contexts that were in it
 };
 
 [[nodiscard]] SwitchReport run_switch(const Parameters& rnic, const SwitchParameters& s,
