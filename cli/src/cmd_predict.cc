@@ -194,7 +194,9 @@ void add_predict(CLI::App& root, Program& program) {
       "  greynic predict model.json --grid 'client_encap_masks=0:40:5,operation=SEND|WRITE' > "
       "grid.csv\n"
       "  greynic predict model.json --workload workload.json");
-  command->add_option("model", flags->model, "Model file, or published:cx4 cx5 cx6 cx7 bf3 e810")
+  command
+      ->add_option("model,--model", flags->model,
+                   "Model file, or published:cx4 cx5 cx6 cx7 bf3 e810")
       ->required();
   CLI::Option* at =
       command->add_option("--at", flags->at, "Configuration: factor=level,factor=level");

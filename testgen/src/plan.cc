@@ -244,15 +244,18 @@ class Planner {
                               "which this caller did not bring",
                               model_.model.source, campaign_.design.law));
     }
+    keep_seeds();
+    // The baseline and the seeds are measured, too.
+    const std::uint64_t budget = campaign_.design.count;
+    const std::uint64_t left = budget - std::min<std::uint64_t>(budget, kept_.size());
+    if (left == 0) return {};
     std::vector<Configuration> candidates;
     for (const auto& row : random_rows(model_.model, space_, kMostCandidates, options_.seed)) {
       Configuration candidate = to_configuration(model_, row);
       if (!kept_.contains(candidate.name())) candidates.push_back(std::move(candidate));
     }
-    auto chosen =
-        options_.model_design(campaign_, candidates, campaign_.design.count, options_.seed);
+    auto chosen = options_.model_design(campaign_, candidates, left, options_.seed);
     if (!chosen) return pass_on(chosen);
-    keep_seeds();
     for (Configuration& configuration : *chosen) keep(std::move(configuration));
     return {};
   }

@@ -115,6 +115,30 @@ TEST(Plan, EveryDesignIsValidAndCoversWhatItPromises) {
   }
 }
 
+// Claim:  a design by a model measures as many settings as its budget says, the baseline among
+// them,
+//         each once.
+TEST(Plan, KeepsTheBudgetOfADesignByAModel) {
+  PlanOptions options;
+  options.model_design = [](const Campaign&, std::span<const Configuration> candidates,
+                            std::uint64_t budget,
+                            std::uint64_t) -> Result<std::vector<Configuration>> {
+    const std::size_t count = std::min<std::size_t>(candidates.size(), budget);
+    return std::vector<Configuration>(candidates.begin(),
+                                      candidates.begin() + static_cast<std::ptrdiff_t>(count));
+  };
+  for (const std::size_t budget : {1U, 2U, 20U}) {
+    const std::string design =
+        R"({ "model": "pipeline", "budget": )" + std::to_string(budget) + " }";
+    const auto plan = make_plan(campaign_with(design), options);
+    ASSERT_TRUE(plan) << plan.error().message;
+    std::set<std::string> names;
+    for (const Configuration& c : plan->configurations) names.insert(c.name());
+    EXPECT_EQ(plan->configurations.size(), budget);
+    EXPECT_EQ(names.size(), budget);
+  }
+}
+
 // Claim:  a plan that was written is read back the same, overrides included.
 TEST(Plan, SurvivesItsFile) {
   Campaign campaign = campaign_with("\"pairwise\"");
