@@ -1,13 +1,10 @@
 #include "rte_driver.h"
 
 #include <fmt/format.h>
-#include <rte_eal.h>
-#include <rte_errno.h>
-#include <rte_ethdev.h>
-#include <rte_mbuf.h>
 
 #include <array>
-#include <thread>
+#include <functional>
+#include <utility>
 
 #include "field_needs.h"
 #include "journal.h"
@@ -19,102 +16,6 @@ namespace greynic::flows {
 namespace {
 
 using F = MatchField;
-
-/// Starts DPDK without huge pages, without files that others see, and with this one device.
-Result<void> start_dpdk(const std::string& device) {
-  static bool started = false;
-  if (started) {
-    return fail(ErrorCode::kUnsupported, "DPDK can drive one device a process, and has one");
-  }
-  started = true;
-  const bool virtual_device = device.starts_with("net_");
-  std::vector<std::string> words = {"greynic",
-                                    "--no-huge",
-                                    "--no-shconf",
-                                    "--no-telemetry",
-                                    "-m",
-                                    "64",
-                                    "--log-level",
-                                    "error",
-                                    virtual_device ? "--vdev" : "-a",
-                                    device};
-  if (virtual_device) words.emplace_back("--no-pci");
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  int result = 0;
-  int error = 0;
-  // On a thread of its own, because DPDK pins the one that starts it to a CPU.
-  std::thread([&] {
-    result = rte_eal_init(static_cast<int>(arguments.size()), arguments.data());
-    error = rte_errno;
-  }).join();
-  if (result >= 0) return {};
-  return fail(ErrorCode::kMissing,
-              fmt::format("DPDK does not start with {}: {}", device, rte_strerror(error)));
-}
-
-/// One queue each way is all that a port needs to take rules.
-Result<void> start_port(std::uint16_t port) {
-  constexpr unsigned kBuffers = 255;
-  constexpr std::uint16_t kDepth = 64;
-  const auto failed = [&](std::string_view what, int error) {
-    return fail(ErrorCode::kMissing, fmt::format("the DPDK port cannot be {}: {}", what,
-                                                 rte_strerror(error < 0 ? -error : error)));
-  };
-  rte_mempool* pool =
-      rte_pktmbuf_pool_create("greynic", kBuffers, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
-  if (pool == nullptr) return failed("given buffers", rte_errno);
-  const rte_eth_conf configuration{};
-  if (const int bad = rte_eth_dev_configure(port, 1, 1, &configuration); bad != 0) {
-    return failed("configured", bad);
-  }
-  if (const int bad = rte_eth_rx_queue_setup(port, 0, kDepth, SOCKET_ID_ANY, nullptr, pool);
-      bad != 0) {
-    return failed("given a receive queue", bad);
-  }
-  if (const int bad = rte_eth_tx_queue_setup(port, 0, kDepth, SOCKET_ID_ANY, nullptr); bad != 0) {
-    return failed("given a send queue", bad);
-  }
-  if (const int bad = rte_eth_dev_start(port); bad != 0) return failed("started", bad);
-  return {};
-}
-
-std::string words_of(const rte_flow_error& error) {
-  return error.message != nullptr ? error.message : rte_strerror(rte_errno);
-}
-
-/// The rule as the port is given it; refused where its driver would make another of it.
-Result<RteRule> rule_for(std::uint16_t port, const FlowRule& rule) {
-  rte_eth_dev_info about{};
-  if (rte_eth_dev_info_get(port, &about) == 0 && about.driver_name != nullptr) {
-    if (const auto defect = rte_defect(about.driver_name, rule.match)) {
-      return fail(ErrorCode::kUnsupported, *defect);
-    }
-  }
-  return rte_rule_of(rule);
-}
-
-Result<void> validated(std::uint16_t port, const FlowRule& rule) {
-  auto made = rule_for(port, rule);
-  if (!made) return pass_on(made);
-  rte_flow_error error{};
-  if (rte_flow_validate(port, &made->attributes, made->pattern.data(), made->actions.data(),
-                        &error) == 0) {
-    return {};
-  }
-  return fail(ErrorCode::kUnsupported, "the port refuses it: " + words_of(error));
-}
-
-/// Is the rule taken when it comes to it? Some ports validate more than they then create (net_tap
-/// with port masks), so that a trial rule goes in and out.
-bool accepted(std::uint16_t port, const FlowRule& rule) {
-  if (!validated(port, rule)) return false;
-  const auto made = rule_for(port, rule);
-  rte_flow_error error{};
-  rte_flow* const handle =
-      rte_flow_create(port, &made->attributes, made->pattern.data(), made->actions.data(), &error);
-  return handle != nullptr && rte_flow_destroy(port, handle, &error) == 0;
-}
 
 /// A match on one field as simple as it gets, exact or with one bit open.
 Match example_of(MatchField field, bool masked) {
@@ -167,24 +68,45 @@ std::uint32_t last_taken(std::uint32_t end, const std::function<bool(std::uint32
 
 }  // namespace
 
-RteDriver::RteDriver(std::uint16_t port)
-    : FlowDriver(std::make_unique<Journal>(Journal::in_memory())), port_(port) {}
-
-RteDriver::~RteDriver() {
-  rte_flow_error error{};
-  rte_flow_flush(port_, &error);
-  rte_eth_dev_stop(port_);
-  rte_eth_dev_close(port_);
-}
+RteDriver::RteDriver(const RteCalls& calls, std::uint16_t port, std::string driver_name,
+                     std::unique_ptr<RtePath> path, std::unique_ptr<RtePort> owned)
+    : FlowDriver(std::make_unique<Journal>(Journal::in_memory())),
+      calls_(calls),
+      number_(port),
+      driver_name_(std::move(driver_name)),
+      port_(std::move(owned)),
+      path_(std::move(path)) {}
 
 Result<std::unique_ptr<RteDriver>> RteDriver::open(const std::string& device) {
-  if (auto started = start_dpdk(device); !started) return pass_on(started);
-  const std::uint16_t port = static_cast<std::uint16_t>(rte_eth_find_next(0));
-  if (port >= RTE_MAX_ETHPORTS) {
-    return fail(ErrorCode::kMissing, fmt::format("DPDK drives no port of {}", device));
+  auto port = RtePort::open(device);
+  if (!port) return pass_on(port);
+  const std::uint16_t number = (*port)->number();
+  auto path = choose_path(dpdk_calls(), number);
+  if (auto up = (*port)->start(); !up) return pass_on(up);
+  std::string name = (*port)->driver_name();
+  return std::make_unique<RteDriver>(dpdk_calls(), number, std::move(name), std::move(path),
+                                     std::move(*port));
+}
+
+Result<RteRule> RteDriver::made_of(const FlowRule& rule) const {
+  if (const auto defect = rte_defect(driver_name_, rule.match)) {
+    return fail(ErrorCode::kUnsupported, *defect);
   }
-  if (auto up = start_port(port); !up) return pass_on(up);
-  return std::unique_ptr<RteDriver>(new RteDriver(port));
+  return rte_rule_of(rule);
+}
+
+Result<std::vector<RteRule>> RteDriver::made_of(const RuleSet& rules) const {
+  std::vector<RteRule> all;
+  all.reserve(rules.rules.size());
+  for (std::size_t i = 0; i < rules.rules.size(); ++i) {
+    auto made = made_of(rules.rules[i]);
+    if (!made) {
+      return made.error().while_doing(
+          fmt::format("making rule {} ({})", i, to_string(rules.rules[i].match)));
+    }
+    all.push_back(std::move(*made));
+  }
+  return all;
 }
 
 Result<std::unique_ptr<FlowDriver>> open_rte(const std::string& device) {
@@ -199,7 +121,8 @@ Result<Offer> RteDriver::probe() {
     FlowRule rule;
     rule.match = match;
     rule.actions = {action};
-    return accepted(port_, rule);
+    const auto made = made_of(rule);
+    return made && path_->takes(*made);
   };
   for (const MatchFieldInfo& row : match_fields()) {
     if (!rte_takes(row.field) || !takes(example_of(row.field, false), Action::drop())) continue;
@@ -216,32 +139,21 @@ Result<Offer> RteDriver::probe() {
     rule.match = any_ipv4;
     rule.table = table;
     rule.priority = priority;
-    return accepted(port_, rule);
+    const auto made = made_of(rule);
+    return made && path_->takes(*made);
   };
   constexpr std::uint32_t kFarEnough = 1U << 24;
   offer.last_table = last_taken(kFarEnough, [&](std::uint32_t table) { return placed(table, 0); });
   offer.last_priority =
       last_taken(kFarEnough, [&](std::uint32_t priority) { return placed(0, priority); });
-  rte_flow_port_info port{};
-  rte_flow_queue_info queue{};
-  rte_flow_error error{};
-  const bool templates = rte_flow_info_get(port_, &port, &queue, &error) == 0;
-  offer.notes = {
-      fmt::format(
-          "The port {} templates and the asynchronous queues of rte_flow; rules go in one "
-          "by one.",
-          templates ? fmt::format("offers {} queues for", port.max_nb_queues) : "does not offer"),
-      "The port belongs to this process: its rules go when it ends."};
+  offer.notes = {path_->about(), "The port belongs to this process: its rules go when it ends."};
   return offer;
 }
 
 Result<void> RteDriver::check(const RuleSet& rules) {
-  for (std::size_t i = 0; i < rules.rules.size(); ++i) {
-    if (auto good = validated(port_, rules.rules[i]); !good) {
-      return good.error().while_doing(
-          fmt::format("checking rule {} ({})", i, to_string(rules.rules[i].match)));
-    }
-  }
+  const auto made = made_of(rules);
+  if (!made) return pass_on(made);
+  if (auto good = path_->check(*made); !good) return good;
   return check_unambiguous(rules);
 }
 
@@ -260,7 +172,7 @@ Result<std::vector<RuleCount>> RteDriver::counters() {
     const std::array<rte_flow_action, 2> actions = {
         {{RTE_FLOW_ACTION_TYPE_COUNT, &what}, {RTE_FLOW_ACTION_TYPE_END, nullptr}}};
     rte_flow_error error{};
-    if (rte_flow_query(port_, installed.handle, actions.data(), &numbers, &error) == 0) {
+    if (calls_.query(number_, installed.handle, actions.data(), &numbers, &error) == 0) {
       row.packets = numbers.hits_set != 0 ? numbers.hits : 0;
       row.bytes = numbers.bytes_set != 0 ? numbers.bytes : 0;
     }
@@ -280,31 +192,22 @@ Result<void> RteDriver::restore(const std::string& text) {
   return install({remembered_.at(static_cast<std::size_t>(std::stoul(text))), ""});
 }
 
-Result<void> RteDriver::remove_all() {
-  rte_flow_error error{};
-  rules_.clear();
-  if (rte_flow_flush(port_, &error) == 0) return {};
-  return fail(ErrorCode::kRefused, "the port does not let its rules go: " + words_of(error));
-}
-
 Result<void> RteDriver::install(const RuleSet& rules) {
-  if (auto gone = remove_all(); !gone) return gone;
+  const auto made = made_of(rules);
+  if (!made) return pass_on(made);
+  auto handles = path_->replace(*made);
+  if (!handles) {
+    // Whatever the port holds now, the snapshot replaces it.
+    rules_.clear();
+    return pass_on(handles);
+  }
+  rules_.clear();
   for (std::size_t i = 0; i < rules.rules.size(); ++i) {
-    auto made = rule_for(port_, rules.rules[i]);
-    if (!made) return pass_on(made);
-    rte_flow_error error{};
-    rte_flow* const handle = rte_flow_create(port_, &made->attributes, made->pattern.data(),
-                                             made->actions.data(), &error);
-    if (handle == nullptr) {
-      return fail(ErrorCode::kRefused,
-                  fmt::format("the port refuses rule {} ({}): {}", i,
-                              to_string(rules.rules[i].match), words_of(error)));
-    }
     FlowRule kept = rules.rules[i];
     kept.weight = 0;
     kept.from.clear();
     if (kept.actions.empty()) kept.actions = {Action::drop()};
-    rules_.push_back({handle, std::move(kept)});
+    rules_.push_back({(*handles)[i], std::move(kept)});
   }
   return {};
 }

@@ -4,13 +4,16 @@
 /// so nothing has to be put back after a crash, and rte_flow cannot be asked what it holds, so list
 /// gives what it accepted.
 
-#include <rte_flow.h>
-
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "greynic/flows/flow_driver.h"
+#include "rte_calls.h"
+#include "rte_path.h"
+#include "rte_port.h"
+#include "rte_rules.h"
 
 namespace greynic::flows {
 
@@ -19,10 +22,12 @@ class RteDriver final : public FlowDriver {
   /// A port as DPDK names devices: "net_tap0,iface=tap7", "0000:03:00.0". One a process, for DPDK
   /// can be started only once. kMissing with DPDK's own words.
   [[nodiscard]] static Result<std::unique_ptr<RteDriver>> open(const std::string& device);
-  ~RteDriver() override;
+  /// `owned` is closed when the driver goes; empty for a port that is somebody else's.
+  RteDriver(const RteCalls& calls, std::uint16_t port, std::string driver_name,
+            std::unique_ptr<RtePath> path, std::unique_ptr<RtePort> owned = nullptr);
 
-  /// Every field exact and masked, every action, the last group and priority: validated, created
-  /// and destroyed again.
+  /// Every field exact and masked, every action, the last group and priority: checked, created and
+  /// destroyed again. A note says by which path rules go in.
   Result<Offer> probe() override;
   Result<void> check(const RuleSet& rules) override;
   Result<RuleSet> list() override;
@@ -39,10 +44,15 @@ class RteDriver final : public FlowDriver {
     rte_flow* handle;
     FlowRule rule;
   };
-  explicit RteDriver(std::uint16_t port);
-  [[nodiscard]] Result<void> remove_all();
+  /// Rules as the port is given them; refused where its driver would make others of them.
+  [[nodiscard]] Result<RteRule> made_of(const FlowRule& rule) const;
+  [[nodiscard]] Result<std::vector<RteRule>> made_of(const RuleSet& rules) const;
 
-  std::uint16_t port_;
+  const RteCalls& calls_;
+  std::uint16_t number_;
+  std::string driver_name_;
+  std::unique_ptr<RtePort> port_;  ///< outlives the path, whose last calls go to it
+  std::unique_ptr<RtePath> path_;
   std::vector<Installed> rules_;
   std::vector<std::vector<FlowRule>> remembered_;  ///< by snapshots; a snapshot is an index
 };

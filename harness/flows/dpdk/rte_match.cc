@@ -308,8 +308,10 @@ Result<void> put_rte_pattern(RteRule& made, const Match& match) {
       item.mask = mask;
     }
     made.pattern.push_back(item);
+    made.item_bytes.push_back(shape.bytes);
   }
   made.pattern.push_back({.type = RTE_FLOW_ITEM_TYPE_END});
+  made.item_bytes.push_back(0);
   return {};
 }
 

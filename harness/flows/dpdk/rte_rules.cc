@@ -135,6 +135,7 @@ Result<void> put_action(RteRule& made, const Action& action, bool& decides) {
 
 Result<RteRule> rte_rule_of(const FlowRule& rule) {
   RteRule made;
+  made.name = to_string(rule.match);
   made.attributes.group = rule.table;
   made.attributes.priority = rule.priority;
   made.attributes.ingress = 1;

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <string>
 #include <vector>
 
 #include "greynic/core/flow_rule.h"
@@ -15,8 +16,10 @@ namespace greynic::flows {
 
 /// A rule in rte_flow's form, with the memory that its items and actions point to.
 struct RteRule {
+  std::string name;  ///< its match, for messages
   rte_flow_attr attributes{};
   std::vector<rte_flow_item> pattern;
+  std::vector<std::size_t> item_bytes;  ///< of each item's spec and mask
   std::vector<rte_flow_action> actions;
   std::deque<std::vector<std::uint64_t>> memory;  ///< whole words: aligned for every struct
 };
