@@ -187,6 +187,7 @@ Time Engine::recall_flow(Nic& nic, std::uint32_t id, Time t) {
   }
   if (fate == Fate::kCorrupted) [[unlikely]] {
     ++receiver.counters.dropped_packets;
+    receiver.counters.dropped_bytes += freight.payload;
     return {wire_end, end};
   }
   ++receiver.counters.rx_packets;
@@ -198,8 +199,10 @@ Time Engine::recall_flow(Nic& nic, std::uint32_t id, Time t) {
   Stream& s = streams_[id];
   // Known without the stream, whose line may still be on its way from memory.
   const std::uint32_t to = loopback_ ? s.to : from ^ 1U;
-  const Shape& shape = shape_at(s.sent);
   const bool first = s.packets_left == 0;
+  if (first && s.refused > 0) [[unlikely]]
+    take_back_refused(id);
+  const Shape& shape = shape_at(s.sent);
   if (first) {
     s.packets_left = shape.packets;
     if (shape.packets > kTurnPackets && !shape.inlined && s.ready == 1) {
@@ -221,8 +224,8 @@ Time Engine::recall_flow(Nic& nic, std::uint32_t id, Time t) {
   const Arrival arrival = travel(from, to, id, freight, t, fate);
   if (fate == Fate::kWritten) [[likely]] {
     record(arrival.at_memory, freight.payload);
-  } else if (fate == Fate::kOutOfSequence) {
-    tell_of_gap(id, arrival.at_memory);
+  } else {
+    throw_away(id, fate, freight, arrival.at_memory);
   }
   if (!last) return;
   ++s.sent;

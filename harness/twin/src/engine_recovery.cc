@@ -30,11 +30,19 @@ Engine::Fate Engine::fate_of_packet(std::uint32_t id, Time t) {
     recovery.message = s.sent;
     recovery.packets_left = s.packets_left;
     recovery.sent_behind = 1;
+    recovery.bytes_behind = 0;
     events_.push(t + kAckTimeoutNs, kTimeout, id, recovery.gap);
   } else {
     recovery.broken = true;
   }
   return Fate::kCorrupted;
+}
+
+/// The packet is not written: it was corrupted, or something before it is missing.
+void Engine::throw_away(std::uint32_t id, Fate fate, const Freight& freight, Time t) {
+  nics_[streams_[id].to].counters.thrown_bytes += freight.payload;
+  if (recoveries_[id].behind_gap) recoveries_[id].bytes_behind += freight.payload;
+  if (fate == Fate::kOutOfSequence) tell_of_gap(id, t);
 }
 
 /// The receiver finds a packet behind a gap at t. The first one makes it speak.
@@ -48,6 +56,7 @@ void Engine::tell_of_gap(std::uint32_t id, Time t) {
 
 void Engine::gap_seen(std::uint32_t id, std::uint32_t gap, Time t) {
   const Stream& s = streams_[id];
+  ++nics_[s.to].counters.naks_sent;
   const Time back = send_control(s.to, s.nic, header::kAeth, t) + p_.ack_ns;
   events_.push(back, kGoBack, id, gap);
 }
@@ -59,6 +68,7 @@ void Engine::go_back(std::uint32_t id, std::uint32_t gap, bool timed_out, Time t
   NicCounters& counters = nics_[s.nic].counters;
   ++(timed_out ? counters.timeouts : counters.sequence_naks);
   counters.retransmitted_packets += recovery.sent_behind;
+  counters.retransmitted_bytes += recovery.bytes_behind;
   // Messages that were begun since are ready to be sent once more.
   const std::uint32_t begun = s.sent + (s.packets_left > 0 ? 1 : 0);
   s.ready += begun - (recovery.message + 1);

@@ -198,6 +198,19 @@ bool Engine::take_receive(std::uint32_t id, Time t) {
   return true;
 }
 
+/// What found no receive WQE is sent again. Not while a message is under way, nor while the stream
+/// may have to go back: both know messages by their number.
+void Engine::take_back_refused(std::uint32_t id) {
+  if (!recoveries_.empty() && recoveries_[id].behind_gap) return;
+  Stream& s = streams_[id];
+  NicCounters& counters = nics_[s.nic].counters;
+  for (; s.refused > 0; --s.refused) {
+    const Shape& shape = shape_at(--s.sent);
+    counters.retransmitted_packets += shape.packets;
+    counters.retransmitted_bytes += shape.bytes;
+  }
+}
+
 /// A READ that is answered needs its WQE once more: where the data goes.
 Time Engine::recall_wqe(std::uint32_t id, Time t) {
   const Stream& s = streams_[id];
@@ -238,10 +251,7 @@ void Engine::delivered(std::uint32_t id, Time t) {
     if (!take_receive(id, t)) {
       if (reliable) {
         ++receiver.counters.rnr_naks;
-        const Shape& shape = shape_at(s.sent - 1);
-        nics_[s.nic].counters.retransmitted_packets += shape.packets;
-        --s.sent;
-        if (!recoveries_.empty() && recoveries_[id].behind_gap) --recoveries_[id].message;
+        ++s.refused;
         (void)send_control(s.to, s.nic, kAckBytes, t);
         events_.push(t + kRnrTimerNs, kRetry, id);
       } else {

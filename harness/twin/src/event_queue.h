@@ -41,6 +41,9 @@ class EventQueue {
     heap_[hole] = event;
   }
 
+  /// In no order.
+  [[nodiscard]] const std::vector<Event>& all() const { return heap_; }
+
   Event pop() {
     const Event top = heap_.front();
     const Event last = heap_.back();

@@ -22,6 +22,7 @@ class Fifo {
     return item;
   }
   [[nodiscard]] const T& front() const { return items_[head_]; }
+  [[nodiscard]] std::size_t size() const { return items_.size() - head_; }
   [[nodiscard]] bool empty() const { return head_ == items_.size(); }
 
  private:

@@ -60,9 +60,6 @@ void run_bandwidth(const Settings& settings, const Workload& workload, const Eff
   }
   for (const auto& [name, value] : named()) observation.counters_before.emplace(name, 0.0);
   const BandwidthResult result = engine.run_bandwidth(limits);
-#ifndef NDEBUG
-  engine.check_conservation();
-#endif
   for (const auto& [name, value] : named()) observation.counters_after[name] = value;
   // A run too slow for statistics has a mean and no error.
   const auto error = [&](double value) {

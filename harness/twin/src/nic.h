@@ -26,9 +26,12 @@ struct NicCounters {
   std::uint64_t pcie_read_tlps = 0, pcie_write_tlps = 0;
   std::uint64_t rnr_naks = 0, out_of_buffer = 0, acks = 0;
   std::uint64_t retransmitted_packets = 0, dropped_packets = 0;
+  std::uint64_t retransmitted_bytes = 0, dropped_bytes = 0;
+  std::uint64_t thrown_bytes = 0;     ///< that are not written: dropped, or out of sequence
   std::uint64_t out_of_sequence = 0;  ///< packets received behind a gap, and thrown away
   std::uint64_t ecn_marked = 0, cnps_sent = 0, cnps_handled = 0;
   std::uint64_t sequence_naks = 0, timeouts = 0;  ///< that made this RNIC go back
+  std::uint64_t naks_sent = 0;                    ///< for packets behind a gap
   double tx_hops = 0, rx_hops = 0;                ///< steering hops in all pipes
   Time rx_pause = 0;                              ///< time in which this RNIC was told to pause, ns
   Time tx_pause = 0;            ///< time in which this RNIC told its partner to pause, ns
@@ -65,7 +68,7 @@ struct Nic {
   Time spare = 0;  ///< what the receive path did not need: loopback traffic may use it
   std::uint32_t last_received = ~0U;
   // Requests.
-  Window read_slots;
+  ReadCredits read_slots;
   Window fetch_slots;
   Serial read_link;  ///< PCIe towards the device
   Serial atomics;
@@ -89,6 +92,12 @@ struct Nic {
     std::size_t at = request_head + request_count++;
     if (at >= requests.size()) at -= requests.size();
     requests[at] = stream;
+  }
+  template <typename Call>
+  void for_each_request(const Call& call) const {
+    for (std::size_t i = 0; i < request_count; ++i) {
+      call(requests[(request_head + i) % requests.size()]);
+    }
   }
   std::uint32_t pop_request() {
     const std::uint32_t stream = requests[request_head];

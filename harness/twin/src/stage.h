@@ -49,6 +49,22 @@ class Window {
   std::size_t at_ = 0;
 };
 
+/// The credits of a device for reads of host memory: a window that counts them.
+class ReadCredits {
+ public:
+  explicit ReadCredits(std::size_t count) : window_(count) {}
+  [[nodiscard]] Time admit(Time t) const { return window_.admit(t); }
+  void enter(Time leave) {
+    window_.enter(leave);
+    ++taken_;
+  }
+  [[nodiscard]] std::uint64_t taken() const { return taken_; }
+
+ private:
+  Window window_;
+  std::uint64_t taken_ = 0;
+};
+
 /// At most `size` inside at once, where a later one may leave before an earlier one: whoever is
 /// next takes the place that is free first.
 class Slots {
