@@ -5,16 +5,16 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "pipeline_law.h"
 #include "setting.h"
+#include "waiting.h"
 
 namespace greynic::model {
 namespace {
 
 constexpr double kEndless = std::numeric_limits<double>::infinity();
-/// A queue whose server is busier than this has no steady state that lasts: the window bounds it.
-constexpr double kBusiest = 0.995;
 
 /// One flow in numbers; rates in messages a microsecond, times in microseconds.
 struct Flow {
@@ -32,6 +32,8 @@ struct Flow {
   int bound_by = -1;  ///< side that filled up first; -1: none
   Prediction alone;
 
+  /// Messages it sends while each of its QPs has one turn.
+  [[nodiscard]] double pace() const { return weight * turn / service; }
   /// Always has a message waiting.
   [[nodiscard]] bool hungry() const { return !limited_by_offer || bound_by >= 0; }
 };
@@ -69,7 +71,8 @@ Result<double> gbps_of(const Prediction& prediction, const std::string& flow) {
               fmt::format("flow '{}': the model predicts no bandwidth there", flow));
 }
 
-/// Rates rise together, in proportion to the QPs, until each is held by its demand or a full side.
+/// QPs take turns, so that turns rise together until each flow is held by its demand or a full
+/// side.
 void share(std::vector<Flow>& flows, std::vector<Side>& sides) {
   std::vector<bool> held(flows.size(), false);
   std::vector<double> free(sides.size(), 1.0);
@@ -80,7 +83,7 @@ void share(std::vector<Flow>& flows, std::vector<Side>& sides) {
       if (held[i]) continue;
       any = true;
       for (const int s : {flows[i].sender, flows[i].receiver}) {
-        slope[static_cast<std::size_t>(s)] += flows[i].weight * flows[i].service;
+        slope[static_cast<std::size_t>(s)] += flows[i].weight * flows[i].turn;
       }
     }
     if (!any) return;
@@ -89,14 +92,14 @@ void share(std::vector<Flow>& flows, std::vector<Side>& sides) {
       if (slope[s] > 0.0) step = std::min(step, free[s] / slope[s]);
     }
     for (std::size_t i = 0; i < flows.size(); ++i) {
-      if (!held[i]) step = std::min(step, (flows[i].demand - flows[i].rate) / flows[i].weight);
+      if (!held[i]) step = std::min(step, (flows[i].demand - flows[i].rate) / flows[i].pace());
     }
     step = std::max(0.0, step);
     for (std::size_t s = 0; s < sides.size(); ++s) free[s] -= slope[s] * step;
     for (std::size_t i = 0; i < flows.size(); ++i) {
       if (held[i]) continue;
       Flow& flow = flows[i];
-      flow.rate += flow.weight * step;
+      flow.rate += flow.pace() * step;
       if (flow.rate >= flow.demand * (1.0 - 1e-12)) {
         held[i] = true;
         continue;
@@ -110,60 +113,67 @@ void share(std::vector<Flow>& flows, std::vector<Side>& sides) {
   }
 }
 
-/// The queue that some flows are to each other at one side.
-struct Queue {
-  double busy = 0.0;   ///< share of time, of flows that do not always have something to send
-  double mean = 0.0;   ///< wait of a message behind theirs (Pollaczek-Khinchine)
-  double turns = 0.0;  ///< of QPs that always have something to send: each comes before a newcomer
+Stream stream_of(const Flow& flow) { return {flow.rate, flow.service, flow.turn, flow.weight}; }
 
-  /// Wait that one message in 1 / (1 - share) passes: P(wait > x) is close to
-  /// busy * exp(-x busy / mean).
-  [[nodiscard]] double quantile(double share) const {
-    const double beyond = busy / (1.0 - share);
-    return beyond > 1.0 ? mean / busy * std::log(beyond) : 0.0;
-  }
-};
-
-/// Of the flows that use all of `sides`.
-Queue queue_of(std::initializer_list<int> sides, const std::vector<Flow>& flows) {
-  Queue queue;
-  double squares = 0.0;
+/// QPs that send from one host take turns.
+Wait wait_at_sender(const Flow& own, const std::vector<Flow>& flows) {
+  std::vector<Stream> streams = {stream_of(own)};
+  Restless restless;
   for (const Flow& flow : flows) {
-    const auto uses = [&](int side) { return flow.sender == side || flow.receiver == side; };
-    if (!std::all_of(sides.begin(), sides.end(), uses)) continue;
+    if (flow.sender != own.sender || &flow == &own) continue;
     if (flow.hungry()) {
-      queue.turns += flow.weight * flow.turn;
-      continue;
+      restless.qps += flow.weight;
+      restless.turns += flow.weight * flow.turn;
+    } else {
+      streams.push_back(stream_of(flow));
     }
-    queue.busy += flow.rate * flow.service;
-    squares += flow.rate * flow.service * flow.service;
   }
-  queue.busy = std::min(queue.busy, kBusiest);
-  queue.mean = 0.5 * squares / (1.0 - queue.busy);
-  return queue;
+  return wait_for_turns(streams.front(), streams, restless);
 }
 
-struct Wait {
+/// A host takes packets as they come.
+struct Line {
+  Wait wait;
+  double others = 0.0;  ///< share of its time for what other senders send
+  double turns = 0.0;   ///< one of each of their QPs that never rest
+};
+
+Line line_at_receiver(const Flow& own, const std::vector<Flow>& flows) {
+  std::map<int, std::vector<Stream>> by_sender;
+  Line line;
+  for (const Flow& flow : flows) {
+    if (flow.receiver != own.receiver) continue;
+    const bool other = flow.sender != own.sender;
+    if (flow.hungry()) {
+      line.turns += other ? flow.weight * flow.turn : 0.0;
+    } else {
+      by_sender[flow.sender].push_back(stream_of(flow));
+      line.others += other ? flow.rate * flow.service : 0.0;
+    }
+  }
+  std::vector<std::vector<Stream>> senders;
+  for (auto& [sender, streams] : by_sender) senders.push_back(std::move(streams));
+  line.wait = wait_in_line(senders);
+  return line;
+}
+
+struct Quantiles {
   double median = 0.0;
   double p99 = 0.0;
 };
 
-/// Of a message at both sides. What comes from one sender comes in single file, so that it does not
-/// wait for its own at the receiver once more: messages leave there when they would if all of them
-/// had been sent straight to it, and of that wait the part behind those of the same sender is over
-/// already.
-Wait wait_of(const Flow& flow, const std::vector<Flow>& flows) {
-  const Queue out = queue_of({flow.sender}, flows);
-  const Queue in = queue_of({flow.receiver}, flows);
-  const Queue common = queue_of({flow.sender, flow.receiver}, flows);
-  const double turns = out.turns + std::max(0.0, in.turns - common.turns);
-  const double more_in = std::max(0.0, in.mean - common.mean);
-  const double more_out = std::max(0.0, out.mean - common.mean);
-  // Both together as one queue for the median; for the tail, which both seldom have at once, the
-  // longer of the two and what the other adds on average.
-  const Queue both{std::max(out.busy, in.busy), out.mean + more_in, 0.0};
-  return {turns + both.quantile(0.5),
-          turns + std::max(out.quantile(0.99) + more_in, in.quantile(0.99) + more_out)};
+/// Of the wait at both sides. While a message leaves its sender, which keeps the receiver busy all
+/// that time, the line there grows by what others send.
+Quantiles wait_of(const Flow& flow, const std::vector<Flow>& flows) {
+  const Wait out = wait_at_sender(flow, flows);
+  const Line line = line_at_receiver(flow, flows);
+  const Wait& in = line.wait;
+  const double grown = line.turns + line.others * (out.mean + flow.service - flow.turn);
+  const Wait both{1.0 - (1.0 - out.some) * (1.0 - in.some), out.mean + in.mean,
+                  out.variance + in.variance};
+  const double p99 =
+      std::max({out.quantile(0.99) + in.mean, in.quantile(0.99) + out.mean, both.quantile(0.99)});
+  return {both.quantile(0.5) + grown, p99 + grown};
 }
 
 PredictedMeasure scaled(const PredictedMeasure& alone, double value) {
@@ -207,7 +217,7 @@ FlowPrediction describe(const WorkloadFlow& asked, const Flow& flow, const std::
     result.latency_us_p99 = scaled(median->second, std::max(base99, value));
     return result;
   }
-  const Wait wait = wait_of(flow, flows);
+  const Quantiles wait = wait_of(flow, flows);
   result.latency_us_p50 = scaled(median->second, median->second.value + wait.median);
   result.latency_us_p99 = scaled(median->second, base99 + wait.p99);
   return result;
