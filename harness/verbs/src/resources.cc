@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <infiniband/verbs.h>
-#include <poll.h>
 #include <sys/mman.h>
 
 #include <bit>
@@ -139,15 +138,14 @@ Result<CompletionChannel> CompletionChannel::create(const Device& device) {
   return made;
 }
 
-Result<bool> CompletionChannel::wait(std::chrono::nanoseconds limit) {
-  pollfd waiting{handle()->fd, POLLIN, 0};
-  const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(limit).count();
-  const int ready = poll(&waiting, 1, static_cast<int>(milliseconds));
-  if (ready < 0 && errno != EINTR) return refused("poll of a completion channel", errno);
-  if (ready <= 0) return false;
+Result<bool> CompletionChannel::wait() {
   ibv_cq* cq = nullptr;
   void* context = nullptr;
-  if (ibv_get_cq_event(handle(), &cq, &context) != 0) return refused("ibv_get_cq_event", errno);
+  errno = 0;
+  if (ibv_get_cq_event(handle(), &cq, &context) != 0) {
+    if (errno == EINTR) return false;
+    return refused("ibv_get_cq_event", errno);
+  }
   ibv_ack_cq_events(cq, 1);
   return true;
 }

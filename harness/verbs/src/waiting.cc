@@ -50,7 +50,8 @@ int Waiter::poll(ibv_wc* completions, int capacity) {
   }
   // What came between the last poll and the arming raises no event.
   if ((count = poll_once(completions, capacity)) != 0) return count;
-  if (!channel_->wait(kLongestSleep)) return -1;
+  if (!heartbeat_) heartbeat_.emplace(kLongestSleep);
+  if (!heartbeat_->beats() || !channel_->wait()) return -1;
   return poll_once(completions, capacity);
 }
 

@@ -6,9 +6,11 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "greynic/verbs/endpoint.h"
+#include "heartbeat.h"
 
 namespace greynic::verbs {
 
@@ -22,7 +24,8 @@ using Clock = std::chrono::steady_clock;
 /// CPU time of the calling thread, user and system.
 [[nodiscard]] double thread_cpu_seconds();
 
-/// Polls the CQs of one thread in turn; in event modes sleeps when they stay empty.
+/// Polls the CQs of one thread in turn, from that thread; in event modes sleeps when they stay
+/// empty.
 class Waiter {
  public:
   Waiter(Endpoint& endpoint, std::uint32_t thread, CqSide side);
@@ -41,6 +44,7 @@ class Waiter {
   CompletionMode mode_;
   CqSide side_;
   std::size_t next_ = 0;
+  std::optional<Heartbeat> heartbeat_;  ///< of the thread that polls, from its first sleep on
 };
 
 }  // namespace greynic::verbs

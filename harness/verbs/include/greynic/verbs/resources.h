@@ -83,9 +83,9 @@ class MemoryRegion : MoveOnly {
 class CompletionChannel : MoveOnly {
  public:
   [[nodiscard]] static Result<CompletionChannel> create(const Device& device);
-  /// Sleeps until a CQ of this channel has an event, and acknowledges all that are there.
-  /// False when the time passed without one.
-  [[nodiscard]] Result<bool> wait(std::chrono::nanoseconds limit);
+  /// Sleeps until a CQ of this channel has an event, and takes and acknowledges it. False when a
+  /// signal came first; only a signal ends a sleep without an event.
+  [[nodiscard]] Result<bool> wait();
   [[nodiscard]] ibv_comp_channel* handle() const { return channel_.get(); }
   [[nodiscard]] const std::shared_ptr<ibv_comp_channel>& share() const { return channel_; }
 
