@@ -13,7 +13,7 @@ constexpr double kBusiest = 0.995;
 /// Sums over the streams that a message meets.
 struct Load {
   double rate = 0.0;     ///< messages a microsecond
-  double shared = 0.0;   ///< busy with messages that take turns with one's own
+  double shared = 0.0;   ///< share of time that those keep the side busy
   double first = 0.0;    ///< mean of what a message at the side costs a newcomer, times busy
   double squares = 0.0;  ///< of that cost
 
