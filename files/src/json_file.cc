@@ -1,6 +1,7 @@
 #include "greynic/files/json_file.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -13,6 +14,7 @@
 #include <valijson/validator.hpp>
 
 #include "greynic/core/embedded.h"
+#include "schema_words.h"
 
 namespace greynic::files {
 
@@ -95,8 +97,8 @@ Result<void> check_schema(const json& document, std::string_view schema,
     if (validator.validate(compiled, adapter, &results)) return {};
     // The deepest complaint is the most telling one: outer ones only say that a part failed. That
     // an alternative is meant for another constant tells least.
-    std::string path;
-    std::string reason = "does not fit the format";
+    std::vector<std::string> path;
+    std::string complaint = "does not fit the format";
     std::size_t depth = 0;
     valijson::ValidationResults::Error error;
     while (results.popError(error)) {
@@ -107,14 +109,14 @@ Result<void> check_schema(const json& document, std::string_view schema,
       path.clear();
       for (std::size_t i = 1; i < error.context.size(); ++i) {
         const std::string& part = error.context[i];
-        path +=
-            "/" + (part.size() > 2 && part.front() == '[' ? part.substr(1, part.size() - 2) : part);
+        path.push_back(part.size() > 2 && part.front() == '[' ? part.substr(1, part.size() - 2)
+                                                              : part);
       }
-      reason = error.description;
+      complaint = error.description;
     }
-    return bad_value(
-        source, path.empty() ? "/" : path,
-        fmt::format("{} (the format is described in docs/formats/{}.md)", reason, schema));
+    return bad_value(source, fmt::format("/{}", fmt::join(path, "/")),
+                     fmt::format("{} (the format is described in docs/formats/{}.md)",
+                                 in_words(complaint, schema_document, document, path), schema));
   } catch (const std::exception& error) {
     return fail(ErrorCode::kInternal, fmt::format("schema {}: {}", name, error.what()));
   }

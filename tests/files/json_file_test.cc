@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdlib>
 #include <random>
 
@@ -73,6 +74,29 @@ TEST(CampaignFile, RefusesMalformedInput) {
     EXPECT_EQ(exit_code(read.error().code), 2) << read.error().message;
     EXPECT_NE(read.error().message.find("bad.json"), std::string::npos) << read.error().message;
     EXPECT_NE(read.error().message.find(place), std::string::npos) << read.error().message;
+  }
+}
+
+// Claim: what a schema forbids is told in words that say what would do.
+TEST(CheckSchema, SaysWhatWouldDo) {
+  const std::string good(kCampaign);
+  const std::vector<std::array<std::string, 3>> cases = {
+      {"\"seconds\": 1", "\"duration\": 1",
+       "/measure: \"duration\" is not known here; what may stand is metrics, repeats, seconds"},
+      {"\"seconds\": 1", "\"seconds\": \"1s\"", "/measure/seconds: must be a number, not \"1s\""},
+      {"\"seconds\": 1", "\"seconds\": -1", "/measure/seconds: must be greater than 0, not -1"},
+      {"\"pairwise\"", "\"11-way\"", "/design: \"11-way\" is none of what it may be: \"full\""},
+      {"\"version\": 1", "\"version\": 2", "/version: must be 1, not 2"},
+      {"\"name\": \"mask_wall\",", "", "\"name\" is missing"},
+      {"\"constraints\": [", "\"constraints\": [7, ", "/constraints/0: must be text, not 7"},
+  };
+  for (const auto& [from, to, words] : cases) {
+    std::string text = good;
+    const std::size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    const auto read = parse_campaign(text.replace(at, from.size(), to), "bad.json");
+    ASSERT_FALSE(read) << to;
+    EXPECT_NE(read.error().message.find(words), std::string::npos) << read.error().message;
   }
 }
 
