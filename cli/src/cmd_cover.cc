@@ -73,9 +73,8 @@ int run(const Flags& flags) {
     if (!rows) return tell(rows.error());
     model->seeds.insert(model->seeds.end(), rows->begin(), rows->end());
   }
-  options.announce = [&](const testgen::CoverEstimate& estimate) {
-    say(fmt::format("{} parameters, at most {:.3g} tuples of {}, {:.3g} MB of tables",
-                    estimate.parameters, estimate.tuples, strength, estimate.bytes / 1e6));
+  options.announce = [](const testgen::CoverEstimate& estimate) {
+    say(testgen::describe(estimate));
   };
   std::optional<Progress> progress(std::in_place, "covering", 1.0);
   options.progress = [&](double share, std::size_t rows) {

@@ -100,6 +100,9 @@ Result<testgen::Plan> make(const Flags& flags) {
     if (!limits) return pass_on(limits);
     options.device = std::move(*limits);
   }
+  options.announce = [](const testgen::CoverEstimate& estimate) {
+    say(testgen::describe(estimate));
+  };
   Progress progress("planning", 1.0);
   options.progress = [&](double share, std::size_t rows) {
     progress.update(share, fmt::format("{} configurations", rows));

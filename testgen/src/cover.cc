@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "cover_attempt.h"
+#include "cover_forecast.h"
 #include "cover_task.h"
 #include "engine_bits.h"
 #include "engine_values.h"
@@ -20,6 +21,8 @@ namespace {
 
 /// Independent ways to an array that are tried without a deadline; the best counts.
 constexpr std::size_t kAttempts = 2;
+/// Of CoverEstimate: as measured on the machines that docs/testgen/engine.md names.
+constexpr double kStepsPerSecond = 1e9;
 
 std::string describe(const Literal& l) {
   return fmt::format("parameter #{}{}{}", l.parameter, l.positive ? " = " : " != ", l.level);
@@ -208,57 +211,56 @@ class Engine {
     for (std::uint32_t p = 0; p < task_.index.parameters(); ++p) {
       if (task_.space.parameters[p].covered) covered.push_back(p);
     }
-    std::vector<std::pair<int, std::vector<std::uint32_t>>> wanted;
-    wanted.emplace_back(task_.options.strength, covered);
+    std::vector<Layer> wanted = {{task_.options.strength, covered}};
     for (const StrengthGroup& group : task_.space.groups) {
       auto parameters = group.parameters;
       std::sort(parameters.begin(), parameters.end());
       parameters.erase(std::unique(parameters.begin(), parameters.end()), parameters.end());
       std::erase_if(parameters,
                     [&](std::uint32_t p) { return !task_.space.parameters[p].covered; });
-      if (group.strength > task_.options.strength) wanted.emplace_back(group.strength, parameters);
+      if (group.strength > task_.options.strength) {
+        wanted.push_back({group.strength, std::move(parameters)});
+      }
     }
-    const auto threads = static_cast<double>(std::max(1, task_.options.threads));
-    for (auto& [strength, parameters] : wanted) {
-      strength = std::min(strength, static_cast<int>(parameters.size()));
-      if (strength == 0) continue;
-      const std::size_t values =
-          task_.index.first(parameters.back()) + task_.index.level_count(parameters.back());
-      estimate_.bytes +=
-          threads * PrefixBits::bytes_needed(values, static_cast<std::size_t>(strength - 1));
-      estimate_.tuples += tuples_among<double>(parameters, strength);
+    for (Layer& layer : wanted) {
+      layer.strength = std::min(layer.strength, static_cast<int>(layer.parameters.size()));
     }
-    estimate_.parameters = covered.size();
+    std::erase_if(wanted, [](const Layer& layer) { return layer.strength == 0; });
+    estimate(wanted, covered.size());
     if (task_.options.announce) task_.options.announce(estimate_);
-    const double bytes = estimate_.bytes;
-    if (bytes > static_cast<double>(task_.options.memory_bytes)) {
-      return fail(
-          ErrorCode::kTooBig,
-          fmt::format("the {:.3g} tuples of {} parameters with {} levels in all take about {:.3g} "
-                      "GiB, over the limit of {:.3g} GiB; lower the strength or group it",
-                      estimate_.tuples, covered.size(), task_.index.values(), bytes / 0x1p30,
-                      static_cast<double>(task_.options.memory_bytes) / 0x1p30));
+    const double most = task_.options.memory_bytes > 0
+                            ? static_cast<double>(task_.options.memory_bytes)
+                            : affordable_bytes();
+    if (estimate_.bytes > most) {
+      return fail(ErrorCode::kTooBig,
+                  fmt::format("the {:.3g} tuples of {} parameters with {} levels in all take about "
+                              "{:.3g} GiB, over the limit of {:.3g} GiB (8, or what is free if "
+                              "that is less); lower the strength, use fewer threads or group it",
+                              estimate_.tuples, covered.size(), task_.index.values(),
+                              estimate_.bytes / 0x1p30, most / 0x1p30));
     }
-    for (auto& [strength, parameters] : wanted) {
-      if (strength == 0) continue;
-      tuples_ += tuples_among(parameters, strength);
-      task_.layers.push_back({strength, std::move(parameters)});
+    for (const Layer& layer : wanted) {
+      // Tables that fit have far fewer tuples than the 2^53 that a double counts exactly.
+      tuples_ += static_cast<std::uint64_t>(tuples_of(task_.space, layer));
     }
+    task_.layers = std::move(wanted);
     return {};
   }
 
-  /// How many tuples there are, absent levels apart: the elementary symmetric polynomial.
-  template <typename Count = std::uint64_t>
-  Count tuples_among(const std::vector<std::uint32_t>& parameters, int strength) const {
-    std::vector<Count> sums(static_cast<std::size_t>(strength) + 1, 0);
-    sums[0] = 1;
-    for (const std::uint32_t p : parameters) {
-      const auto levels =
-          static_cast<Count>(task_.space.parameters[p].level_count -
-                             (task_.space.parameters[p].absent_level >= 0 ? 1U : 0U));
-      for (std::size_t i = sums.size(); --i > 0;) sums[i] += sums[i - 1] * levels;
+  void estimate(const std::vector<Layer>& wanted, std::size_t parameters) {
+    const int threads = std::max(1, task_.options.threads);
+    for (const Layer& layer : wanted) {
+      estimate_.bytes += threads * table_bytes(task_.index, layer);
+      estimate_.tuples += tuples_of(task_.space, layer);
+      estimate_.strength = std::max(estimate_.strength, layer.strength);
     }
-    return sums.back();
+    estimate_.parameters = parameters;
+    const Forecast foretold = forecast(task_.space, task_.index, wanted);
+    estimate_.rows = foretold.rows;
+    estimate_.deadline_seconds = task_.options.deadline_seconds;
+    estimate_.steps = foretold.steps * kAttempts;
+    estimate_.seconds =
+        estimate_.steps / kStepsPerSecond / std::min(static_cast<double>(kAttempts), threads * 1.0);
   }
 
   /// Every tuple that holds two values which are never together.
@@ -315,6 +317,7 @@ class Engine {
           while (i < before && !settled.compare_exchange_weak(before, i)) {
           }
         }
+        steps_.fetch_add(mine->steps());
         attempts[i] = std::move(mine);
       }
     };
@@ -373,6 +376,7 @@ class Engine {
         cover.infeasible.push_back(std::move(tuple));
       }
     }
+    cover.steps = steps_;
     cover.seconds = task_.seconds();
     return cover;
   }
@@ -381,6 +385,7 @@ class Engine {
   Validity validity_;
   CoverEstimate estimate_;
   std::uint64_t tuples_ = 0;  ///< feasible or not
+  std::atomic<double> steps_ = 0.0;
 };
 
 }  // namespace

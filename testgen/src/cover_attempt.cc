@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "algebraic.h"
+#include "cover_forecast.h"
 #include "row_builder.h"
 #include "row_rules.h"
 
@@ -203,6 +204,7 @@ void CoverAttempt::improve(SharedBest& shared) {
       return taken_over || task_.late();
     });
     keep();
+    search_work_ += static_cast<double>(search.work());
     if (!taken_over) break;
     rows_ = shared.rows();
   }
@@ -248,6 +250,7 @@ void CoverAttempt::save_costs() {
       } else {
         search.economise(stop);
       }
+      search_work_ += static_cast<double>(search.work());
       rows_.assign(search.best().begin() + static_cast<std::ptrdiff_t>(given), search.best().end());
     }
     report(task_.seconds() / task_.options.deadline_seconds, rows_.size());
@@ -280,6 +283,15 @@ void CoverAttempt::settle() {
                search.best().end());
 }
 
+double CoverAttempt::steps() const {
+  double steps = search_work_ * steps_of_search_work(task_.layers);
+  for (const Layer& layer : task_.layers) {
+    steps += steps_to_lay_out(task_.index, layer) +
+             static_cast<double>(built_) * steps_of_a_row(task_.index, layer);
+  }
+  return steps;
+}
+
 void CoverAttempt::run(SharedBest& shared) {
   for (const ValueRow& row : task_.already) cover(row);
   for (const ValueRow& row : task_.seeds) {
@@ -288,6 +300,7 @@ void CoverAttempt::run(SharedBest& shared) {
   }
   if (start_algebraic_) start_from_algebra();
   fill();
+  built_ = rows_.size();
   open_.clear();  // the search needs the room
   if (!full_) return;
   find_bound();

@@ -35,6 +35,8 @@ class CoverAttempt {
   /// Tuples found to be infeasible beyond incompatible pairs, ascending values.
   [[nodiscard]] const std::vector<std::vector<Value>>& infeasible() const { return infeasible_; }
   [[nodiscard]] const LowerBound& bound() const { return bound_; }
+  /// Taken so far, in the measure of Cover::steps.
+  [[nodiscard]] double steps() const;
 
  private:
   void cover(const ValueRow& row);
@@ -56,6 +58,8 @@ class CoverAttempt {
   bool frugal_;
   std::vector<OpenTuples> open_;
   bool laid_out_ = true;
+  std::size_t built_ = 0;  ///< rows, before any was taken away
+  double search_work_ = 0.0;
   double seconds_to_lay_out_ = 0.0;  ///< since the start, as far as could be told
   std::uint64_t tuples_ = 0;
   std::vector<ValueRow> rows_;

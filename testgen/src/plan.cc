@@ -83,8 +83,8 @@ class Planner {
     if (auto measured = measure_space(); !measured) return pass_on(measured);
     if (auto designed = design(); !designed) return pass_on(designed);
     if (plan_.configurations.size() > options_.most_configurations) {
-      return too_big(
-          describe({std::log10(static_cast<double>(plan_.configurations.size())), 0, 0, true}));
+      return too_big(describe(
+          SpaceSize{std::log10(static_cast<double>(plan_.configurations.size())), 0, 0, true}));
     }
     plan_.report.kept = plan_.configurations.size();
     plan_.report.generation_seconds = seconds();
@@ -188,6 +188,7 @@ class Planner {
                                         options_.deadline_seconds - seconds());
     }
     cover.threads = options_.threads;
+    cover.announce = options_.announce;
     cover.progress = options_.progress;
     cover.list_infeasible = options_.explain_infeasible > 0;
     CoverModel model = model_.model;

@@ -1,5 +1,5 @@
 /// Covers the model files it is given, one after the other, and prints rows and CPU seconds of
-/// each and in all.
+/// each and in all, beside what was foretold.
 ///
 ///   cover_models_bench [--strength T] [--seed N] [--threads N] [--cpu-seconds S] [--check]
 ///                      [--lower-bound] MODEL...
@@ -41,8 +41,11 @@ void run(const std::string& path, const CoverOptions& options, bool check, Total
     ++totals.failures;
     return;
   }
+  CoverEstimate foretold;
+  CoverOptions telling = options;
+  telling.announce = [&](const CoverEstimate& estimate) { foretold = estimate; };
   const double before = cpu_seconds();
-  const auto covered = cover_model(*model, options);
+  const auto covered = cover_model(*model, telling);
   const double seconds = cpu_seconds() - before;
   if (!covered) {
     fmt::print("{}: {}\n", path, covered.error().message);
@@ -57,9 +60,11 @@ void run(const std::string& path, const CoverOptions& options, bool check, Total
     verdict = report.good() ? "checked" : "WRONG";
     if (!report.good()) ++totals.failures;
   }
-  fmt::print("{:<28} rows {:>6}  at least {:>6}  cpu_s {:>9.4f}  {}\n",
-             path.substr(path.rfind('/') + 1), covered->rows.size(), covered->summary.lower_bound,
-             seconds, verdict);
+  fmt::print(
+      "{:<28} rows {:>6}  at least {:>6}  foretold {:>6.0f}  cpu_s {:>9.4f}  foretold {:>9.4f}  "
+      "{}\n",
+      path.substr(path.rfind('/') + 1), covered->rows.size(), covered->summary.lower_bound,
+      foretold.rows, seconds, foretold.steps * 1e-9, verdict);
   std::fflush(stdout);
 }
 

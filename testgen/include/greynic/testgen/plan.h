@@ -17,6 +17,7 @@
 
 #include "greynic/core/campaign.h"
 #include "greynic/core/result.h"
+#include "greynic/testgen/space.h"
 
 namespace greynic::testgen {
 
@@ -76,6 +77,8 @@ struct PlanOptions {
   std::vector<std::string> overrides;  ///< as given to --set, kept with the plan
   std::vector<Configuration> already_run;  ///< their tuples count as covered
   ModelDesign model_design;                ///< for Design::kModel; may be empty
+  /// Told once before a covering array is made; may be empty.
+  std::function<void(const CoverEstimate&)> announce;
   std::function<void(double share_done, std::size_t configurations)> progress;  ///< may be empty
 };
 

@@ -57,12 +57,23 @@ struct Space {
 /// A tuple: (parameter, level) pairs by ascending parameter.
 using Tuple = std::vector<std::pair<std::uint32_t, std::uint16_t>>;
 
-/// What a call is about to take, known before the first row.
+/// What a call is about to take, known before the first row. Rows and time come from the levels
+/// alone; they were within a factor of three of what came out for nine models in ten. Constraints
+/// that ask for many more rows than the levels do are not foreseen.
 struct CoverEstimate {
-  std::size_t parameters = 0;  ///< covered ones
-  double tuples = 0.0;         ///< feasible or not
-  double bytes = 0.0;          ///< of tables
+  std::size_t parameters = 0;     ///< covered ones
+  int strength = 0;               ///< the highest
+  double tuples = 0.0;            ///< feasible or not
+  double bytes = 0.0;             ///< of tables
+  double rows = 0.0;              ///< of the array
+  double steps = 0.0;             ///< without a deadline, in the measure of Cover::steps
+  double seconds = 0.0;           ///< without a deadline, on the threads that were asked for
+  double deadline_seconds = 0.0;  ///< as asked for; 0: none
 };
+
+/// "40 parameters, at most 2.46e+08 tuples of 6, 385 MB of tables; about 630 rows, in about 2 min
+/// (40 s to 6 min)", for people.
+[[nodiscard]] std::string describe(const CoverEstimate& estimate);
 
 struct CoverOptions {
   int strength = 2;  ///< 1 to 6
@@ -70,8 +81,9 @@ struct CoverOptions {
   double deadline_seconds = 0.0;  ///< 0: while the search gets on well; else until then
   std::function<double()> clock;  ///< seconds, from any start, any thread; empty: the steady clock
   int threads = 1;
-  std::uint64_t memory_bytes = std::uint64_t{8} << 30;  ///< refused beyond, with the size needed
-  bool list_infeasible = false;                         ///< fill Cover::infeasible
+  /// Tables beyond are refused with the size needed; 0: 8 GiB, or what the machine has left.
+  std::uint64_t memory_bytes = 0;
+  bool list_infeasible = false;     ///< fill Cover::infeasible
   bool report_lower_bound = false;  ///< spend time on a bound better than the trivial one
   std::function<void(const CoverEstimate&)> announce;                 ///< may be empty
   std::function<void(double share_done, std::size_t rows)> progress;  ///< may be empty
@@ -86,6 +98,7 @@ struct Cover {
   std::string lower_bound_reason;
   bool full = false;  ///< every feasible tuple is covered; false when the deadline came before that
   bool deadline_reached = false;
+  double steps = 0.0;  ///< counted, each about a nanosecond of one thread
   double seconds = 0.0;
 };
 
