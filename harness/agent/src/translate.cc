@@ -60,7 +60,7 @@ void write(const verbs::TrafficPlan& plan, wire::Plan& out) {
 
 verbs::TrafficPlan read(const wire::Plan& in) {
   verbs::TrafficPlan plan;
-  plan.transport = enum_of(in.transport(), verbs::Transport::kUD);
+  plan.transport = enum_of(in.transport(), verbs::Transport::kXRC);
   plan.operation = enum_of(in.operation(), verbs::Operation::kFetchAdd);
   plan.direction = enum_of(in.direction(), verbs::Direction::kBidirectional);
   plan.completion = enum_of(in.completion(), verbs::CompletionMode::kHybrid);
@@ -103,6 +103,8 @@ void write(const verbs::EndpointDescription& description, wire::Endpoint& out) {
   copy(description.target_addresses, *out.mutable_target_addresses());
   copy(description.target_keys, *out.mutable_target_keys());
   copy(description.window_keys, *out.mutable_window_keys());
+  copy(description.xrc_targets, *out.mutable_xrc_targets());
+  copy(description.srq_numbers, *out.mutable_srq_numbers());
 }
 
 Result<verbs::EndpointDescription> read(const wire::Endpoint& in) {
@@ -119,6 +121,8 @@ Result<verbs::EndpointDescription> read(const wire::Endpoint& in) {
   description.target_addresses.assign(in.target_addresses().begin(), in.target_addresses().end());
   description.target_keys.assign(in.target_keys().begin(), in.target_keys().end());
   description.window_keys.assign(in.window_keys().begin(), in.window_keys().end());
+  description.xrc_targets.assign(in.xrc_targets().begin(), in.xrc_targets().end());
+  description.srq_numbers.assign(in.srq_numbers().begin(), in.srq_numbers().end());
   return description;
 }
 

@@ -80,7 +80,7 @@ class ReceiveThread {
     if (completion.wc_flags & IBV_WC_WITH_IMM) {
       number = ntohl(completion.imm_data);
       // Unreliable transports may lose messages; reliable ones may not even reorder them.
-      if (plan_.transport == Transport::kRC &&
+      if (is_reliable(plan_.transport) &&
           static_cast<std::uint32_t>(message) != static_cast<std::uint32_t>(number)) {
         ++report_.payload_errors;
       }
@@ -93,7 +93,7 @@ class ReceiveThread {
     const std::size_t header = plan_.transport == Transport::kUD ? kUdHeaderBytes : 0;
     const std::uint32_t bytes = plan_.sizes[number % plan_.sizes.size()];
     const auto payload = endpoint_.target(landed).bytes().subspan(landed.offset + header, bytes);
-    const bool reliable = plan_.transport == Transport::kRC;
+    const bool reliable = is_reliable(plan_.transport);
     const bool numbered = (completion.wc_flags & IBV_WC_WITH_IMM) != 0;
     if (!written && completion.byte_len != bytes + header && (reliable || numbered)) {
       ++report_.payload_errors;

@@ -176,59 +176,17 @@ Result<void> Endpoint::make_queues() {
     if (!channel) return pass_on(channel);
     channels_.push_back(std::move(*channel));
   }
-  if (plan_.shared_receive_queue) {
+  if (plan_.transport == Transport::kXRC) {
+    auto domain = XrcDomain::create(*device_);
+    if (!domain) return pass_on(domain);
+    xrc_domain_ = std::make_unique<XrcDomain>(std::move(*domain));
+  } else if (plan_.shared_receive_queue) {
     auto srq = SharedReceiveQueue::create(*pd_, std::max(plan_.receive_depth, 1U));
     if (!srq) return pass_on(srq);
-    srq_ = std::make_unique<SharedReceiveQueue>(std::move(*srq));
+    srqs_.push_back(std::move(*srq));
   }
-  // rdma-core 44 sums up the length of an SGE list wrongly when a Soft-RoCE QP is posted to by
-  // ibv_wr_set_sge_list (it adds the first length each time): a known trait, kept out of the way.
-  const bool lists_are_cut = plan_.sge_count > 1 && device_->driver().starts_with("software");
-  const QueuePairOptions options{.transport = plan_.transport,
-                                 .send_depth = plan_.send_depth,
-                                 .receive_depth = std::max(plan_.receive_depth, 1U),
-                                 .send_sge = std::max(plan_.sge_count, 1U),
-                                 .receive_sge = 1,
-                                 .inline_bytes = plan_.inline_bytes,
-                                 .extended = plan_.extended_posting && !lists_are_cut};
-  const bool receives = takes_receive(plan_.operation);
   for (std::uint32_t first = 0; first < plan_.qp_count; first += plan_.qps_per_cq) {
-    const std::uint32_t lanes = std::min(plan_.qps_per_cq, plan_.qp_count - first);
-    // Room for all that can complete between two polls: an overrun loses completions for good.
-    const std::uint64_t sends = std::uint64_t{lanes} * plan_.send_depth;
-    const std::uint64_t arrivals = !receives ? 1
-                                   : plan_.shared_receive_queue
-                                       ? plan_.receive_depth
-                                       : std::uint64_t{lanes} * plan_.receive_depth;
-    const std::uint64_t deepest = std::max(sends, arrivals);
-    if (deepest > device_->limits().cq_depth) {
-      return fail(ErrorCode::kRefused,
-                  fmt::format("{} QPs on one CQ need {} entries; the device's limit is {}", lanes,
-                              deepest, device_->limits().cq_depth));
-    }
-    Group group;
-    group.first_lane = first;
-    group.lane_count = lanes;
-    group.thread = static_cast<std::uint32_t>(groups_.size()) % plan_.thread_count;
-    const auto send_entries = plan_.fault == Fault::kCqOverrun ? 1 : sends;
-    auto send_cq = CompletionQueue::create(*device_, static_cast<std::uint32_t>(send_entries),
-                                           channel(group.thread, CqSide::kSend));
-    if (!send_cq) return pass_on(send_cq);
-    auto receive_cq = CompletionQueue::create(*device_, static_cast<std::uint32_t>(arrivals),
-                                              channel(group.thread, CqSide::kReceive));
-    if (!receive_cq) return pass_on(receive_cq);
-    group.send_cq = std::move(*send_cq);
-    group.receive_cq = std::move(*receive_cq);
-    for (std::uint32_t i = 0; i < lanes; ++i) {
-      auto qp =
-          QueuePair::create(*device_, *pd_, group.send_cq, group.receive_cq, srq_.get(), options);
-      if (!qp)
-        return qp.error().while_doing(
-            fmt::format("creating QP {} of {}", first + i + 1, plan_.qp_count));
-      lane_by_number_.emplace_back(qp->number(), first + i);
-      qps_.push_back(std::move(*qp));
-    }
-    groups_.push_back(std::move(group));
+    if (auto made = make_group(first); !made) return made;
   }
   std::sort(lane_by_number_.begin(), lane_by_number_.end());
   const std::uint64_t windows =
@@ -241,6 +199,79 @@ Result<void> Endpoint::make_queues() {
   return {};
 }
 
+Result<void> Endpoint::make_group(std::uint32_t first_lane) {
+  const std::uint32_t lanes = std::min(plan_.qps_per_cq, plan_.qp_count - first_lane);
+  const bool receives = takes_receive(plan_.operation);
+  // Room for all that can complete between two polls: an overrun loses completions for good.
+  const std::uint64_t sends = std::uint64_t{lanes} * plan_.send_depth;
+  const std::uint64_t arrivals = !receives ? 1
+                                 : plan_.shared_receive_queue
+                                     ? plan_.receive_depth
+                                     : std::uint64_t{lanes} * plan_.receive_depth;
+  const std::uint64_t deepest = std::max(sends, arrivals);
+  if (deepest > device_->limits().cq_depth) {
+    return fail(ErrorCode::kRefused,
+                fmt::format("{} QPs on one CQ need {} entries; the device's limit is {}", lanes,
+                            deepest, device_->limits().cq_depth));
+  }
+  Group group;
+  group.first_lane = first_lane;
+  group.lane_count = lanes;
+  group.thread = static_cast<std::uint32_t>(groups_.size()) % plan_.thread_count;
+  const auto send_entries = plan_.fault == Fault::kCqOverrun ? 1 : sends;
+  auto send_cq = CompletionQueue::create(*device_, static_cast<std::uint32_t>(send_entries),
+                                         channel(group.thread, CqSide::kSend));
+  if (!send_cq) return pass_on(send_cq);
+  auto receive_cq = CompletionQueue::create(*device_, static_cast<std::uint32_t>(arrivals),
+                                            channel(group.thread, CqSide::kReceive));
+  if (!receive_cq) return pass_on(receive_cq);
+  group.send_cq = std::move(*send_cq);
+  group.receive_cq = std::move(*receive_cq);
+  if (xrc_domain_ && role_.answers && receives) {
+    auto srq = SharedReceiveQueue::create_xrc(*device_, *pd_, *xrc_domain_, group.receive_cq,
+                                              plan_.receive_depth);
+    if (!srq) return pass_on(srq);
+    const auto number = srq->number();
+    if (!number) return pass_on(number);
+    srq_numbers_.push_back(*number);
+    srqs_.push_back(std::move(*srq));
+  }
+  for (std::uint32_t lane = first_lane; lane < first_lane + lanes; ++lane) {
+    if (auto made = make_qp(group, lane); !made) {
+      return made.error().while_doing(
+          fmt::format("creating QP {} of {}", lane + 1, plan_.qp_count));
+    }
+  }
+  groups_.push_back(std::move(group));
+  return {};
+}
+
+Result<void> Endpoint::make_qp(const Group& group, std::uint32_t lane) {
+  if (xrc_domain_ && role_.answers) {
+    auto target = QueuePair::create_xrc_target(*device_, *xrc_domain_);
+    if (!target) return pass_on(target);
+    lane_by_number_.emplace_back(target->number(), lane);
+    xrc_targets_.push_back(std::move(*target));
+  }
+  if (xrc_domain_ && !role_.requests) return {};
+  // rdma-core 44 sums up the length of an SGE list wrongly when a Soft-RoCE QP is posted to by
+  // ibv_wr_set_sge_list (it adds the first length each time): a known trait, kept out of the way.
+  const bool lists_are_cut = plan_.sge_count > 1 && device_->driver().starts_with("software");
+  const QueuePairOptions options{.transport = plan_.transport,
+                                 .send_depth = plan_.send_depth,
+                                 .receive_depth = std::max(plan_.receive_depth, 1U),
+                                 .send_sge = std::max(plan_.sge_count, 1U),
+                                 .receive_sge = 1,
+                                 .inline_bytes = plan_.inline_bytes,
+                                 .extended = plan_.extended_posting && !lists_are_cut};
+  const SharedReceiveQueue* const srq = xrc_domain_ || srqs_.empty() ? nullptr : &srqs_.front();
+  auto qp = QueuePair::create(*device_, *pd_, group.send_cq, group.receive_cq, srq, options);
+  if (!qp) return pass_on(qp);
+  if (!xrc_domain_) lane_by_number_.emplace_back(qp->number(), lane);
+  qps_.push_back(std::move(*qp));
+  return {};
+}
+
 EndpointDescription Endpoint::describe() const {
   EndpointDescription description;
   description.gid = gid_.gid;
@@ -249,6 +280,8 @@ EndpointDescription Endpoint::describe() const {
   description.listens_at = listens_at_;
   description.psn = static_cast<std::uint32_t>(plan_.seed * 2654435761U) & 0xffffff;
   for (const QueuePair& qp : qps_) description.qp_numbers.push_back(qp.number());
+  for (const QueuePair& qp : xrc_targets_) description.xrc_targets.push_back(qp.number());
+  description.srq_numbers = srq_numbers_;
   for (const MemoryRegion& region : target_) {
     description.target_addresses.push_back(reinterpret_cast<std::uintptr_t>(region.address()));
     description.target_keys.push_back(region.remote_key());
@@ -260,9 +293,16 @@ EndpointDescription Endpoint::describe() const {
 }
 
 Result<void> Endpoint::connect(const EndpointDescription& remote, const ConnectOptions& options) {
-  if (remote.qp_numbers.size() != qps_.size()) {
-    return fail(ErrorCode::kInternal, fmt::format("the peer has {} QPs, this end {}",
-                                                  remote.qp_numbers.size(), qps_.size()));
+  const bool xrc = xrc_domain_ != nullptr;
+  const std::size_t queues = role_.answers || !xrc ? remote.qp_numbers.size() : plan_.qp_count;
+  const std::size_t targets = role_.requests && xrc ? remote.xrc_targets.size() : plan_.qp_count;
+  if (queues != plan_.qp_count || targets != plan_.qp_count ||
+      (!remote.srq_numbers.empty() && remote.srq_numbers.size() != groups_.size())) {
+    return fail(ErrorCode::kInternal,
+                fmt::format("the peer has {} QPs, {} targets and {} shared receive queues for the "
+                            "{} QPs of this end",
+                            remote.qp_numbers.size(), remote.xrc_targets.size(),
+                            remote.srq_numbers.size(), plan_.qp_count));
   }
   remote_ = remote;
   // A QP that was never connected drops whatever arrives.
@@ -284,23 +324,32 @@ Result<void> Endpoint::connect_by_manager(const ConnectOptions& options) {
   return manager_->connect(remote_.gid, remote_.listens_at, numbers, plan_.stall_limit, ready);
 }
 
+RemoteEnd Endpoint::end_of(std::uint32_t lane, std::uint32_t qp_number) const {
+  return {.gid = remote_.gid,
+          .lid = remote_.lid,
+          .qp_number = qp_number,
+          .psn = (remote_.psn + lane) & 0xffffff,
+          .local_gid_index = gid_.index,
+          .over_ethernet = port_.ethernet};
+}
+
 Result<void> Endpoint::connect_directly(const ConnectOptions& options) {
-  const EndpointDescription& remote = remote_;
   const std::uint32_t own_psn = describe().psn;
+  ConnectOptions own = options;
+  own.mtu_bytes = plan_.mtu_bytes;
+  const std::vector<std::uint32_t>& ends = xrc_domain_ ? remote_.xrc_targets : remote_.qp_numbers;
   for (std::uint32_t lane = 0; lane < plan_.qp_count; ++lane) {
-    const RemoteEnd end{.gid = remote.gid,
-                        .lid = remote.lid,
-                        .qp_number = remote.qp_numbers[lane],
-                        .psn = (remote.psn + lane) & 0xffffff,
-                        .local_gid_index = gid_.index,
-                        .over_ethernet = port_.ethernet};
-    ConnectOptions own = options;
-    own.mtu_bytes = plan_.mtu_bytes;
     own.own_psn = (own_psn + lane) & 0xffffff;
-    if (auto done = qps_[lane].connect(end, own); !done) {
-      return done.error().while_doing(
-          fmt::format("connecting QP {} of {}", lane + 1, plan_.qp_count));
+    const auto failed = [&](const Error& error) {
+      return error.while_doing(fmt::format("connecting QP {} of {}", lane + 1, plan_.qp_count));
+    };
+    if (!xrc_targets_.empty()) {
+      const RemoteEnd sender = end_of(lane, remote_.qp_numbers[lane]);
+      if (auto done = xrc_targets_[lane].connect(sender, own); !done) return failed(done.error());
     }
+    if (qps_.empty()) continue;
+    const RemoteEnd end = end_of(lane, ends[lane]);
+    if (auto done = qps_[lane].connect(end, own); !done) return failed(done.error());
     if (plan_.transport == Transport::kUD) {
       auto handle = AddressHandle::create(*device_, *pd_, end);
       if (!handle) return pass_on(handle);
@@ -329,6 +378,15 @@ std::uint32_t Endpoint::lane_of_qp(std::uint32_t qp_number) const {
   return found->second;
 }
 
+std::uint32_t Endpoint::remote_srq(std::uint32_t lane) const {
+  return remote_.srq_numbers.empty() ? 0 : remote_.srq_numbers[lane / plan_.qps_per_cq];
+}
+
+ibv_srq* Endpoint::srq_of(std::uint32_t lane) const {
+  if (srqs_.empty()) return nullptr;
+  return srqs_[xrc_domain_ ? lane / plan_.qps_per_cq : 0].handle();
+}
+
 Result<void> Endpoint::post_receive(std::uint32_t lane, std::uint32_t slot) {
   const std::vector<Slot>& slots = slots_[lane];
   const Slot& place = slots[slot % slots.size()];
@@ -343,8 +401,9 @@ Result<void> Endpoint::post_receive(std::uint32_t lane, std::uint32_t slot) {
   request.sg_list = &sge;
   request.num_sge = plan_.operation == Operation::kWriteWithImm ? 0 : 1;
   ibv_recv_wr* bad = nullptr;
-  const int error = srq_ ? ibv_post_srq_recv(srq_->handle(), &request, &bad)
-                         : ibv_post_recv(qps_[lane].handle(), &request, &bad);
+  ibv_srq* const srq = srq_of(lane);
+  const int error = srq != nullptr ? ibv_post_srq_recv(srq, &request, &bad)
+                                   : ibv_post_recv(qps_[lane].handle(), &request, &bad);
   if (error != 0) return refused("ibv_post_recv", error);
   return {};
 }
@@ -353,11 +412,23 @@ Result<void> Endpoint::fill_receive_queues() {
   // Under SEND_WITH_INV a slot is posted when its memory window is bound: the receiver's loop.
   if (plan_.operation == Operation::kSendWithInv) return {};
   if (plan_.fault == Fault::kReceiveMissing) return {};
-  const std::uint64_t total = std::uint64_t{plan_.receive_depth} * (srq_ ? 1 : plan_.qp_count);
-  for (std::uint64_t i = 0; i < total; ++i) {
-    const auto lane = static_cast<std::uint32_t>(i % plan_.qp_count);
-    const auto slot = static_cast<std::uint32_t>(i / plan_.qp_count);
-    if (auto done = post_receive(lane, slot); !done) return done;
+  // The lanes that share a queue take turns in it.
+  const auto fill = [&](std::uint32_t first, std::uint32_t lanes, std::uint64_t count) {
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const auto lane = first + static_cast<std::uint32_t>(i % lanes);
+      const auto slot = static_cast<std::uint32_t>(i / lanes);
+      if (auto done = post_receive(lane, slot); !done) return done;
+    }
+    return Result<void>();
+  };
+  if (!xrc_domain_) {
+    return fill(0, plan_.qp_count,
+                std::uint64_t{plan_.receive_depth} * (srqs_.empty() ? plan_.qp_count : 1));
+  }
+  for (const Group& group : groups_) {
+    if (auto done = fill(group.first_lane, group.lane_count, plan_.receive_depth); !done) {
+      return done;
+    }
   }
   return {};
 }

@@ -90,7 +90,7 @@ class Pinger {
       if (!answered) {
         ++report_.lost;
         // Without a retransmission RC and its answers would be out of step for ever after.
-        if (plan_.transport == Transport::kRC && !report_.failure && !stop_) {
+        if (is_reliable(plan_.transport) && !report_.failure && !stop_) {
           report_.failure = Failure{
               Outcome::kTimedOut,
               fmt::format("no answer to ping {} within {} ms", i, plan_.stall_limit.count())};
@@ -118,7 +118,7 @@ class Pinger {
   /// One ping and its answer; false when it was lost or the run failed.
   bool round(std::uint32_t lane, std::uint64_t ping) {
     const std::int64_t limit =
-        plan_.transport == Transport::kRC ? plan_.stall_limit.count() * 1'000'000 : kLossLimitNs;
+        is_reliable(plan_.transport) ? plan_.stall_limit.count() * 1'000'000 : kLossLimitNs;
     const Slot& slot = endpoint_.slots(lane)[ping % endpoint_.slots(lane).size()];
     const std::uint32_t bytes = sender_.bytes_of(lane, ping);
     if (plan_.operation == Operation::kWrite) {

@@ -32,11 +32,12 @@ std::uint32_t count(const Configuration& configuration, std::string_view name) {
 }
 
 Result<Transport> transport_of(const std::string& text) {
-  for (const Transport transport : {Transport::kRC, Transport::kUC, Transport::kUD}) {
+  for (const Transport transport :
+       {Transport::kRC, Transport::kUC, Transport::kUD, Transport::kXRC}) {
     if (text == to_string(transport)) return transport;
   }
   return fail(ErrorCode::kUnsupported,
-              fmt::format("transport {}: this target offers RC, UC and UD", text));
+              fmt::format("transport {}: this target offers RC, UC, UD and XRC", text));
 }
 
 bool valid_mtu(std::uint32_t bytes) {
@@ -122,7 +123,9 @@ Result<TrafficPlan> plan_from(const Configuration& configuration, const TrafficP
   plan.qps_per_cq = count(configuration, "qps_per_cq");
   plan.send_depth = count(configuration, "send_queue_depth");
   plan.receive_depth = count(configuration, "receive_queue_depth");
-  plan.shared_receive_queue = configuration.flag("shared_receive_queue");
+  // XRC knows no other receive queues.
+  plan.shared_receive_queue =
+      configuration.flag("shared_receive_queue") || plan.transport == Transport::kXRC;
   // A mix of sizes is part of the target's name; without one every message has message_bytes.
   if (configuration.contains("message_bytes") || base.sizes.size() < 2) {
     plan.sizes = {count(configuration, "message_bytes")};
@@ -163,7 +166,11 @@ Result<TrafficPlan> plan_from(const Configuration& configuration, const TrafficP
 std::optional<std::string> impossible(const TrafficPlan& plan, const DeviceLimits& limits,
                                       const PortState& port) {
   const auto operation = to_string(plan.operation);
-  if (plan.transport != Transport::kRC &&
+  if (plan.transport == Transport::kXRC && !limits.xrc) return "the device has no XRC";
+  if (plan.transport == Transport::kXRC && plan.operation == Operation::kSendWithInv) {
+    return "SEND_WITH_INV is offered on RC, whose QPs memory windows are bound to";
+  }
+  if (!is_reliable(plan.transport) &&
       (plan.one_sided_answer() || plan.operation == Operation::kSendWithInv)) {
     return fmt::format("{} is not defined on {}", operation, to_string(plan.transport));
   }

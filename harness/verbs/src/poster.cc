@@ -63,6 +63,9 @@ Poster::Poster(Endpoint& endpoint, std::uint32_t lane)
       request.wr.ud.remote_qpn = endpoint.remote().qp_numbers[lane];
       request.wr.ud.remote_qkey = ConnectOptions{}.qkey;
     }
+    if (plan_.transport == Transport::kXRC) {
+      request.qp_type.xrc.remote_srqn = endpoint.remote_srq(lane);
+    }
   }
 }
 
@@ -196,6 +199,9 @@ int Poster::post_extended(std::uint32_t count) {
     if (plan_.transport == Transport::kUD) {
       ibv_wr_set_ud_addr(extended_, request.wr.ud.ah, request.wr.ud.remote_qpn,
                          request.wr.ud.remote_qkey);
+    }
+    if (plan_.transport == Transport::kXRC) {
+      ibv_wr_set_xrc_srqn(extended_, request.qp_type.xrc.remote_srqn);
     }
     if ((request.send_flags & IBV_SEND_INLINE) != 0) {
       if (request.num_sge == 1) {

@@ -34,6 +34,8 @@ ibv_qp_type type_of(Transport transport) {
       return IBV_QPT_UC;
     case Transport::kUD:
       return IBV_QPT_UD;
+    case Transport::kXRC:
+      return IBV_QPT_XRC_SEND;
   }
   return IBV_QPT_RC;
 }
@@ -75,6 +77,8 @@ std::string_view to_string(Transport transport) {
       return "UC";
     case Transport::kUD:
       return "UD";
+    case Transport::kXRC:
+      return "XRC";
   }
   return "?";
 }
@@ -201,9 +205,10 @@ Result<QueuePair> QueuePair::create(const Device& device, const ProtectionDomain
   attributes.recv_cq = receive_cq.handle();
   attributes.srq = srq == nullptr ? nullptr : srq->handle();
   attributes.cap.max_send_wr = options.send_depth;
-  attributes.cap.max_recv_wr = srq == nullptr ? options.receive_depth : 0;
+  const bool own_receives = srq == nullptr && options.transport != Transport::kXRC;
+  attributes.cap.max_recv_wr = own_receives ? options.receive_depth : 0;
   attributes.cap.max_send_sge = options.send_sge;
-  attributes.cap.max_recv_sge = srq == nullptr ? options.receive_sge : 0;
+  attributes.cap.max_recv_sge = own_receives ? options.receive_sge : 0;
   attributes.cap.max_inline_data = options.inline_bytes;
   attributes.qp_type = type_of(options.transport);
   attributes.pd = pd.handle();
@@ -245,7 +250,7 @@ Result<QueuePair> QueuePair::create(const Device& device, const ProtectionDomain
   made.granted_.send_depth = attributes.cap.max_send_wr;
   made.granted_.send_sge = attributes.cap.max_send_sge;
   made.granted_.inline_bytes = attributes.cap.max_inline_data;
-  if (srq == nullptr) {
+  if (own_receives) {
     made.granted_.receive_depth = attributes.cap.max_recv_wr;
     made.granted_.receive_sge = attributes.cap.max_recv_sge;
   }
@@ -259,19 +264,19 @@ Result<void> QueuePair::connect(const RemoteEnd& remote, const ConnectOptions& o
     }
     return {};
   };
+  const bool datagrams = transport_ == Transport::kUD;
+  const bool reliable = is_reliable(transport_);
   ibv_qp_attr init{};
   init.qp_state = IBV_QPS_INIT;
   init.port_num = static_cast<std::uint8_t>(port_);
   int init_mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
-  if (transport_ == Transport::kUD) {
+  if (datagrams) {
     init.qkey = options.qkey;
     init_mask |= IBV_QP_QKEY;
   } else {
     if (options.remote_access) {
       init.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
-      if (transport_ == Transport::kRC) {
-        init.qp_access_flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
-      }
+      if (reliable) init.qp_access_flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
     }
     init_mask |= IBV_QP_ACCESS_FLAGS;
   }
@@ -280,26 +285,26 @@ Result<void> QueuePair::connect(const RemoteEnd& remote, const ConnectOptions& o
   ibv_qp_attr receive{};
   receive.qp_state = IBV_QPS_RTR;
   int receive_mask = IBV_QP_STATE;
-  if (transport_ != Transport::kUD) {
+  if (!datagrams) {
     receive.path_mtu = mtu_code(options.mtu_bytes);
     receive.dest_qp_num = remote.qp_number;
     receive.rq_psn = remote.psn;
     receive.ah_attr = way_to(remote, port_);
     receive_mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
   }
-  if (transport_ == Transport::kRC) {
+  if (reliable && (target_ || transport_ != Transport::kXRC)) {
     receive.max_dest_rd_atomic =
         static_cast<std::uint8_t>(std::min({options.reads_outstanding, reads_as_responder_, 255U}));
     receive.min_rnr_timer = options.min_rnr_timer;
     receive_mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
   }
-  if (auto done = step(receive, receive_mask, "RTR"); !done) return done;
+  if (auto done = step(receive, receive_mask, "RTR"); !done || target_) return done;
 
   ibv_qp_attr send{};
   send.qp_state = IBV_QPS_RTS;
   send.sq_psn = options.own_psn;
   int send_mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
-  if (transport_ == Transport::kRC) {
+  if (reliable) {
     send.timeout = options.ack_timeout;
     send.retry_cnt = options.retry_count;
     send.rnr_retry = options.rnr_retry;

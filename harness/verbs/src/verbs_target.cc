@@ -264,6 +264,7 @@ class VerbsTarget final : public target::Target {
 
   static void set_granted(Endpoint& mine, const TrafficPlan& plan, Observation& observation) {
     observation.granted = observation.asked;
+    if (plan.transport == Transport::kXRC) observation.granted.set("shared_receive_queue", true);
     const QueuePairOptions& granted = mine.qp(0).granted();
     const auto note = [&](const char* name, double value) {
       if (observation.asked.contains(name)) observation.granted.set(name, value);
@@ -295,7 +296,7 @@ class VerbsTarget final : public target::Target {
     observation.latency = report.latency;
     // Completion of an unreliable send says that it left, not that it arrived.
     double delivered = 1.0;
-    if (plan.transport != Transport::kRC && takes_receive(plan.operation)) {
+    if (!is_reliable(plan.transport) && takes_receive(plan.operation)) {
       std::uint64_t sent = report.completed;
       std::uint64_t arrived = far.answers.received;
       if (far.requests) {

@@ -10,6 +10,9 @@
 /// each with a window of its own; with more, a lane's messages go round its regions. The requesting
 /// side has a local set (what SEND and WRITE read from, where READ and atomics land), the answering
 /// side a target set (receive buffers, what WRITE, READ and atomics address).
+///
+/// XRC: the requesting side has the QPs, the answering side a target QP for each, and each group
+/// has a shared receive queue of its own, which completes on the group's receive CQ.
 
 #include <cstdint>
 #include <memory>
@@ -37,12 +40,14 @@ struct EndpointDescription {
   Gid gid{};
   std::uint16_t lid = 0;
   bool ethernet = true;
-  std::uint32_t psn = 0;  ///< of lane 0; lane i starts at psn + i
-  std::vector<std::uint32_t> qp_numbers;
+  std::uint32_t psn = 0;                        ///< of lane 0; lane i starts at psn + i
+  std::vector<std::uint32_t> qp_numbers;        ///< by lane; XRC: of an end that requests
   std::vector<std::uint64_t> target_addresses;  ///< one for each region of the target set
   std::vector<std::uint32_t> target_keys;
   std::uint16_t listens_at = 0;            ///< port where rdma_cm takes connections; 0: nowhere
   std::vector<std::uint32_t> window_keys;  ///< SEND_WITH_INV: lane-major, before their first bind
+  std::vector<std::uint32_t> xrc_targets;  ///< XRC: by lane, where the other end's QPs connect to
+  std::vector<std::uint32_t> srq_numbers;  ///< XRC: by group, named by each request that sends
 };
 
 struct EndpointRole {
@@ -96,6 +101,8 @@ class Endpoint {
   /// Null in polling mode.
   [[nodiscard]] CompletionChannel* channel(std::uint32_t thread, CqSide side);
   [[nodiscard]] std::uint32_t lane_of_qp(std::uint32_t qp_number) const;
+  /// XRC: the other end's shared receive queue for what this lane sends; 0 where it has none.
+  [[nodiscard]] std::uint32_t remote_srq(std::uint32_t lane) const;
 
  private:
   Endpoint();
@@ -103,6 +110,10 @@ class Endpoint {
   Result<void> connect_by_manager(const ConnectOptions& options);
   Result<void> make_memory();
   Result<void> make_queues();
+  Result<void> make_group(std::uint32_t first_lane);
+  Result<void> make_qp(const Group& group, std::uint32_t lane);
+  [[nodiscard]] RemoteEnd end_of(std::uint32_t lane, std::uint32_t qp_number) const;
+  [[nodiscard]] ibv_srq* srq_of(std::uint32_t lane) const;
   Result<void> fill_receive_queues();
 
   const Device* device_ = nullptr;
@@ -115,10 +126,13 @@ class Endpoint {
   std::vector<MemoryRegion> target_;
   std::vector<CompletionChannel> channels_;
   std::vector<Group> groups_;
-  std::unique_ptr<SharedReceiveQueue> srq_;
+  std::unique_ptr<XrcDomain> xrc_domain_;
+  std::vector<SharedReceiveQueue> srqs_;  ///< none, one for all, or under XRC one for each group
   std::unique_ptr<ConnectionManager> manager_;
   std::uint16_t listens_at_ = 0;
-  std::vector<QueuePair> qps_;
+  std::vector<std::uint32_t> srq_numbers_;  ///< XRC: of srqs_
+  std::vector<QueuePair> qps_;              ///< XRC: of an end that requests
+  std::vector<QueuePair> xrc_targets_;      ///< XRC: of an end that answers
   /// After the QPs, to be freed before them: a bound window holds its QP, and Soft-RoCE waits up to
   /// 50 s for each holder of a QP that is destroyed.
   std::vector<MemoryWindow> windows_;

@@ -30,11 +30,16 @@ struct ibv_pd;
 struct ibv_qp;
 struct ibv_qp_ex;
 struct ibv_srq;
+struct ibv_xrcd;
 
 namespace greynic::verbs {
 
-enum class Transport : std::uint8_t { kRC, kUC, kUD };
+enum class Transport : std::uint8_t { kRC, kUC, kUD, kXRC };
 [[nodiscard]] std::string_view to_string(Transport transport);
+/// Nothing is lost or reordered, and READ and atomics are defined.
+[[nodiscard]] constexpr bool is_reliable(Transport transport) {
+  return transport == Transport::kRC || transport == Transport::kXRC;
+}
 
 /// Base of all wrappers here: one owner each, handed on by move.
 struct MoveOnly {
@@ -108,11 +113,31 @@ class CompletionQueue : MoveOnly {
   std::shared_ptr<ibv_cq> cq_;
 };
 
+/// What XRC's target QPs and the shared receive queues that they may reach have in common.
+class XrcDomain : MoveOnly {
+ public:
+  /// A domain of this process alone. kRefused where the device has no XRC.
+  [[nodiscard]] static Result<XrcDomain> create(const Device& device);
+  [[nodiscard]] ibv_xrcd* handle() const { return domain_.get(); }
+  [[nodiscard]] const std::shared_ptr<ibv_xrcd>& share() const { return domain_; }
+
+ private:
+  std::shared_ptr<ibv_xrcd> domain_;
+};
+
 class SharedReceiveQueue : MoveOnly {
  public:
   [[nodiscard]] static Result<SharedReceiveQueue> create(const ProtectionDomain& pd,
                                                          std::uint32_t depth,
                                                          std::uint32_t sge_count = 1);
+  /// One that XRC senders name in each request; what arrives completes on its own CQ.
+  [[nodiscard]] static Result<SharedReceiveQueue> create_xrc(const Device& device,
+                                                             const ProtectionDomain& pd,
+                                                             const XrcDomain& domain,
+                                                             const CompletionQueue& cq,
+                                                             std::uint32_t depth);
+  /// By which an XRC sender names it.
+  [[nodiscard]] Result<std::uint32_t> number() const;
   [[nodiscard]] std::uint32_t depth_granted() const { return depth_granted_; }
   [[nodiscard]] ibv_srq* handle() const { return srq_.get(); }
   [[nodiscard]] const std::shared_ptr<ibv_srq>& share() const { return srq_; }
@@ -156,6 +181,9 @@ struct ConnectOptions {
   bool remote_access = true;        ///< READ, WRITE and atomics by the other end
 };
 
+/// Under XRC a connection joins two QPs of different kinds: one that sends, made by `create`, and
+/// the target of the other end, made by `create_xrc_target`, which has no queues: what arrives
+/// there goes to the shared receive queue that the request names.
 class QueuePair : MoveOnly {
  public:
   [[nodiscard]] static Result<QueuePair> create(const Device& device, const ProtectionDomain& pd,
@@ -163,7 +191,10 @@ class QueuePair : MoveOnly {
                                                 const CompletionQueue& receive_cq,
                                                 const SharedReceiveQueue* srq,
                                                 const QueuePairOptions& options);
-  /// Takes the QP from reset to ready-to-send. UD ignores `remote`. kRefused names the step.
+  [[nodiscard]] static Result<QueuePair> create_xrc_target(const Device& device,
+                                                           const XrcDomain& domain);
+  /// Takes the QP from reset to ready-to-send, an XRC target to ready-to-receive. UD ignores
+  /// `remote`. kRefused names the step.
   [[nodiscard]] Result<void> connect(const RemoteEnd& remote, const ConnectOptions& options);
   /// All that is queued comes back with IBV_WC_WR_FLUSH_ERR.
   [[nodiscard]] Result<void> to_error();
@@ -179,6 +210,7 @@ class QueuePair : MoveOnly {
   std::shared_ptr<ibv_qp> qp_;
   ibv_qp_ex* extended_ = nullptr;
   Transport transport_ = Transport::kRC;
+  bool target_ = false;  ///< of XRC: only receives
   QueuePairOptions granted_;
   int port_ = 1;
   std::uint32_t reads_as_requester_ = 0;

@@ -1,0 +1,64 @@
+#include "translate.h"
+
+#include <gtest/gtest.h>
+
+namespace greynic::agent {
+namespace {
+
+// Claim:  all that a peer is told of an end arrives as it was told: each field has a value of its
+//         own, so that none stands in for another.
+TEST(Translate, KeepsEveryFieldOfAnEnd) {
+  verbs::EndpointDescription told;
+  told.gid = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+  told.lid = 0xfff1;
+  told.ethernet = false;
+  told.psn = 0xfffff2;
+  told.qp_numbers = {3, 0xfffff4};
+  told.target_addresses = {0xffff'ffff'ffff'fff5};
+  told.target_keys = {0xfffffff6};
+  told.listens_at = 0xfff7;
+  told.window_keys = {0xfffffff8, 9};
+  told.xrc_targets = {10, 0xfffffb};
+  told.srq_numbers = {0xfffffc};
+  wire::Endpoint message;
+  write(told, message);
+  wire::Endpoint arrived;
+  ASSERT_TRUE(arrived.ParseFromString(message.SerializeAsString()));
+  const auto read_back = read(arrived);
+  ASSERT_TRUE(read_back.has_value());
+  EXPECT_EQ(read_back->gid, told.gid);
+  EXPECT_EQ(read_back->lid, told.lid);
+  EXPECT_EQ(read_back->ethernet, told.ethernet);
+  EXPECT_EQ(read_back->psn, told.psn);
+  EXPECT_EQ(read_back->qp_numbers, told.qp_numbers);
+  EXPECT_EQ(read_back->target_addresses, told.target_addresses);
+  EXPECT_EQ(read_back->target_keys, told.target_keys);
+  EXPECT_EQ(read_back->listens_at, told.listens_at);
+  EXPECT_EQ(read_back->window_keys, told.window_keys);
+  EXPECT_EQ(read_back->xrc_targets, told.xrc_targets);
+  EXPECT_EQ(read_back->srq_numbers, told.srq_numbers);
+}
+
+// Claim:  every transport and operation travels as itself.
+TEST(Translate, KeepsTransportAndOperation) {
+  using verbs::Operation;
+  using verbs::Transport;
+  for (const Transport transport :
+       {Transport::kRC, Transport::kUC, Transport::kUD, Transport::kXRC}) {
+    for (const Operation operation :
+         {Operation::kSend, Operation::kSendWithImm, Operation::kSendWithInv, Operation::kWrite,
+          Operation::kWriteWithImm, Operation::kRead, Operation::kCompareSwap,
+          Operation::kFetchAdd}) {
+      verbs::TrafficPlan plan;
+      plan.transport = transport;
+      plan.operation = operation;
+      wire::Plan message;
+      write(plan, message);
+      EXPECT_EQ(read(message).transport, transport);
+      EXPECT_EQ(read(message).operation, operation);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace greynic::agent

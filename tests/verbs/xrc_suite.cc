@@ -1,0 +1,146 @@
+/// XRC over a device in memory (fake_rdma.h); no device in software has XRC.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "fake_rdma.h"
+#include "greynic/verbs/traffic.h"
+
+namespace greynic::verbs {
+namespace {
+
+TrafficPlan small_plan(Operation operation) {
+  TrafficPlan plan;
+  plan.transport = Transport::kXRC;
+  plan.operation = operation;
+  plan.qp_count = 5;
+  plan.qps_per_cq = 2;
+  plan.thread_count = 2;
+  plan.send_depth = 8;
+  plan.receive_depth = 8;
+  plan.shared_receive_queue = true;
+  plan.sizes = {is_atomic(operation) ? 8U : 200U};
+  plan.mr_bytes = 1 << 16;
+  plan.mr_count = 5;
+  plan.signal_every = 3;
+  plan.validate = true;
+  plan.seed = 11;
+  return plan;
+}
+
+struct Run {
+  RequestReport requests;
+  AnswerReport answers;
+};
+
+/// Both ends in this process. `disturb` may change what the requester is told.
+Result<Run> run(const TrafficPlan& plan,
+                const std::function<void(EndpointDescription&)>& disturb = {}) {
+  auto device = Device::open(kFakeDevice, 1);
+  if (!device) return pass_on(device);
+  auto near = Endpoint::create(*device, plan, {.requests = true, .answers = plan.both_ways()});
+  if (!near) return pass_on(near);
+  auto far = Endpoint::create(*device, plan, {.requests = plan.both_ways(), .answers = true});
+  if (!far) return pass_on(far);
+  EndpointDescription told = far->describe();
+  if (disturb) disturb(told);
+  if (auto done = far->connect(near->describe()); !done) return pass_on(done);
+  if (auto done = near->connect(told); !done) return pass_on(done);
+  Answerer far_answers(*far);
+  Answerer near_answers(*near);
+  far_answers.start();
+  if (plan.both_ways()) near_answers.start();
+  Run result;
+  const std::atomic<bool> stop = false;
+  result.requests = run_requests(*near, std::chrono::milliseconds(100), stop);
+  result.answers = far_answers.finish(result.requests.completed_by_lane);
+  return result;
+}
+
+class XrcOperation : public testing::TestWithParam<std::tuple<Operation, bool>> {};
+
+// Claim:  every operation of XRC arrives, once, unchanged, in the receive queue that the request
+//         names, by ibv_wr_* and by ibv_post_send; the device sees nothing that the book forbids,
+//         and nothing of it is left over.
+// Oracle: a device in memory, and the payload's own pattern.
+TEST_P(XrcOperation, ArrivesUnchanged) {
+  const auto [operation, extended] = GetParam();
+  FakeRdma& device = fake_rdma();
+  device = {};
+  device.extended = extended;
+  const auto seen = run(small_plan(operation));
+  ASSERT_TRUE(seen.has_value()) << seen.error().message;
+  EXPECT_FALSE(seen->requests.failure) << seen->requests.failure->reason;
+  EXPECT_FALSE(seen->answers.failure) << seen->answers.failure->reason;
+  EXPECT_GT(seen->requests.completed, 0U);
+  EXPECT_EQ(seen->requests.payload_errors + seen->answers.payload_errors, 0U);
+  if (takes_receive(operation)) EXPECT_EQ(seen->answers.received, seen->requests.posted);
+  EXPECT_EQ(device.posted_extended > 0, extended);
+  EXPECT_EQ(device.posted_plain > 0, !extended);
+  for (const std::string& what : device.violations) ADD_FAILURE() << what;
+  EXPECT_EQ(device.objects, 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, XrcOperation,
+    testing::Combine(testing::Values(Operation::kSend, Operation::kSendWithImm, Operation::kWrite,
+                                     Operation::kWriteWithImm, Operation::kRead,
+                                     Operation::kCompareSwap, Operation::kFetchAdd),
+                     testing::Bool()),
+    [](const auto& the) {
+      return fmt::format("{}_{}", to_string(std::get<0>(the.param)),
+                         std::get<1>(the.param) ? "extended" : "plain");
+    });
+
+// Claim:  a ping is answered over XRC: both ends send and have targets.
+TEST(Xrc, AnswersPings) {
+  fake_rdma() = {};
+  TrafficPlan plan = small_plan(Operation::kSend);
+  plan.mode = Mode::kLatency;
+  plan.signal_every = 1;
+  plan.thread_count = 1;
+  const auto seen = run(plan);
+  ASSERT_TRUE(seen.has_value()) << seen.error().message;
+  EXPECT_FALSE(seen->requests.failure) << seen->requests.failure->reason;
+  EXPECT_GT(seen->requests.completed, 0U);
+  for (const std::string& what : fake_rdma().violations) ADD_FAILURE() << what;
+  EXPECT_EQ(fake_rdma().objects, 0U);
+}
+
+// Claim:  a request that names a receive queue which is not the peer's ends with the status of the
+//         book, and so the run.
+TEST(Xrc, NamesTheReceiveQueueOfThePeer) {
+  fake_rdma() = {};
+  const auto seen = run(small_plan(Operation::kSend), [](EndpointDescription& told) {
+    for (std::uint32_t& number : told.srq_numbers) number += 1;
+  });
+  ASSERT_TRUE(seen.has_value()) << seen.error().message;
+  ASSERT_TRUE(seen->requests.failure.has_value());
+  EXPECT_NE(seen->requests.failure->reason.find("IBV_WC_REM_INV_REQ_ERR"), std::string::npos)
+      << seen->requests.failure->reason;
+}
+
+// Claim:  a peer whose description does not fit the plan is refused, not believed.
+TEST(Xrc, RefusesAPeerThatLacksTargets) {
+  fake_rdma() = {};
+  const auto seen = run(small_plan(Operation::kSend),
+                        [](EndpointDescription& told) { told.xrc_targets.pop_back(); });
+  ASSERT_FALSE(seen.has_value());
+  EXPECT_NE(seen.error().message.find("4 targets"), std::string::npos) << seen.error().message;
+}
+
+// Claim:  what a device, or this driver, does not offer over XRC is refused by name beforehand.
+TEST(Xrc, IsRefusedByNameWhereItIsNotOffered) {
+  fake_rdma() = {};
+  const auto inv = run(small_plan(Operation::kSendWithInv));
+  ASSERT_FALSE(inv.has_value());
+  EXPECT_NE(inv.error().message.find("SEND_WITH_INV"), std::string::npos) << inv.error().message;
+  fake_rdma().xrc = false;
+  const auto none = run(small_plan(Operation::kSend));
+  ASSERT_FALSE(none.has_value());
+  EXPECT_EQ(none.error().message, "the device has no XRC");
+  EXPECT_EQ(fake_rdma().objects, 0U);
+}
+
+}  // namespace
+}  // namespace greynic::verbs
