@@ -91,17 +91,20 @@ class Cache {
  public:
   Cache() = default;
   /// `population`: how many distinct ids there will be. When all fit, every touch is a hit: such a
-  /// cache is warm before a measurement begins. `bound`: every id is below it.
-  Cache(std::uint64_t capacity, std::uint64_t population, std::uint64_t bound)
-      : always_(population <= capacity), capacity_(always_ ? 0 : capacity) {
+  /// cache is warm before a measurement begins. `bound`: every id is below it. `seed`: of the
+  /// victims.
+  Cache(std::uint64_t capacity, std::uint64_t population, std::uint64_t bound, std::uint64_t seed)
+      : always_(population <= capacity), capacity_(always_ ? 0 : capacity), victims_(seed) {
     if (always_) return;
     resident_ = IdSet(capacity_, bound);
     make_slots();
   }
   /// One whose entries can be taken away, so that it can miss even when all fit. Ids are below
   /// `population`, and the first of them are there.
-  [[nodiscard]] static Cache invalidatable(std::uint64_t capacity, std::uint64_t population) {
+  [[nodiscard]] static Cache invalidatable(std::uint64_t capacity, std::uint64_t population,
+                                           std::uint64_t seed) {
     Cache cache;
+    cache.victims_ = QuickRandom(seed);
     cache.always_ = false;
     cache.capacity_ = std::min(capacity, population);
     cache.resident_ = IdSet(cache.capacity_, population);
@@ -123,9 +126,9 @@ class Cache {
 
   /// True on a hit; on a miss the entry is brought in, in place of a random one when full. A hit is
   /// a bit to test at the place of the call.
-  [[gnu::always_inline]] bool touch(std::uint64_t id, Random& random) {
+  [[gnu::always_inline]] bool touch(std::uint64_t id) {
     if (contains(id)) return true;
-    bring_in(id, random);
+    bring_in(id);
     return false;
   }
 
@@ -161,34 +164,34 @@ class Cache {
       by_slot_wide_[slot] = id;
     }
   }
-  void bring_in(std::uint64_t id, Random& random) {
+  void bring_in(std::uint64_t id) {
     if (!plain_) [[unlikely]]
-      return bring_in_slowly(id, random);
-    std::uint32_t& slot = by_slot_[random.below(static_cast<std::uint32_t>(capacity_))];
+      return bring_in_slowly(id);
+    std::uint32_t& slot = by_slot_[victims_.below(capacity_)];
     resident_.replace(slot, id);
     slot = static_cast<std::uint32_t>(id);
   }
-  [[gnu::noinline]] void bring_in_slowly(std::uint64_t id, Random& random) {
-    if (slot_of_) return bring_in_tracked(id, random);
+  [[gnu::noinline]] void bring_in_slowly(std::uint64_t id) {
+    if (slot_of_) return bring_in_tracked(id);
     std::uint64_t slot = filled_;
     if (filled_ < capacity_) {
       ++filled_;
       plain_ = filled_ == capacity_ && resident_.dense();
     } else {
-      slot = random.below(static_cast<std::uint32_t>(capacity_));
+      slot = victims_.below(capacity_);
       resident_.erase(at_slot(slot));
     }
     set_slot(slot, id);
     resident_.insert(id);
   }
   /// An invalidatable cache is full but for the slots that were freed.
-  void bring_in_tracked(std::uint64_t id, Random& random) {
+  void bring_in_tracked(std::uint64_t id) {
     if (!free_.empty()) {
       put(id, free_.back());
       free_.pop_back();
       return;
     }
-    const std::uint64_t slot = random.below(static_cast<std::uint32_t>(capacity_));
+    const std::uint64_t slot = victims_.below(capacity_);
     resident_.erase(at_slot(slot));
     slot_of_->erase(at_slot(slot));
     put(id, slot);
@@ -197,6 +200,7 @@ class Cache {
   bool always_ = true;
   std::uint64_t capacity_ = 0;
   std::uint64_t filled_ = 0;
+  QuickRandom victims_;
   IdSet resident_;
   bool plain_ = false;  ///< full, dense, and nothing is ever taken away
   // One of the two, so that what is looked at in random order stays small.

@@ -100,13 +100,15 @@ void Engine::lay_out_streams() {
   for (std::size_t side = 0; side < 2; ++side) {
     Nic& nic = nics_[side];
     const auto entries = static_cast<std::uint64_t>(p_.context_entry_count);
-    nic.contexts = Cache(entries, qps, qps);
-    nic.translations = Cache(static_cast<std::uint64_t>(p_.mtt_entry_count), pages_, pages_);
+    nic.contexts = Cache(entries, qps, qps, random_.next());
+    nic.translations =
+        Cache(static_cast<std::uint64_t>(p_.mtt_entry_count), pages_, pages_, random_.next());
     const std::uint64_t flows = p_.has_switch() ? w_.flow_count : 1;
-    nic.steering = Cache(static_cast<std::uint64_t>(p_.steering_cache_entry_count), flows, flows);
+    nic.steering = Cache(static_cast<std::uint64_t>(p_.steering_cache_entry_count), flows, flows,
+                         random_.next());
     nic.steering.warm_up();
     nic.wqes = Cache(static_cast<std::uint64_t>(p_.wqe_cache_entry_count), wqes,
-                     streams_.size() * w_.send_depth);
+                     streams_.size() * w_.send_depth, random_.next());
   }
   lay_out_steering();
   lay_out_congestion();
@@ -114,8 +116,11 @@ void Engine::lay_out_streams() {
   translation_matters_ = !nics_[0].translations.never_misses();
   // QPs are dealt out to units in turn, so units beyond the QPs have nothing to do.
   units_in_use_ = std::min(static_cast<std::uint32_t>(nics_[0].units.size()), qps);
-  next_packet_ = Tournament(2 * units_in_use_);
-  for (std::uint32_t side = 0; side < 2; ++side) {
+  // Where the server only acknowledges, its units have nothing to do.
+  const bool server_sends = both || response || loopback_;
+  const std::uint32_t sides = server_sends ? 2 : 1;
+  next_packet_ = Tournament(sides * units_in_use_);
+  for (std::uint32_t side = 0; side < sides; ++side) {
     for (std::uint32_t unit = 0; unit < units_in_use_; ++unit) leaf_owners_.push_back({side, unit});
   }
 }

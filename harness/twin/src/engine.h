@@ -254,10 +254,10 @@ class Engine {
   void call_context(Nic& nic, std::uint32_t stream, Time t);
   void send_request(std::uint32_t stream, Time t);
   void take_back_refused(std::uint32_t stream);
-  void send_data(std::uint32_t from, std::uint32_t stream, Time t);
+  void send_data(std::uint32_t from, std::uint32_t stream, Time t, bool turn_begins);
   [[nodiscard]] Time recall_flow(Nic& nic, std::uint32_t stream, Time t);
   Arrival travel(std::uint32_t from, std::uint32_t to, std::uint32_t stream, const Freight& freight,
-                 Time t, Fate fate);
+                 Time t, Fate fate, bool turn_begins);
   Time send_control(std::uint8_t from, std::uint8_t to, double bytes, Time t);
   Time cross(Nic& sender, Nic& receiver, std::size_t direction, double wire_ns, Time t, bool looped,
              bool data, Time& wire_end);

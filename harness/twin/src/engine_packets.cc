@@ -91,15 +91,11 @@ void Engine::activate(std::uint32_t id, Time t) {
 /// A stream that joins its unit's ring asks for its QP context at once; by the time its turn comes
 /// it may be on chip. Fetches are bounded in number, so with many missing the ring waits for them.
 void Engine::call_context(Nic& nic, std::uint32_t id, Time t) {
-  if (nic.contexts.never_misses() || nic.contexts.touch(qp_of(id), random_)) return;
+  if (nic.contexts.never_misses() || nic.contexts.touch(qp_of(id))) return;
   ++nic.counters.context_misses;
   // RC keeps requester and acknowledgement state, which are fetched one beside the other.
-  const int fetches = w_.transport == Transport::kRc ? 2 : 1;
-  Time there = 0;
-  for (int i = 0; i < fetches; ++i) {
-    there = nic.fetch_slots.admit(t) + p_.context_fetch_ns;
-    nic.fetch_slots.enter(there);
-  }
+  Time there = nic.fetch_slots.pass(t, p_.context_fetch_ns);
+  if (w_.transport == Transport::kRc) there = nic.fetch_slots.pass(t, p_.context_fetch_ns);
   Time& not_before = streams_[id].not_before;
   not_before = std::max(not_before, there);
 }
@@ -126,11 +122,9 @@ void Engine::unit_begins(Nic& nic, std::uint32_t index, Time t) {
 /// flows at random. Returns when the packet goes on.
 Time Engine::recall_flow(Nic& nic, std::uint32_t id, Time t) {
   const std::uint64_t message = static_cast<std::uint64_t>(id) << 32 | streams_[id].sent;
-  if (nic.steering.touch(split_mix(message) % w_.flow_count, random_)) return t;
+  if (nic.steering.touch(split_mix(message) % w_.flow_count)) return t;
   ++nic.counters.steering_misses;
-  const Time fetch = nic.fetch_slots.admit(t);
-  nic.fetch_slots.enter(fetch + p_.context_fetch_ns);
-  return fetch + p_.context_fetch_ns;
+  return nic.fetch_slots.pass(t, p_.context_fetch_ns);
 }
 
 // A data packet's whole way is one piece of code: what follows is inlined into unit_sends.
@@ -138,7 +132,7 @@ Time Engine::recall_flow(Nic& nic, std::uint32_t id, Time t) {
 [[gnu::always_inline]] inline Engine::Arrival Engine::travel(std::uint32_t from, std::uint32_t to,
                                                              std::uint32_t id,
                                                              const Freight& freight, Time t,
-                                                             Fate fate) {
+                                                             Fate fate, bool turn_begins) {
   Nic& sender = nics_[from];
   Nic& receiver = nics_[to];
   const bool looped = loopback_ && from == to;
@@ -158,14 +152,10 @@ Time Engine::recall_flow(Nic& nic, std::uint32_t id, Time t) {
     end = recall_flow(receiver, id, end);
   if (!paces_.empty()) [[unlikely]]
     pace(id, freight.wire_ns, start, end);
-  if (!receiver.contexts.never_misses() && receiver.last_received != id) {
-    receiver.last_received = id;
-    if (!receiver.contexts.touch(qp_of(id), random_)) {
-      ++receiver.counters.context_misses;
-      const Time fetch = receiver.fetch_slots.admit(end);
-      receiver.fetch_slots.enter(fetch + p_.context_fetch_ns);
-      end = fetch + p_.context_fetch_ns;
-    }
+  // The receiver keeps the context while the packets of a turn come in.
+  if (!receiver.contexts.never_misses() && turn_begins && !receiver.contexts.touch(qp_of(id))) {
+    ++receiver.counters.context_misses;
+    end = receiver.fetch_slots.pass(end, p_.context_fetch_ns);
   }
   // What is corrupted or out of sequence is found out before it is written.
   Time write_ns = freight.write_ns + effects_.receive_stall_ns;
@@ -195,7 +185,8 @@ Time Engine::recall_flow(Nic& nic, std::uint32_t id, Time t) {
   return {wire_end, end};
 }
 
-[[gnu::always_inline]] inline void Engine::send_data(std::uint32_t from, std::uint32_t id, Time t) {
+[[gnu::always_inline]] inline void Engine::send_data(std::uint32_t from, std::uint32_t id, Time t,
+                                                     bool turn_begins) {
   Stream& s = streams_[id];
   // Known without the stream, whose line may still be on its way from memory.
   const std::uint32_t to = loopback_ ? s.to : from ^ 1U;
@@ -221,7 +212,7 @@ Time Engine::recall_flow(Nic& nic, std::uint32_t id, Time t) {
   }
   const bool last = --s.packets_left == 0;
   const Freight& freight = last ? shape.last : starts ? shape.first : shape.middle;
-  const Arrival arrival = travel(from, to, id, freight, t, fate);
+  const Arrival arrival = travel(from, to, id, freight, t, fate, turn_begins);
   if (fate == Fate::kWritten) [[likely]] {
     record(arrival.at_memory, freight.payload);
   } else {
@@ -251,7 +242,7 @@ void Engine::unit_sends(std::uint32_t leaf, Time t) {
   if (!s.responds && !w_.carries_data_in_request()) {
     send_request(id, t);
   } else {
-    send_data(side, id, t);
+    send_data(side, id, t, unit.turn_left == kTurnPackets);
   }
   // A full transmit buffer holds the unit.
   unit.free = nic.transmit_buffer.admit(t);

@@ -120,7 +120,7 @@ Time Engine::begin_read(Nic& nic, Time t) {
 void Engine::wqe_arrives(std::uint32_t id) {
   Stream& s = streams_[id];
   Nic& nic = nics_[s.nic];
-  nic.wqes.touch(wqe_slot(id, s.fetched), random_);
+  nic.wqes.touch(wqe_slot(id, s.fetched));
   ++s.fetched;
   nic.push_request(id);
 }
@@ -144,13 +144,13 @@ void Engine::engine_steps(std::uint8_t side, Time t) {
       // its neighbour in the same block of two, and others leave for them; a READ request needs it
       // no more.
       for (std::uint32_t i = 0; write && i < kBlock; ++i) {
-        nic.wqes.touch(wqe_slot(id, index / kBlock * kBlock + i), random_);
+        nic.wqes.touch(wqe_slot(id, index / kBlock * kBlock + i));
         if (i > 0) (void)begin_read(nic, nic.engine_free);
       }
       ++nic.counters.wqe_cache_misses;
       ++reads_before;
     }
-    if (translation_matters_ && !nic.translations.touch(random_.next() % pages_, random_)) {
+    if (translation_matters_ && !nic.translations.touch(random_.next() % pages_)) {
       ++nic.counters.translation_misses;
       ++reads_before;
     }
@@ -239,7 +239,7 @@ void Engine::delivered(std::uint32_t id, Time t) {
     } else {
       ++receiver.counters.read_requests;
     }
-    if (translation_matters_ && !receiver.translations.touch(random_.next() % pages_, random_)) {
+    if (translation_matters_ && !receiver.translations.touch(random_.next() % pages_)) {
       ++receiver.counters.translation_misses;
       from += p_.pcie_read_latency_ns;
     }

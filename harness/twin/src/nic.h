@@ -66,7 +66,6 @@ struct Nic {
   Serial receive_path;  ///< DMA writes to host memory
   PauseBuffer receive_buffer;
   Time spare = 0;  ///< what the receive path did not need: loopback traffic may use it
-  std::uint32_t last_received = ~0U;
   // Requests.
   ReadCredits read_slots;
   Window fetch_slots;

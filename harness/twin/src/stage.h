@@ -12,7 +12,7 @@
 namespace greynic::twin {
 
 using Time = double;
-inline constexpr Time kNever = 1e300;
+inline constexpr Time kNever = 0x1p1000;
 
 /// One server, first come first served.
 class Serial {
@@ -41,6 +41,12 @@ class Window {
     if (leave_.empty()) return;
     leave_[at_] = leave;
     if (++at_ == leave_.size()) at_ = 0;
+  }
+  /// Enters when it may, stays for `stay`; returns when it leaves.
+  Time pass(Time t, Time stay) {
+    const Time leave = admit(t) + stay;
+    enter(leave);
+    return leave;
   }
   [[nodiscard]] std::size_t size() const { return leave_.size(); }
 
