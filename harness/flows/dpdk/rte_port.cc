@@ -4,6 +4,7 @@
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
+#include <rte_log.h>
 #include <rte_mbuf.h>
 
 #include <thread>
@@ -77,7 +78,10 @@ Result<std::unique_ptr<RtePort>> RtePort::open(const std::string& device) {
   if (auto started = start_dpdk(device); !started) return pass_on(started);
   const std::uint16_t number = static_cast<std::uint16_t>(rte_eth_find_next(0));
   if (number >= RTE_MAX_ETHPORTS) {
-    return fail(ErrorCode::kMissing, fmt::format("DPDK drives no port of {}", device));
+    return fail(ErrorCode::kMissing,
+                fmt::format("DPDK drives no port of {}; dpdk-devbind.py --status lists the devices "
+                            "and their drivers, --bind=vfio-pci gives one to DPDK",
+                            device));
   }
   std::unique_ptr<RtePort> port(new RtePort(number));
   if (auto ready = configure(number); !ready) return pass_on(ready);
@@ -86,6 +90,9 @@ Result<std::unique_ptr<RtePort>> RtePort::open(const std::string& device) {
 
 Result<void> RtePort::start() {
   if (const int bad = rte_eth_dev_start(number_); bad != 0) return failed("started", bad);
+  // From here on what a port refuses comes back as an error, and probing asks for a lot: DPDK's own
+  // lines about each would fill the terminal.
+  rte_log_set_level_regexp("pmd.*", RTE_LOG_CRIT);
   return {};
 }
 

@@ -68,6 +68,12 @@ Result<std::unique_ptr<target::Target>> open_dpdk(const target::Spec& spec,
   info.description = "rte_flow on the DPDK device " + device + ", which this process owns";
   auto offer = (*driver)->probe();
   if (!offer) return pass_on(offer);
+  if (offer->fields.empty() && offer->actions.empty()) {
+    return fail(ErrorCode::kMissing,
+                fmt::format("the DPDK device {} takes no rule at all; net_tap needs a kernel that "
+                            "has cls_flower and sch_multiq, as Debian's does (tests/vm/run)",
+                            device));
+  }
   const bool jumps = std::find(offer->actions.begin(), offer->actions.end(), ActionKind::kJump) !=
                      offer->actions.end();
   const target::LayoutRoom room = {.last_table = offer->last_table, .cuts_pay = jumps};
@@ -99,7 +105,8 @@ std::vector<std::string> pci_devices_for_dpdk() {
   return found;
 }
 
-std::vector<target::Candidate> dpdk_candidates() {
+/// `flower`: what net_tap's rules end in.
+std::vector<target::Candidate> dpdk_candidates([[maybe_unused]] const TcObstacle& flower) {
   target::Candidate tap{.spec = "flows:dpdk:net_tap0",
                         .what = "rte_flow on DPDK's tap, which makes tc flower filters of rules"};
 #ifdef GREYNIC_FLOWS_WITH_DPDK
@@ -118,13 +125,15 @@ std::vector<target::Candidate> dpdk_candidates() {
                    "stay with the kernel's driver)"});
   }
   const int tun = ::open("/dev/net/tun", O_RDWR | O_CLOEXEC);
-  tap.available = tun >= 0;
   if (tun >= 0) {
     ::close(tun);
+    tap.why_not = flower.why_not;
+    tap.remedy = flower.remedy;
   } else {
     tap.why_not = fmt::format("/dev/net/tun cannot be opened: {}", std::strerror(errno));
     tap.remedy = "run as root with the tun module loaded (modprobe tun)";
   }
+  tap.available = tap.why_not.empty();
   found.push_back(std::move(tap));
   return found;
 #else
@@ -161,7 +170,7 @@ std::vector<target::Candidate> probe() {
   real.spec = "flows:tc:INTERFACE";
   real.what = "tc flower on the ingress of a network interface";
   std::vector<target::Candidate> found = {own, real};
-  for (target::Candidate& device : dpdk_candidates()) found.push_back(std::move(device));
+  for (target::Candidate& device : dpdk_candidates(obstacle)) found.push_back(std::move(device));
   return found;
 }
 
