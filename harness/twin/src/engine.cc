@@ -74,7 +74,7 @@ void Engine::lay_out_shapes(bool ping_pong) {
 void Engine::lay_out_streams() {
   const bool response = !w_.carries_data_in_request();
   const bool both = w_.direction == Direction::kBothWays || ping_pong_;
-  lane_bits_ = both && response && !ping_pong_ ? 2 : 1;
+  lane_bits_ = !both && !response ? 0 : both && response && !ping_pong_ ? 2 : 1;
   lanes_ = 1U << lane_bits_;
   const std::uint32_t qps = ping_pong_ ? 1 : w_.qp_count;
   streams_.resize(static_cast<std::size_t>(qps) * lanes_);

@@ -307,7 +307,7 @@ class Engine {
   std::array<Time, 2> loop_rest_ns_{};
   Time one_way_ns_ = 0;
   Time packet_ns_ = 0, pcie_packet_ns_ = 0;
-  std::uint32_t lanes_ = 2, lane_bits_ = 1;  ///< streams of one QP: 2, or 4
+  std::uint32_t lanes_ = 2, lane_bits_ = 1;  ///< streams of one QP: 1, 2 or 4
   bool ping_pong_ = false, translation_matters_ = false, loopback_ = false;
   std::uint64_t pages_ = 1;
   // Receive WQEs on their way back, in order of time.
