@@ -99,6 +99,56 @@ TEST(Pause, TakesTheShareOfTimeThatTheReceiverIsSlowerBy) {
   }
 }
 
+// Claim:  the switch marks as RED does: nothing below its low threshold, all above the high one,
+// and
+//         between them a share that grows evenly to the greatest; a packet joins behind the backlog
+//         that it was judged by.
+// Oracle: the rule itself, at backlogs that are kept the same for 20,000 packets.
+TEST(Dcqcn, MarksBySwitchQueueAsRedDoes) {
+  const PortLimits limits{
+      .ecn_low = 1000, .ecn_high = 9000, .ecn_share = 0.25, .pause = 1e9, .resume = 1e8};
+  constexpr double kWireNs = 50;
+  constexpr int kPackets = 20000;
+  for (const double backlog : {0.0, 900.0, 1000.0, 3000.0, 5000.0, 8990.0, 9000.0, 20000.0}) {
+    SwitchPort port(2, limits);
+    Random random(kSeed);
+    Time leaves = port.pass(0, backlog / 2, random);  // fills the queue
+    int marked = 0;
+    for (int i = 0; i < kPackets; ++i) {
+      const Time arrives = leaves - backlog;
+      leaves = port.pass(arrives, kWireNs, random);
+      ASSERT_NEAR(leaves - arrives, backlog + 2 * kWireNs, 1e-6);
+      marked += port.marked() ? 1 : 0;
+    }
+    const double share = backlog >= limits.ecn_high  ? 1
+                         : backlog <= limits.ecn_low ? 0
+                                                     : 0.25 * (backlog - limits.ecn_low) /
+                                                           (limits.ecn_high - limits.ecn_low);
+    const double sigma = std::sqrt(share * (1 - share) / kPackets);
+    EXPECT_NEAR(static_cast<double>(marked) / kPackets, share, 4 * sigma + 1e-9)
+        << backlog << " ns, seed " << kSeed;
+  }
+}
+
+// Claim:  marks lead to notifications, at most one a QP in so long, and those keep the queue below
+//         where the port would pause.
+// Oracle: the receiver's interval between two CNPs of one QP, and the time that a sender was told
+//         to pause: none after 30 ms.
+TEST(Dcqcn, KeepsTheQueueBelowItsPause) {
+  Workload w = writes(4);
+  w.server_link_gbps = 100;
+  w.dcqcn = true;
+  const Seen early = run(w, Effects{}, 0.03);
+  const Seen late = run(w, Effects{}, 0.08);
+  EXPECT_EQ(late.client.rx_pause, early.client.rx_pause);
+  const auto marks = late.server.ecn_marked - early.server.ecn_marked;
+  const auto cnps = late.server.cnps_sent - early.server.cnps_sent;
+  EXPECT_GT(cnps, 0U);
+  EXPECT_LT(cnps, marks);
+  const Parameters p = load_model("cx6", "")->parameters;
+  EXPECT_LE(static_cast<double>(cnps), 4 * (0.05e9 / (p.dcqcn_cnp_us * 1e3) + 1));
+}
+
 // Claim:  a slower link of the server carries what it can; pauses alone hold the client back for
 //         the rest of the time, and DCQCN makes them go away at no cost in bandwidth, sharing the
 //         link evenly.

@@ -280,6 +280,8 @@ TEST(MaskShapes, LimitWhatE810Takes) {
   EXPECT_TRUE(e810->check(layout(21, false), {}));
   EXPECT_EQ(e810->check(layout(22, false), {}).error().code, ErrorCode::kRefused);
   EXPECT_EQ(e810->check(layout(1, true), {}).error().code, ErrorCode::kRefused);
+  const std::string refusal = e810->check(layout(1, true), {}).error().message;
+  EXPECT_NE(refusal.find("ipv6_src,ipv6_dst"), std::string::npos) << refusal;
   auto cx6 = create("twin:cx6").value();
   EXPECT_TRUE(cx6->check(layout(500, false), {}));
   EXPECT_TRUE(cx6->check(layout(1, true), {}));
