@@ -17,8 +17,6 @@ namespace greynic::flows {
 namespace {
 
 constexpr const char* kSink = "sink";
-constexpr double kMostFlows = 16384;  // packets of one replay: the port's buffers hold them all
-constexpr double kMostPayloadBytes = 1472;  // in a frame of 1514 bytes
 constexpr std::size_t kReplayPackets = 8192;
 
 /// Subtables are sorted by hits once a second; a layout's traffic hits them unevenly, so it has to
@@ -29,27 +27,6 @@ constexpr std::chrono::milliseconds kEvenWarmup{200};
 constexpr std::array<std::string_view, 6> kFactors = {
     "server_decap_masks", "rules_per_mask",    "flow_count",
     "message_bytes",      "exact_match_cache", "signature_match_cache"};
-
-/// A factor that is set to something this switch cannot be set to; empty when there is none.
-std::string unsupported(const Configuration& configuration) {
-  for (const auto& [name, value] : configuration.levels()) {
-    if (std::find(kFactors.begin(), kFactors.end(), name) != kFactors.end()) continue;
-    const FactorInfo* known = find_factor(name);
-    if (known != nullptr && known->standard == value) continue;
-    return fmt::format("{}={} means nothing to a switch: ovs: honours {}", name, to_string(value),
-                       fmt::join(kFactors, ", "));
-  }
-  if (configuration.contains("message_bytes") &&
-      configuration.number("message_bytes") > kMostPayloadBytes) {
-    return fmt::format("message_bytes={}: one packet holds at most {} bytes",
-                       configuration.number("message_bytes"), kMostPayloadBytes);
-  }
-  if (configuration.number("flow_count") > kMostFlows) {
-    return fmt::format("flow_count={}: the source replays at most {} packets",
-                       configuration.number("flow_count"), kMostFlows);
-  }
-  return "";
-}
 
 std::map<std::string, std::string> environment_of(const PrivateSwitch& ovs) {
   auto environment = host_environment();
@@ -100,34 +77,20 @@ target::Info PrivateOvsTarget::info() const {
 }
 
 Result<void> PrivateOvsTarget::ensure_sinks(const RuleSet& rules) {
-  for (const FlowRule& rule : rules.rules) {
-    for (const Action& action : rule.actions) {
-      if (action.kind != ActionKind::kForward) continue;
-      if (action.text == PrivateSwitch::kSource) continue;
-      if (auto made = ovs_->ensure_sink(action.text); !made) return made;
-    }
-  }
-  return {};
+  return for_each_port(rules, [&](const std::string& port) {
+    return port == PrivateSwitch::kSource ? Result<void>() : ovs_->ensure_sink(port);
+  });
 }
 
 Result<void> PrivateOvsTarget::send(const Traffic& traffic, std::size_t payload_bytes,
                                     std::uint64_t seed) {
-  std::vector<Frame> frames;
   const auto slots = std::max(kReplayPackets, traffic.flows.size());
-  if (traffic.flows.size() > kMostFlows) {
-    return fail(ErrorCode::kTooBig,
-                fmt::format("traffic of {} flows: the source replays at most {}",
-                            traffic.flows.size(), kMostFlows));
-  }
-  for (const std::size_t i : replay_order(traffic, slots, seed)) {
-    auto frame = frame_of(traffic.flows[i].packet, payload_bytes);
-    if (!frame) return pass_on(frame);
-    frames.push_back(std::move(*frame));
-  }
+  auto frames = frames_of(traffic, slots, payload_bytes, seed);
+  if (!frames) return pass_on(frames);
   // What one flow too many rounded up would not fit any more.
-  if (frames.size() > kMostFlows) frames.resize(static_cast<std::size_t>(kMostFlows));
+  if (frames->size() > kMostFlows) frames->resize(static_cast<std::size_t>(kMostFlows));
   const std::string path = ovs_->folder() + "/traffic.pcap";
-  if (auto written = files::write_text(path, pcap_of(frames)); !written) return written;
+  if (auto written = files::write_text(path, pcap_of(*frames)); !written) return written;
   return ovs_->start_traffic(path);
 }
 
@@ -145,10 +108,7 @@ Result<void> PrivateOvsTarget::set_up(const target::MeasureRequest& request) {
   }
   Traffic traffic = traffic_;
   if (!laid_out_) {
-    const WorkloadShape shape = {static_cast<std::uint32_t>(wanted.number("server_decap_masks")),
-                                 static_cast<std::uint32_t>(wanted.number("rules_per_mask")),
-                                 static_cast<std::uint32_t>(wanted.number("flow_count"))};
-    auto workload = mask_workload(shape, kSink, request.seed);
+    auto workload = mask_workload(shape_of(wanted), kSink, request.seed);
     if (!workload) return pass_on(workload);
     if (auto made = ensure_sinks(workload->rules); !made) return made;
     if (auto installed = driver_.apply(workload->rules); !installed) return installed;
@@ -185,7 +145,8 @@ Result<Observation> PrivateOvsTarget::measure_request(const target::MeasureReque
   observation.repeat = request.repeat;
   observation.seed = request.seed;
   observation.environment = environment_of(*ovs_);
-  if (std::string reason = unsupported(request.configuration); !reason.empty()) {
+  if (std::string reason = unsupported(request.configuration, kFactors, "a switch");
+      !reason.empty()) {
     observation.outcome = Outcome::kRefused;
     observation.reason = std::move(reason);
     return observation;
@@ -233,11 +194,10 @@ Result<Observation> PrivateOvsTarget::measure_request(const target::MeasureReque
 
 Result<void> PrivateOvsTarget::measure(std::span<const target::MeasureRequest> requests,
                                        const target::ObservationSink& sink) {
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    auto observation = measure_request(requests[i]);
-    if (!observation) return pass_on(observation);
-    if (!sink(i, std::move(*observation))) break;
-  }
+  auto measured = measure_each(requests, sink, [this](const target::MeasureRequest& request) {
+    return measure_request(request);
+  });
+  if (!measured) return measured;
   // The packet thread burns a CPU as long as packets come: none are left running between calls.
   running_.clear();
   return ovs_->stop_traffic();
@@ -256,15 +216,13 @@ Result<void> PrivateOvsTarget::apply(const Layout& layout, const Traffic* traffi
                                      const target::Placement& placement) {
   if (auto accepted = check(layout, placement); !accepted) return accepted;
   const RuleSet rules = device_rules_of(layout);
-  Traffic sent = traffic != nullptr ? *traffic : traffic_of_rules(rules);
-  for (const TrafficFlow& flow : sent.flows) {
-    if (auto frame = frame_of(flow.packet, 0); !frame) return pass_on(frame);
-  }
+  auto sent = sendable(traffic, rules);
+  if (!sent) return pass_on(sent);
   if (auto quiet = ovs_->stop_traffic(); !quiet) return quiet;
   running_.clear();
   if (auto installed = driver_.apply(rules); !installed) return installed;
   laid_out_ = true;
-  traffic_ = std::move(sent);
+  traffic_ = std::move(*sent);
   return {};
 }
 

@@ -1,5 +1,6 @@
 #include "replay.h"
 
+#include <fmt/format.h>
 #include <sys/utsname.h>
 
 #include <algorithm>
@@ -20,6 +21,33 @@ std::string cpu_model() {
 
 }  // namespace
 
+std::string unsupported(const Configuration& configuration,
+                        std::span<const std::string_view> factors, std::string_view device) {
+  for (const auto& [name, value] : configuration.levels()) {
+    if (std::find(factors.begin(), factors.end(), name) != factors.end()) continue;
+    const FactorInfo* known = find_factor(name);
+    if (known != nullptr && known->standard == value) continue;
+    return fmt::format("{}={} means nothing to {}, which honours {}", name, to_string(value),
+                       device, fmt::join(factors, ", "));
+  }
+  if (payload_of(configuration) > kMostPayloadBytes) {
+    return fmt::format("message_bytes={}: one packet holds at most {} bytes",
+                       payload_of(configuration), kMostPayloadBytes);
+  }
+  if (configuration.number("flow_count") > kMostFlows) {
+    return fmt::format("flow_count={}: the source sends at most {} different packets",
+                       configuration.number("flow_count"), kMostFlows);
+  }
+  return "";
+}
+
+WorkloadShape shape_of(const Configuration& configuration) {
+  const auto count = [&](std::string_view factor) {
+    return static_cast<std::uint32_t>(configuration.number(factor));
+  };
+  return {count("server_decap_masks"), count("rules_per_mask"), count("flow_count")};
+}
+
 std::vector<std::size_t> replay_order(const Traffic& traffic, std::size_t slots,
                                       std::uint64_t seed) {
   double all = 0.0;
@@ -33,6 +61,51 @@ std::vector<std::size_t> replay_order(const Traffic& traffic, std::size_t slots,
   std::mt19937_64 random(seed);
   std::shuffle(order.begin(), order.end(), random);
   return order;
+}
+
+Result<std::vector<Frame>> frames_of(const Traffic& traffic, std::size_t slots,
+                                     std::size_t payload_bytes, std::uint64_t seed) {
+  if (traffic.flows.size() > kMostFlows) {
+    return fail(ErrorCode::kTooBig, fmt::format("traffic of {} flows: the source sends at most {}",
+                                                traffic.flows.size(), kMostFlows));
+  }
+  std::vector<Frame> frames;
+  for (const std::size_t i : replay_order(traffic, slots, seed)) {
+    auto frame = frame_of(traffic.flows[i].packet, payload_bytes);
+    if (!frame) return pass_on(frame);
+    frames.push_back(std::move(*frame));
+  }
+  return frames;
+}
+
+Result<Traffic> sendable(const Traffic* given, const RuleSet& rules) {
+  Traffic traffic = given != nullptr ? *given : traffic_of_rules(rules);
+  for (const TrafficFlow& flow : traffic.flows) {
+    if (auto frame = frame_of(flow.packet, 0); !frame) return pass_on(frame);
+  }
+  return traffic;
+}
+
+Result<void> for_each_port(const RuleSet& rules,
+                           const std::function<Result<void>(const std::string& port)>& make) {
+  for (const FlowRule& rule : rules.rules) {
+    for (const Action& action : rule.actions) {
+      if (action.kind != ActionKind::kForward) continue;
+      if (auto made = make(action.text); !made) return made;
+    }
+  }
+  return {};
+}
+
+Result<void> measure_each(
+    std::span<const target::MeasureRequest> requests, const target::ObservationSink& sink,
+    const std::function<Result<Observation>(const target::MeasureRequest&)>& measure) {
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    auto observation = measure(requests[i]);
+    if (!observation) return pass_on(observation);
+    if (!sink(i, std::move(*observation))) break;
+  }
+  return {};
 }
 
 Traffic traffic_of_rules(const RuleSet& rules) {

@@ -14,52 +14,15 @@
 namespace greynic::flows {
 namespace {
 
-constexpr double kMostFlows = 16384;
-constexpr double kMostPayloadBytes = 1472;  // in a frame of 1514 bytes
 constexpr std::size_t kReplayPackets = 4096;
 
 constexpr std::array<std::string_view, 4> kFactors = {"server_decap_masks", "rules_per_mask",
                                                       "flow_count", "message_bytes"};
 
-/// A factor that is set to something that means nothing here; empty when there is none.
-std::string unsupported(const Configuration& configuration) {
-  for (const auto& [name, value] : configuration.levels()) {
-    if (std::find(kFactors.begin(), kFactors.end(), name) != kFactors.end()) continue;
-    const FactorInfo* known = find_factor(name);
-    if (known != nullptr && known->standard == value) continue;
-    return fmt::format("{}={} means nothing to tc flower, which honours {}", name, to_string(value),
-                       fmt::join(kFactors, ", "));
-  }
-  if (payload_of(configuration) > kMostPayloadBytes) {
-    return fmt::format("message_bytes={}: one packet holds at most {} bytes",
-                       payload_of(configuration), kMostPayloadBytes);
-  }
-  if (configuration.number("flow_count") > kMostFlows) {
-    return fmt::format("flow_count={}: the source sends at most {} different packets",
-                       configuration.number("flow_count"), kMostFlows);
-  }
-  return "";
-}
-
 std::size_t preferences_of(const RuleSet& rules) {
   std::set<std::pair<std::uint32_t, RulePriority>> seen;
   for (const FlowRule& rule : rules.rules) seen.emplace(rule.table, rule.priority);
   return seen.size();
-}
-
-Result<std::vector<Frame>> frames_of(const Traffic& traffic, std::size_t payload_bytes,
-                                     std::uint64_t seed) {
-  if (traffic.flows.size() > kMostFlows) {
-    return fail(ErrorCode::kTooBig, fmt::format("traffic of {} flows: the source sends at most {}",
-                                                traffic.flows.size(), kMostFlows));
-  }
-  std::vector<Frame> frames;
-  for (const std::size_t i : replay_order(traffic, kReplayPackets, seed)) {
-    auto frame = frame_of(traffic.flows[i].packet, payload_bytes);
-    if (!frame) return pass_on(frame);
-    frames.push_back(std::move(*frame));
-  }
-  return frames;
 }
 
 /// A filter on the port of a new wire; the kernel loads its classifier, or says that it has none.
@@ -126,13 +89,7 @@ target::Info TcTarget::info() const {
 }
 
 Result<void> TcTarget::ensure_sinks(const RuleSet& rules) {
-  for (const FlowRule& rule : rules.rules) {
-    for (const Action& action : rule.actions) {
-      if (action.kind != ActionKind::kForward) continue;
-      if (auto made = wire_->ensure_sink(action.text); !made) return made;
-    }
-  }
-  return {};
+  return for_each_port(rules, [&](const std::string& port) { return wire_->ensure_sink(port); });
 }
 
 Result<void> TcTarget::set_up(const target::MeasureRequest& request) {
@@ -142,16 +99,14 @@ Result<void> TcTarget::set_up(const target::MeasureRequest& request) {
   ready_.clear();
   Traffic traffic = traffic_;
   if (!laid_out_) {
-    const WorkloadShape shape = {static_cast<std::uint32_t>(wanted.number("server_decap_masks")),
-                                 static_cast<std::uint32_t>(wanted.number("rules_per_mask")),
-                                 static_cast<std::uint32_t>(wanted.number("flow_count"))};
-    auto workload = flower_workload(shape, request.seed);
+    auto workload = flower_workload(shape_of(wanted), request.seed);
     if (!workload) return pass_on(workload);
     if (auto installed = driver_->apply(workload->rules); !installed) return installed;
     preferences_ = preferences_of(workload->rules);
     traffic = std::move(workload->traffic);
   }
-  auto frames = frames_of(traffic, static_cast<std::size_t>(payload_of(wanted)), request.seed);
+  auto frames = frames_of(traffic, kReplayPackets, static_cast<std::size_t>(payload_of(wanted)),
+                          request.seed);
   if (!frames) return pass_on(frames);
   frames_ = std::move(*frames);
   ready_ = key;
@@ -165,7 +120,7 @@ Result<Observation> TcTarget::measure_request(const target::MeasureRequest& requ
   observation.seed = request.seed;
   observation.environment = host_environment();
   observation.outcome = Outcome::kRefused;
-  observation.reason = unsupported(request.configuration);
+  observation.reason = unsupported(request.configuration, kFactors, "tc flower");
   if (!observation.reason.empty()) return observation;
   const auto start = std::chrono::steady_clock::now();
   if (auto ready = set_up(request); !ready) {
@@ -218,12 +173,9 @@ Result<Observation> TcTarget::measure_request(const target::MeasureRequest& requ
 
 Result<void> TcTarget::measure(std::span<const target::MeasureRequest> requests,
                                const target::ObservationSink& sink) {
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    auto observation = measure_request(requests[i]);
-    if (!observation) return pass_on(observation);
-    if (!sink(i, std::move(*observation))) break;
-  }
-  return {};
+  return measure_each(requests, sink, [this](const target::MeasureRequest& request) {
+    return measure_request(request);
+  });
 }
 
 Result<void> TcTarget::check(const Layout& layout, const target::Placement& placement) {
@@ -239,15 +191,13 @@ Result<void> TcTarget::apply(const Layout& layout, const Traffic* traffic,
                              const target::Placement& placement) {
   if (auto accepted = check(layout, placement); !accepted) return accepted;
   const RuleSet rules = device_rules_of(layout);
-  Traffic sent = traffic != nullptr ? *traffic : traffic_of_rules(rules);
-  for (const TrafficFlow& flow : sent.flows) {
-    if (auto frame = frame_of(flow.packet, 0); !frame) return pass_on(frame);
-  }
+  auto sent = sendable(traffic, rules);
+  if (!sent) return pass_on(sent);
   ready_.clear();
   if (auto installed = driver_->apply(rules); !installed) return installed;
   laid_out_ = true;
   preferences_ = preferences_of(rules);
-  traffic_ = std::move(sent);
+  traffic_ = std::move(*sent);
   return {};
 }
 

@@ -9,29 +9,27 @@
 namespace greynic::verbs {
 namespace {
 
-Result<bool> read_flag(const std::string& name, const std::string& value) {
-  if (value == "true" || value == "1") return true;
-  if (value == "false" || value == "0") return false;
-  return fail(ErrorCode::kBadInput,
-              fmt::format("option {}: write true or false, not '{}'", name, value));
-}
-
 Result<void> read_option(const std::string& name, const std::string& value,
                          TargetOptions& options) {
-  const auto flag_into = [&](bool& place) -> Result<void> {
-    const auto flag = read_flag(name, value);
-    if (!flag) return pass_on(flag);
-    place = *flag;
+  // One of two words; is it the second?
+  const auto choose = [&](const char* first, const char* second, bool& place) -> Result<void> {
+    if (value != first && value != second) {
+      return fail(ErrorCode::kBadInput,
+                  fmt::format("option {}: {} or {}, not '{}'", name, first, second, value));
+    }
+    place = value == second;
     return {};
   };
   if (name == "mode") {
-    if (value != "bandwidth" && value != "latency") {
-      return fail(ErrorCode::kBadInput,
-                  fmt::format("option mode: bandwidth or latency, not '{}'", value));
-    }
-    options.base.mode = value == "latency" ? Mode::kLatency : Mode::kBandwidth;
-    return {};
+    bool latency = false;
+    auto chosen = choose("bandwidth", "latency", latency);
+    options.base.mode = latency ? Mode::kLatency : Mode::kBandwidth;
+    return chosen;
   }
+  if (name == "posting") return choose("plain", "extended", options.base.extended_posting);
+  if (name == "connect") return choose("exchange", "rdma_cm", options.base.connection_manager);
+  if (name == "validate") return choose("false", "true", options.base.validate);
+  if (name == "huge_pages") return choose("false", "true", options.base.huge_pages);
   if (name == "port") {
     const auto [end, error] =
         std::from_chars(value.data(), value.data() + value.size(), options.port);
@@ -56,31 +54,13 @@ Result<void> read_option(const std::string& name, const std::string& value,
     }
     return {};
   }
-  if (name == "posting") {
-    if (value != "plain" && value != "extended") {
-      return fail(ErrorCode::kBadInput,
-                  fmt::format("option posting: plain or extended, not '{}'", value));
-    }
-    options.base.extended_posting = value == "extended";
-    return {};
-  }
-  if (name == "connect") {
-    if (value != "exchange" && value != "rdma_cm") {
-      return fail(ErrorCode::kBadInput,
-                  fmt::format("option connect: exchange or rdma_cm, not '{}'", value));
-    }
-    options.base.connection_manager = value == "rdma_cm";
-    return {};
-  }
-  if (name == "validate") return flag_into(options.base.validate);
-  if (name == "huge_pages") return flag_into(options.base.huge_pages);
-  if (name == "gid")
+  if (name == "gid") {
     options.base.gid_rule = value;
-  else if (name == "peer_gid")
+  } else if (name == "peer_gid") {
     options.peer_gid = value;
-  else if (name == "peer_device")
+  } else if (name == "peer_device") {
     options.peer_device = value;
-  else if (name != "peer" && name != "certificates") {
+  } else if (name != "peer" && name != "certificates") {
     return fail(
         ErrorCode::kBadInput,
         fmt::format("option {}: there are mode, port, gid, peer, peer_device, peer_gid, "
