@@ -8,7 +8,6 @@ namespace greynic::verbs {
 namespace {
 
 constexpr int kReadings = 5;
-constexpr std::string_view kNeutral = "rdma.";
 
 Measure mean_of(const std::vector<double>& values) {
   const auto count = static_cast<double>(values.size());
@@ -46,7 +45,7 @@ void CounterWatch::watch(Clock::time_point begin, std::chrono::nanoseconds durat
     std::unique_lock lock(mutex_);
     if (ended_.wait_until(lock, due, [&] { return end_; })) return;
     lock.unlock();
-    Reading reading{Clock::now(), read_rdma_counters(device_, port_)};
+    Reading reading{Clock::now(), read_neutral_counters(device_, port_)};
     readings_.push_back(std::move(reading));
   }
 }
@@ -58,7 +57,7 @@ std::map<std::string, Measure> CounterWatch::rates() {
     const std::chrono::duration<double> span = readings_[i].when - readings_[i - 1].when;
     for (const auto& [name, value] : readings_[i].counters) {
       const auto before = readings_[i - 1].counters.find(name);
-      if (!name.starts_with(kNeutral) || before == readings_[i - 1].counters.end()) continue;
+      if (before == readings_[i - 1].counters.end()) continue;
       found[name].push_back((value - before->second) / span.count());
     }
   }

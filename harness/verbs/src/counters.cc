@@ -122,7 +122,20 @@ std::string_view neutral_name(std::string_view raw) {
   return {};
 }
 
-std::map<std::string, double> read_rdma_counters(std::string_view device, int port) {
+std::map<std::string, double> read_neutral_counters(std::string_view device, int port) {
+  std::map<std::string, double> counters;
+  if (const auto all = netlink_counters(device, port); all && !all->empty()) {
+    for (const auto& [raw, value] : *all) {
+      if (const auto name = neutral_name(raw); !name.empty()) counters.emplace(name, value);
+    }
+  } else {
+    read_folder(folder_of(device, port) / "hw_counters", "hw", counters);
+    std::erase_if(counters, [](const auto& row) { return row.first.starts_with("hw."); });
+  }
+  return counters;
+}
+
+std::map<std::string, double> read_counters(std::string_view device, int port) {
   std::map<std::string, double> counters;
   const fs::path base = folder_of(device, port);
   read_folder(base / "counters", "port", counters);
@@ -134,11 +147,6 @@ std::map<std::string, double> read_rdma_counters(std::string_view device, int po
       if (const auto name = neutral_name(raw); !name.empty()) counters.emplace(name, value);
     }
   }
-  return counters;
-}
-
-std::map<std::string, double> read_counters(std::string_view device, int port) {
-  std::map<std::string, double> counters = read_rdma_counters(device, port);
   // Counters bound to QPs (`rdma statistic qp set`), where the driver has such: their sum.
   if (const auto sets = netlink_qp_counters(device)) {
     for (const QpCounters& set : *sets) {

@@ -21,8 +21,10 @@ namespace greynic::verbs {
 /// All that can be read now. Byte counters of InfiniBand ports count words of 4: made bytes here.
 [[nodiscard]] std::map<std::string, double> read_counters(std::string_view device, int port);
 
-/// Those of the RDMA port alone, which take microseconds to read: "hw.", "port." and neutral names.
-[[nodiscard]] std::map<std::string, double> read_rdma_counters(std::string_view device, int port);
+/// Those with neutral names alone, to be read while traffic runs: one message of rdma netlink where
+/// the kernel answers it, instead of a file for each.
+[[nodiscard]] std::map<std::string, double> read_neutral_counters(std::string_view device,
+                                                                  int port);
 
 /// The vendor-neutral name of a raw hw_counter; empty when there is none.
 [[nodiscard]] std::string_view neutral_name(std::string_view raw);
