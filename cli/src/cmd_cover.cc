@@ -15,6 +15,9 @@
 namespace greynic::cli {
 namespace {
 
+/// Of a deadline: what is for explaining infeasible tuples.
+constexpr double kShareToExplain = 0.5;
+
 struct Flags {
   std::string model;
   std::string format;
@@ -46,6 +49,19 @@ int check_file(const testgen::CoverModel& model, const Flags& flags, int strengt
   return report.good() ? 0 : 1;
 }
 
+/// Infeasible tuples and what forbids them, in what the array left of the deadline.
+void explain(const testgen::CoverModel& model, const testgen::Cover& summary, double deadline) {
+  testgen::ExplainOptions options;
+  if (deadline > 0) options.deadline_seconds = deadline - summary.seconds;
+  std::optional<Progress> progress(std::in_place, "explaining", 1.0);
+  options.progress = [&](double share, std::size_t explained) {
+    progress->update(share, fmt::format("{} infeasible tuples", explained));
+  };
+  const auto explained = testgen::explain_infeasible(model, summary.infeasible, options);
+  progress.reset();
+  tell_infeasible(explained.lines, summary.tuples_infeasible - explained.lines.size());
+}
+
 int run(const Flags& flags) {
   testgen::ModelFile file{flags.model, std::nullopt, std::nullopt};
   if (!flags.format.empty()) file.format = testgen::model_format_named(flags.format);
@@ -62,10 +78,12 @@ int run(const Flags& flags) {
   options.report_lower_bound = flags.lower_bound;
   options.list_infeasible = flags.explain;
   if (!flags.deadline.empty()) {
-    const auto deadline = parse_duration(flags.deadline);
-    if (!deadline) return tell(deadline.error());
-    options.deadline_seconds = std::chrono::duration<double>(*deadline).count();
+    const auto parsed = parse_duration(flags.deadline);
+    if (!parsed) return tell(parsed.error());
+    options.deadline_seconds = std::chrono::duration<double>(*parsed).count();
   }
+  const double deadline = options.deadline_seconds;
+  if (flags.explain) options.deadline_seconds *= 1 - kShareToExplain;
   if (!flags.seeds.empty()) {
     const auto text = files::read_text(flags.seeds);
     if (!text) return tell(text.error());
@@ -96,11 +114,7 @@ int run(const Flags& flags) {
                   !summary.full              ? "; NOT FULL, the deadline came first: allow more"
                   : summary.deadline_reached ? "; the deadline ended it"
                                              : ""));
-  if (flags.explain) {
-    for (const std::string& line : testgen::explain_infeasible(*model, summary.infeasible)) {
-      say("infeasible: " + line);
-    }
-  }
+  if (flags.explain) explain(*model, summary, deadline);
   return 0;
 }
 

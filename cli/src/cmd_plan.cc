@@ -103,9 +103,14 @@ Result<testgen::Plan> make(const Flags& flags) {
   options.announce = [](const testgen::CoverEstimate& estimate) {
     say(testgen::describe(estimate));
   };
-  Progress progress("planning", 1.0);
+  std::optional<Progress> progress(std::in_place, "planning", 1.0);
   options.progress = [&](double share, std::size_t rows) {
-    progress.update(share, fmt::format("{} configurations", rows));
+    progress->update(share, fmt::format("{} configurations", rows));
+  };
+  bool explaining = false;
+  options.explain_progress = [&](double share, std::size_t explained) {
+    if (!std::exchange(explaining, true)) progress.emplace("explaining", 1.0);
+    progress->update(share, fmt::format("{} infeasible tuples", explained));
   };
   if (!flags.extend.empty()) return extend(flags, options);
   std::unique_ptr<model::Model> known;
@@ -142,7 +147,7 @@ int run(const Flags& given) {
   const auto plan = make(flags);
   if (!plan) return tell(plan.error());
   for (const std::string& note : plan->report.notes) say(note);
-  for (const std::string& line : plan->report.infeasible) say("infeasible: " + line);
+  tell_infeasible(plan->report.infeasible, plan->report.infeasible_left);
   if (!flags.out.empty()) {
     if (auto written = testgen::write_plan(*plan, flags.out); !written)
       return tell(written.error());

@@ -25,4 +25,13 @@ int tell(const Error& error) {
 
 void say(std::string_view line) { fmt::print(stderr, "{}\n", line); }
 
+void tell_infeasible(const std::vector<std::string>& lines, std::size_t left) {
+  for (const std::string& line : lines) say("infeasible: " + line);
+  if (left == 0) return;
+  say(
+      fmt::format("{} infeasible tuples explained, {} left: the time was over; --deadline allows "
+                  "more",
+                  lines.size(), left));
+}
+
 }  // namespace greynic::cli

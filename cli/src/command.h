@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "greynic/core/result.h"
 
@@ -25,5 +26,9 @@ CLI::App* add_command(CLI::App& root, const std::string& name, const std::string
 
 /// A warning or a hint on stderr, for people.
 void say(std::string_view line);
+
+/// Infeasible tuples and what forbids them, one a line on stderr, and how many more there are that
+/// were not explained.
+void tell_infeasible(const std::vector<std::string>& lines, std::size_t left);
 
 }  // namespace greynic::cli

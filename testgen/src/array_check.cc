@@ -15,17 +15,6 @@ constexpr std::size_t kMostFindings = 20;
 
 using RowSet = std::vector<std::uint64_t>;
 
-std::string describe_tuple(const CoverModel& model,
-                           const std::vector<ModelOracle::Setting>& settings) {
-  std::vector<std::string> parts;
-  for (const auto& [parameter, level] : settings) {
-    const ModelParameter& info = model.parameters[parameter];
-    parts.push_back(fmt::format(
-        "{}={}", info.name, level < 0 ? "absent" : info.levels[static_cast<std::size_t>(level)]));
-  }
-  return fmt::format("{}", fmt::join(parts, ", "));
-}
-
 /// Values that clauses alone rule out once some others are set: plain unit propagation over the
 /// model's clauses. It settles nearly all infeasible tuples of a feature model without the solver.
 class ClausePropagation {
@@ -246,7 +235,7 @@ class TupleCounter {
         }
         ++report_.tuples_missing;
         if (report_.findings.size() < kMostFindings) {
-          report_.findings.push_back("missing: " + describe_tuple(model_, settings_));
+          report_.findings.push_back("missing: " + describe(model_, settings_));
         }
         break;
     }
@@ -334,19 +323,6 @@ CheckReport check_array(const CoverModel& model, const LevelRows& rows, int stre
     }
   }
   return report;
-}
-
-std::vector<std::string> explain_infeasible(const CoverModel& model,
-                                            const std::vector<Tuple>& tuples) {
-  ModelOracle oracle(model, /*explaining=*/true);
-  std::vector<std::string> out;
-  for (const Tuple& tuple : tuples) {
-    std::vector<ModelOracle::Setting> settings;
-    for (const auto& [parameter, level] : tuple) settings.push_back({parameter, level});
-    out.push_back(fmt::format("{}: {}", describe_tuple(model, settings),
-                              fmt::join(oracle.conflict(settings), "; ")));
-  }
-  return out;
 }
 
 }  // namespace greynic::testgen

@@ -263,11 +263,19 @@ class Engine {
         estimate_.steps / kStepsPerSecond / std::min(static_cast<double>(kAttempts), threads * 1.0);
   }
 
-  /// Every tuple that holds two values which are never together.
+  /// Tuples that hold two values which are never together, until they are enough or the time for
+  /// going through all tuples is over.
   void list_incompatible(Cover& cover, const std::vector<std::uint32_t>& parameters,
                          int strength) const {
+    constexpr std::uint64_t kMostSteps = 1'000'000'000;
+    constexpr std::uint64_t kBetweenQuestions = 1 << 14;
+    std::uint64_t steps = 0;
+    bool going_on = true;
     Tuple tuple;
     const auto extend = [&](const auto& self, std::size_t from, bool refuted) -> void {
+      if (++steps % kBetweenQuestions == 0) going_on = steps < kMostSteps && !task_.late();
+      going_on = going_on && cover.infeasible.size() < task_.options.most_listed;
+      if (!going_on) return;
       if (tuple.size() == static_cast<std::size_t>(strength)) {
         if (refuted) cover.infeasible.push_back(tuple);
         return;
@@ -366,14 +374,16 @@ class Engine {
     cover.lower_bound_reason = attempt.bound().reason;
     cover.tuples_infeasible = tuples_ - attempt.tuples() + attempt.infeasible().size();
     if (task_.options.list_infeasible) {
-      for (const Layer& layer : task_.layers) {
-        list_incompatible(cover, layer.parameters, layer.strength);
-      }
+      // First those that only search found: few, and the most surprising.
       for (const auto& values : attempt.infeasible()) {
+        if (cover.infeasible.size() == task_.options.most_listed) break;
         Tuple tuple;
         for (const Value v : values)
           tuple.emplace_back(task_.index.parameter(v), task_.index.level(v));
         cover.infeasible.push_back(std::move(tuple));
+      }
+      for (const Layer& layer : task_.layers) {
+        list_incompatible(cover, layer.parameters, layer.strength);
       }
     }
     cover.steps = steps_;

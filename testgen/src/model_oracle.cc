@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <cadical.hpp>
+#include <numeric>
+#include <span>
+#include <utility>
 
 #include "greynic/core/check.h"
 
@@ -17,6 +20,18 @@ constexpr double kMostCombinations = 1 << 16;
 
 /// So many answers may be thrown away because such a comparison fails, before we give up.
 constexpr int kMostRefinements = 20'000;
+
+/// Of what rows break: so much is told when the cause was not found.
+constexpr std::size_t kMostBroken = 3;
+
+class Terminator : public CaDiCaL::Terminator {
+ public:
+  explicit Terminator(const std::function<bool()>& stop) : stop_(stop) {}
+  bool terminate() override { return stop_(); }
+
+ private:
+  const std::function<bool()>& stop_;
+};
 
 }  // namespace
 
@@ -218,6 +233,7 @@ void ModelOracle::add_condition(std::uint32_t parameter) {
   const int absent = level_variable_[parameter].back();
   if (too_big_) {
     rules_.back().expression = &*info.only_if;
+    rules_.back().condition_of = parameter;
     lazy_.push_back(rules_.size() - 1);
     return;
   }
@@ -255,6 +271,7 @@ std::vector<int> ModelOracle::answer() const {
 std::optional<int> ModelOracle::refine_by_extension(const std::vector<int>& row) {
   const Breach breach = model_.extension->broken_by(model_, row);
   if (breach.what.empty()) return std::nullopt;
+  ++hits_[breach.what];
   const auto known = breaches_.find(breach.what);
   const int selector = known != breaches_.end() ? known->second : add_rule(breach.what);
   breaches_[breach.what] = selector;
@@ -262,6 +279,48 @@ std::optional<int> ModelOracle::refine_by_extension(const std::vector<int>& row)
   for (const std::uint32_t p : breach.because) literals.push_back(-variable_of({p, row[p]}));
   clause(literals);
   return selector;
+}
+
+/// Forbids all rows that break a rule for the same reason as this one: parameters are let go, or
+/// take further levels, for as long as the rule stays broken whatever they are, those that nobody
+/// asked about first.
+void ModelOracle::forbid(const Rule& rule, const std::vector<int>& row,
+                         const std::function<bool(const Truths&)>& broken,
+                         std::vector<int> literals) {
+  std::vector<std::vector<int>> levels(row.size());
+  std::vector<std::uint32_t> involved = parameters_of(*rule.expression);
+  for (const std::uint32_t p : involved) levels[p] = {row[p]};
+  std::ranges::stable_partition(involved, [&](std::uint32_t p) { return !asked_.contains(p); });
+  const LevelSets levels_of = [&](std::uint32_t p) -> const std::vector<int>& { return levels[p]; };
+  const std::function<double(std::uint32_t, int)> number = [&](std::uint32_t p, int level) {
+    return number_of(model_, p, level);
+  };
+  const auto still_broken = [&] {
+    return broken(possible_truths(*rule.expression, levels_of, number));
+  };
+  const auto all_levels = [&](std::uint32_t p) {
+    std::vector<int> all(model_.parameters[p].levels.size());
+    std::iota(all.begin(), all.end(), 0);
+    if (model_.parameters[p].only_if) all.push_back(-1);
+    return all;
+  };
+  for (const std::uint32_t p : involved) {
+    const std::vector<int> all = all_levels(p);
+    const std::vector<int> before = std::exchange(levels[p], all);
+    if (still_broken()) continue;
+    levels[p] = before;
+    for (const int level : all) {
+      if (level == row[p]) continue;
+      levels[p].push_back(level);
+      if (!still_broken()) levels[p].pop_back();
+    }
+    for (const int level : all) {
+      if (std::ranges::find(levels[p], level) == levels[p].end()) {
+        literals.push_back(variable_of({p, level}));
+      }
+    }
+  }
+  clause(literals);
 }
 
 /// Checks the solver's answer against the comparisons that were not encoded; forbids it when one
@@ -275,18 +334,22 @@ bool ModelOracle::refine() {
     const Rule& rule = rules_[index];
     if (rule.selector != 0 && solver_->val(rule.selector) < 0) continue;
     const Truth truth = evaluate(*rule.expression, level_of, number);
-    std::vector<std::uint32_t> involved = parameters_of(*rule.expression);
-    bool broken = truth == Truth::kFalse;
-    for (std::uint32_t p = 0; p < model_.parameters.size(); ++p) {
-      if (model_.parameters[p].only_if && &*model_.parameters[p].only_if == rule.expression) {
-        broken = (truth == Truth::kTrue) != (row[p] >= 0);
-        involved.push_back(p);
-      }
+    const std::vector<int> switched_off = {rule.selector != 0 ? -rule.selector : -always_};
+    if (!rule.condition_of) {
+      if (truth != Truth::kFalse) continue;
+      forbid(
+          rule, row, [](const Truths& truths) { return truths.only_false(); }, switched_off);
+      refined = true;
+      continue;
     }
-    if (!broken) continue;
-    std::vector<int> literals = {rule.selector != 0 ? -rule.selector : -always_};
-    for (const std::uint32_t p : involved) literals.push_back(-variable_of({p, row[p]}));
-    clause(literals);
+    const std::uint32_t p = *rule.condition_of;
+    const bool there = row[p] >= 0;
+    if ((truth == Truth::kTrue) == there) continue;
+    const int absent = level_variable_[p].back();
+    const auto broken = [&](const Truths& truths) {
+      return there ? !truths.true_too : truths.only_true();
+    };
+    forbid(rule, row, broken, {switched_off[0], there ? absent : -absent});
     refined = true;
   }
   return refined;
@@ -295,10 +358,12 @@ bool ModelOracle::refine() {
 /// Rules that the extension adds on the way join the assumptions.
 Feasibility ModelOracle::solve(std::vector<int>& assumptions) {
   for (int round = 0; round < kMostRefinements; ++round) {
+    if (stop_ && stop_()) return Feasibility::kUndecided;
     for (const int literal : assumptions) solver_->assume(literal);
     const int verdict = solver_->solve();
     if (verdict == 20) return Feasibility::kInfeasible;
     if (verdict != 10) return Feasibility::kUndecided;
+    ++rows_;
     if (!lazy_.empty() && refine()) continue;
     if (!extending_) return Feasibility::kFeasible;
     const auto selector = refine_by_extension(answer());
@@ -315,38 +380,96 @@ Feasibility ModelOracle::feasible(const std::vector<Setting>& settings) {
   for (const Rule& rule : rules_) {
     if (rule.selector != 0) assumptions.push_back(rule.selector);
   }
-  for (const Setting& setting : settings) assumptions.push_back(variable_of(setting));
+  asked_.clear();
+  for (const Setting& setting : settings) {
+    assumptions.push_back(variable_of(setting));
+    asked_.insert(setting.parameter);
+  }
   return solve(assumptions);
 }
 
-std::vector<std::string> ModelOracle::conflict(const std::vector<Setting>& settings) {
+ModelOracle::Conflict ModelOracle::conflict(const std::vector<Setting>& settings,
+                                            const std::function<bool()>& stop) {
   GREYNIC_CHECK(explaining_);
+  Terminator terminator(stop);
+  stop_ = stop;
+  if (stop) solver_->connect_terminator(&terminator);
+  hits_.clear();
+  rows_ = 0;
   extending_ = model_.extension != nullptr;
   const Feasibility verdict = feasible(settings);
   extending_ = false;  // what was learned is enough; leaving out must not learn it again
-  if (verdict != Feasibility::kInfeasible) return {};
-  std::vector<std::size_t> core;
-  for (std::size_t i = 0; i < rules_.size(); ++i) {
-    if (solver_->failed(rules_[i].selector)) core.push_back(i);
+  Conflict out;
+  if (verdict == Feasibility::kInfeasible) {
+    leave_out_spare(settings, out);
+  } else if (verdict == Feasibility::kUndecided) {
+    out.rows = rows_;
+    out.out_of_time = stop && stop();
+    for (const auto& [what, rows] : hits_) out.broken.push_back(what);
+    std::ranges::sort(out.broken, std::greater(), [&](const auto& what) { return hits_[what]; });
   }
-  // Leave out one after the other for as long as the rest still contradicts.
+  if (stop) solver_->disconnect_terminator();
+  stop_ = {};
+  return out;
+}
+
+/// After a solve that failed: rules and settings that it needed, without those it can do without.
+void ModelOracle::leave_out_spare(const std::vector<Setting>& settings, Conflict& out) {
+  std::vector<std::size_t> core;
+  const auto keep_failed = [&] {
+    std::erase_if(core, [&](std::size_t rule) { return !solver_->failed(rules_[rule].selector); });
+    std::erase_if(out.settings,
+                  [&](const Setting& one) { return !solver_->failed(variable_of(one)); });
+  };
+  core.resize(rules_.size());
+  std::iota(core.begin(), core.end(), std::size_t{0});
+  out.settings = settings;
+  keep_failed();
   for (std::size_t i = 0; i < core.size();) {
     std::vector<int> assumptions;
     for (std::size_t k = 0; k < core.size(); ++k) {
       if (k != i) assumptions.push_back(rules_[core[k]].selector);
     }
-    for (const Setting& setting : settings) assumptions.push_back(variable_of(setting));
-    if (solve(assumptions) == Feasibility::kInfeasible) {
-      std::erase_if(core,
-                    [&](std::size_t rule) { return !solver_->failed(rules_[rule].selector); });
+    for (const Setting& setting : out.settings) assumptions.push_back(variable_of(setting));
+    const Feasibility without = solve(assumptions);
+    if (without == Feasibility::kInfeasible) {
+      keep_failed();
     } else {
+      out.minimal = out.minimal && without == Feasibility::kFeasible;
       ++i;
     }
   }
-  std::vector<std::string> out;
-  out.reserve(core.size());
-  for (const std::size_t rule : core) out.push_back(rules_[rule].text);
-  return out;
+  out.rules.reserve(core.size());
+  for (const std::size_t rule : core) out.rules.push_back(rules_[rule].text);
+}
+
+std::string describe(const CoverModel& model, const std::vector<ModelOracle::Setting>& settings) {
+  std::vector<std::string> parts;
+  for (const auto& [parameter, level] : settings) {
+    const ModelParameter& info = model.parameters[parameter];
+    parts.push_back(fmt::format(
+        "{}={}", info.name, level < 0 ? "absent" : info.levels[static_cast<std::size_t>(level)]));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string describe(const ModelOracle::Conflict& conflict) {
+  if (!conflict.rules.empty()) {
+    return fmt::format("{}{}", fmt::join(conflict.rules, "; "),
+                       conflict.minimal || conflict.rules.size() == 1
+                           ? ""
+                           : " (some may be spare: the time was over)");
+  }
+  std::string text = fmt::format("the cause was not found {}",
+                                 conflict.out_of_time ? "in the time" : "with moderate effort");
+  if (conflict.rows > 0) {
+    text += fmt::format(": {} rows that fit all else were looked at", conflict.rows);
+  }
+  if (conflict.broken.empty()) return text;
+  const auto shown =
+      std::span(conflict.broken).first(std::min(kMostBroken, conflict.broken.size()));
+  return fmt::format("{}, which break {} rules, most often: {}", text, conflict.broken.size(),
+                     fmt::join(shown, "; "));
 }
 
 std::string describe_conflict(const CoverModel& model, const std::vector<int>& levels) {
@@ -355,11 +478,7 @@ std::string describe_conflict(const CoverModel& model, const std::vector<int>& l
     if (levels[p] >= 0) settings.push_back({p, levels[p]});
   }
   ModelOracle oracle(model, /*explaining=*/true);
-  const std::vector<std::string> rules = oracle.conflict(settings);
-  if (rules.empty() && model.extension) {
-    return "the topology: no packet could then go where it should in every flow";
-  }
-  return rules.empty() ? "(no smaller set found)" : fmt::format("{}", fmt::join(rules, "; "));
+  return describe(oracle.conflict(settings));
 }
 
 }  // namespace greynic::testgen

@@ -10,6 +10,30 @@ namespace greynic::testgen {
 
 namespace {
 
+struct LeadingNumber {
+  double value = 0.0;
+  std::size_t length = 0;  ///< characters of the text
+};
+
+/// The number that a text begins with, as C writes them: 12, -1.5e3, +7, 0x1F, -0x10.
+std::optional<LeadingNumber> leading_number(std::string_view text) {
+  const bool negative = text.starts_with('-');
+  const std::size_t sign = negative || text.starts_with('+') ? 1 : 0;
+  std::string_view digits = text.substr(sign);
+  // After its own sign from_chars would take another.
+  if (digits.starts_with('-')) return std::nullopt;
+  const bool hex = digits.size() > 2 && digits[0] == '0' &&
+                   (digits[1] == 'x' || digits[1] == 'X') &&
+                   std::isxdigit(static_cast<unsigned char>(digits[2])) != 0;
+  if (hex) digits.remove_prefix(2);
+  double value = 0.0;
+  const auto [end, status] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), value,
+                      hex ? std::chars_format::hex : std::chars_format::general);
+  if (status != std::errc() || !std::isfinite(value)) return std::nullopt;
+  return LeadingNumber{negative ? -value : value, static_cast<std::size_t>(end - text.data())};
+}
+
 constexpr int kDeepest = 200;
 
 struct PictError {
@@ -295,22 +319,17 @@ class PictParser {
   }
 
   Value value() {
+    cursor_.skip_space();
+    const std::size_t opened = cursor_.position();
     if (symbol("\"")) {
       std::string text = bounded_text('"', true);
-      if (!symbol("\"")) refuse("closing quote expected");
+      if (!symbol("\"")) throw PictError{opened, "the quote that opens here is not closed"};
       return {false, 0.0, pict_folded(text)};
     }
-    cursor_.skip_space();
-    const std::string_view rest = cursor_.rest();
-    const std::size_t sign = rest.starts_with('+') ? 1 : 0;
-    double number = 0.0;
-    const auto [end, status] =
-        std::from_chars(rest.data() + sign, rest.data() + rest.size(), number);
-    if (status != std::errc() || !std::isfinite(number)) {
-      refuse("a number, text in quotes or a [parameter] expected");
-    }
-    cursor_.advance(static_cast<std::size_t>(end - rest.data()));
-    return {true, number, ""};
+    const auto number = leading_number(cursor_.rest());
+    if (!number) refuse("a number, text in quotes or a [parameter] expected");
+    cursor_.advance(number->length);
+    return {true, number->value, ""};
   }
 
   std::uint32_t bracketed(std::size_t start) {
@@ -356,14 +375,9 @@ std::string pict_folded(std::string_view text) {
 }
 
 std::optional<double> pict_number(std::string_view text) {
-  if (text.starts_with('+')) text.remove_prefix(1);
-  double value = 0.0;
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || status != std::errc() || end != text.data() + text.size() ||
-      !std::isfinite(value)) {
-    return std::nullopt;
-  }
-  return value;
+  const auto number = leading_number(text);
+  if (!number || number->length != text.size()) return std::nullopt;
+  return number->value;
 }
 
 namespace {

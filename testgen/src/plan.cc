@@ -20,6 +20,8 @@ namespace {
 constexpr std::uint64_t kMostCandidates = 20'000;
 /// Of a deadline: what the covering array gets at least.
 constexpr double kShortestSearch = 0.1;
+/// Of a deadline: what is for explaining infeasible tuples, where that is asked for.
+constexpr double kShareToExplain = 0.5;
 
 /// A plan of three and more ways begins with rows that meet as much as possible that can be a
 /// cause. One in so many of the rows that the largest factors alone need is made so: they cost few
@@ -184,13 +186,15 @@ class Planner {
     cover.seed = options_.seed;
     if (options_.deadline_seconds > 0) {
       // What is left after the topology and the sizes; a plan without a single row helps nobody.
+      const double share = options_.explain_infeasible > 0 ? 1 - kShareToExplain : 1;
       cover.deadline_seconds = std::max(kShortestSearch * options_.deadline_seconds,
-                                        options_.deadline_seconds - seconds());
+                                        share * (options_.deadline_seconds - seconds()));
     }
     cover.threads = options_.threads;
     cover.announce = options_.announce;
     cover.progress = options_.progress;
     cover.list_infeasible = options_.explain_infeasible > 0;
+    cover.most_listed = options_.explain_infeasible;
     CoverModel model = model_.model;
     // The baseline is measured anyway, so what it covers need not be covered again.
     if (const auto row = row_of(plan_.configurations[0])) {
@@ -217,12 +221,24 @@ class Planner {
       report.notes.push_back("not every tuple is covered: the deadline came first; allow more");
     }
     report.tuples_infeasible = covered->summary.tuples_infeasible;
-    std::vector<Tuple>& infeasible = covered->summary.infeasible;
-    infeasible.resize(std::min(infeasible.size(), options_.explain_infeasible));
-    report.infeasible = explain_infeasible(model_.model, infeasible);
+    explain(covered->summary);
     put_likely_causes_first(covered->rows, axes, std::min(given, covered->rows.size()));
     keep_rows(covered->rows);
     return {};
+  }
+
+  void explain(const Cover& cover) {
+    SpaceReport& report = plan_.report;
+    ExplainOptions explain;
+    explain.progress = options_.explain_progress;
+    if (options_.deadline_seconds > 0) {
+      explain.deadline_seconds = options_.deadline_seconds - seconds();
+    }
+    Explanations explained = explain_infeasible(model_.model, cover.infeasible, explain);
+    report.infeasible = std::move(explained.lines);
+    const auto wanted =
+        std::min<std::uint64_t>(cover.tuples_infeasible, options_.explain_infeasible);
+    report.infeasible_left = wanted - std::min<std::uint64_t>(wanted, report.infeasible.size());
   }
 
   /// The levels of a configuration; empty when it has a value that is no level, as a baseline may.

@@ -96,7 +96,11 @@ class CnfReader {
       }
       if (*literal == 0) {
         model_.clauses.push_back(std::move(clause_));
-        model_.clause_where.push_back(fmt::format("clause in line {}", line_number));
+        in_line_ = line_number == line_ ? in_line_ + 1 : 1;
+        line_ = line_number;
+        model_.clause_where.push_back(in_line_ == 1
+                                          ? fmt::format("clause in line {}", line_)
+                                          : fmt::format("clause {} in line {}", in_line_, line_));
         clause_.clear();
         continue;
       }
@@ -131,6 +135,8 @@ class CnfReader {
   bool seen_header_ = false;
   std::size_t clause_count_ = 0;
   Clause clause_;
+  std::size_t line_ = 0;     ///< of the last clause
+  std::size_t in_line_ = 0;  ///< clauses that ended there
   std::vector<std::pair<std::int64_t, std::string>> names_;
 };
 

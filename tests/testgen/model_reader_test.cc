@@ -236,7 +236,9 @@ std::vector<Reader> readers() {
         {pict + "[A] ~ 1;\n", "f:3:5: a relation expected"},
         {pict + "[A] = [B];\n", "f:3:5: [A] and [B] are of different types"},
         {pict + "[B] IN \"x\";\n", "f:3:8: '{' expected"},
-        {pict + "[B] = \"x;\n", "closing quote"},
+        {pict + "[B] = \"x;\n", "f:3:7: the quote that opens here is not closed"},
+        {pict + "[A] > 0x;\n", "f:3:8: ';' expected"},
+        {pict + "[A] > -;\n", "f:3:7: a number"},
         {pict + "[A] LIKE 1;\n", "f:3:10: LIKE needs text"},
         {pict + "[A] = 1 AND (" + std::string(5000, '(') + "\n", "nested too deeply"},
         {"[A] = 1;\n", "f:1:1: no parameter comes first"}}},
@@ -457,6 +459,33 @@ TEST(ArrayFile, SurvivesItsText) {
   }
 }
 
+// Claim:  hexadecimal numbers are numbers, in values and in constraints, as for C; what only begins
+//         like one is text.
+// Oracle: PICT 3.7.4's output for the same models.
+TEST(PictReader, TakesHexadecimalNumbers) {
+  const auto rows_of = [](const char* text) {
+    const auto model = parse_pict(text, "m");
+    EXPECT_TRUE(model) << model.error().message;
+    const auto covered = cover_model(*model, {.strength = 2});
+    EXPECT_TRUE(covered);
+    return covered ? covered->rows.size() : 0;
+  };
+  EXPECT_EQ(rows_of("C: 0x10, 0x20, 5\nA: 1, 2\nIF [C] > 16 THEN [A] = 1;\n"), 5U);
+  EXPECT_EQ(rows_of("C: 16, 32, 5\nA: 1, 2\nIF [C] = 0X10 THEN [A] = 1;\n"), 5U);
+  EXPECT_EQ(rows_of("C: 0x10, -0x20, +5\nA: 1, 2\nIF [C] < 0 THEN [A] = 1;\n"), 5U);
+  EXPECT_EQ(rows_of("C: 16, 10, 5\nA: 1, 2\nIF [C] IN {0x10, 1e1} THEN [A] = 1;\n"), 4U);
+  EXPECT_FALSE(parse_pict("C: 0xG, 2\nA: 1, 2\nIF [C] = 2 THEN [A] = 1;\n", "m"));
+}
+
+// Claim:  clauses that stand in one line are told apart.
+// Oracle: the text.
+TEST(CnfReader, TellsClausesInOneLineApart) {
+  const auto model = parse_cnf("p cnf 2 3\n1 0 -1 0\n2 0\n", "m");
+  ASSERT_TRUE(model);
+  EXPECT_EQ(model->clause_where, (std::vector<std::string>{"clause in line 2", "clause 2 in line 2",
+                                                           "clause in line 3"}));
+}
+
 // Claim:  an infeasible tuple is explained by a minimal set of constraints: all needed, none spare.
 TEST(ArrayCheck, ExplainsAnInfeasibleTupleByTheConstraintsThatForbidIt) {
   const auto model = parse_pict(
@@ -464,7 +493,7 @@ TEST(ArrayCheck, ExplainsAnInfeasibleTupleByTheConstraintsThatForbidIt) {
       "IF [D] = 1 THEN [B] = 2;\n",
       "m");
   ASSERT_TRUE(model);
-  const auto lines = explain_infeasible(*model, {{{0, 0}, {2, 1}}});
+  const auto lines = explain_infeasible(*model, {{{0, 0}, {2, 1}}}).lines;
   ASSERT_EQ(lines.size(), 1U);
   EXPECT_EQ(lines[0],
             "A=1, C=2: 'IF [A] = 1 THEN [B] = 1;' (line 5); "

@@ -98,7 +98,7 @@ TEST(TopologyConflict, NamesWhatBreaksEveryConfigurationWithThePair) {
     for (const auto& [tuple, settings] : with) {
       if (feasible.contains(tuple)) continue;
       ++pairs;
-      const std::string text = explain_infeasible(model, {tuple}).at(0);
+      const std::string text = explain_infeasible(model, {tuple}).lines.at(0);
       for (const Setting& setting : settings) {
         ASSERT_TRUE(breaks(text, network, setting)) << "seed " << seed << ": " << text << "\n"
                                                     << json(setting).dump(1) << document.dump(1);

@@ -34,7 +34,7 @@ TEST(TopologyFile, RefusesMalformedInputWithItsPlace) {
       {"", "t"},
       {"[]", "t"},
       {with("\"version\": 1", "\"version\": 2"), "/version"},
-      {with("\"hosts\"", "\"hots\""), "'hosts'"},
+      {with("\"hosts\"", "\"hots\""), "hosts"},
       {with("\"client\"", "\"server\""), "a second 'server'"},
       {with("\"port\": \"vf0\"", "\"port\": \"vf9\""), "/hosts/0/containers/0"},
       {with("\"192.168.1.2\"", "\"192.168.1\""), "/hosts/0/containers/0/ipv4"},

@@ -6,6 +6,7 @@
 /// has could be had is decided by CaDiCaL on an encoding of its own.
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -30,8 +31,23 @@ struct CheckReport {
 
 [[nodiscard]] CheckReport check_array(const CoverModel& model, const LevelRows& rows, int strength);
 
-/// Why a tuple of a model cannot be: "p=1, q=2: 'p == 1 -> q != 2' (line 7)", one line for each.
-[[nodiscard]] std::vector<std::string> explain_infeasible(const CoverModel& model,
-                                                          const std::vector<Tuple>& tuples);
+struct ExplainOptions {
+  double deadline_seconds = 60.0;  ///< what is left by then is counted, not explained
+  std::function<double()> clock;   ///< seconds, from any start; empty: the steady clock
+  std::function<void(double share_done, std::size_t explained)> progress;  ///< may be empty
+};
+
+struct Explanations {
+  std::vector<std::string> lines;  ///< of each tuple explained, in the order given
+  std::size_t left = 0;            ///< tuples that the deadline left no time for
+};
+
+/// Why tuples of a model cannot be, one line for each: "p=1, q=2: 'p == 1 -> q != 2' (line 7)".
+/// Where part of a tuple is forbidden already the line says which: "p=1, q=2: already q=2: ...".
+/// Where the cause is not found the line says so, and what was found instead. The first tuple is
+/// always looked at.
+[[nodiscard]] Explanations explain_infeasible(const CoverModel& model,
+                                              const std::vector<Tuple>& tuples,
+                                              const ExplainOptions& options = {});
 
 }  // namespace greynic::testgen

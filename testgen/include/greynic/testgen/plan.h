@@ -42,9 +42,10 @@ struct SpaceReport {
   std::string lower_bound_reason;
   std::uint64_t tuples_covered = 0;
   std::uint64_t tuples_infeasible = 0;
-  /// With PlanOptions::explain_infeasible: so many infeasible tuples and what forbids them. Not
-  /// kept with the plan.
+  /// With PlanOptions::explain_infeasible: infeasible tuples and what forbids them, and how many of
+  /// those asked for the time left out. Not kept with the plan.
   std::vector<std::string> infeasible;
+  std::size_t infeasible_left = 0;
   double generation_seconds = 0.0;
   std::optional<double> target_seconds;  ///< to run the plan; empty when no target was asked
   std::vector<std::string> notes;        ///< for people: rules that joined, levels the target lacks
@@ -72,14 +73,16 @@ struct PlanOptions {
       0.0;  ///< 0: one greedy pass; else the covering array is improved till then
   int threads = 1;
   std::uint64_t most_configurations = 1'000'000;  ///< a larger plan is refused with its size
-  std::size_t explain_infeasible = 0;  ///< of a covering design: explain so many infeasible tuples
-  std::optional<DeviceLimits> device;  ///< empty: no target was asked
-  std::vector<std::string> overrides;  ///< as given to --set, kept with the plan
+  /// Of a covering design: explain so many infeasible tuples, in half of the deadline or a minute.
+  std::size_t explain_infeasible = 0;
+  std::optional<DeviceLimits> device;      ///< empty: no target was asked
+  std::vector<std::string> overrides;      ///< as given to --set, kept with the plan
   std::vector<Configuration> already_run;  ///< their tuples count as covered
   ModelDesign model_design;                ///< for Design::kModel; may be empty
   /// Told once before a covering array is made; may be empty.
   std::function<void(const CoverEstimate&)> announce;
-  std::function<void(double share_done, std::size_t configurations)> progress;  ///< may be empty
+  std::function<void(double share_done, std::size_t configurations)> progress;     ///< may be empty
+  std::function<void(double share_done, std::size_t explained)> explain_progress;  ///< may be empty
 };
 
 struct Plan {

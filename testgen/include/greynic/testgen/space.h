@@ -83,8 +83,9 @@ struct CoverOptions {
   int threads = 1;
   /// Tables beyond are refused with the size needed; 0: 8 GiB, or what the machine has left.
   std::uint64_t memory_bytes = 0;
-  bool list_infeasible = false;     ///< fill Cover::infeasible
-  bool report_lower_bound = false;  ///< spend time on a bound better than the trivial one
+  bool list_infeasible = false;         ///< fill Cover::infeasible
+  std::size_t most_listed = 1'000'000;  ///< of them
+  bool report_lower_bound = false;      ///< spend time on a bound better than the trivial one
   std::function<void(const CoverEstimate&)> announce;                 ///< may be empty
   std::function<void(double share_done, std::size_t rows)> progress;  ///< may be empty
 };
@@ -93,8 +94,8 @@ struct Cover {
   std::vector<Row> rows;  ///< every one valid; seeds first
   std::uint64_t tuples_covered = 0;
   std::uint64_t tuples_infeasible = 0;
-  std::vector<Tuple> infeasible;
-  std::size_t lower_bound = 0;  ///< no array has fewer rows
+  std::vector<Tuple> infeasible;  ///< as many as were asked for, and as could be listed in the time
+  std::size_t lower_bound = 0;    ///< no array has fewer rows
   std::string lower_bound_reason;
   bool full = false;  ///< every feasible tuple is covered; false when the deadline came before that
   bool deadline_reached = false;
