@@ -103,11 +103,7 @@ TEST(OddData, NeverMakesANonNumber) {
 // Claim:  a model differs in nothing from itself, and a device with a slower line differs in its
 // line.
 TEST(ModelComparison, TellsWhatChanged) {
-  FitOptions options;
-  options.form = Form::kPipeline;
-  options.cross_validate = false;
-  options.starts = 1;
-  options.intervals = Intervals::kCovariance;
+  const FitOptions options = quick();
   PlainLaw law;
   std::mt19937_64 random(3);
   const auto before = fit(plant(law, 150, 0.01, random), options);
@@ -137,11 +133,7 @@ TEST(ModelComparison, TellsWhatChanged) {
 // Claim:  what a model was fitted on is asked for in factors that a target knows, by the comparison
 // and by the campaign that measures more.
 TEST(ModelComparison, AndDesignNameKnownFactorsOnly) {
-  FitOptions options;
-  options.form = Form::kPipeline;
-  options.cross_validate = false;
-  options.starts = 1;
-  options.intervals = Intervals::kCovariance;
+  const FitOptions options = quick();
   std::mt19937_64 random(4);
   const auto known = fit(plant(PlainLaw(), 60, 0.01, random), options);
   const auto other = fit(plant(PlainLaw(), 60, 0.01, random), options);
@@ -167,10 +159,7 @@ TEST(Intervals, HoldPlantedParametersByEveryMethod) {
     for (std::uint64_t seed = 1; seed <= 40; ++seed) {
       std::mt19937_64 random(seed);
       const PlainLaw law;
-      FitOptions options;
-      options.form = Form::kPipeline;
-      options.cross_validate = false;
-      options.starts = 1;
+      FitOptions options = quick();
       options.intervals = method;
       options.bootstrap_samples = 200;
       const auto report = fit(plant(law, 100, 0.02, random), options);

@@ -14,15 +14,6 @@
 namespace greynic::model {
 namespace {
 
-FitOptions quick() {
-  FitOptions options;
-  options.form = Form::kPipeline;
-  options.cross_validate = false;
-  options.starts = 1;
-  options.intervals = Intervals::kCovariance;
-  return options;
-}
-
 // Claim:  planted parameters lie in their 95 % intervals 93 to 97 % of the time; so do new
 //         observations, at other settings, in their prediction intervals.
 // Oracle: plain_law.h, which draws each device around typical values.

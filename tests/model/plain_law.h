@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "greynic/core/observation.h"
+#include "greynic/model/model.h"
 
 namespace greynic::model {
 
@@ -95,6 +96,16 @@ inline std::vector<Observation> plant(const PlainLaw& law, int count, double sca
     observations.push_back(std::move(o));
   }
   return observations;
+}
+
+/// A fit of the pipeline law with nothing around it.
+inline FitOptions quick() {
+  FitOptions options;
+  options.form = Form::kPipeline;
+  options.cross_validate = false;
+  options.starts = 1;
+  options.intervals = Intervals::kCovariance;
+  return options;
 }
 
 }  // namespace greynic::model

@@ -18,11 +18,7 @@ namespace {
 
 std::unique_ptr<Model> planted_model() {
   std::mt19937_64 random(21);
-  FitOptions options;
-  options.form = Form::kPipeline;
-  options.cross_validate = false;
-  options.starts = 1;
-  options.intervals = Intervals::kCovariance;
+  const FitOptions options = quick();
   auto report = fit(plant(PlainLaw(), 200, 0.005, random), options);
   EXPECT_TRUE(report) << (report ? "" : report.error().message);
   return report ? std::move(report->model) : nullptr;
