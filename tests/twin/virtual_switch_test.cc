@@ -5,6 +5,8 @@
 #include <cmath>
 #include <random>
 
+#include "defects.h"
+
 namespace greynic::twin {
 namespace {
 
@@ -156,6 +158,22 @@ TEST(VirtualSwitch, LeavesOfTwoOutagesWhatEachLeaves) {
   const SwitchReport both =
       bench.run(load, {.stalls_on_timeout = true, .crashes_on_failure = true});
   EXPECT_NEAR(1 - both.frozen_share, (1 - stalls) * (1 - crashes), 1e-9);
+}
+
+// Claim:  counters are read as often as the RNIC's driver does, unless a configuration says so.
+// Oracle: S1 shows where counters are older than flows may idle, and not where they are younger.
+TEST(VirtualSwitch, ReadsCountersAsOftenAsTheDriverDoes) {
+  Bench bench;
+  const auto misjudged = [&](const char* more) {
+    const Configuration c =
+        parse_configuration(std::string("flow_count=65536,flow_idle_ms=1500") + more).value();
+    return bench.run(switch_load(c, bench.rnic), {.late_counters = true}).software_share;
+  };
+  EXPECT_EQ(misjudged(""), 0);
+  EXPECT_GT(misjudged(",counter_poll_ms=2000"), 0.01);
+  bench.rnic.counter_refresh_ms = 2000;
+  EXPECT_GT(misjudged(""), 0.01);
+  EXPECT_EQ(misjudged(",counter_poll_ms=1000"), 0);
 }
 
 // Claim:  a parameter file of another kind, with a wrong name or a wrong value is refused.

@@ -206,10 +206,11 @@ SwitchFaults faults_of(const DefectSet& on) {
   return faults;
 }
 
-SwitchLoad switch_load(const Configuration& c) {
+SwitchLoad switch_load(const Configuration& c, const Parameters& rnic) {
   return {.flow_count = c.number("flow_count"),
           .flow_setup_rate = c.number("flow_setup_rate"),
-          .counter_poll_ms = c.number("counter_poll_ms"),
+          .counter_poll_ms =
+              c.contains("counter_poll_ms") ? c.number("counter_poll_ms") : rnic.counter_refresh_ms,
           .flow_idle_ms = c.number("flow_idle_ms"),
           .rules_per_mask = c.number("rules_per_mask"),
           .container_count = c.number("container_count"),

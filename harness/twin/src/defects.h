@@ -57,8 +57,9 @@ struct Defect {
 /// What is wrong with switch and driver when these defects are on.
 [[nodiscard]] SwitchFaults faults_of(const DefectSet& on);
 
-/// What a configuration asks of switch and driver.
-[[nodiscard]] SwitchLoad switch_load(const Configuration& configuration);
+/// What a configuration asks of switch and driver. When it does not say how often flow counters
+/// are read, the RNIC's driver does.
+[[nodiscard]] SwitchLoad switch_load(const Configuration& configuration, const Parameters& rnic);
 
 /// What the defects that are on do to packets of this configuration; the faults of switch and
 /// driver apart.

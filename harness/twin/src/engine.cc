@@ -10,7 +10,6 @@ namespace greynic::twin {
 namespace {
 
 constexpr std::size_t kFirstCheck = 128;
-constexpr double kPcieJitterNs = 20;
 /// A run that is not sure yet may take so many times the packets that are usually enough.
 constexpr std::uint64_t kPatience = 4;
 
@@ -23,7 +22,8 @@ Engine::Engine(const Parameters& parameters, const Workload& workload, const Eff
       effects_(effects),
       random_(seed),
       pcie_{static_cast<int>(p_.pcie_generation), static_cast<int>(p_.pcie_lanes),
-            static_cast<int>(p_.pcie_max_payload_bytes)} {
+            static_cast<int>(p_.pcie_max_payload_bytes),
+            static_cast<int>(p_.pcie_max_read_request_bytes)} {
   packet_ns_ = 1e3 / p_.qp_packet_rate_cap_mpps;
   for (int side = 0; side < 2; ++side) nics_.emplace_back(p_);
   // A short message without overlay takes this; what the published figure has on top is the
@@ -57,18 +57,29 @@ void Engine::lay_out_shapes(bool ping_pong) {
     const auto wire = [&](double payload, double extra) {
       return (payload + overhead + extra) * ns_per_byte;
     };
+    shape.inlined = bytes == 0 || (static_cast<double>(bytes) <= inlined && !response);
     const auto freight = [&](double payload, Time wire_ns) {
+      // Who sends as much as it receives asks for the one on the link that takes the other.
+      const bool asks = w_.direction == Direction::kBothWays && !shape.inlined;
       return Freight{static_cast<std::uint32_t>(payload), wire_ns, pcie_.read_ns(payload),
-                     pcie_.write_ns(payload)};
+                     pcie_.write_ns(payload) + (asks ? pcie_.request_ns(payload) : 0.0)};
     };
     shape.middle = freight(full, wire(full, 0));
     shape.first = freight(full, wire(full, first_extra) + gap);
     shape.last = freight(rest, shape.packets == 1 ? wire(rest, first_extra) + gap
                                                   : wire(rest, response ? header::kAeth : 0));
-    shape.inlined = static_cast<double>(bytes) <= inlined && !response && bytes > 0;
-    if (bytes == 0) shape.inlined = true;
+    // Elements of a message are as long as each other; each is read by itself.
+    const double ahead = std::min(static_cast<double>(bytes), kTurnPackets * full);
+    const double element = std::max(1.0, static_cast<double>(bytes) / w_.sge_count);
+    const double elements = std::ceil(ahead / element);
+    const double reads = elements * pcie_.read_requests(std::min(element, ahead));
+    shape.reads = static_cast<std::uint32_t>(std::max(1.0, reads));
     shapes_.push_back(shape);
   }
+  // 16 bytes each: what to do, where to (not of a SEND), and an element.
+  const std::uint32_t segments = 1 + (w_.operation == Operation::kSend ? 0 : 1) + w_.sge_count;
+  wqe_blocks_ = (segments + 3) / 4;
+  if (w_.far_memory) far_memory_ns_ = p_.far_socket_ns;
 }
 
 void Engine::lay_out_streams() {
@@ -233,7 +244,7 @@ void Engine::handle(const Event& event) {
     case kDoorbell:
       return doorbell_arrives(event.subject, event.count, event.time);
     case kPayloadWanted:
-      return payload_wanted(event.subject, event.time);
+      return payload_wanted(event.subject, event.count, event.time);
     case kWqeArrives:
       for (std::uint32_t i = 0; i < event.count; ++i) wqe_arrives(event.subject);
       return engine_steps(streams_[event.subject].nic, event.time);
@@ -258,7 +269,7 @@ void Engine::handle(const Event& event) {
     case kReleased:
       return released(event.subject, event.time);
     case kDelivered:
-      return delivered(event.subject, event.time);
+      return delivered(event.subject, event.count, event.time);
     case kCompleted:
       return complete(event.subject, event.time);
     case kPeerAnswers:

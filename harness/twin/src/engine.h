@@ -91,6 +91,8 @@ class Engine {
  private:
   friend struct EngineLeak;  ///< plants leaks: tests/twin/conservation_test.cc
   static constexpr std::size_t kPacketsPerStamp = 64;
+  static constexpr Time kPcieJitterNs = 20;
+  static constexpr std::uint8_t kTurnPackets = 4;  ///< a unit sends of a QP, then the next QP
   enum Kind : std::uint8_t {
     kThreadStep,
     kDoorbell,
@@ -139,6 +141,7 @@ class Engine {
     std::uint64_t bytes = 0;
     std::uint32_t packets = 1;
     Freight first, middle, last;
+    std::uint32_t reads = 1;  ///< of its payload, before its first burst can be sent
     bool inlined = false;
   };
   struct Leaf {  ///< whose packet stands at a leaf of the tournament
@@ -200,11 +203,20 @@ class Engine {
   void post(std::uint32_t stream, std::uint32_t count, Time t);
   void doorbell_arrives(std::uint32_t stream, std::uint32_t count, Time t);
   void wqe_arrives(std::uint32_t stream);
-  void payload_wanted(std::uint32_t stream, Time t);
-  Time begin_read(Nic& nic, Time t);
+  void payload_wanted(std::uint32_t stream, std::uint32_t message, Time t);
+  Time begin_read(Nic& nic, Time t, Time latency);
+  Time begin_read(Nic& nic, Time t) { return begin_read(nic, t, p_.pcie_read_latency_ns); }
+  Time begin_payload(Nic& nic, const Shape& shape, Time t);
+  /// From the grant of the last read of a payload until all of it is there.
+  [[nodiscard]] Time payload_latency(const Nic& nic) {
+    return read_latency(nic) + jitter(kPcieJitterNs);
+  }
+  [[nodiscard]] Time read_latency(const Nic& nic) const {
+    return p_.pcie_read_latency_ns + (&nic == nics_.data() ? far_memory_ns_ : 0.0);
+  }
   Time recall_wqe(std::uint32_t stream, Time t);
   void engine_steps(std::uint8_t nic, Time t);
-  void delivered(std::uint32_t stream, Time t);
+  void delivered(std::uint32_t stream, std::uint32_t message, Time t);
   void complete(std::uint32_t stream, Time t);
   void credit(std::uint32_t stream, std::uint32_t count, Time t);
   void free_slot_in(std::uint32_t stream);
@@ -306,7 +318,9 @@ class Engine {
   std::array<Serial, 2> software_;  ///< the slow path, by direction
   std::array<Time, 2> loop_rest_ns_{};
   Time one_way_ns_ = 0;
-  Time packet_ns_ = 0, pcie_packet_ns_ = 0;
+  Time packet_ns_ = 0;
+  Time far_memory_ns_ = 0;        ///< to the client's buffers, beyond what near memory takes
+  std::uint32_t wqe_blocks_ = 1;  ///< of 64 bytes
   std::uint32_t lanes_ = 2, lane_bits_ = 1;  ///< streams of one QP: 1, 2 or 4
   bool ping_pong_ = false, translation_matters_ = false, loopback_ = false;
   std::uint64_t pages_ = 1;

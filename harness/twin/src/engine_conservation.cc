@@ -61,6 +61,8 @@ Engine::Ledger Engine::count_all() const {
         ledger.lines[event.subject].posted += event.count;
         break;
       case kPayloadWanted:
+        ++ledger.lines[event.subject].fetching;
+        break;
       case kDataReady:
       case kRetry:
         ledger.lines[event.subject].fetching += event.count;

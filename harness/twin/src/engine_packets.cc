@@ -8,8 +8,6 @@
 namespace greynic::twin {
 namespace {
 
-constexpr std::uint8_t kTurnPackets =
-    4;  ///< a unit sends so many packets of a QP, then the next QP
 constexpr Time kLoopbackRetryNs = 500;
 constexpr double kUnitJitter = 0.02;  ///< spread of a packet's time in the unit
 
@@ -221,7 +219,7 @@ Time Engine::recall_flow(Nic& nic, std::uint32_t id, Time t) {
   if (!last) return;
   ++s.sent;
   if (!lossy || message_survives(id)) {
-    events_.push(arrival.at_memory, kDelivered, id);
+    events_.push(arrival.at_memory + (to == 0 ? far_memory_ns_ : 0.0), kDelivered, id);
   }
   if (!s.responds && w_.transport != Transport::kRc) {
     events_.push(arrival.wire_end + p_.pcie_post_ns, kCompleted, id);
@@ -269,9 +267,9 @@ void Engine::unit_sends(std::uint32_t leaf, Time t) {
 void Engine::send_request(std::uint32_t id, Time t) {
   Stream& s = streams_[id];
   --s.ready;
-  ++s.sent;
+  const std::uint32_t message = s.sent++;
   const double extra = w_.operation == Operation::kAtomic ? header::kAtomicEth : header::kReth;
-  events_.push(send_control(s.nic, s.to, extra, t), kDelivered, id);
+  events_.push(send_control(s.nic, s.to, extra, t), kDelivered, id, message);
 }
 
 Time Engine::send_control(std::uint8_t from, std::uint8_t to, double bytes, Time t) {

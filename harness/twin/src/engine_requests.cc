@@ -8,11 +8,10 @@
 namespace greynic::twin {
 namespace {
 
-constexpr double kPcieJitterNs = 20;
-constexpr std::uint32_t kWqesPerRead = 4;  ///< 64-byte WQEs in one 256-byte read
-constexpr std::uint32_t kBlock = 2;        ///< WQEs read again together
-constexpr double kThreadJitter = 0.06;     ///< spread of a thread's work, as a share of it
-constexpr Time kRnrTimerNs = 640e3;        ///< perftest's min_rnr_timer 12
+constexpr std::uint32_t kBlocksPerRead = 4;  ///< of WQEs, 64 bytes each, in one 256-byte read
+constexpr std::uint32_t kBlock = 2;          ///< WQEs read again together
+constexpr double kThreadJitter = 0.06;       ///< spread of a thread's work, as a share of it
+constexpr Time kRnrTimerNs = 640e3;          ///< perftest's min_rnr_timer 12
 constexpr double kAckBytes = header::kAeth;
 
 }  // namespace
@@ -99,7 +98,7 @@ void Engine::post(std::uint32_t id, std::uint32_t count, Time t) {
 /// The RNIC reads what was posted. Such reads are small and go before payload, but they take slots.
 void Engine::doorbell_arrives(std::uint32_t id, std::uint32_t count, Time t) {
   Nic& nic = nics_[streams_[id].nic];
-  const std::uint32_t reads = (count + kWqesPerRead - 1) / kWqesPerRead;
+  const std::uint32_t reads = (count * wqe_blocks_ + kBlocksPerRead - 1) / kBlocksPerRead;
   for (std::uint32_t i = 0; i < reads; ++i) {
     nic.read_slots.enter(nic.read_slots.admit(t) + p_.pcie_read_latency_ns);
   }
@@ -109,12 +108,20 @@ void Engine::doorbell_arrives(std::uint32_t id, std::uint32_t count, Time t) {
 }
 
 /// One more read over PCIe, when a slot is free. Returns when it was granted.
-Time Engine::begin_read(Nic& nic, Time t) {
+Time Engine::begin_read(Nic& nic, Time t, Time latency) {
   const Time start = nic.read_slots.admit(t);
   nic.counters.pcie_back_pressure += start - t;
-  nic.read_slots.enter(start + p_.pcie_read_latency_ns);
+  nic.read_slots.enter(start + latency);
   ++nic.counters.pcie_read_tlps;
   return start;
+}
+
+/// What of a message has to be there before it can be sent: a burst, in requests of the link's
+/// size. Returns when the last was granted.
+Time Engine::begin_payload(Nic& nic, const Shape& shape, Time t) {
+  ++nic.counters.payload_reads;
+  for (std::uint32_t i = 0; i < shape.reads; ++i) t = begin_read(nic, t, read_latency(nic));
+  return t;
 }
 
 void Engine::wqe_arrives(std::uint32_t id) {
@@ -164,21 +171,18 @@ void Engine::engine_steps(std::uint8_t side, Time t) {
     if (!write || shape_at(index).inlined) {
       events_.push(ready, kDataReady, id);
     } else if (reads_before > 0) {
-      events_.push(ready, kPayloadWanted, id);
+      events_.push(ready, kPayloadWanted, id, index);
     } else {
-      nic.engine_free = begin_read(nic, ready);
-      ++nic.counters.payload_reads;
-      events_.push(nic.engine_free + p_.pcie_read_latency_ns + jitter(kPcieJitterNs), kDataReady,
-                   id);
+      nic.engine_free = begin_payload(nic, shape_at(index), ready);
+      events_.push(nic.engine_free + payload_latency(nic), kDataReady, id);
     }
   }
 }
 
-void Engine::payload_wanted(std::uint32_t id, Time t) {
+void Engine::payload_wanted(std::uint32_t id, std::uint32_t message, Time t) {
   Nic& nic = nics_[streams_[id].nic];
-  ++nic.counters.payload_reads;
-  events_.push(begin_read(nic, t) + p_.pcie_read_latency_ns + jitter(kPcieJitterNs), kDataReady,
-               id);
+  const Time start = begin_payload(nic, shape_at(message), t);
+  events_.push(start + payload_latency(nic), kDataReady, id);
 }
 
 bool Engine::take_receive(std::uint32_t id, Time t) {
@@ -220,7 +224,7 @@ Time Engine::recall_wqe(std::uint32_t id, Time t) {
   return begin_read(nic, t) + p_.pcie_read_latency_ns;
 }
 
-void Engine::delivered(std::uint32_t id, Time t) {
+void Engine::delivered(std::uint32_t id, std::uint32_t message, Time t) {
   Stream& s = streams_[id];
   Nic& receiver = nics_[s.to];
   const bool reliable = w_.transport == Transport::kRc;
@@ -243,8 +247,8 @@ void Engine::delivered(std::uint32_t id, Time t) {
       ++receiver.counters.translation_misses;
       from += p_.pcie_read_latency_ns;
     }
-    const Time start = begin_read(receiver, from);
-    events_.push(start + p_.pcie_read_latency_ns + jitter(kPcieJitterNs), kDataReady, peer_of(id));
+    const Time start = begin_payload(receiver, shape_at(message), from);
+    events_.push(start + payload_latency(receiver), kDataReady, peer_of(id));
     return;
   }
   if (w_.operation == Operation::kSend) {

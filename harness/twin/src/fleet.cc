@@ -81,7 +81,7 @@ double encap_misses(const Common& c, const RnicHolding& holding) {
 class Misjudged {
  public:
   Misjudged(const Common& c, const DefectSet& on, const Configuration& configuration)
-      : c_(c), load_(switch_load(configuration)) {
+      : c_(c), load_(switch_load(configuration, c.p)) {
     const SwitchFaults all = faults_of(on);
     faults_ = {.late_counters = all.late_counters, .stale_is_slow = all.stale_is_slow};
   }

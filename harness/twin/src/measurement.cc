@@ -147,7 +147,7 @@ Observation observe_pair(const Settings& settings, const target::MeasureRequest&
     observation.reason = "IBV_WC_RNR_RETRY_EXC_ERR: no receive WQE is ever posted";
     return observation;
   }
-  SwitchLoad load = switch_load(request.configuration);
+  SwitchLoad load = switch_load(request.configuration, settings.model.parameters);
   load.lone_rule_share =
       lone_rule_share(most_masks(request.configuration), settings.options.grouping);
   const SwitchReport vswitch =

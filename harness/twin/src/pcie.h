@@ -12,6 +12,7 @@ struct PcieLink {
   int generation = 4;
   int lanes = 16;
   int max_payload_bytes = 256;
+  int max_read_request_bytes = 512;
 
   /// Raw rate after 128b/130b coding, Gbit/s.
   [[nodiscard]] double raw_gbps() const {
@@ -38,6 +39,13 @@ struct PcieLink {
   }
   [[nodiscard]] double read_gbps(double payload) const {
     return tlp_gbps() * payload / read_link_bytes(payload);
+  }
+  /// Requests for a DMA read of `payload` bytes; each takes 24 bytes of the other direction.
+  [[nodiscard]] double read_requests(double payload) const {
+    return std::ceil(payload / max_read_request_bytes);
+  }
+  [[nodiscard]] double request_ns(double payload) const {
+    return 24.0 * read_requests(payload) * 8.0 / tlp_gbps();
   }
   [[nodiscard]] double write_ns(double payload) const {
     return payload > 0 ? write_link_bytes(payload) * 8.0 / tlp_gbps() : 0.0;

@@ -140,7 +140,8 @@ tl::expected<Workload, Refusal> read_workload(const Configuration& c, const Para
   if (c.text("message_mix") == "mixed_requests") w.message_bytes = {65536, 128, 128, 128};
   if (w.operation == Operation::kAtomic) w.message_bytes = {8};
   w.mtu_bytes = count("mtu_bytes");
-  w.sge_count = count("sge_count");
+  w.sge_count = std::max(1U, count("sge_count"));
+  w.far_memory = c.text("memory_placement") == "cross_socket";
   if (c.contains("inline_bytes")) w.inline_bytes = count("inline_bytes");
   w.signal_every = std::min(count("signal_every"), w.send_depth);
   w.post_batch = std::min(count("post_batch"), w.send_depth);

@@ -52,6 +52,7 @@ struct Workload {
   std::uint64_t mr_count = 1;
   std::uint64_t mr_bytes = 1 << 24;
   std::uint64_t page_bytes = 4096;
+  bool far_memory = false;  ///< the client's buffers lie on the socket away from its RNIC
   Doorbells doorbells = Doorbells::kDriverDefault;
   Direction direction = Direction::kOneWay;
   Posting posting = Posting::kWindow;
