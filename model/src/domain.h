@@ -20,6 +20,7 @@ struct Range {
 
   /// Widens the range by a value.
   void include(double value);
+  bool operator==(const Range&) const = default;
 };
 
 /// How far a value lies outside a range of counts or sizes, in widths of the range, which is taken
@@ -48,9 +49,5 @@ struct Domain {
   [[nodiscard]] double distance_along(const std::string& factor, const FactorValue& value) const;
   bool operator==(const Domain&) const = default;
 };
-
-inline bool operator==(const Range& a, const Range& b) {
-  return a.low == b.low && a.high == b.high;
-}
 
 }  // namespace greynic::model
