@@ -267,8 +267,10 @@ void count_tuples(const CoverModel& model, const LevelRows& rows, int strength,
   TupleCounter(model, rows, covered, overall, oracle, propagation, report).count();
   for (const StrengthGroup& group : model.groups) {
     if (group.strength == overall) continue;  // covered by the overall strength
-    TupleCounter(model, rows, group.parameters, group.strength, oracle, propagation, report)
-        .count();
+    std::vector<std::uint32_t> of_group = group.parameters;
+    std::erase_if(of_group, [&](std::uint32_t p) { return !model.parameters[p].covered; });
+    const int within = std::min(group.strength, static_cast<int>(of_group.size()));
+    TupleCounter(model, rows, of_group, within, oracle, propagation, report).count();
   }
 }
 

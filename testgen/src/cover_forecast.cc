@@ -180,9 +180,8 @@ Forecast forecast(const Space& space, const ValueIndex& index, const std::vector
 
 std::string describe(const CoverEstimate& estimate) {
   std::string text = fmt::format(
-      "{} parameters, at most {:.3g} tuples of {}, {:.3g} MB of tables; about {:.{}g} rows, in ",
-      estimate.parameters, estimate.tuples, estimate.strength, estimate.bytes / 1e6, estimate.rows,
-      estimate.rows < 100 ? 2 : 3);
+      "{} parameters, at most {:.3g} tuples of {}, {:.3g} MB of tables; about {:.0f} rows, in ",
+      estimate.parameters, estimate.tuples, estimate.strength, estimate.bytes / 1e6, estimate.rows);
   constexpr double kNotWorthTelling = 1.0;
   constexpr double kEitherWay = 3.0;
   const double deadline = estimate.deadline_seconds;

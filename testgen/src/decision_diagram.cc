@@ -301,9 +301,19 @@ class Builder {
     return least;
   }
 
+  /// Of an expression that reads no parameter, such as "true <-> true", which is left where a
+  /// parameter has one level only.
+  std::uint32_t constant(const Expr& expression) const {
+    const Truth truth = evaluate(
+        expression, [](std::uint32_t) { return -1; }, [](std::uint32_t, int) { return 0.0; });
+    return truth == Truth::kTrue ? Diagram::kTrue : Diagram::kFalse;
+  }
+
   std::uint32_t node_for(const Expr& expression) {
     if (expression.kind == ExprKind::kFalse || too_big_) return Diagram::kFalse;
     if (expression.kind == ExprKind::kTrue) return Diagram::kTrue;
+    const std::size_t first = first_rank(expression);
+    if (first == order_.size()) return constant(expression);
     std::string key;
     append_key(expression, key);
     if (const auto found = known_.find(key); found != known_.end()) return found->second;
@@ -313,7 +323,7 @@ class Builder {
       too_big_ = true;
       return Diagram::kFalse;
     }
-    const std::uint32_t parameter = order_[first_rank(expression)];
+    const std::uint32_t parameter = order_[first];
     DiagramNode node;
     node.parameter = parameter;
     const std::uint16_t levels = space_levels(model_.parameters[parameter]);

@@ -59,6 +59,19 @@ TEST(ArrayCheck, SettlesSumsOverMoreCombinationsThanCanBeListed) {
   }
 }
 
+// Claim: a sub-model asks for no tuple of a parameter that needs no covering.
+// Oracle: the only pair that is left, counted by eye.
+TEST(ArrayCheck, AsksForNothingOfWhatNeedsNoCoveringInASubModel) {
+  CoverModel model = model_of_a_sum(4, 2, 8);
+  model.parameters[1].covered = false;
+  model.groups.push_back({{0, 1, 2}, 3});
+  const CheckReport report = check_array(model, {}, 1);
+  EXPECT_EQ(report.tuples_missing, 6U + 4U);  // the levels of three, the pairs of two
+  const auto covered = cover_model(model, {.strength = 1});
+  ASSERT_TRUE(covered);
+  EXPECT_TRUE(check_array(model, covered->rows, 1).good());
+}
+
 // Claim: what an expression can be over sets of levels lacks no truth that some levels bring about.
 // Oracle: plain evaluation of every combination.
 // Method: random expressions over three parameters, one of which may be absent.
