@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <iterator>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "command.h"
 #include "greynic/core/units.h"
@@ -24,7 +26,7 @@ struct Flags {
   std::uint64_t seed = 1;
   std::vector<std::string> set;
   std::string deadline;
-  std::string extend;
+  std::vector<std::string> extend;  ///< runs; the first one's campaign counts
   std::string for_model;
   std::string model;
   std::uint64_t budget = 50;
@@ -64,24 +66,50 @@ void print_report(const testgen::Plan& plan) {
                                    : "unknown; name one with --target");
 }
 
-Result<testgen::Plan> extend(const Flags& flags, const testgen::PlanOptions& options) {
-  auto store = results::RunStore::open_to_read(flags.extend);
-  if (!store) return pass_on(store);
-  auto campaign = store->campaign();
-  if (!campaign) return pass_on(campaign);
-  const auto observations = store->observations();
-  if (!observations) return pass_on(observations);
-  const auto explanation = store->kept("explanation");
-  if (!explanation) return pass_on(explanation);
+/// What the run's own target offers, when none was named. Opening one may start a command or a
+/// switch, which planning must not do unasked; a virtual one starts nothing.
+Result<void> ask_target_of(const results::RunStore& run, testgen::PlanOptions& options) {
+  const std::string& name = run.header().target;
+  if (options.device) return {};
+  if (!name.starts_with("twin:")) {
+    say(fmt::format("levels that {} lacks are left out with --target '{}'", name, name));
+    return {};
+  }
+  auto limits = limits_of(name);
+  if (!limits) return pass_on(limits);
+  options.device = std::move(*limits);
+  return {};
+}
+
+Result<testgen::Plan> extend(const Flags& flags, testgen::PlanOptions options) {
+  std::optional<Campaign> campaign;
+  std::vector<Observation> observations;
   std::vector<std::vector<std::string>> causes;
-  if (explanation->empty()) {
-    say("the run keeps no explanation; greynic explain would tell which factors matter");
-  } else {
+  bool explained = false;
+  for (const std::string& path : flags.extend) {
+    auto store = results::RunStore::open_to_read(path);
+    if (!store) return pass_on(store);
+    if (!campaign) {
+      auto read = store->campaign();
+      if (!read) return pass_on(read);
+      campaign = std::move(*read);
+      if (auto asked = ask_target_of(*store, options); !asked) return pass_on(asked);
+    }
+    auto made = store->observations();
+    if (!made) return pass_on(made);
+    std::move(made->begin(), made->end(), std::back_inserter(observations));
+    const auto explanation = store->kept("explanation");
+    if (!explanation) return pass_on(explanation);
+    if (explanation->empty()) continue;
     auto named = testgen::factors_of_causes(*explanation);
     if (!named) return pass_on(named);
-    causes = std::move(*named);
+    explained = true;
+    std::move(named->begin(), named->end(), std::back_inserter(causes));
   }
-  return testgen::extend_plan(*campaign, *observations, causes, options);
+  if (!explained) {
+    say("no explanation is kept with the run; greynic explain would tell which factors matter");
+  }
+  return testgen::extend_plan(*campaign, observations, causes, options);
 }
 
 Result<testgen::Plan> make(const Flags& flags) {
@@ -172,12 +200,14 @@ void add_plan(CLI::App& root, Program& program) {
       "  greynic plan configs/campaigns/qp_wall.json --set qp_count=1,64 --json\n"
       "  greynic plan configs/campaigns/leaf_spine.json --explain-infeasible 3\n"
       "  greynic plan --extend run.db -o more.json\n"
+      "  greynic plan --extend run.db more.db -o still_more.json\n"
       "  greynic plan --for-model pipeline --budget 50 model.json -o next.json");
   CLI::Option* campaign = command->add_option(
       "campaign", flags->campaign, "The campaign file; with --for-model a model will do");
   CLI::Option* run_file =
       command->add_option("--extend", flags->extend,
-                          "Plan what to add to this run: tuples still open, causes explained");
+                          "Plan what to add to this run (and to further ones of its campaign): "
+                          "tuples still open, causes explained");
   campaign->excludes(run_file);
   command->add_option("-o,--out", flags->out, "Write the plan here");
   command->add_option("--target", flags->target, "Ask this target for its limits and its speed");
