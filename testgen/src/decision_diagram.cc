@@ -90,7 +90,9 @@ class Restriction {
     if (left.kind == ExprKind::kNumber && right.kind == ExprKind::kNumber) {
       return Expr::constant(holds(expression.op, left.number, right.number));
     }
-    if (decided(expression.op, l, r)) return Expr::constant(true);
+    // A comparison that reads what is not there is false, whatever the bounds say.
+    const bool there = !may_be_absent(left) && !may_be_absent(right);
+    if (there && decided(expression.op, l, r)) return Expr::constant(true);
     if (decided(opposite(expression.op), l, r)) return Expr::constant(false);
     return Expr::compare(expression.op, std::move(left), std::move(right));
   }
@@ -167,7 +169,15 @@ class Restriction {
     return gathered(ExprKind::kAdd, std::move(rest), constant, 0.0);
   }
 
-  static Expr product(std::vector<Expr> args) {
+  bool may_be_absent(const Expr& expression) const {
+    if (expression.kind == ExprKind::kNumeric) {
+      return model_.parameters[expression.parameter].only_if.has_value();
+    }
+    return std::any_of(expression.args.begin(), expression.args.end(),
+                       [&](const Expr& arg) { return may_be_absent(arg); });
+  }
+
+  Expr product(std::vector<Expr> args) const {
     double constant = 1.0;
     std::vector<Expr> rest;
     for (Expr& arg : args) {
@@ -177,7 +187,9 @@ class Restriction {
         rest.push_back(std::move(arg));
       }
     }
-    if (constant == 0.0) return Expr::value(0.0);
+    const bool there =
+        std::none_of(rest.begin(), rest.end(), [&](const Expr& arg) { return may_be_absent(arg); });
+    if (constant == 0.0 && there) return Expr::value(0.0);
     return gathered(ExprKind::kMultiply, std::move(rest), constant, 1.0);
   }
 

@@ -189,6 +189,33 @@ TEST(ConstraintCompiler, LeavesAbsentFactorsOutOfConstraints) {
   EXPECT_GT(present, 0);
 }
 
+// Claim:  a condition that reads a factor which is not there is not true, also where every level of
+//         that factor would make it true.
+// Oracle: the truth written out by hand for every row.
+TEST(ConstraintCompiler, TakesNoConditionForTrueOfAFactorThatIsNotThere) {
+  for (const char* condition : {"a + 3 >= b", "0 * b <= a", "b < 7 || a == 1 && b > 9"}) {
+    CoverModel model = small_model();
+    model.parameters[1].only_if = parse_constraint("srq", model, "only_if").value();
+    model.parameters[2].only_if = parse_constraint(condition, model, "only_if").value();
+    const auto space = compile(model);
+    ASSERT_TRUE(space) << space.error().message;
+    for (int b = -1; b < 3; ++b) {
+      for (int c = -1; c < 3; ++c) {
+        for_each_row(model, [&](std::vector<int> row) {
+          row[1] = b;
+          row[2] = c;
+          const bool valid = (row[5] == 1) == (b >= 0) && (b >= 0) == (c >= 0);
+          std::vector<int> in_space = row;
+          if (b < 0) in_space[1] = 3;
+          if (c < 0) in_space[2] = 3;
+          ASSERT_EQ(space_allows(*space, model.parameters.size(), in_space), valid) << condition;
+          ASSERT_EQ(is_valid(model, row), valid) << condition;
+        });
+      }
+    }
+  }
+}
+
 // Claim:  sums over many factors compile to clauses whose number grows with the sum, not with the
 //         number of combinations (here 4^20).
 TEST(ConstraintCompiler, KeepsLongSumsSmall) {
