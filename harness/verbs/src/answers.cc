@@ -40,6 +40,9 @@ class ReceiveThread {
       if (count < 0) fail_run("ibv_poll_cq failed; the device may be gone");
       for (int i = 0; i < count && !report_.failure; ++i) take(completions_[i]);
       if (count > 0) arrived_.fetch_add(static_cast<std::uint64_t>(count));
+      if (count == 0 && sender_ && sender_->open()) {
+        if (auto failure = sender_->look()) fail_run(failure->reason);
+      }
     }
   }
 

@@ -40,14 +40,17 @@ bool spin(const Come& come, const GiveUp& give_up, std::int64_t limit_ns,
 }
 
 /// Takes one completion of a queue: polls it over and over, or in event modes sleeps by `waiter`.
-/// What ibv_poll_cq said; 0 when the wait ended without one.
-template <typename GiveUp>
+/// Between polls it does what there is to do `meanwhile`, which may end the wait by true. What
+/// ibv_poll_cq said; 0 when the wait ended without one.
+template <typename Meanwhile, typename GiveUp>
 int take_one(CompletionQueue& queue, Waiter& waiter, CompletionMode mode, ibv_wc& completion,
-             const GiveUp& give_up, std::int64_t limit_ns) {
+             const Meanwhile& meanwhile, const GiveUp& give_up, std::int64_t limit_ns) {
   int count = 0;
   if (mode == CompletionMode::kPolling) {
-    spin([&] { return (count = ibv_poll_cq(queue.handle(), 1, &completion)) != 0; }, give_up,
-         limit_ns);
+    const auto come = [&] {
+      return (count = ibv_poll_cq(queue.handle(), 1, &completion)) != 0 || meanwhile();
+    };
+    spin(come, give_up, limit_ns);
   } else {
     spin([&] { return (count = waiter.poll(&completion, 1)) != 0; }, give_up, limit_ns, 1);
   }
@@ -140,6 +143,12 @@ class Pinger {
     return !report_.failure;
   }
 
+  /// Takes the ping's own completion while its answer is under way; true when the ping failed.
+  bool ping_failed() {
+    if (sender_.open()) report_.failure = sender_.look();
+    return report_.failure.has_value();
+  }
+
   /// Ends the wait for an answer that cannot come any more.
   bool hopeless() {
     report_.failure = sender_.look();
@@ -148,14 +157,15 @@ class Pinger {
 
   bool written(std::uint64_t offset, const Slot& slot, std::uint64_t ping, std::int64_t limit) {
     const std::byte* place = endpoint_.target(slot).address() + offset;
-    return spin([&] { return holds_mark(place, mark(ping)); }, [&] { return hopeless(); }, limit);
+    return spin([&] { return holds_mark(place, mark(ping)) || ping_failed(); },
+                [&] { return hopeless(); }, limit);
   }
 
   bool received(std::uint32_t lane, std::int64_t limit) {
     ibv_wc completion{};
     const int count = take_one(
         group_of(endpoint_, lane).receive_cq, waiter_, plan_.completion, completion,
-        [&] { return hopeless(); }, limit);
+        [&] { return ping_failed(); }, [&] { return hopeless(); }, limit);
     if (count == 0) return false;
     if (count < 0 || completion.status != IBV_WC_SUCCESS) {
       report_.failure =
@@ -217,7 +227,7 @@ std::optional<Failure> OneByOne::complete() {
   const auto stall = endpoint_.plan().stall_limit;
   const int count = take_one(
       *open_, waiter_, endpoint_.plan().completion, completion, [] { return false; },
-      stall.count() * 1'000'000);
+      [] { return false; }, stall.count() * 1'000'000);
   if (count != 0) return judge(count, completion);
   return Failure{Outcome::kTimedOut,
                  fmt::format("a message was not completed within {} ms", stall.count())};
@@ -246,23 +256,27 @@ void answer_writes(Endpoint& endpoint, const std::atomic<bool>& stop, AnswerRepo
   const TrafficPlan& plan = endpoint.plan();
   OneByOne sender(endpoint);
   constexpr std::int64_t kForever = std::int64_t{1} << 60;
-  for (std::uint64_t i = 0; !stop; ++i) {
+  std::optional<Failure> failure;
+  const auto answer_failed = [&] {
+    if (sender.open()) failure = sender.look();
+    return failure.has_value();
+  };
+  for (std::uint64_t i = 0; !stop && !failure; ++i) {
     const auto lane = static_cast<std::uint32_t>(i % plan.qp_count);
     const std::uint64_t ping = i / plan.qp_count;
     const Slot& slot = endpoint.slots(lane)[ping % endpoint.slots(lane).size()];
     const std::uint64_t last = slot.offset + sender.bytes_of(lane, ping) - 1;
     const std::byte* place = endpoint.target(slot).address() + last;
-    if (!spin([&] { return holds_mark(place, mark(ping)); }, [&] { return stop.load(); },
-              kForever)) {
+    if (!spin([&] { return holds_mark(place, mark(ping)) || answer_failed(); },
+              [&] { return stop.load(); }, kForever)) {
       return;
     }
+    if (failure) break;
     ++report.received;
     endpoint.local(slot).address()[last] = mark(ping);
-    if (auto failure = sender.post(lane, ping)) {
-      if (!stop) report.failure = std::move(failure);
-      return;
-    }
+    failure = sender.post(lane, ping);
   }
+  if (!stop) report.failure = std::move(failure);
 }
 
 }  // namespace greynic::verbs

@@ -19,8 +19,9 @@ namespace greynic::verbs {
 /// writes it back. SEND pings are answered by the receiver's loop.
 void answer_writes(Endpoint& endpoint, const std::atomic<bool>& stop, AnswerReport& report);
 
-/// Sends signalled messages one at a time. The completion is taken when the answer has come, or
-/// before the next message: to wait for it first would add the acknowledgement to every latency.
+/// Sends signalled messages one at a time. The completion is looked for while the answer is under
+/// way, and waited for only when that has come or before the next message: to wait for it first
+/// would add the acknowledgement to every latency.
 class OneByOne {
  public:
   explicit OneByOne(Endpoint& endpoint);
@@ -29,6 +30,8 @@ class OneByOne {
   [[nodiscard]] std::optional<Failure> post(std::uint32_t lane, std::uint64_t message);
   /// Waits for the completion of what was posted last; at once when it has been taken.
   [[nodiscard]] std::optional<Failure> complete();
+  /// The completion of what was posted last has not been taken.
+  [[nodiscard]] bool open() const { return open_ != nullptr; }
   /// Takes that completion if it is there; what is wrong with it, if anything.
   [[nodiscard]] std::optional<Failure> look();
   [[nodiscard]] std::uint32_t bytes_of(std::uint32_t lane, std::uint64_t message) const {
