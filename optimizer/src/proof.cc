@@ -6,25 +6,16 @@
 #include <set>
 
 #include "key_table.h"
+#include "packed_table.h"
 #include "problem.h"
 
 namespace greynic::optimizer {
 namespace {
 
-constexpr std::uint32_t kNone = 0xffffffff;
 constexpr int kMostDepth = 64;             // as core's look_up: a longer chain of jumps is a loop
 constexpr std::size_t kMostSplits = 4096;  // of one rule, to see it covered by several others
 
 using Members = std::vector<std::uint32_t>;
-
-/// A layout table, packed, rules in the order in which they are tried.
-struct PackedTable {
-  explicit PackedTable(std::size_t words) : rows(words) {}
-  Ternaries rows;
-  std::vector<std::uint32_t> matcher;  ///< position of the rule's matcher
-  std::vector<std::uint32_t> effect;   ///< kNone for a jump to another part of the layout
-  std::vector<std::uint32_t> target;   ///< table of that jump, else kNone
-};
 
 /// What holds for one table under one region: input rules and layout rules, both cut to the region.
 struct Scene {
@@ -401,101 +392,22 @@ class Prover {
   const std::map<std::uint32_t, PackedTable>& tables_;
 };
 
-/// Layout tables by id, those of the input apart from those that the layout added.
-struct Tables {
-  std::map<std::uint32_t, const LayoutTable*> all;
-  std::set<std::uint32_t> added;
-};
-
-Result<Tables> sort_out(const RulesOfTable& input, const RuleSet& rules, const Layout& layout) {
-  Tables tables;
-  for (const LayoutTable& table : layout.tables) {
-    if (!tables.all.try_emplace(table.id, &table).second) {
-      return fail(ErrorCode::kInternal, fmt::format("the layout has table {} twice", table.id));
-    }
-    if (!input.contains(table.id)) tables.added.insert(table.id);
-  }
-  for (const FlowRule& rule : rules.rules) {
-    for (const Action& action : rule.actions) {
-      if (action.kind == ActionKind::kJump && action.number <= kNone &&
-          tables.added.contains(static_cast<std::uint32_t>(action.number))) {
-        return fail(
-            ErrorCode::kInternal,
-            fmt::format("the layout adds table {}, to which an input rule jumps", action.number));
-      }
-    }
-  }
-  return tables;
-}
-
-/// The added table that a rule jumps to, when that is all it does.
-std::uint32_t added_target(const FlowRule& rule, const Tables& tables) {
-  if (rule.actions.size() != 1 || rule.actions.front().kind != ActionKind::kJump) return kNone;
-  const std::uint64_t target = rule.actions.front().number;
-  const bool added = target < kNone && tables.added.contains(static_cast<std::uint32_t>(target));
-  return added ? static_cast<std::uint32_t>(target) : kNone;
-}
-
-/// Tables that a packet entering at `id` can reach without leaving the input table.
-std::vector<std::uint32_t> reach(std::uint32_t id, const Tables& tables) {
-  std::vector<std::uint32_t> order = {id};
-  std::set<std::uint32_t> seen = {id};
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    for (const Matcher& matcher : tables.all.at(order[i])->matchers) {
-      for (const FlowRule& rule : matcher.rules) {
-        const std::uint32_t target = added_target(rule, tables);
-        if (target != kNone && seen.insert(target).second) order.push_back(target);
-      }
-    }
-  }
-  return order;
-}
-
-Result<PackedTable> packed(const LayoutTable& table, const Tables& tables, const Problem& problem,
-                           Effects& effects) {
-  PackedTable result(problem.rows.words());
-  for (std::uint32_t m = 0; m < table.matchers.size(); ++m) {
-    for (const FlowRule& rule : table.matchers[m].rules) {
-      if (rule.match.mask() != table.matchers[m].mask) {
-        return fail(ErrorCode::kInternal,
-                    fmt::format("the layout cannot be proven: table {}: {} is not under the mask "
-                                "of its matcher",
-                                table.id, to_string(rule.match)));
-      }
-      Word* const value = result.rows.value.add();
-      Word* const mask = result.rows.mask.add();
-      problem.columns.pack(rule.match, value, mask);
-      if (problem.columns.unpack_mask(mask) != table.matchers[m].mask) {
-        return fail(ErrorCode::kInternal,
-                    fmt::format("the layout cannot be proven: table {}: {} looks at bits that no "
-                                "input rule looks at",
-                                table.id, to_string(rule.match)));
-      }
-      const std::uint32_t target = added_target(rule, tables);
-      result.matcher.push_back(m);
-      result.target.push_back(target);
-      result.effect.push_back(target == kNone ? effects.number(rule.actions) : kNone);
-    }
-  }
-  return result;
-}
-
 }  // namespace
 
 Result<Proof> prove(const RuleSet& rules, const Layout& layout) {
   const RulesOfTable input = rules_by_table(rules);
-  const auto tables = sort_out(input, rules, layout);
+  const auto tables = LayoutTables::sort_out(input, rules, layout);
   if (!tables) return pass_on(tables);
   Proof proof;
   Effects effects;
   for (const auto& [id, members] : input) {
-    if (!tables->all.contains(id)) {
+    if (!tables->has(id)) {
       return fail(ErrorCode::kInternal, fmt::format("the layout lacks table {}", id));
     }
     Problem problem = make_problem(rules, members, effects);
     std::map<std::uint32_t, PackedTable> reached;
-    for (const std::uint32_t table : reach(id, *tables)) {
-      auto one = packed(*tables->all.at(table), *tables, problem, effects);
+    for (const std::uint32_t table : tables->reach(id)) {
+      auto one = tables->packed(table, problem, effects);
       if (!one) return pass_on(one);
       reached.emplace(table, std::move(*one));
     }
