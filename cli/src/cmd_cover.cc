@@ -23,6 +23,7 @@ struct Flags {
   std::string format;
   std::string constraints;
   std::string seeds;
+  std::string already;
   int strength = 0;
   std::uint64_t seed = 1;
   std::string deadline;
@@ -33,15 +34,29 @@ struct Flags {
   bool json = false;
 };
 
+/// The rows of a table join those that the model has; an empty path is none.
+Result<void> add_rows(const testgen::CoverModel& model, const std::string& path,
+                      testgen::LevelRows& into) {
+  if (path.empty()) return {};
+  const auto text = files::read_text(path);
+  if (!text) return pass_on(text);
+  auto rows = testgen::parse_rows(model, *text, path);
+  if (!rows) return pass_on(rows);
+  into.insert(into.end(), rows->begin(), rows->end());
+  return {};
+}
+
 int check_file(const testgen::CoverModel& model, const Flags& flags, int strength) {
   const auto text = files::read_text(flags.check);
   if (!text) return tell(text.error());
   const auto rows = testgen::parse_rows(model, *text, flags.check);
   if (!rows) return tell(rows.error());
   const testgen::CheckReport report = testgen::check_array(model, *rows, strength);
-  fmt::print("rows {}\ninvalid {}\ncovered {}\nmissing {}\ninfeasible {}\nundecided {}\n",
-             report.rows, report.invalid_rows, report.tuples_covered, report.tuples_missing,
-             report.tuples_infeasible, report.tuples_undecided);
+  fmt::print(
+      "rows {}\ninvalid {}\nseeds missing {}\ncovered {}\nmissing {}\ninfeasible {}\nundecided "
+      "{}\n",
+      report.rows, report.invalid_rows, report.seeds_missing, report.tuples_covered,
+      report.tuples_missing, report.tuples_infeasible, report.tuples_undecided);
   for (const std::string& finding : report.findings) say(finding);
   say(report.good()
           ? fmt::format("good: every row is valid, every feasible {}-tuple is covered", strength)
@@ -68,6 +83,10 @@ int run(const Flags& flags) {
   if (!flags.constraints.empty()) file.constraints = flags.constraints;
   auto model = testgen::read_model(file);
   if (!model) return tell(model.error());
+  for (const auto& [path, into] :
+       {std::pair(&flags.seeds, &model->seeds), std::pair(&flags.already, &model->already)}) {
+    if (auto added = add_rows(*model, *path, *into); !added) return tell(added.error());
+  }
   const int strength = flags.strength > 0 ? flags.strength : model->strength.value_or(2);
   if (!flags.check.empty()) return check_file(*model, flags, strength);
 
@@ -84,13 +103,6 @@ int run(const Flags& flags) {
   }
   const double deadline = options.deadline_seconds;
   if (flags.explain) options.deadline_seconds *= 1 - kShareToExplain;
-  if (!flags.seeds.empty()) {
-    const auto text = files::read_text(flags.seeds);
-    if (!text) return tell(text.error());
-    auto rows = testgen::parse_rows(*model, *text, flags.seeds);
-    if (!rows) return tell(rows.error());
-    model->seeds.insert(model->seeds.end(), rows->begin(), rows->end());
-  }
   options.announce = [](const testgen::CoverEstimate& estimate) {
     say(testgen::describe(estimate));
   };
@@ -128,6 +140,7 @@ void add_cover(CLI::App& root, Program& program) {
       "  greynic cover model.citmodel --constraints model.constraints --deadline 2s --threads 2\n"
       "  greynic cover busybox.dimacs --lower-bound > rows.tsv\n"
       "  greynic cover model.json --strength 3 --check rows.tsv   # 0: good, 1: not\n"
+      "  greynic cover model.json --already-run rows.tsv --strength 3 > more.tsv\n"
       "  greynic cover model.json --explain-infeasible > rows.tsv");
   command->add_option("model", flags->model, "The model file")->required();
   command->add_option("--format", flags->format, "pict, casa, cnf or json; guessed when not given")
@@ -135,6 +148,8 @@ void add_cover(CLI::App& root, Program& program) {
   command->add_option("--constraints", flags->constraints,
                       "CASA's constraints file; else NAME.constraints beside the model");
   command->add_option("--seeds", flags->seeds, "Rows that must be in, as a table");
+  command->add_option("--already-run", flags->already,
+                      "Rows that were run before, as a table: what they cover is covered");
   command->add_option("--strength", flags->strength, "1 to 6; 2, or what the model says")
       ->check(CLI::Range(1, 6));
   command->add_option("--seed", flags->seed, "Of every random choice");

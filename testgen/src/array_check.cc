@@ -282,6 +282,13 @@ bool has_negative(const CoverModel& model, const std::vector<int>& row) {
   return false;
 }
 
+bool holds_seed(const std::vector<int>& row, const std::vector<int>& seed) {
+  for (std::size_t p = 0; p < row.size(); ++p) {
+    if (seed[p] >= 0 && seed[p] != row[p]) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 CheckReport check_array(const CoverModel& model, const LevelRows& rows, int strength) {
@@ -299,6 +306,19 @@ CheckReport check_array(const CoverModel& model, const LevelRows& rows, int stre
       report.findings.push_back(fmt::format("row {} is invalid: it breaks {}", r + 1, why));
     }
   }
+  for (std::size_t i = 0; i < model.seeds.size(); ++i) {
+    if (std::ranges::any_of(valid,
+                            [&](const auto& row) { return holds_seed(row, model.seeds[i]); })) {
+      continue;
+    }
+    ++report.seeds_missing;
+    if (report.findings.size() < kMostFindings) {
+      report.findings.push_back(fmt::format("seed {} is in no valid row", i + 1));
+    }
+  }
+  // What was run before is covered, as far as it is valid.
+  std::ranges::copy_if(model.already, std::back_inserter(valid),
+                       [&](const std::vector<int>& row) { return is_valid(model, row); });
   count_tuples(model, valid, strength, report);
   if (!model.has_negative_levels()) return report;
   // What is valid everywhere must also be covered by rows without any negative level, for one

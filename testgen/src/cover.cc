@@ -256,7 +256,8 @@ class Engine {
     }
     estimate_.parameters = parameters;
     const Forecast foretold = forecast(task_.space, task_.index, wanted);
-    estimate_.rows = foretold.rows;
+    // Rows that were run before are taken for as good as those that are to be made.
+    estimate_.rows = std::max(1.0, foretold.rows - static_cast<double>(task_.space.already.size()));
     estimate_.deadline_seconds = task_.options.deadline_seconds;
     estimate_.steps = foretold.steps * kAttempts;
     estimate_.seconds =

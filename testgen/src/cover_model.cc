@@ -306,10 +306,11 @@ Result<ModelCover> cover_model(const CoverModel& model, const CoverOptions& opti
         if (negative[level]) positive.clauses.push_back({{p, level, false}});
       }
     }
-    positive.seeds.clear();
-    for (const Row& seed : space->seeds) {
-      if (negative_count(model, decode(model, seed)) == 0) positive.seeds.push_back(seed);
-    }
+    const auto has_negative = [&](const Row& row) {
+      return negative_count(model, decode(model, row)) > 0;
+    };
+    std::erase_if(positive.seeds, has_negative);
+    std::erase_if(positive.already, has_negative);
     pass.deadline_seconds /= 2;
     auto first = cover(positive, pass);
     // A model may be such that every row has a negative level; the second pass then does it all.

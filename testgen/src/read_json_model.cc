@@ -192,25 +192,39 @@ class JsonModelReader {
   }
 
   Result<void> partial_rows(const json& document) {
-    for (const char* key : {"forbidden", "seeds"}) {
+    for (const std::string key : {"forbidden", "seeds", "already_run"}) {
       if (!document.contains(key)) continue;
       for (std::size_t i = 0; i < document[key].size(); ++i) {
         const std::string path = fmt::format("/{}/{}", key, i);
         Clause clause;
-        std::vector<int> seed(model_.parameters.size(), -1);
+        std::vector<int> row(model_.parameters.size(), -1);
         for (const auto& [name, value] : document[key][i].items()) {
           const auto cell = level(name, value, path);
           if (!cell) return pass_on(cell);
           clause.push_back({cell->first, cell->second, false});
-          seed[cell->first] = cell->second;
+          row[cell->first] = cell->second;
         }
-        if (std::string_view(key) == "seeds") {
-          model_.seeds.push_back(std::move(seed));
-        } else {
+        if (key == "forbidden") {
           model_.clauses.push_back(std::move(clause));
           model_.clause_where.push_back(path);
+          continue;
         }
+        if (key == "already_run") {
+          if (auto whole = check_whole(row, path); !whole) return whole;
+        }
+        (key == "seeds" ? model_.seeds : model_.already).push_back(std::move(row));
       }
+    }
+    return {};
+  }
+
+  /// What was run had a level of every parameter that is always there.
+  Result<void> check_whole(const std::vector<int>& row, const std::string& path) const {
+    for (std::size_t p = 0; p < row.size(); ++p) {
+      if (row[p] >= 0 || model_.parameters[p].only_if) continue;
+      return bad(path, fmt::format("'{}' is missing; a row that was run has a level of every "
+                                   "parameter that is always there",
+                                   model_.parameters[p].name));
     }
     return {};
   }

@@ -1,9 +1,10 @@
 #pragma once
 
-/// Verifies an array against a model, whoever made it: every row valid, every feasible tuple in
-/// some row. Shares nothing with the generator: rows are judged by evaluating the constraints as
-/// they are written, tuples are counted over columns of row sets, and whether a tuple that no row
-/// has could be had is decided by CaDiCaL on an encoding of its own.
+/// Verifies an array against a model, whoever made it: every row valid, every seed and every
+/// feasible tuple in some row (tuples also in one that was run before). Shares nothing with the
+/// generator: rows are judged by evaluating the constraints as they are written, tuples are counted
+/// over columns of row sets, and whether a tuple that no row has could be had is decided by CaDiCaL
+/// on an encoding of its own.
 
 #include <cstdint>
 #include <functional>
@@ -18,6 +19,7 @@ namespace greynic::testgen {
 struct CheckReport {
   std::size_t rows = 0;
   std::size_t invalid_rows = 0;
+  std::size_t seeds_missing = 0;  ///< of the model, in no row
   std::uint64_t tuples_covered = 0;
   std::uint64_t tuples_missing = 0;  ///< feasible, in no valid row
   std::uint64_t tuples_infeasible = 0;
@@ -25,7 +27,7 @@ struct CheckReport {
   std::vector<std::string> findings;   ///< for people: the first invalid rows and missing tuples
 
   [[nodiscard]] bool good() const {
-    return invalid_rows == 0 && tuples_missing == 0 && tuples_undecided == 0;
+    return invalid_rows == 0 && seeds_missing == 0 && tuples_missing == 0 && tuples_undecided == 0;
   }
 };
 
