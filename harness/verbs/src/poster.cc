@@ -70,6 +70,7 @@ Poster::Poster(Endpoint& endpoint, std::uint32_t lane)
 }
 
 void Poster::go_to(std::uint64_t message) {
+  prepared_ = false;
   next_ = message;
   slot_ = message % places_.size();
   size_ = message % sizes_.size();
@@ -141,11 +142,18 @@ void Poster::fill(ibv_send_wr& request, ibv_sge* sges) const {
   }
 }
 
+void Poster::prepare(std::uint64_t first) {
+  if (first != next_) go_to(first);
+  fill(requests_.front(), sges_.data());
+  prepared_ = true;
+}
+
 int Poster::post(std::uint64_t first, std::uint32_t count, bool signal_last) {
   const std::size_t sge_count = std::max(plan_.sge_count, 1U);
   if (first != next_) go_to(first);
   for (std::uint32_t i = 0; i < count; ++i) {
-    fill(requests_[i], &sges_[i * sge_count]);
+    if (!prepared_) fill(requests_[i], &sges_[i * sge_count]);
+    prepared_ = false;
     advance();
   }
   if (signal_last) requests_[count - 1].send_flags |= IBV_SEND_SIGNALED;

@@ -20,6 +20,9 @@ class Poster {
   /// asks for a completion of the last one whatever plan.signal_every says. Returns 0 or an errno.
   [[nodiscard]] int post(std::uint64_t first, std::uint32_t count, bool signal_last);
 
+  /// Writes the request of message `first` before its time, when there is nothing else to do.
+  void prepare(std::uint64_t first);
+
   [[nodiscard]] std::uint32_t bytes_of(std::uint64_t message) const {
     return sizes_[message % sizes_.size()];
   }
@@ -52,6 +55,7 @@ class Poster {
   std::uint64_t next_ = 0;
   std::size_t slot_ = 0;
   std::size_t size_ = 0;
+  bool prepared_ = false;          ///< the first request is that of message next_ already
   std::uint32_t unsignalled_ = 0;  ///< messages since the last signalled one
 };
 
