@@ -318,10 +318,10 @@ Result<ModelCover> cover_model(const CoverModel& model, const CoverOptions& opti
       positive_rows = std::move(first->rows);
       positive_bound = first->lower_bound;
       positive_seconds = first->seconds;
+      pass.announce = {};  // the size is known by now
     } else if (first.error().code != ErrorCode::kInfeasible) {
       return pass_on(first);
     }
-    pass.announce = {};  // the size is known by now
     std::erase_if(space->seeds,
                   [&](const Row& seed) { return negative_count(model, decode(model, seed)) == 0; });
     space->already.insert(space->already.end(), positive_rows.begin(), positive_rows.end());

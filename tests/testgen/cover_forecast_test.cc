@@ -4,6 +4,7 @@
 #include <cmath>
 #include <random>
 
+#include "greynic/testgen/model_reader.h"
 #include "greynic/testgen/space.h"
 
 namespace greynic::testgen {
@@ -78,6 +79,21 @@ TEST(CoverForecast, ComesFirstAndAlsoBeforeARefusal) {
   EXPECT_NEAR(told[0].tuples / (962822846700.0 * 4096.0), 1.0, 1e-9);
   EXPECT_GT(told[0].seconds, 86400.0);
   EXPECT_NE(describe(told[0]).find(" days"), std::string::npos) << describe(told[0]);
+}
+
+// Claim: it is told once, also where every row needs a negative level and the first pass has none.
+// Oracle: the number of calls.
+TEST(CoverForecast, IsToldOnceWhateverThePasses) {
+  for (const char* text :
+       {"A: 1, 2\nB: 1, 2\n", "A: 1, ~2\nB: 1, 2\n", "A: 1, ~2\nB: 1, 2\n[A] = 2;\n"}) {
+    const auto model = parse_pict(text, "m");
+    ASSERT_TRUE(model);
+    int told = 0;
+    CoverOptions options;
+    options.announce = [&](const CoverEstimate&) { ++told; };
+    ASSERT_TRUE(cover_model(*model, options));
+    EXPECT_EQ(told, 1) << text;
+  }
 }
 
 }  // namespace
