@@ -51,7 +51,16 @@ int check_file(const testgen::CoverModel& model, const Flags& flags, int strengt
   if (!text) return tell(text.error());
   const auto rows = testgen::parse_rows(model, *text, flags.check);
   if (!rows) return tell(rows.error());
-  const testgen::CheckReport report = testgen::check_array(model, *rows, strength);
+  std::optional<Progress> progress;
+  const auto tell_progress = [&](double share, double tuples) {
+    if (share == 0) {
+      say(fmt::format("at most {:.3g} tuples to count", tuples));
+      progress.emplace("checking", 1.0);
+    }
+    progress->update(share);
+  };
+  const testgen::CheckReport report = testgen::check_array(model, *rows, strength, tell_progress);
+  progress.reset();
   fmt::print(
       "rows {}\ninvalid {}\nseeds missing {}\ncovered {}\nmissing {}\ninfeasible {}\nundecided "
       "{}\n",
@@ -121,8 +130,10 @@ int run(const Flags& flags) {
       summary.lower_bound_reason.empty()
           ? std::string()
           : fmt::format(", at least {} ({})", summary.lower_bound, summary.lower_bound_reason);
-  say(fmt::format("rows {}{}; {} tuples covered, {} infeasible; {:.3f} s{}", covered->rows.size(),
-                  bound, summary.tuples_covered, summary.tuples_infeasible, summary.seconds,
+  const auto cost = testgen::cost_of(*model, covered->rows);
+  say(fmt::format("rows {}{}{}; {} tuples covered, {} infeasible; {:.3f} s{}", covered->rows.size(),
+                  bound, cost ? fmt::format("; cost {:.6g}", *cost) : "", summary.tuples_covered,
+                  summary.tuples_infeasible, summary.seconds,
                   !summary.full              ? "; NOT FULL, the deadline came first: allow more"
                   : summary.deadline_reached ? "; the deadline ended it"
                                              : ""));

@@ -126,12 +126,13 @@ class TupleCounter {
  public:
   TupleCounter(const CoverModel& model, const LevelRows& rows,
                std::vector<std::uint32_t> parameters, int strength, ModelOracle& oracle,
-               ClausePropagation& propagation, CheckReport& report)
+               ClausePropagation& propagation, const CheckProgress& progress, CheckReport& report)
       : model_(model),
         parameters_(std::move(parameters)),
         strength_(static_cast<std::size_t>(strength)),
         oracle_(oracle),
         propagation_(propagation),
+        progress_(progress),
         report_(report) {
     for (const StrengthGroup& group : model.groups) {
       if (group.strength < strength) limits_.push_back(&group);
@@ -150,7 +151,9 @@ class TupleCounter {
   }
 
   void count() {
-    if (parameters_.size() >= strength_ && strength_ > 0) extend(0, all_rows_);
+    if (parameters_.size() < strength_ || strength_ == 0) return;
+    tell(0);
+    extend(0, all_rows_);
   }
 
  private:
@@ -168,12 +171,20 @@ class TupleCounter {
     }
   }
 
+  /// All tuples that begin before the i-th parameter are counted.
+  void tell(std::size_t i) const {
+    if (!progress_) return;
+    const auto all = static_cast<double>(completions_[0][strength_]);
+    progress_(1 - static_cast<double>(completions_[i][strength_]) / all, all);
+  }
+
   void extend(std::size_t from, const RowSet& rows) {
     const std::size_t left = strength_ - settings_.size();
     bool propagated = false;  // the settings so far, when a question about them first comes up
     bool contradiction = false;
     RowSet meet(rows.size());
     for (std::size_t i = from; i + left <= parameters_.size(); ++i) {
+      if (settings_.empty() && i > 0) tell(i);
       if (is_exempt(parameters_[i])) continue;
       for (std::size_t level = 0; level < rows_with_[i].size(); ++level) {
         bool covered = false;
@@ -247,6 +258,7 @@ class TupleCounter {
   std::size_t strength_;
   ModelOracle& oracle_;
   ClausePropagation& propagation_;
+  const CheckProgress& progress_;
   CheckReport& report_;
   std::vector<std::vector<RowSet>> rows_with_;  ///< rows that have a level of the i-th parameter
   RowSet all_rows_;
@@ -256,7 +268,7 @@ class TupleCounter {
 };
 
 void count_tuples(const CoverModel& model, const LevelRows& rows, int strength,
-                  CheckReport& report) {
+                  const CheckProgress& progress, CheckReport& report) {
   ModelOracle oracle(model, /*explaining=*/false);
   ClausePropagation propagation(model);
   std::vector<std::uint32_t> covered;
@@ -264,13 +276,13 @@ void count_tuples(const CoverModel& model, const LevelRows& rows, int strength,
     if (model.parameters[p].covered) covered.push_back(p);
   }
   const int overall = std::min(strength, static_cast<int>(covered.size()));
-  TupleCounter(model, rows, covered, overall, oracle, propagation, report).count();
+  TupleCounter(model, rows, covered, overall, oracle, propagation, progress, report).count();
   for (const StrengthGroup& group : model.groups) {
     if (group.strength == overall) continue;  // covered by the overall strength
     std::vector<std::uint32_t> of_group = group.parameters;
     std::erase_if(of_group, [&](std::uint32_t p) { return !model.parameters[p].covered; });
     const int within = std::min(group.strength, static_cast<int>(of_group.size()));
-    TupleCounter(model, rows, of_group, within, oracle, propagation, report).count();
+    TupleCounter(model, rows, of_group, within, oracle, propagation, progress, report).count();
   }
 }
 
@@ -291,7 +303,8 @@ bool holds_seed(const std::vector<int>& row, const std::vector<int>& seed) {
 
 }  // namespace
 
-CheckReport check_array(const CoverModel& model, const LevelRows& rows, int strength) {
+CheckReport check_array(const CoverModel& model, const LevelRows& rows, int strength,
+                        const CheckProgress& progress) {
   CheckReport report;
   report.rows = rows.size();
   LevelRows valid;
@@ -319,7 +332,7 @@ CheckReport check_array(const CoverModel& model, const LevelRows& rows, int stre
   // What was run before is covered, as far as it is valid.
   std::ranges::copy_if(model.already, std::back_inserter(valid),
                        [&](const std::vector<int>& row) { return is_valid(model, row); });
-  count_tuples(model, valid, strength, report);
+  count_tuples(model, valid, strength, progress, report);
   if (!model.has_negative_levels()) return report;
   // What is valid everywhere must also be covered by rows without any negative level, for one
   // negative level may hide what the rest of its row would show.
@@ -336,7 +349,7 @@ CheckReport check_array(const CoverModel& model, const LevelRows& rows, int stre
     if (!has_negative(model, row)) positive_rows.push_back(row);
   }
   CheckReport second;
-  count_tuples(positive, positive_rows, strength, second);
+  count_tuples(positive, positive_rows, strength, progress, second);
   report.tuples_missing += second.tuples_missing;
   report.tuples_undecided += second.tuples_undecided;
   for (const std::string& finding : second.findings) {

@@ -195,6 +195,19 @@ Result<LevelRows> parse_rows(const CoverModel& model, std::string_view text,
   return rows;
 }
 
+std::optional<double> cost_of(const CoverModel& model, const LevelRows& rows) {
+  std::optional<double> sum;
+  for (std::size_t p = 0; p < model.parameters.size(); ++p) {
+    const std::vector<double>& costs = model.parameters[p].costs;
+    if (costs.empty()) continue;
+    sum = sum.value_or(0.0);
+    for (const std::vector<int>& row : rows) {
+      if (row[p] >= 0) *sum += costs[static_cast<std::size_t>(row[p])];
+    }
+  }
+  return sum;
+}
+
 std::string cover_to_json_text(const CoverModel& model, const ModelCover& cover, int strength) {
   json rows = json::array();
   for (const std::vector<int>& row : cover.rows) {
@@ -209,19 +222,20 @@ std::string cover_to_json_text(const CoverModel& model, const ModelCover& cover,
   json parameters = json::array();
   for (const ModelParameter& parameter : model.parameters) parameters.push_back(parameter.name);
   const Cover& summary = cover.summary;
-  const json document = {{"version", 1},
-                         {"parameters", std::move(parameters)},
-                         {"rows", std::move(rows)},
-                         {"summary",
-                          {{"strength", strength},
-                           {"rows", cover.rows.size()},
-                           {"lower_bound", summary.lower_bound},
-                           {"lower_bound_reason", summary.lower_bound_reason},
-                           {"tuples_covered", summary.tuples_covered},
-                           {"tuples_infeasible", summary.tuples_infeasible},
-                           {"full", summary.full},
-                           {"deadline_reached", summary.deadline_reached},
-                           {"seconds", summary.seconds}}}};
+  json document = {{"version", 1},
+                   {"parameters", std::move(parameters)},
+                   {"rows", std::move(rows)},
+                   {"summary",
+                    {{"strength", strength},
+                     {"rows", cover.rows.size()},
+                     {"lower_bound", summary.lower_bound},
+                     {"lower_bound_reason", summary.lower_bound_reason},
+                     {"tuples_covered", summary.tuples_covered},
+                     {"tuples_infeasible", summary.tuples_infeasible},
+                     {"full", summary.full},
+                     {"deadline_reached", summary.deadline_reached},
+                     {"seconds", summary.seconds}}}};
+  if (const auto cost = cost_of(model, cover.rows)) document["summary"]["cost"] = *cost;
   return document.dump() + "\n";
 }
 

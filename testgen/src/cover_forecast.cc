@@ -88,10 +88,14 @@ std::map<double, double> choices_by_combinations(const Space& space, const Layer
   return out;
 }
 
-/// Of one layer: rows that greed makes.
-double greedy_rows(const Space& space, const Layer& layer) {
+struct LayerRows {
+  double greedy = 0.0;
+  double least = 0.0;  ///< one for each combination of the parameters with most levels
+};
+
+LayerRows rows_of(const Space& space, const Layer& layer) {
   const auto choices = choices_by_combinations(space, layer);
-  if (choices.empty()) return 0;
+  if (choices.empty()) return {};
   const auto open_after = [&](double rows) {
     double open = 0;
     for (const auto& [combinations, count] : choices) {
@@ -108,7 +112,7 @@ double greedy_rows(const Space& space, const Layer& layer) {
     const double middle = (low + high) / 2;
     (open_after(middle) > 1 ? low : high) = middle;
   }
-  return std::max(high, most);
+  return {std::max(high, most), most};
 }
 
 }  // namespace
@@ -156,12 +160,15 @@ double steps_of_search_work(const std::vector<Layer>& layers) {
 Forecast forecast(const Space& space, const ValueIndex& index, const std::vector<Layer>& layers) {
   Forecast out;
   double greedy = 0;
+  double least = 1;
   double tuples = 0;
   double lay_out = 0;
   double row = 0;
   double parameters = 0;
   for (const Layer& layer : layers) {
-    greedy = std::max(greedy, greedy_rows(space, layer));
+    const LayerRows rows = rows_of(space, layer);
+    greedy = std::max(greedy, rows.greedy);
+    least = std::max(least, rows.least);
     tuples += tuples_of(space, layer);
     lay_out += steps_to_lay_out(index, layer);
     row += steps_of_a_row(index, layer);
@@ -173,7 +180,7 @@ Forecast forecast(const Space& space, const ValueIndex& index, const std::vector
   const double words = strength > 3 ? 1 + greedy / 64 : 1;
   const double work = std::min(
       kMostSearchWork, kSearchWork[strength - 1] * std::sqrt(tuples * greedy * parameters * words));
-  out.rows = std::max(1.0, kLeftBySearch * greedy);
+  out.rows = std::max(least, kLeftBySearch * greedy);
   out.steps = lay_out + greedy * row + work * steps_of_search_work(layers);
   return out;
 }

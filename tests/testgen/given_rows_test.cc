@@ -106,6 +106,32 @@ TEST(AlreadyRun, IsReadFromTheModel) {
       << part.error().message;
 }
 
+// Claim:  what an array costs is told, and nothing where nothing costs.
+// Oracle: the sum by hand; an absent level costs nothing.
+TEST(ArrayFile, SaysWhatItsRowsCost) {
+  const auto model = parse_json_model(
+      R"({ "version": 1, "parameters": [{ "name": "a", "levels": [1, 2], "costs": [0, 5] },
+           { "name": "b", "levels": [1, 2], "costs": [1, 2.5], "only_if": "a == 2" }] })",
+      "m");
+  ASSERT_TRUE(model);
+  EXPECT_DOUBLE_EQ(cost_of(*model, {{0, -1}, {1, 0}, {1, 1}}).value_or(-1), 13.5);
+  EXPECT_FALSE(cost_of(model_with(""), {{0, 0, -1, 0}}));
+}
+
+// Claim:  the check tells how many tuples there are before it counts, and how far it is.
+// Oracle: the six pairs of parameters have 9, 6, 9, 6, 9 and 6 pairs of levels.
+TEST(ArrayCheck, TellsHowFarItIs) {
+  std::vector<double> shares;
+  (void)check_array(model_with(""), {}, 2, [&](double share, double tuples) {
+    EXPECT_EQ(tuples, 3 * 9 + 3 * 6);
+    shares.push_back(share);
+  });
+  ASSERT_GT(shares.size(), 2U);
+  EXPECT_EQ(shares[0], 0.0);
+  EXPECT_EQ(std::ranges::count(shares, 0.0), 2);  // once more for rows without negative levels
+  for (const double share : shares) EXPECT_LT(share, 1.0);
+}
+
 // Claim:  an array without one of the model's seeds is not good.
 // Oracle: the array of the model, which has them, less the row that holds one.
 TEST(ArrayCheck, MissesSeedsThatAreInNoRow) {

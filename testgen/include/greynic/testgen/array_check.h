@@ -31,7 +31,12 @@ struct CheckReport {
   }
 };
 
-[[nodiscard]] CheckReport check_array(const CoverModel& model, const LevelRows& rows, int strength);
+/// Told before and during the count of the tuples of all parameters, of each sub-model, and of
+/// rows without negative levels: the share that is done, and how many there are at most.
+using CheckProgress = std::function<void(double share_done, double tuples)>;
+
+[[nodiscard]] CheckReport check_array(const CoverModel& model, const LevelRows& rows, int strength,
+                                      const CheckProgress& progress = {});
 
 struct ExplainOptions {
   double deadline_seconds = 60.0;  ///< what is left by then is counted, not explained

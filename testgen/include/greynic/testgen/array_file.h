@@ -3,6 +3,7 @@
 /// Arrays as tables: a header row with the parameters' names, then one row of levels a line,
 /// separated by tabs. An absent conditional parameter is an empty cell.
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,9 @@ using LevelRows = std::vector<std::vector<int>>;
 /// rows' end.
 [[nodiscard]] Result<LevelRows> parse_rows(const CoverModel& model, std::string_view text,
                                            const std::string& source);
+
+/// What the levels of all rows cost together; empty when no level of the model costs anything.
+[[nodiscard]] std::optional<double> cost_of(const CoverModel& model, const LevelRows& rows);
 
 /// {"version":1,"parameters":[...],"rows":[[...]],"summary":{...}}
 [[nodiscard]] std::string cover_to_json_text(const CoverModel& model, const ModelCover& cover,
