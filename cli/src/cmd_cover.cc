@@ -108,6 +108,7 @@ int run(const Flags& flags) {
   if (!flags.deadline.empty()) {
     const auto parsed = parse_duration(flags.deadline);
     if (!parsed) return tell(parsed.error());
+    if (parsed->count() == 0) return tell({ErrorCode::kBadInput, "a deadline of 0 leaves no time"});
     options.deadline_seconds = std::chrono::duration<double>(*parsed).count();
   }
   const double deadline = options.deadline_seconds;

@@ -121,6 +121,9 @@ Result<testgen::Plan> make(const Flags& flags) {
   if (!flags.deadline.empty()) {
     const auto deadline = parse_duration(flags.deadline);
     if (!deadline) return pass_on(deadline);
+    if (deadline->count() == 0) {
+      return fail(ErrorCode::kBadInput, "a deadline of 0 leaves no time");
+    }
     options.deadline_seconds = std::chrono::duration<double>(*deadline).count();
   }
   if (!flags.target.empty()) {

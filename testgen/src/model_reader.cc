@@ -1,5 +1,7 @@
 #include "greynic/testgen/model_reader.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <filesystem>
 
@@ -53,7 +55,15 @@ Result<CoverModel> read_model(const ModelFile& file) {
   const auto read = files::read_text(file.path);
   if (!read) return pass_on(read);
   const std::string_view text = without_mark(*read);
-  switch (file.format.value_or(guess_format(file.path, text))) {
+  const ModelFormat format = file.format.value_or(guess_format(file.path, text));
+  if (file.constraints && format != ModelFormat::kCasa) {
+    return fail(
+        ErrorCode::kBadInput,
+        fmt::format("{}: a file of constraints goes with CASA's models; this one is read as "
+                    "{}, which has them inside",
+                    file.path, to_string(format)));
+  }
+  switch (format) {
     case ModelFormat::kPict:
       return parse_pict(text, file.path);
     case ModelFormat::kCnf:

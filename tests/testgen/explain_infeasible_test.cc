@@ -174,6 +174,20 @@ TEST(ExplainInfeasible, CountsWhatTheTimeLeftOut) {
   EXPECT_GT(explained.size(), 2U);
 }
 
+// Claim:  an infeasible tuple is explained by a minimal set of constraints: all needed, none spare.
+TEST(ExplainInfeasible, ExplainsAnInfeasibleTupleByTheConstraintsThatForbidIt) {
+  const auto model = parse_pict(
+      "A: 1, 2\nB: 1, 2\nC: 1, 2\nD: 1, 2\nIF [A] = 1 THEN [B] = 1;\nIF [B] = 1 THEN [C] = 1;\n"
+      "IF [D] = 1 THEN [B] = 2;\n",
+      "m");
+  ASSERT_TRUE(model);
+  const auto lines = explain_infeasible(*model, {{{0, 0}, {2, 1}}}).lines;
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_EQ(lines[0],
+            "A=1, C=2: 'IF [A] = 1 THEN [B] = 1;' (line 5); "
+            "'IF [B] = 1 THEN [C] = 1;' (line 6)");
+}
+
 // Claim: where part of a tuple is forbidden already, its line says which, with the same cause.
 // Oracle: the model, read by eye.
 TEST(ExplainInfeasible, SaysWhichPartIsForbiddenAlready) {

@@ -370,6 +370,10 @@ TEST(ModelReaders, TakeFilesFromWindows) {
     const auto parsed = parse_rows(marked, from_windows(rows), "rows.tsv");
     ASSERT_TRUE(parsed);
     EXPECT_TRUE(check_array(marked, *parsed, 2).good());
+    const auto foreign = read_model({(folder / name).string(), std::nullopt, "none.constraints"});
+    ASSERT_FALSE(foreign);  // not CASA's: refused as such; CASA's: there is no such file
+    EXPECT_EQ(foreign.error().message.find("goes with CASA") != std::string::npos,
+              !name.ends_with(".citmodel"));
   }
 }
 
@@ -484,20 +488,6 @@ TEST(CnfReader, TellsClausesInOneLineApart) {
   ASSERT_TRUE(model);
   EXPECT_EQ(model->clause_where, (std::vector<std::string>{"clause in line 2", "clause 2 in line 2",
                                                            "clause in line 3"}));
-}
-
-// Claim:  an infeasible tuple is explained by a minimal set of constraints: all needed, none spare.
-TEST(ArrayCheck, ExplainsAnInfeasibleTupleByTheConstraintsThatForbidIt) {
-  const auto model = parse_pict(
-      "A: 1, 2\nB: 1, 2\nC: 1, 2\nD: 1, 2\nIF [A] = 1 THEN [B] = 1;\nIF [B] = 1 THEN [C] = 1;\n"
-      "IF [D] = 1 THEN [B] = 2;\n",
-      "m");
-  ASSERT_TRUE(model);
-  const auto lines = explain_infeasible(*model, {{{0, 0}, {2, 1}}}).lines;
-  ASSERT_EQ(lines.size(), 1U);
-  EXPECT_EQ(lines[0],
-            "A=1, C=2: 'IF [A] = 1 THEN [B] = 1;' (line 5); "
-            "'IF [B] = 1 THEN [C] = 1;' (line 6)");
 }
 
 }  // namespace
