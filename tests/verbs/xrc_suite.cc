@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "fake_rdma.h"
 #include "greynic/verbs/traffic.h"
+#include "greynic/verbs/verbs_target.h"
 
 namespace greynic::verbs {
 namespace {
@@ -91,6 +94,31 @@ INSTANTIATE_TEST_SUITE_P(
       return fmt::format("{}_{}", to_string(std::get<0>(the.param)),
                          std::get<1>(the.param) ? "extended" : "plain");
     });
+
+// Claim:  a campaign may have XRC as a level where the device has it, which is then measured and
+//         says that it received through shared queues; elsewhere it is refused by name.
+TEST(Xrc, IsALevelWhereTheDeviceHasIt) {
+  for (const bool has : {true, false}) {
+    fake_rdma() = {};
+    fake_rdma().xrc = has;
+    const auto specs = target::parse_specs(fmt::format("verbs:{}", kFakeDevice));
+    ASSERT_TRUE(specs.has_value());
+    const auto target = verbs_kind(nullptr).open(specs->front());
+    ASSERT_TRUE(target.has_value()) << target.error().message;
+    const auto transports = (*target)->info().categories.at("transport");
+    EXPECT_EQ(std::count(transports.begin(), transports.end(), "XRC"), has ? 1 : 0);
+    const auto asked = parse_configuration(
+        "transport=XRC,operation=SEND,message_bytes=64,qp_count=4,send_queue_depth=8,"
+        "receive_queue_depth=8,mr_bytes=65536");
+    ASSERT_TRUE(asked.has_value());
+    const auto seen = target::measure_one(
+        **target, {.configuration = *asked, .duration = std::chrono::milliseconds(100), .seed = 1});
+    ASSERT_TRUE(seen.has_value()) << seen.error().message;
+    EXPECT_EQ(seen->outcome, has ? Outcome::kMeasured : Outcome::kRefused) << seen->reason;
+    EXPECT_EQ(seen->reason, has ? "" : "the device has no XRC");
+    if (has) EXPECT_TRUE(seen->granted.flag("shared_receive_queue"));
+  }
+}
 
 // Claim:  a ping is answered over XRC: both ends send and have targets.
 TEST(Xrc, AnswersPings) {

@@ -50,6 +50,7 @@ class VerbsTarget final : public target::Target {
                    {"message_bytes", static_cast<double>(limits.message_bytes)}};
     if (const auto port = device_->port_state()) info.limits["mtu_bytes"] = port->active_mtu_bytes;
     info.categories["transport"] = {"RC", "UC", "UD"};
+    if (limits.xrc) info.categories["transport"].emplace_back("XRC");
     info.categories["doorbell_sharing"] = {"default"};
     info.categories["completion_mode"] = {"polling", "events", "hybrid"};
     auto& operations = info.categories["operation"];
