@@ -30,6 +30,7 @@ Result<void> read_option(const std::string& name, const std::string& value,
   if (name == "connect") return choose("exchange", "rdma_cm", options.base.connection_manager);
   if (name == "validate") return choose("false", "true", options.base.validate);
   if (name == "huge_pages") return choose("false", "true", options.base.huge_pages);
+  if (name == "optional_counters") return choose("false", "true", options.optional_counters);
   if (name == "port") {
     const auto [end, error] =
         std::from_chars(value.data(), value.data() + value.size(), options.port);
@@ -61,11 +62,12 @@ Result<void> read_option(const std::string& name, const std::string& value,
   } else if (name == "peer_device") {
     options.peer_device = value;
   } else if (name != "peer" && name != "certificates") {
-    return fail(
-        ErrorCode::kBadInput,
-        fmt::format("option {}: there are mode, port, gid, peer, peer_device, peer_gid, "
-                    "certificates, validate, sizes, huge_pages, posting, connect, stall, patience",
-                    name));
+    return fail(ErrorCode::kBadInput,
+                fmt::format("option {}: there are mode, port, gid, peer, peer_device, peer_gid, "
+                            "certificates, validate, sizes, huge_pages, optional_counters, "
+                            "posting, connect, stall, "
+                            "patience",
+                            name));
   }
   return {};
 }

@@ -15,6 +15,7 @@ struct TargetOptions {
   int port = 1;
   std::string peer_device;
   std::string peer_gid = "auto";
+  bool optional_counters = false;
   std::chrono::nanoseconds patience = std::chrono::seconds(10);
 };
 

@@ -31,6 +31,12 @@ class VerbsTarget final : public target::Target {
       return fail(ErrorCode::kMissing, fmt::format("port {} of {} is not active; bring its link up",
                                                    options_.port, spec_.place));
     }
+    if (options_.optional_counters) {
+      optional_counters_.reset();  // of a device that was added again: first as it was before
+      auto on = OptionalCountersOn::create(spec_.place, options_.port);
+      if (!on) return pass_on(on);
+      optional_counters_ = std::move(*on);
+    }
     device_ = std::make_unique<Device>(std::move(*device));
     return {};
   }
@@ -69,6 +75,13 @@ class VerbsTarget final : public target::Target {
         info.facts.push_back({fmt::format("status of {} on {}", known.fault, known.operation),
                               std::string(known.status), "", "known", std::string(known.source)});
       }
+    }
+    if (optional_counters_) {
+      const auto names = optional_counters_->names();
+      info.facts.push_back({"optional counters", std::to_string(names.size()), "", "probed",
+                            names.empty()
+                                ? "the driver has none"
+                                : fmt::format("switched on: {}", fmt::join(names, ", "))});
     }
     info.seconds_per_test = 0.3;
     return info;
@@ -344,6 +357,7 @@ class VerbsTarget final : public target::Target {
 
   target::Spec spec_;
   TargetOptions options_;
+  std::unique_ptr<OptionalCountersOn> optional_counters_;  ///< where they were asked for
   std::unique_ptr<Peer> peer_;
   std::unique_ptr<Device> device_;
   bool peer_device_away_ = false;  ///< the last measurement failed for that

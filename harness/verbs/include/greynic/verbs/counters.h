@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,35 @@ namespace greynic::verbs {
 /// Errors: kMissing when the kernel has no rdma netlink or no such device.
 [[nodiscard]] Result<std::map<std::string, double>> netlink_counters(std::string_view device,
                                                                      int port);
+
+/// A counter that the driver counts only when it is switched on (`rdma statistic mode`).
+struct OptionalCounter {
+  std::string name;
+  std::uint32_t index = 0;  ///< by which it is switched
+  bool on = false;
+};
+/// Those of a port; empty where the driver has none. kMissing as above.
+[[nodiscard]] Result<std::vector<OptionalCounter>> optional_counters(std::string_view device,
+                                                                     int port);
+
+/// All optional counters of a port switched on, as long as this lives; then those that were on
+/// before. Needs CAP_NET_ADMIN where the driver has any: kMissing says so.
+class OptionalCountersOn {
+ public:
+  [[nodiscard]] static Result<std::unique_ptr<OptionalCountersOn>> create(std::string device,
+                                                                          int port);
+  ~OptionalCountersOn();
+  OptionalCountersOn(const OptionalCountersOn&) = delete;
+  OptionalCountersOn& operator=(const OptionalCountersOn&) = delete;
+  /// Their names.
+  [[nodiscard]] std::vector<std::string> names() const;
+
+ private:
+  OptionalCountersOn(std::string device, int port, std::vector<OptionalCounter> before);
+  std::string device_;
+  int port_;
+  std::vector<OptionalCounter> before_;
+};
 
 /// One set of counters bound to QPs (`rdma statistic qp show`); empty where the driver has none.
 struct QpCounters {
