@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <unordered_map>
 
 #include "greynic/files/json_file.h"
@@ -143,14 +144,17 @@ std::string rows_to_tsv(const CoverModel& model, const LevelRows& rows) {
     out += model.parameters[p].name;
   }
   out += '\n';
-  for (std::size_t r = 0; r < rows.size(); ++r) {
+  std::map<std::pair<std::size_t, std::size_t>, std::size_t>
+      shown;  // levels with aliases: how often
+  for (const std::vector<int>& row : rows) {
     for (std::size_t p = 0; p < model.parameters.size(); ++p) {
       if (p > 0) out += '\t';
-      if (rows[r][p] < 0) continue;
-      const auto level = static_cast<std::size_t>(rows[r][p]);
+      if (row[p] < 0) continue;
+      const auto level = static_cast<std::size_t>(row[p]);
       const ModelParameter& parameter = model.parameters[p];
-      const std::size_t names = parameter.aliases.empty() ? 1 : 1 + parameter.aliases[level].size();
-      const std::size_t turn = r % names;
+      const bool one_name = parameter.aliases.empty() || parameter.aliases[level].empty();
+      const std::size_t turn =
+          one_name ? 0 : shown[{p, level}]++ % (1 + parameter.aliases[level].size());
       out += turn == 0 ? parameter.levels[level] : parameter.aliases[level][turn - 1];
     }
     out += '\n';

@@ -150,9 +150,14 @@ class PictReader {
     }
     const std::vector<std::string_view> names = split(item, '|');
     const bool negative = names[0].starts_with('~');
+    // All names of a negative value are marked.
+    std::vector<std::string> aliases;
+    for (std::size_t i = 1; i < names.size(); ++i) {
+      aliases.push_back((negative ? "~" : "") + std::string(names[i]));
+    }
     add_level(parameter,
               negative ? "~" + std::string(trimmed(names[0].substr(1))) : std::string(names[0]),
-              std::vector<std::string>(names.begin() + 1, names.end()), negative, weight);
+              aliases, negative, weight);
   }
 
   /// A value that is written twice is one value of twice the weight: nothing could tell them apart.

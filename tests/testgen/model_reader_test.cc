@@ -463,32 +463,5 @@ TEST(ArrayFile, SurvivesItsText) {
   }
 }
 
-// Claim:  hexadecimal numbers are numbers, in values and in constraints, as for C; what only begins
-//         like one is text.
-// Oracle: PICT 3.7.4's output for the same models.
-TEST(PictReader, TakesHexadecimalNumbers) {
-  const auto rows_of = [](const char* text) {
-    const auto model = parse_pict(text, "m");
-    EXPECT_TRUE(model) << model.error().message;
-    const auto covered = cover_model(*model, {.strength = 2});
-    EXPECT_TRUE(covered);
-    return covered ? covered->rows.size() : 0;
-  };
-  EXPECT_EQ(rows_of("C: 0x10, 0x20, 5\nA: 1, 2\nIF [C] > 16 THEN [A] = 1;\n"), 5U);
-  EXPECT_EQ(rows_of("C: 16, 32, 5\nA: 1, 2\nIF [C] = 0X10 THEN [A] = 1;\n"), 5U);
-  EXPECT_EQ(rows_of("C: 0x10, -0x20, +5\nA: 1, 2\nIF [C] < 0 THEN [A] = 1;\n"), 5U);
-  EXPECT_EQ(rows_of("C: 16, 10, 5\nA: 1, 2\nIF [C] IN {0x10, 1e1} THEN [A] = 1;\n"), 4U);
-  EXPECT_FALSE(parse_pict("C: 0xG, 2\nA: 1, 2\nIF [C] = 2 THEN [A] = 1;\n", "m"));
-}
-
-// Claim:  clauses that stand in one line are told apart.
-// Oracle: the text.
-TEST(CnfReader, TellsClausesInOneLineApart) {
-  const auto model = parse_cnf("p cnf 2 3\n1 0 -1 0\n2 0\n", "m");
-  ASSERT_TRUE(model);
-  EXPECT_EQ(model->clause_where, (std::vector<std::string>{"clause in line 2", "clause 2 in line 2",
-                                                           "clause in line 3"}));
-}
-
 }  // namespace
 }  // namespace greynic::testgen
