@@ -107,6 +107,7 @@ void CoverAttempt::start_from_algebra() {
   RowBuilder builder(task_.space, task_.index, validity_, open_);
   for (const auto& symbols :
        algebraic_array(part.levels.size(), part.most_levels, kMostAlgebraicRows)) {
+    if (task_.late() && !rows_.empty()) return;
     std::vector<Value> must;
     for (std::size_t c = 0; c < part.levels.size(); ++c) {
       // A column with fewer levels than symbols has the surplus ones free: greed fills them.

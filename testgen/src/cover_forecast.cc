@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <string>
 
@@ -88,6 +89,16 @@ std::map<double, double> choices_by_combinations(const Space& space, const Layer
   return out;
 }
 
+/// Of as many parameters as the strength: those with most levels.
+double most_combinations(const Space& space, const Layer& layer) {
+  std::vector<double> levels;
+  for (const std::uint32_t p : layer.parameters) levels.push_back(levels_of(space, p));
+  std::ranges::sort(levels, std::greater());
+  double product = 1;
+  for (std::size_t i = 0; i < strength_of(layer); ++i) product *= levels[i];
+  return product;
+}
+
 struct LayerRows {
   double greedy = 0.0;
   double least = 0.0;  ///< one for each combination of the parameters with most levels
@@ -103,7 +114,7 @@ LayerRows rows_of(const Space& space, const Layer& layer) {
     }
     return open;
   };
-  const double most = choices.rbegin()->first;
+  const double most = most_combinations(space, layer);
   double low = 0;
   double high = most;
   while (open_after(high) > 1) high *= 2;
@@ -187,8 +198,10 @@ Forecast forecast(const Space& space, const ValueIndex& index, const std::vector
 
 std::string describe(const CoverEstimate& estimate) {
   std::string text = fmt::format(
-      "{} parameters, at most {:.3g} tuples of {}, {:.3g} MB of tables; about {:.0f} rows, in ",
-      estimate.parameters, estimate.tuples, estimate.strength, estimate.bytes / 1e6, estimate.rows);
+      "{} parameters, at most {:.3g} tuples of {}, {:.3g} MB of tables; about {} rows, in ",
+      estimate.parameters, estimate.tuples, estimate.strength, estimate.bytes / 1e6,
+      estimate.rows < 1e6 ? fmt::format("{:.0f}", estimate.rows)
+                          : fmt::format("{:.2g}", estimate.rows));
   constexpr double kNotWorthTelling = 1.0;
   constexpr double kEitherWay = 3.0;
   const double deadline = estimate.deadline_seconds;

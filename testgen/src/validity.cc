@@ -143,7 +143,7 @@ bool Validity::propagate() {
           }
           enqueue(other ^ 1U, {Why::kOneLevelOnly, lit});
         }
-      } else if (open_levels_[p] <= 1) {
+      } else if (open_levels_[p] <= 1 && reason_[lit >> 1].why != Why::kOneLevelOnly) {
         Lit last = ~Lit{0};
         bool has = false;
         for (Value v = first; v < first + levels; ++v) {
