@@ -4,10 +4,11 @@
 // change by 2 % or more, how many are no longer accepted, and the one that changes most. A
 // parameter that changes nothing at 50 % is not tried at 20 %. Counts stay whole numbers.
 //
-// usage: twin_sensitivity_bench [MODEL] [THREADS]     default: cx6, 1
+// usage: twin_sensitivity_bench [MODEL] [THREADS] [PARAMETER ...]     default: cx6, 1, all
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
@@ -115,7 +116,8 @@ int main(int argc, char** argv) {
   }
   std::vector<Subject> subjects;
   for (const auto& [name, fact] : model["parameters"].items()) {
-    if (fact.value("grade", json()) == "D") subjects.push_back({name, {}});
+    const bool wanted = argc <= 3 || std::find(argv + 3, argv + argc, name) != argv + argc;
+    if (wanted && fact.value("grade", json()) == "D") subjects.push_back({name, {}});
   }
   std::string pattern = (std::filesystem::temp_directory_path() / "sensitivity-XXXXXX").string();
   if (mkdtemp(pattern.data()) == nullptr) return 3;
