@@ -173,6 +173,9 @@ TEST(RteTemplates, ARefusalAnywherePutsTheRulesOfBeforeBack) {
       EXPECT_EQ(refused.error().code, ErrorCode::kRefused);
       EXPECT_NE(refused.error().message.find("rule " + std::to_string(n) + " ("), std::string::npos)
           << refused.error().message;
+      // Nothing is begun after a refusal, beyond what was under way; then the rules of before.
+      const std::size_t under_way = later ? port.traits.queue_size : 0;
+      EXPECT_LE(port.creations, before.rules.size() + n + 1 + under_way + before.rules.size());
       EXPECT_EQ(port.rules(), there) << "at rule " << n;
       EXPECT_EQ(driver->list()->rules.size(), before.rules.size());
       expect_contract_kept(port);
