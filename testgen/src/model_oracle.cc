@@ -290,7 +290,8 @@ void ModelOracle::forbid(const Rule& rule, const std::vector<int>& row,
   std::vector<std::vector<int>> levels(row.size());
   std::vector<std::uint32_t> involved = parameters_of(*rule.expression);
   for (const std::uint32_t p : involved) levels[p] = {row[p]};
-  std::ranges::stable_partition(involved, [&](std::uint32_t p) { return !asked_.contains(p); });
+  std::stable_partition(involved.begin(), involved.end(),
+                        [&](std::uint32_t p) { return !asked_.contains(p); });
   const LevelSets levels_of = [&](std::uint32_t p) -> const std::vector<int>& { return levels[p]; };
   const std::function<double(std::uint32_t, int)> number = [&](std::uint32_t p, int level) {
     return number_of(model_, p, level);
