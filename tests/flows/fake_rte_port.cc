@@ -339,7 +339,7 @@ struct FakeCalls {
   }
 };
 
-FakeRtePort::FakeRtePort(Traits chosen) : traits(std::move(chosen)) { the_port = this; }
+FakeRtePort::FakeRtePort(Traits chosen) : traits(chosen) { the_port = this; }
 
 FakeRtePort::~FakeRtePort() { the_port = nullptr; }
 
