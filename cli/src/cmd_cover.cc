@@ -170,8 +170,10 @@ void add_cover(CLI::App& root, Program& program) {
   command->add_option("--threads", flags->threads, "Threads to use")->check(CLI::Range(1, 64));
   command->add_option("--check", flags->check, "Verify this array instead of making one");
   command->add_flag("--lower-bound", flags->lower_bound, "Spend time on a better lower bound");
-  command->add_flag("--explain-infeasible", flags->explain,
-                    "Tell each infeasible tuple and the constraints that forbid it, on stderr");
+  command->add_flag(
+      "--explain-infeasible", flags->explain,
+      "Tell each infeasible tuple and the constraints that forbid it, on stderr; takes "
+      "a minute at most, or half of the deadline");
   command->add_flag("--json", flags->json, "JSON on stdout");
   command->callback([flags, &program] { program.exit_code = run(*flags); });
 }

@@ -229,8 +229,10 @@ void add_plan(CLI::App& root, Program& program) {
   command->add_option("--model", flags->model, "What is known already, with a campaign")
       ->needs(for_model);
   command->add_option("--threads", flags->threads, "Threads to use")->check(CLI::Range(1, 64));
-  command->add_option("--explain-infeasible", flags->explain,
-                      "Tell of so many infeasible tuples which rules forbid each, on stderr");
+  command->add_option(
+      "--explain-infeasible", flags->explain,
+      "Tell of so many infeasible tuples which rules forbid each, on stderr; takes a "
+      "minute at most, or half of the deadline");
   command->add_flag("--json", flags->json, "The plan as JSON on stdout");
   command->callback([flags, &program] {
     if (flags->campaign.empty() && flags->extend.empty()) {
