@@ -211,7 +211,13 @@ class Planner {
                               [&](const LevelRow& row) { return is_valid(model, row); });
       std::move(front.begin(), front.end(), std::back_inserter(model.seeds));
     }
+    const double spent = seconds();
     auto covered = cover_model(model, cover);
+    if (!covered && options_.deadline_seconds > 0 && covered.error().code == ErrorCode::kTooBig) {
+      return covered.error().while_doing(
+          fmt::format("{}: rules and sizes took {:.2g} s of {:.3g} s", model.source, spent,
+                      options_.deadline_seconds));
+    }
     if (!covered) return pass_on(covered);
     SpaceReport& report = plan_.report;
     report.lower_bound = covered->summary.lower_bound;
