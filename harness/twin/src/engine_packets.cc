@@ -112,7 +112,9 @@ void Engine::unit_begins(Nic& nic, std::uint32_t index, Time t) {
   // The next turn's stream comes from memory while this one's packets are handled.
   if (s.next != kNone) __builtin_prefetch(&streams_[s.next], 1);
   unit.turn_left = kTurnPackets;
-  const Time from = std::max({unit.free, t, s.not_before});
+  Time from = std::max({unit.free, t, s.not_before});
+  if (effects_.frozen_share > 0) [[unlikely]]
+    from = thaw(from);
   next_packet_.set(leaf, from + service_time(side));
 }
 
@@ -244,6 +246,8 @@ void Engine::unit_sends(std::uint32_t leaf, Time t) {
   }
   // A full transmit buffer holds the unit.
   unit.free = nic.transmit_buffer.admit(t);
+  if (effects_.frozen_share > 0) [[unlikely]]
+    unit.free = thaw(unit.free);
   if (s.packets_left > 0 && --unit.turn_left > 0) {
     return next_packet_.set(leaf, unit.free + service_time(side));
   }
