@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "algebraic.h"
 #include "cover_forecast.h"
@@ -284,6 +285,26 @@ void CoverAttempt::settle() {
                search.best().end());
 }
 
+/// A row that no tuple needed may have been settled, or made cheaper, into the same as another.
+void CoverAttempt::drop_repeated() {
+  std::set<ValueRow> seen;
+  const auto fresh = [&](const ValueRow& row) {
+    ValueRow covered;
+    for (std::uint32_t p = 0; p < row.size(); ++p) {
+      if (task_.space.parameters[p].covered) covered.push_back(row[p]);
+    }
+    return seen.insert(std::move(covered)).second;
+  };
+  for (const ValueRow& row : task_.already) fresh(row);
+  std::size_t kept = 0;
+  for (std::size_t r = 0; r < rows_.size(); ++r) {
+    if (!fresh(rows_[r]) && r >= task_.seeds.size()) continue;
+    if (kept != r) rows_[kept] = std::move(rows_[r]);
+    ++kept;
+  }
+  rows_.resize(kept);
+}
+
 double CoverAttempt::steps() const {
   double steps = search_work_ * steps_of_search_work(task_.layers);
   for (const Layer& layer : task_.layers) {
@@ -311,6 +332,7 @@ void CoverAttempt::run(SharedBest& shared) {
     save_costs();
   }
   settle();
+  drop_repeated();
   shared.offer(rows_);
 }
 

@@ -48,6 +48,7 @@ class CoverAttempt {
   [[nodiscard]] std::uint64_t patience() const;
   void find_bound();
   void settle();
+  void drop_repeated();
   void report(double share, std::size_t rows) const;
 
   const CoverTask& task_;

@@ -147,5 +147,32 @@ TEST(ArrayCheck, MissesSeedsThatAreInNoRow) {
   EXPECT_FALSE(report.good());
 }
 
+// Claim:  no row is made twice where a row that nothing needs is cheap.
+// Oracle: the rows themselves; the check that the array is still good.
+// Method: a model with a dear helper, a conditional factor and 17 levels of which three are valid.
+TEST(CoverModel, MakesNoRowTwice) {
+  const auto model = parse_json_model(R"({ "version": 1, "parameters": [
+    { "name": "f0", "levels": [true, false] },
+    { "name": "f2", "levels": [true, false], "costs": [0, 10], "covered": false },
+    { "name": "f3", "levels": ["t0", "t1", "t2", "t3", "t4"], "weights": [2, 1, 5, 2, 2] },
+    { "name": "f4", "levels": [0.5, 256], "only_if": "!f2" },
+    { "name": "f5", "levels": [-3, -1, 0.5, 1, 2, 3, 5, 6, 10, 11, 16, 32, 64, 100, 128, 512, 1024],
+      "costs": [10, 10, 3, 3, 10, 3, 10, 0, 3, 0, 10, 1, 10, 0, 0, 3, 0] },
+    { "name": "f6", "levels": [100] }, { "name": "f7", "levels": [1024], "weights": [1] } ],
+  "constraints": ["f4 != f5 - 1 <-> f6 > f5", "f5 in {100, 0.5, -1}"] })",
+                                      "m");
+  ASSERT_TRUE(model) << model.error().message;
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    CoverOptions options;
+    options.strength = 3;
+    options.seed = seed;
+    const auto covered = cover_model(*model, options);
+    ASSERT_TRUE(covered) << covered.error().message;
+    const std::set<std::vector<int>> once(covered->rows.begin(), covered->rows.end());
+    EXPECT_EQ(once.size(), covered->rows.size()) << "seed " << seed;
+    ASSERT_TRUE(check_array(*model, covered->rows, 3).good()) << "seed " << seed;
+  }
+}
+
 }  // namespace
 }  // namespace greynic::testgen
