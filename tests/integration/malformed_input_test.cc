@@ -406,7 +406,7 @@ TEST(MalformedInput, OfCoverModelsAndArrays) {
                                     {"[A] = 1", "[C] = 1", ":3"},
                                     {"THEN", "THAN", ":3"},
                                     {";", "", ":4"},
-                                    {"\"x\"", "\"x", ":4"},
+                                    {"\"x\"", "\"x", ":3:23"},
                                     {"[B] = \"x\"", "[B] IN {\"x\"", ":3"},
                                     {"[B] = \"x\"", "[B] > 7", ":3"}}});
   refuses_malformed_input(folder, {"casa",
