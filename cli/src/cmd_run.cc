@@ -85,7 +85,7 @@ int run(const Flags& flags) {
   auto prepared = campaign::prepare(job);
   planning.clear();
   if (!prepared) return tell(prepared.error());
-  for (const auto& [name, value] : prepared->settings) say(fmt::format("{:<28}{}", name, value));
+  for (const auto& [name, value] : prepared->settings) say(fmt::format("{:<27} {}", name, value));
   // The rules of RDMA that joined are of interest to who plans, not to who measures.
   for (const std::string& note : prepared->plan.report.notes) {
     if (flags.dry_run || !note.starts_with("rule of RDMA")) say("note: " + note);

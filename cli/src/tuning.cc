@@ -198,7 +198,7 @@ Result<TuneOutcome> tune(const TuneOptions& options) {
   job.model_design = design_by(nullptr);
   auto prepared = campaign::prepare(job);
   if (!prepared) return pass_on(prepared);
-  for (const auto& [name, value] : prepared->settings) say(fmt::format("{:<28}{}", name, value));
+  for (const auto& [name, value] : prepared->settings) say(fmt::format("{:<27} {}", name, value));
   if (!options.rules.empty()) {
     if (auto ready = prepare_rules(options, *prepared->device, rules, traffic); !ready) {
       return pass_on(ready);
