@@ -404,6 +404,7 @@ struct Known {
   std::size_t rules;
   std::size_t tables;
 };
+void PrintTo(const Known& known, std::ostream* out) { *out << known.path; }
 class ReadRulesData : public testing::TestWithParam<Known> {};
 
 TEST_P(ReadRulesData, HasTheRulesThatItsReadmeStates) {

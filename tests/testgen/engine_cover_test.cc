@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <ostream>
 
 #include "random_space.h"
 
@@ -14,6 +15,7 @@ struct Case {
   std::uint32_t most_parameters;
   int spaces;
 };
+void PrintTo(const Case& c, std::ostream* out) { *out << "strength " << c.strength; }
 
 class CoverOfRandomSpaces : public testing::TestWithParam<Case> {};
 
