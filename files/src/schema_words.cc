@@ -111,10 +111,11 @@ std::string form_of(const json& form) {
   return form.contains("type") ? kinds_named(form.at("type")) : "a form described there";
 }
 
-std::string quoted_end(const std::string& complaint) {
-  const std::size_t begin = complaint.find('\'', complaint.rfind(' '));
+/// What stands in quotes at the end; `before` is what the validator says before it.
+std::string quoted_end(const std::string& complaint, const std::string& before) {
+  const std::size_t begin = complaint.find(before + " '") + before.size() + 2;
   const std::size_t end = complaint.rfind('\'');
-  return begin < end ? complaint.substr(begin + 1, end - begin - 1) : std::string();
+  return begin < end ? complaint.substr(begin, end - begin) : std::string();
 }
 
 std::string unknown_key(const std::string& key, const json* part) {
@@ -135,9 +136,10 @@ std::string in_words(const std::string& complaint, const json& schema, const jso
   const json* value = value_at(document, path);
   const json* part = schema_at(schema, path);
   const auto says = [&](const char* key) { return part != nullptr && part->contains(key); };
-  if (begins("Object contains a property")) return unknown_key(quoted_end(complaint), part);
+  if (begins("Object contains a property"))
+    return unknown_key(quoted_end(complaint, "constraints:"), part);
   if (begins("Missing required property")) {
-    return fmt::format("\"{}\" is missing", quoted_end(complaint));
+    return fmt::format("\"{}\" is missing", quoted_end(complaint, "property"));
   }
   if (begins("Value type not permitted") && value != nullptr) {
     return says("type")

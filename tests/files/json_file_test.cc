@@ -83,6 +83,7 @@ TEST(CheckSchema, SaysWhatWouldDo) {
   const std::vector<std::array<std::string, 3>> cases = {
       {"\"seconds\": 1", "\"duration\": 1",
        "/measure: \"duration\" is not known here; what may stand is metrics, repeats, seconds"},
+      {"\"seconds\": 1", "\"it's a key\": 1", "/measure: \"it's a key\" is not known here"},
       {"\"seconds\": 1", "\"seconds\": \"1s\"", "/measure/seconds: must be a number, not \"1s\""},
       {"\"seconds\": 1", "\"seconds\": -1", "/measure/seconds: must be greater than 0, not -1"},
       {"\"pairwise\"", "\"11-way\"", "/design: \"11-way\" is none of what it may be: \"full\""},
