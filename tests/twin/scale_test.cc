@@ -4,11 +4,12 @@
 #include <algorithm>
 #include <ctime>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "cache.h"
 #include "engine.h"
-#include "tournament.h"
+#include "unit_queue.h"
 
 namespace greynic::twin {
 namespace {
@@ -139,24 +140,31 @@ TEST(TwinCache, BehavesAsASetWithRandomVictims) {
   }
 }
 
-// Claim:  the tournament names the earliest leaf, of equal ones the first.
-// Oracle: std::min_element over the times.
-// Method: random times out of few values, so that ties are common, for 1 to 33 leaves.
-TEST(TwinTournament, NamesTheEarliestLeaf) {
+// Claim:  the queue of units gives them out by time, of equal times by number.
+// Oracle: an ordered set of pairs.
+// Method: random pushes and pops, times out of few values, so that ties are common, 1 to 33 units.
+TEST(TwinUnitQueue, GivesUnitsOutByTime) {
   Random random(kSeed);
   for (std::uint32_t count = 1; count <= 33; ++count) {
-    Tournament tournament(count);
-    std::vector<Time> times(count, kNever);
-    EXPECT_EQ(tournament.time(), kNever);
-    for (int i = 0; i < 500; ++i) {
-      const std::uint32_t leaf = random.below(count);
-      const std::uint32_t value = random.below(8);
-      times[leaf] = value == 7 ? kNever : value;
-      tournament.set(leaf, times[leaf]);
-      const auto first = std::min_element(times.begin(), times.end());
-      ASSERT_EQ(tournament.time(), *first);
-      if (*first < kNever) {
-        ASSERT_EQ(tournament.leaf(), first - times.begin()) << "seed " << kSeed;
+    UnitQueue queue(count);
+    std::set<std::pair<Time, std::uint32_t>> expected;
+    std::vector<std::uint32_t> idle(count);
+    std::iota(idle.begin(), idle.end(), 0U);
+    for (int i = 0; i < 1000; ++i) {
+      if (!idle.empty() && random.below(2) == 0) {
+        std::swap(idle[random.below(static_cast<std::uint32_t>(idle.size()))], idle.back());
+        const Time time = random.below(8);
+        queue.push(idle.back(), time);
+        expected.emplace(time, idle.back());
+        idle.pop_back();
+      } else if (!expected.empty()) {
+        idle.push_back(queue.unit());
+        queue.pop();
+        expected.erase(expected.begin());
+      }
+      ASSERT_EQ(queue.time(), expected.empty() ? kNever : expected.begin()->first);
+      if (!expected.empty()) {
+        ASSERT_EQ(queue.unit(), expected.begin()->second) << "seed " << kSeed;
       }
     }
   }

@@ -130,9 +130,9 @@ void Engine::lay_out_streams() {
   // Where the server only acknowledges, its units have nothing to do.
   const bool server_sends = both || response || loopback_;
   const std::uint32_t sides = server_sends ? 2 : 1;
-  next_packet_ = Tournament(sides * units_in_use_);
+  units_ = UnitQueue(sides * units_in_use_);
   for (std::uint32_t side = 0; side < sides; ++side) {
-    for (std::uint32_t unit = 0; unit < units_in_use_; ++unit) leaf_owners_.push_back({side, unit});
+    for (std::uint32_t unit = 0; unit < units_in_use_; ++unit) unit_owners_.push_back({side, unit});
   }
 }
 
@@ -223,7 +223,7 @@ void Engine::on_period(Time period, std::function<void(Time)> call) {
 }
 
 void Engine::step() {
-  const Time packet = next_packet_.time();
+  const Time packet = units_.time();
   const Time event = events_.next_time();
   now_ = std::min(packet, event);
   while (now_ >= next_period_ && on_period_) {
@@ -233,7 +233,9 @@ void Engine::step() {
   if (event <= packet) {
     handle(events_.pop());
   } else {
-    unit_sends(next_packet_.leaf(), packet);
+    const std::uint32_t unit = units_.unit();
+    units_.pop();
+    unit_sends(unit, packet);
   }
 }
 

@@ -23,7 +23,7 @@
 #include "pcie.h"
 #include "random.h"
 #include "steady.h"
-#include "tournament.h"
+#include "unit_queue.h"
 #include "workload.h"
 
 namespace greynic::twin {
@@ -144,7 +144,7 @@ class Engine {
     std::uint32_t reads = 1;  ///< of its payload, before its first burst can be sent
     bool inlined = false;
   };
-  struct Leaf {  ///< whose packet stands at a leaf of the tournament
+  struct UnitOwner {  ///< of a unit that has a number among those of both RNICs
     std::uint32_t side = 0, unit = 0;
   };
   struct Crossing {  ///< of one packet through one eSwitch
@@ -192,7 +192,7 @@ class Engine {
   void lay_out_threads();
   void step();
   void handle(const Event& event);
-  [[nodiscard]] bool over() const { return events_.empty() && next_packet_.time() >= kNever; }
+  [[nodiscard]] bool over() const { return events_.empty() && units_.time() >= kNever; }
   [[nodiscard]] bool enough(const RunLimits& limits) {
     return (now_ >= limits.duration || stamps_.size() >= next_check_) && is_enough(limits);
   }
@@ -260,8 +260,8 @@ class Engine {
 
   // engine_packets.cc: processing units and the path of a packet.
   void activate(std::uint32_t stream, Time t);
-  void unit_begins(Nic& nic, std::uint32_t unit, Time t);
-  void unit_sends(std::uint32_t leaf, Time t);
+  [[nodiscard]] Time unit_begins(std::size_t side, std::uint32_t unit, Time t);
+  void unit_sends(std::uint32_t number, Time t);
   [[nodiscard]] Time service_time(std::size_t side);
   void call_context(Nic& nic, std::uint32_t stream, Time t);
   void send_request(std::uint32_t stream, Time t);
@@ -312,8 +312,8 @@ class Engine {
   std::array<Passage, 2> passages_;
   EventQueue events_;
   std::uint32_t units_in_use_ = 0;
-  Tournament next_packet_;  ///< of the units of both RNICs
-  std::vector<Leaf> leaf_owners_;
+  UnitQueue units_;  ///< of both RNICs
+  std::vector<UnitOwner> unit_owners_;
   std::array<Window, 2> loops_;     ///< packets in the closed loop, by direction
   std::array<Serial, 2> software_;  ///< the slow path, by direction
   std::array<Time, 2> loop_rest_ns_{};

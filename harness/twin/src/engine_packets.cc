@@ -79,7 +79,7 @@ void Engine::activate(std::uint32_t id, Time t) {
   call_context(nic, id, t);
   if (unit.head == kNone) {
     unit.head = unit.tail = id;
-    unit_begins(nic, index, t);
+    units_.push(s.nic * units_in_use_ + index, unit_begins(s.nic, index, t));
   } else {
     streams_[unit.tail].next = id;
     unit.tail = id;
@@ -102,12 +102,9 @@ Time Engine::service_time(std::size_t side) {
   return packet_ns_ * (1 + kUnitJitter * (random_.uniform() - 0.5)) + passages_[side].unit_ns;
 }
 
-/// Takes up the stream at the head of a unit's ring.
-void Engine::unit_begins(Nic& nic, std::uint32_t index, Time t) {
-  Unit& unit = nic.units[index];
-  const auto side = static_cast<std::uint32_t>(&nic - nics_.data());
-  const auto leaf = side * units_in_use_ + index;
-  if (unit.head == kNone) return next_packet_.set(leaf, kNever);
+/// Takes up the stream at the head of a unit's ring; returns when its first packet is out.
+Time Engine::unit_begins(std::size_t side, std::uint32_t index, Time t) {
+  Unit& unit = nics_[side].units[index];
   Stream& s = streams_[unit.head];
   // The next turn's stream comes from memory while this one's packets are handled.
   if (s.next != kNone) __builtin_prefetch(&streams_[s.next], 1);
@@ -115,7 +112,7 @@ void Engine::unit_begins(Nic& nic, std::uint32_t index, Time t) {
   Time from = std::max({unit.free, t, s.not_before});
   if (effects_.frozen_share > 0) [[unlikely]]
     from = thaw(from);
-  next_packet_.set(leaf, from + service_time(side));
+  return from + service_time(side);
 }
 
 /// The rule that a packet's flow hits is on chip, or is read over PCIe. Messages are dealt out to
@@ -228,8 +225,8 @@ Time Engine::recall_flow(Nic& nic, std::uint32_t id, Time t) {
   }
 }
 
-void Engine::unit_sends(std::uint32_t leaf, Time t) {
-  const auto [side, index] = leaf_owners_[leaf];
+void Engine::unit_sends(std::uint32_t number, Time t) {
+  const auto [side, index] = unit_owners_[number];
   Nic& nic = nics_[side];
   Unit& unit = nic.units[index];
   const std::uint32_t id = unit.head;
@@ -237,7 +234,7 @@ void Engine::unit_sends(std::uint32_t leaf, Time t) {
   if (loopback_ && s.nic == s.to && !effects_.loopback_unlimited) {
     // Loopback gives way to the wire: it takes what the receive path has to spare.
     nic.save_spare(t);
-    if (nic.spare <= 0) return next_packet_.set(leaf, t + kLoopbackRetryNs);
+    if (nic.spare <= 0) return units_.push(number, t + kLoopbackRetryNs);
   }
   if (!s.responds && !w_.carries_data_in_request()) {
     send_request(id, t);
@@ -249,7 +246,7 @@ void Engine::unit_sends(std::uint32_t leaf, Time t) {
   if (effects_.frozen_share > 0) [[unlikely]]
     unit.free = thaw(unit.free);
   if (s.packets_left > 0 && --unit.turn_left > 0) {
-    return next_packet_.set(leaf, unit.free + service_time(side));
+    return units_.push(number, unit.free + service_time(side));
   }
   unit.head = s.next;
   if (unit.head == kNone) unit.tail = kNone;
@@ -265,7 +262,7 @@ void Engine::unit_sends(std::uint32_t leaf, Time t) {
     }
     unit.tail = id;
   }
-  unit_begins(nic, index, t);
+  if (unit.head != kNone) units_.push(number, unit_begins(side, index, t));
 }
 
 void Engine::send_request(std::uint32_t id, Time t) {
