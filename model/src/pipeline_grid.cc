@@ -108,8 +108,7 @@ void PipelineGrid::predict(std::size_t first, std::size_t last, GridPrediction& 
       const Setting setting = setting_of(cell, output, distance);
       grid.distance[cell] = std::max(grid.distance[cell], distance);
       if (output == pipeline::kLogBandwidth && setting.bytes <= 0.0) continue;
-      const PredictedMeasure measure =
-          interval_of(predict_output(*state_, law, output, setting, distance));
+      const PredictedMeasure measure = predict_measure(*state_, law, output, setting, distance);
       column.value[cell] = measure.value;
       column.low[cell] = measure.low;
       column.high[cell] = measure.high;

@@ -20,6 +20,12 @@ namespace {
 
 constexpr double kNormal95 = 1.959964;
 
+/// Logarithm of a prediction and its standard deviation.
+struct LogPrediction {
+  double mean = 0.0;
+  double deviation = 0.0;
+};
+
 /// Variance g' C g; an output depends on a dozen parameters, the rest is not walked over.
 double variance_along(const std::vector<double>& covariance, const pipeline::Values& gradient) {
   std::array<int, kParameterCount> moved;
@@ -77,6 +83,36 @@ pipeline::Interval interval_from(const json& object, pipeline::Parameter paramet
   return interval;
 }
 
+/// Bounds of a share `exp(mean +- 1.96 deviation)`, never NaN.
+PredictedMeasure interval_of(const LogPrediction& prediction) {
+  // Beyond these bounds a double has no room; nothing physical lies there.
+  static constexpr double kLargestLog = 600.0;
+  const auto safe_exp = [](double x) { return std::exp(std::clamp(x, -kLargestLog, kLargestLog)); };
+  return {safe_exp(prediction.mean), safe_exp(prediction.mean - kNormal95 * prediction.deviation),
+          safe_exp(prediction.mean + kNormal95 * prediction.deviation)};
+}
+
+/// No scatter of the law carries more than the wire does: the bound is the upper end of what is
+/// known of the line, scattered as a measurement of it would be.
+PredictedMeasure within_line(const PipelineState& state, const Setting& setting,
+                             PredictedMeasure bandwidth) {
+  const double line = state.interval[pipeline::kLineGbps].high +
+                      kNormal95 * state.noise[pipeline::kLogBandwidth].scatter;
+  const double most = std::exp(line) * setting.bytes / setting.wire_bytes();
+  bandwidth.high = std::min(bandwidth.high, std::max(bandwidth.value, most));
+  return bandwidth;
+}
+
+LogPrediction predict_output(const PipelineState& state, pipeline::LawAt& law, Output output,
+                             const Setting& setting, double distance) {
+  pipeline::Values gradient;
+  const double mean = law.at(output, setting, gradient);
+  const pipeline::Noise& noise = state.noise[output];
+  const double growth = distance > 0.0 ? noise.growth * std::log1p(distance) : 0.0;
+  return {mean, std::sqrt(noise.scatter * noise.scatter + error_of_law(state, output, setting) +
+                          growth * growth + variance_along(state.covariance, gradient))};
+}
+
 void add_tails(const std::map<std::string, Ratio>& tails, const LogPrediction& median,
                Prediction& prediction) {
   for (const auto& [name, ratio] : tails) {
@@ -86,14 +122,6 @@ void add_tails(const std::map<std::string, Ratio>& tails, const LogPrediction& m
 }
 
 }  // namespace
-
-PredictedMeasure interval_of(const LogPrediction& prediction) {
-  // Beyond these bounds a double has no room; nothing physical lies there.
-  static constexpr double kLargestLog = 600.0;
-  const auto safe_exp = [](double x) { return std::exp(std::clamp(x, -kLargestLog, kLargestLog)); };
-  return {safe_exp(prediction.mean), safe_exp(prediction.mean - kNormal95 * prediction.deviation),
-          safe_exp(prediction.mean + kNormal95 * prediction.deviation)};
-}
 
 BeyondFactors::BeyondFactors(const Domain& domain) : in_flight_(domain.requests_in_flight) {}
 
@@ -124,14 +152,11 @@ std::vector<std::string> BeyondFactors::reasons(const Setting& setting) const {
   return reasons;
 }
 
-LogPrediction predict_output(const PipelineState& state, pipeline::LawAt& law, Output output,
-                             const Setting& setting, double distance) {
-  pipeline::Values gradient;
-  const double mean = law.at(output, setting, gradient);
-  const pipeline::Noise& noise = state.noise[output];
-  const double growth = distance > 0.0 ? noise.growth * std::log1p(distance) : 0.0;
-  return {mean, std::sqrt(noise.scatter * noise.scatter + error_of_law(state, output, setting) +
-                          growth * growth + variance_along(state.covariance, gradient))};
+PredictedMeasure predict_measure(const PipelineState& state, pipeline::LawAt& law, Output output,
+                                 const Setting& setting, double distance) {
+  const PredictedMeasure measure =
+      interval_of(predict_output(state, law, output, setting, distance));
+  return output == pipeline::kLogBandwidth ? within_line(state, setting, measure) : measure;
 }
 
 Result<Prediction> PipelineModel::predict(const Configuration& configuration) const {
@@ -156,11 +181,12 @@ Result<Prediction> PipelineModel::predict(const Configuration& configuration) co
     }
     if (output == pipeline::kLogBandwidth) {
       if (setting->bytes <= 0.0) continue;  // nothing to carry: a rate of payload says nothing
-      const LogPrediction log =
-          predict_output(state_, at_values, output, *setting, outside.distance);
-      prediction.measures[std::string(measure::kBandwidth)] = interval_of(log);
-      prediction.measures[std::string(measure::kMessageRate)] =
-          interval_of({log.mean - std::log(setting->bytes * 8e-3), log.deviation});
+      const PredictedMeasure bandwidth =
+          predict_measure(state_, at_values, output, *setting, outside.distance);
+      const double per_gbps = 1.0 / (setting->bytes * 8e-3);  // million messages a second
+      prediction.measures[std::string(measure::kBandwidth)] = bandwidth;
+      prediction.measures[std::string(measure::kMessageRate)] = {
+          bandwidth.value * per_gbps, bandwidth.low * per_gbps, bandwidth.high * per_gbps};
     } else {
       const LogPrediction log =
           predict_output(state_, at_values, output, *setting, outside.distance);

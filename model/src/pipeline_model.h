@@ -31,12 +31,6 @@ struct PipelineState {
   std::vector<std::string> findings;
 };
 
-/// Logarithm of a prediction and its standard deviation.
-struct LogPrediction {
-  double mean = 0.0;
-  double deviation = 0.0;
-};
-
 class PipelineModel final : public Model {
  public:
   explicit PipelineModel(PipelineState state) : state_(std::move(state)) {}
@@ -69,12 +63,9 @@ class BeyondFactors {
 };
 
 /// Prediction of one output where a setting lies `distance` widths outside the domain; `law` is the
-/// law at the state's values.
-[[nodiscard]] LogPrediction predict_output(const PipelineState& state, pipeline::LawAt& law,
-                                           pipeline::Output output, const Setting& setting,
-                                           double distance);
-
-/// Bounds of a share `exp(mean +- 1.96 deviation)`, never NaN.
-[[nodiscard]] PredictedMeasure interval_of(const LogPrediction& prediction);
+/// law at the state's values. The 95 % interval of a bandwidth ends where that of the line does.
+[[nodiscard]] PredictedMeasure predict_measure(const PipelineState& state, pipeline::LawAt& law,
+                                               pipeline::Output output, const Setting& setting,
+                                               double distance);
 
 }  // namespace greynic::model

@@ -112,6 +112,49 @@ TEST(PipelineLaw, PredictsUnseenSettingsOfAPlantedDevice) {
   }
 }
 
+// Claim:  where points dip far below the law, intervals grow, but not beyond what the line carries;
+//         where nothing ever reached the line, it bounds nothing that was not seen.
+// Oracle: plain_law.h and its line, 1,024 payload bytes in 1,156.
+TEST(PipelineLaw, PredictsNoMoreThanTheLineCarries) {
+  std::mt19937_64 random(7);
+  const PlainLaw law;
+  auto observations = plant(law, 300, 0.01, random);
+  for (Observation& o : observations) {
+    if (o.asked.number("message_bytes") != 65536 || random() % 2 == 0) continue;
+    o.measures["bandwidth_gbps"].value /= 4.0;
+  }
+  const auto report = fit(observations, quick());
+  ASSERT_TRUE(report) << report.error().message;
+  const double most = law.line * 1024.0 / 1156.0;
+  double largest = 0.0;
+  for (const double bytes : {65536.0, 131072.0, 8388608.0}) {
+    for (const double masks : {0.0, 5.0, 20.0}) {
+      const auto prediction = report->model->predict(
+          {{"server_decap_masks", masks}, {"message_bytes", bytes}, {"qp_count", 16.0}});
+      ASSERT_TRUE(prediction);
+      const PredictedMeasure& bandwidth = prediction->measures.at("bandwidth_gbps");
+      const double truth = law.gbps(bytes, 16, 0, masks);
+      EXPECT_LE(bandwidth.low, truth) << bytes << " bytes, " << masks << " masks";
+      EXPECT_GE(bandwidth.high, truth) << bytes << " bytes, " << masks << " masks";
+      largest = std::max(largest, bandwidth.high);
+      EXPECT_NEAR(prediction->measures.at("message_rate_mops").high * bytes * 8e-3, bandwidth.high,
+                  1e-9 * bandwidth.high);
+    }
+  }
+  EXPECT_GT(largest, 0.99 * most);
+  EXPECT_LT(largest, 1.05 * most);
+
+  std::erase_if(observations, [](const Observation& o) {
+    return o.asked.number("server_decap_masks") < 20 || o.asked.number("client_encap_masks") < 20;
+  });
+  const auto walked = fit(observations, quick());
+  ASSERT_TRUE(walked) << walked.error().message;
+  const auto beyond = walked->model->predict(
+      {{"server_decap_masks", 0.0}, {"message_bytes", 8388608.0}, {"qp_count", 16.0}});
+  ASSERT_TRUE(beyond);
+  EXPECT_GT(beyond->measures.at("bandwidth_gbps").high, most);
+}
+
 // Claim:  a model read back from its file answers the same, and grid cells are what predict says.
 TEST(PipelineLaw, SurvivesItsFileAndTheGridAgrees) {
   std::mt19937_64 random(6);
