@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
 #include "field_needs.h"
@@ -62,30 +63,57 @@ std::optional<FieldMatch> part_for_ovs(MatchField field, std::mt19937_64& random
                                    : exactly(field, random_value(field, random));
 }
 
-std::vector<Action> actions_for_ovs(const Match& match, std::mt19937_64& random) {
-  std::vector<Action> actions;
-  if (random() % 4 == 0) return {Action::drop()};
-  if (random() % 3 == 0) {
-    const F field = random() % 2 == 0 ? F::kReg3 : F::kEthernetDst;
-    const U128 bits = any_masked(field, random).bits;
-    actions.push_back({.kind = ActionKind::kSetField,
-                       .field = field,
-                       .value = random_value(field, random) & bits,
-                       .bits = bits});
+constexpr std::uint64_t kMeters[] = {7, 4242};
+
+/// Does the header that a field is in stand in the match, so that the field may be written?
+bool may_write(const Match& match, F field) {
+  const bool neighbour = field == F::kNdTarget;
+  if (neighbour && !exact_value(match, F::kIcmpType)) return false;
+  return info(field).layer == FieldLayer::kTunnel || !missing_header(match, field);
+}
+
+/// How often each field was written; what came up least is next, so that all come up.
+using Writes = std::map<F, std::size_t>;
+
+std::optional<Action> write_for_ovs(const Match& match, Writes& writes, std::mt19937_64& random) {
+  std::optional<Action> least;
+  for (const MatchFieldInfo& row : match_fields()) {
+    if (!may_write(match, row.field)) continue;
+    if (least && writes[row.field] >= writes[least->field]) continue;
+    const FieldMatch part = part_for_ovs(row.field, random).value_or(exactly(row.field, 0));
+    Action action{
+        .kind = ActionKind::kSetField, .field = row.field, .value = part.value, .bits = part.bits};
+    if (ovs_actions_text({.match = match, .actions = {action}}, {})) least = action;
   }
-  const auto protocol = exact_value(match, F::kIpProtocol);
-  if (protocol == U128{17} && random() % 2 == 0) {
-    actions.push_back({.kind = ActionKind::kSetField,
-                       .field = F::kL4DstPort,
-                       .value = random() % 65536,
-                       .bits = full_mask(F::kL4DstPort)});
+  if (least) ++writes[least->field];
+  return least;
+}
+
+std::vector<Action> actions_for_ovs(const Match& match, Writes& writes, std::mt19937_64& random) {
+  static constexpr const char* kPorts[] = {"left", "right"};
+  std::vector<Action> actions;
+  if (random() % 8 == 0) return {Action::drop()};
+  if (random() % 8 == 0) {
+    actions.push_back({.kind = ActionKind::kMeter, .number = kMeters[random() % 2]});
+  }
+  for (std::size_t count = random() % 3; count > 0; --count) {
+    if (auto action = write_for_ovs(match, writes, random)) {
+      actions.push_back(std::move(*action));
+    }
   }
   if (random() % 5 == 0) actions.push_back({.kind = ActionKind::kCount});
+  // A write of a header behind the tag would need it named again.
+  const bool tagged = exact_value(match, F::kVlanPresent) == U128{1};
+  if (tagged && random() % 2 == 0) actions.push_back({.kind = ActionKind::kPopVlan});
   if (random() % 5 == 0) {
     actions.push_back({.kind = ActionKind::kPushVlan, .number = random() % 4096});
   }
+  if (random() % 8 == 0 && exact_value(match, F::kEtherType) == U128{0x0800}) {
+    actions.push_back({.kind = ActionKind::kOther, .text = "dec_ttl"});
+  }
+  if (random() % 4 == 0) actions.push_back(Action::forward(kPorts[random() % 2]));
   if (random() % 2 == 0) {
-    actions.push_back(Action::forward(random() % 2 == 0 ? "left" : "right"));
+    actions.push_back(Action::forward(kPorts[random() % 2]));
   } else {
     actions.push_back(Action::jump(random() % 200));
   }
@@ -94,20 +122,45 @@ std::vector<Action> actions_for_ovs(const Match& match, std::mt19937_64& random)
 
 // Claim:  rules come back from the switch as they went in, whatever field they match.
 // Oracle: the rules themselves; in between lies nothing but Open vSwitch.
-// Method: 1,000 random rules over every field that Open vSwitch has, in one transaction.
+// Method: 1,000 random rules over every field that Open vSwitch has, in one transaction; every
+// field
+//         that can be written is, and every kind of action that the driver offers comes up.
 TEST(OvsRoundTrip, ReadsBackAThousandRandomRulesAsTheyWere) {
   GREYNIC_NEEDS_OVS();
-  const std::uint64_t seed = 20;
+  const std::uint64_t seed = seed_or(20);
   auto ovs = started();
   ASSERT_NE(ovs, nullptr);
   ASSERT_TRUE(ovs->ensure_sink("left").has_value());
   ASSERT_TRUE(ovs->ensure_sink("right").has_value());
   auto driver = driver_of(*ovs);
+  Writes writes;
+  const auto actions = [&](const Match& match, std::mt19937_64& random) {
+    return actions_for_ovs(match, writes, random);
+  };
   const RuleSet rules =
-      random_rules({.part = part_for_ovs, .actions = actions_for_ovs, .tables = 200}, 1000, seed);
+      random_rules({.part = part_for_ovs, .actions = actions, .tables = 200}, 1000, seed);
+  for (const std::uint64_t meter : kMeters) {
+    ASSERT_EQ(std::system(fmt::format("ovs-ofctl -O OpenFlow13 add-meter unix:{}/br0.mgmt "
+                                      "meter={},kbps,band=type=drop,rate=1000",
+                                      ovs->folder(), meter)
+                              .c_str()),
+              0);
+  }
   std::set<MatchField> used;
+  std::set<MatchField> written;
+  std::set<ActionKind> done;
   for (const FlowRule& rule : rules.rules) {
     for (const FieldMatch& part : rule.match.fields()) used.insert(part.field);
+    for (const Action& action : rule.actions) {
+      done.insert(action.kind);
+      if (action.kind == ActionKind::kSetField) written.insert(action.field);
+    }
+  }
+  EXPECT_GE(written.size(), 39U) << "fields that can be written";
+  const auto offer = driver->probe();
+  ASSERT_TRUE(offer.has_value()) << offer.error().message;
+  for (const ActionKind kind : offer->actions) {
+    EXPECT_TRUE(done.contains(kind)) << "action " << static_cast<int>(kind) << " never came up";
   }
   for (const MatchFieldInfo& row : match_fields()) {
     EXPECT_TRUE(!ovs_takes(row.field) || used.contains(row.field)) << row.name << " never came up";
@@ -170,6 +223,12 @@ TEST(OvsRoundTrip, RefusesByNameWhatItCannotHold) {
       {match_of(F::kInPort, 1, 0xffffffff), {{.kind = ActionKind::kVxlanDecap}}, "tunnel"},
       {match_of(F::kInPort, 1, 0xffffffff), {Action::jump(254)}, "253"},
       {later_fragment_with_port(), {}, "later fragment"},
+      {match_of(F::kEtherType, 0x86dd, 0xffff),
+       {{.kind = ActionKind::kSetField, .field = F::kIpv6Src, .bits = U128{0x8421} << 112}},
+       "decimal digit"},
+      {match_of(F::kInPort, 1, 0xffffffff),
+       {Action::forward("1"), {.kind = ActionKind::kMeter, .number = 1}},
+       "before all other actions"},
       // This one only the switch itself can refuse: there is no such meter.
       {match_of(F::kInPort, 1, 0xffffffff),
        {{.kind = ActionKind::kMeter, .number = 77}, Action::jump(3)},

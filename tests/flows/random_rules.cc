@@ -1,5 +1,6 @@
 #include "random_rules.h"
 
+#include <cstdlib>
 #include <set>
 
 #include "field_needs.h"
@@ -29,6 +30,11 @@ bool has(const Match& match, MatchField field) { return match.mask().bits(field)
 void set(Match& match, MatchField field, U128 value) { match.set(field, value); }
 
 }  // namespace
+
+std::uint64_t seed_or(std::uint64_t usual) {
+  const char* other = std::getenv("GREYNIC_SEED");
+  return other == nullptr ? usual : std::strtoull(other, nullptr, 10);
+}
 
 U128 random_value(MatchField field, std::mt19937_64& random) {
   return (static_cast<U128>(random()) << 64 | random()) & full_mask(field);

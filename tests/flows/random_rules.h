@@ -19,6 +19,9 @@ struct RandomRules {
   RulePriority priorities = 65536;
 };
 
+/// Seed of a test: GREYNIC_SEED where it is set, to try others than the usual one.
+[[nodiscard]] std::uint64_t seed_or(std::uint64_t usual);
+
 /// `count` rules with distinct (table, priority), so that none is ambiguous.
 [[nodiscard]] RuleSet random_rules(const RandomRules& kind, std::size_t count, std::uint64_t seed);
 

@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -92,7 +93,8 @@ std::vector<Action> flower_actions(const Match&, std::mt19937_64& random) {
     case 2:
       actions.push_back({.kind = ActionKind::kVxlanEncap,
                          .number = random() % (1U << 24),
-                         .text = "src=10.1.2.3,dst=10.4.5.6,port=4790"});
+                         .text = fmt::format("src=10.1.2.{},dst=10.4.5.{},port={}", random() % 256,
+                                             random() % 256, 1 + random() % 65535)});
       actions.push_back(Action::forward("sink"));
       break;
     case 3:
@@ -115,12 +117,14 @@ TEST(TcRoundTrip, GivesBackRandomRulesOverAllFields) {
   GREYNIC_NEEDS_TC();
   const Bench here = bench();
   const auto driver = here.driver(Journal::in_memory());
-  const std::uint64_t seed = 21;
+  const std::uint64_t seed = seed_or(21);
   RuleSet rules = random_rules(
       {.part = flower_part, .actions = flower_actions, .tables = 8, .priorities = 60'000}, 1000,
       seed);
   std::set<MatchField> seen;
+  std::set<ActionKind> done;
   for (FlowRule& rule : rules.rules) {
+    for (const Action& action : rule.actions) done.insert(action.kind);
     // A second tag comes behind a first one.
     if (rule.match.mask().bits(F::kSvlanPresent) != 0) rule.match.set(F::kVlanPresent, 1);
     for (const FieldMatch& part : rule.match.fields()) seen.insert(part.field);
@@ -142,6 +146,11 @@ TEST(TcRoundTrip, GivesBackRandomRulesOverAllFields) {
   }
   for (const MatchFieldInfo& row : match_fields()) {
     EXPECT_EQ(seen.contains(row.field), tc_takes(row.field)) << row.name;
+  }
+  const auto offer = driver->probe();
+  ASSERT_TRUE(offer.has_value()) << offer.error().message;
+  for (const ActionKind kind : offer->actions) {
+    EXPECT_TRUE(done.contains(kind)) << "action " << static_cast<int>(kind) << " never came up";
   }
   ASSERT_TRUE(driver->roll_back().has_value());
   EXPECT_TRUE(driver->list()->rules.empty());

@@ -83,6 +83,10 @@ Result<std::string> set_field_text(const Action& action, const Match& match) {
   if (std::find(kWritable.begin(), kWritable.end(), action.field) == kWritable.end()) {
     return no(action, "the field cannot be written");
   }
+  if (ovs_misreads_mask(action.field, action.bits)) {
+    return no(action,
+              "ovs-ofctl takes a mask that begins with a decimal digit for a prefix length");
+  }
   auto name = written_name(action, match);
   if (!name) return name;
   const bool whole = action.bits == full_mask(action.field);
@@ -145,6 +149,9 @@ Result<std::string> ovs_actions_text(const FlowRule& rule, const PortNumbers& po
   for (std::size_t i = 0; i < rule.actions.size(); ++i) {
     if (rule.actions[i].kind == ActionKind::kDrop && rule.actions.size() > 1) {
       return no(rule.actions[i], "a drop stands alone");
+    }
+    if (rule.actions[i].kind == ActionKind::kMeter && i > 0) {
+      return no(rule.actions[i], "a meter comes before all other actions");
     }
     auto word = action_text(rule.actions[i], i + 1 == rule.actions.size(), rule, ports);
     if (!word) return word;

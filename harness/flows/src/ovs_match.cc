@@ -53,13 +53,6 @@ std::string masked(MatchField field, std::string_view name, U128 value, U128 bit
   return text + "/" + field_value_to_string(field, bits);
 }
 
-/// ovs-ofctl takes "/8421:..." for a prefix of 8421 bits, so such masks cannot be said to it.
-bool reads_as_prefix(MatchField field, U128 bits) {
-  if (info(field).format != FieldFormat::kIpv6 || prefix_length(field, bits)) return false;
-  const char first = field_value_to_string(field, bits).front();
-  return first >= '0' && first <= '9';
-}
-
 tl::unexpected<Error> no(MatchField field, std::string_view why) {
   return fail(ErrorCode::kUnsupported,
               fmt::format("Open vSwitch cannot match {}: {}", info(field).name, why));
@@ -95,7 +88,7 @@ std::optional<std::string> objection(const FieldMatch& part) {
   if (part.bits != full_mask(part.field) && !ovs_takes_any_mask(part.field)) {
     return "it takes no mask, only an exact value";
   }
-  if (reads_as_prefix(part.field, part.bits)) {
+  if (ovs_misreads_mask(part.field, part.bits)) {
     return "ovs-ofctl takes a mask that begins with a decimal digit for a prefix length";
   }
   if (part.field == F::kArpOperation && part.value > 255) return "operations end at 255 there";
@@ -107,6 +100,12 @@ std::optional<std::string> objection(const FieldMatch& part) {
 }
 
 }  // namespace
+
+bool ovs_misreads_mask(MatchField field, U128 bits) {
+  if (info(field).format != FieldFormat::kIpv6 || prefix_length(field, bits)) return false;
+  const char first = field_value_to_string(field, bits).front();
+  return first >= '0' && first <= '9';
+}
 
 bool ovs_takes(MatchField field) {
   return !info(field).ovs.empty() && field != F::kRecirculationId && field != F::kDatapathHash;

@@ -59,6 +59,21 @@ std::optional<MatchField> written_field(std::string_view name) {
   return std::nullopt;
 }
 
+/// The bits of "/24", "/255.255.0.255" or "/0xff00": addresses come back with the length of their
+/// prefix where the mask is one.
+std::optional<U128> mask_of(MatchField field, std::string_view text) {
+  const FieldFormat format = info(field).format;
+  const bool address = format == FieldFormat::kIpv4 || format == FieldFormat::kIpv6;
+  if (!address || text.find_first_not_of("0123456789") != std::string_view::npos) {
+    return field_value_from_string(field, text);
+  }
+  unsigned length = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), length);
+  const unsigned width = info(field).width_bits;
+  if (error != std::errc{} || length > width) return std::nullopt;
+  return length == 0 ? U128{0} : full_mask(field) & ~(full_mask(field) >> (length - 1) >> 1);
+}
+
 /// "set_field:0x5/0xff->reg0" as an action; empty when it is something else.
 std::optional<Action> set_field(std::string_view text) {
   if (!text.starts_with("set_field:")) return std::nullopt;
@@ -70,9 +85,8 @@ std::optional<Action> set_field(std::string_view text) {
   const std::string_view masked = text.substr(0, arrow);
   const std::size_t slash = masked.find('/');
   const auto value = field_value_from_string(*field, masked.substr(0, slash));
-  const auto bits = slash == std::string_view::npos
-                        ? std::optional(full_mask(*field))
-                        : field_value_from_string(*field, masked.substr(slash + 1));
+  const auto bits = slash == std::string_view::npos ? std::optional(full_mask(*field))
+                                                    : mask_of(*field, masked.substr(slash + 1));
   if (!value || !bits) return std::nullopt;
   return Action{.kind = ActionKind::kSetField, .field = *field, .value = *value, .bits = *bits};
 }

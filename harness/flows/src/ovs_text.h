@@ -27,6 +27,9 @@ using PortNumbers = std::map<std::string, std::uint32_t>;
 /// Does Open vSwitch match this field under every mask, or only exactly?
 [[nodiscard]] bool ovs_takes_any_mask(MatchField field);
 
+/// ovs-ofctl takes "/8421:..." for a prefix of 8421 bits, so such masks cannot be said to it.
+[[nodiscard]] bool ovs_misreads_mask(MatchField field, U128 bits);
+
 /// "output:2,goto_table:3"; kUnsupported names the action, kBadInput a port that is not there.
 [[nodiscard]] Result<std::string> ovs_actions_text(const FlowRule& rule, const PortNumbers& ports);
 
