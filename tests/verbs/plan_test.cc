@@ -49,6 +49,26 @@ TEST(Slots, SayWhenTheyOverlap) {
   }
 }
 
+// Claim:  a lane has a place in memory for each message that may be under way and each receive that
+//         may be posted, and no more: with one message in flight it is the same place each time.
+// Oracle: the depths themselves.
+TEST(Slots, AreAsManyAsMayBeUnderWay) {
+  TrafficPlan plan;
+  plan.mr_bytes = 16 << 20;
+  plan.sizes = {64};
+  plan.receive_depth = 512;
+  for (const std::uint32_t depth : {1U, 128U}) {
+    plan.send_depth = depth;
+    for (const Operation alone :
+         {Operation::kWrite, Operation::kWriteWithImm, Operation::kRead, Operation::kFetchAdd}) {
+      plan.operation = alone;
+      EXPECT_EQ(slots_of(plan, 0).size(), depth) << to_string(alone);
+    }
+    plan.operation = Operation::kSend;
+    EXPECT_EQ(slots_of(plan, 0).size(), 512U);
+  }
+}
+
 TEST(Sizes, ReadMixes) {
   EXPECT_EQ(parse_sizes("64*2,9").value(), (std::vector<std::uint32_t>{64, 64, 9}));
   for (const char* bad : {"", "64*", "x", "64,,2", "64*0", "-1"}) {

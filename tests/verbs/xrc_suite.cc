@@ -28,6 +28,7 @@ TrafficPlan small_plan(Operation operation) {
   plan.signal_every = 3;
   plan.validate = true;
   plan.seed = 11;
+  plan.stall_limit = std::chrono::minutes(10);  // a test whose process is held up is no stall
   return plan;
 }
 
@@ -52,7 +53,7 @@ Result<Run> run(const TrafficPlan& plan,
   Answerer far_answers(*far);
   Answerer near_answers(*near);
   far_answers.start();
-  if (plan.both_ways()) near_answers.start();
+  if (plan.direction == Direction::kBidirectional) near_answers.start();
   Run result;
   const std::atomic<bool> stop = false;
   result.requests = run_requests(*near, std::chrono::milliseconds(100), stop);
@@ -133,6 +134,31 @@ TEST(Xrc, AnswersPings) {
   EXPECT_GT(seen->requests.completed, 0U);
   for (const std::string& what : fake_rdma().violations) ADD_FAILURE() << what;
   EXPECT_EQ(fake_rdma().objects, 0U);
+}
+
+// Claim:  no ping is taken for answered by what an earlier one left in its slot, whatever the
+// number
+//         of slots.
+// Oracle: the answering end's own count: it writes back what it counted, and nothing else does.
+// Method: WRITE with as many slots as there are marks, one less and one more, and with one slot.
+TEST(Xrc, TakesNoOldMarkForAnAnswer) {
+  for (const std::uint32_t depth : {1U, 254U, 255U, 256U}) {
+    fake_rdma() = {};
+    TrafficPlan plan = small_plan(Operation::kWrite);
+    plan.mode = Mode::kLatency;
+    plan.thread_count = 1;
+    plan.qp_count = 1;
+    plan.mr_count = 1;
+    plan.signal_every = 1;
+    plan.send_depth = depth;
+    plan.mr_bytes = 1 << 20;
+    const auto seen = run(plan);
+    ASSERT_TRUE(seen.has_value()) << seen.error().message;
+    EXPECT_FALSE(seen->requests.failure) << seen->requests.failure->reason;
+    EXPECT_GT(seen->requests.completed, 0U);
+    EXPECT_EQ(seen->answers.received, seen->requests.completed) << depth << " slots";
+    EXPECT_EQ(seen->answers.payload_errors, 0U);
+  }
 }
 
 // Claim:  a request that names a receive queue which is not the peer's ends with the status of the

@@ -23,6 +23,18 @@ std::uint64_t stride_of(const TrafficPlan& plan) {
   return std::max<std::uint64_t>(64, (bytes + 63) / 64 * 64);
 }
 
+/// Receives have buffers of their own; the immediate value of a WRITE needs none.
+bool fills_receives(Operation operation) {
+  return takes_receive(operation) && operation != Operation::kWriteWithImm;
+}
+
+/// Places in memory for what may be under way in one lane. No more: each is a page or a cache line
+/// that the next message would not find in the caches.
+std::uint64_t places_needed(const TrafficPlan& plan) {
+  return fills_receives(plan.operation) ? std::max(plan.send_depth, plan.receive_depth)
+                                        : plan.send_depth;
+}
+
 std::uint64_t lanes_of_region(const TrafficPlan& plan, std::uint32_t region) {
   return (plan.qp_count - region % plan.qp_count + plan.mr_count - 1) / plan.mr_count;
 }
@@ -36,7 +48,7 @@ std::uint64_t free_memory_bytes() {
 
 std::vector<Slot> slots_of(const TrafficPlan& plan, std::uint32_t lane) {
   const std::uint64_t stride = stride_of(plan);
-  const std::uint64_t depth = std::max<std::uint64_t>(plan.send_depth, plan.receive_depth);
+  const std::uint64_t depth = places_needed(plan);
   std::vector<Slot> slots;
   if (plan.mr_count > plan.qp_count) {
     // Round the lane's regions first, so that every region is in use all the time.
@@ -62,8 +74,7 @@ bool slots_overlap(const TrafficPlan& plan) {
   const std::uint64_t lanes = plan.mr_count > plan.qp_count ? 1 : lanes_of_region(plan, 0);
   if (plan.mr_bytes / lanes / 64 * 64 < stride_of(plan)) return true;
   // Receives that are posted at the same time need buffers of their own.
-  const bool received = takes_receive(plan.operation) && plan.operation != Operation::kWriteWithImm;
-  return received && slots_of(plan, 0).size() < plan.receive_depth;
+  return fills_receives(plan.operation) && slots_of(plan, 0).size() < plan.receive_depth;
 }
 
 std::uint32_t windows_per_lane(const TrafficPlan& plan) {
@@ -82,6 +93,9 @@ Result<Endpoint> Endpoint::create(const Device& device, const TrafficPlan& plan,
   endpoint.device_ = &device;
   endpoint.plan_ = plan;
   endpoint.role_ = role;
+  endpoint.receive_bytes_ = static_cast<std::uint32_t>(
+      plan.largest_message() + (plan.transport == Transport::kUD ? kUdHeaderBytes : 0));
+  if (plan.fault == Fault::kReceiveLength) endpoint.receive_bytes_ /= 4;
   const auto port = device.port_state();
   if (!port) return pass_on(port);
   endpoint.port_ = *port;
@@ -389,12 +403,10 @@ ibv_srq* Endpoint::srq_of(std::uint32_t lane) const {
 
 Result<void> Endpoint::post_receive(std::uint32_t lane, std::uint32_t slot) {
   const std::vector<Slot>& slots = slots_[lane];
-  const Slot& place = slots[slot % slots.size()];
-  const bool header = plan_.transport == Transport::kUD;
+  const Slot& place = slots[slot < slots.size() ? slot : slot % slots.size()];
   ibv_sge sge{};
   sge.addr = reinterpret_cast<std::uintptr_t>(target_[place.region].address()) + place.offset;
-  sge.length = plan_.largest_message() + (header ? kUdHeaderBytes : 0);
-  if (plan_.fault == Fault::kReceiveLength) sge.length /= 4;
+  sge.length = receive_bytes_;
   sge.lkey = target_[place.region].local_key();
   ibv_recv_wr request{};
   request.wr_id = (std::uint64_t{lane} << 32) | slot;

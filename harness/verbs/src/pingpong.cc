@@ -8,7 +8,7 @@
 
 #include "greynic/core/completion_status.h"
 #include "payload.h"
-#include "rate.h"
+#include "trip_book.h"
 #include "waiting.h"
 
 namespace greynic::verbs {
@@ -20,8 +20,9 @@ Endpoint::Group& group_of(Endpoint& endpoint, std::uint32_t lane) {
   return endpoint.groups()[lane / endpoint.plan().qps_per_cq];
 }
 
-/// The byte that tells ping k of a lane from the one before.
-std::byte mark(std::uint64_t ping) { return static_cast<std::byte>(ping % 255 + 1); }
+/// The byte that tells a ping from the one that lay in its slot before: by laps, not by pings, of
+/// which each 255th would look like the one it follows when a lane has 255 slots.
+std::byte mark(std::uint64_t lap) { return static_cast<std::byte>(lap % 255 + 1); }
 
 constexpr int kSpinsPerLook = 1024;
 
@@ -75,41 +76,46 @@ class Pinger {
 
   RequestReport run(std::chrono::nanoseconds duration) {
     const std::int64_t begin = now_ns();
-    const std::int64_t measure = begin + duration.count() / 10;
     const std::int64_t end = begin + duration.count();
-    Slices slices(measure, end);
+    TripBook book(begin + duration.count() / 10, end, plan_.one_sided_answer() ? 1 : 2);
     const double cpu_begin = thread_cpu_seconds();
-    const bool whole = plan_.one_sided_answer();
     // One reading of the clock a ping: the next one starts where this one ends.
-    std::int64_t back = begin;
-    for (std::uint64_t i = 0; !stop_ && !report_.failure; ++i) {
-      const std::int64_t sent = back;
-      const auto lane = static_cast<std::uint32_t>(i % plan_.qp_count);
-      const std::uint64_t ping = i / plan_.qp_count;
-      if (sent >= end) break;
+    std::int64_t sent = begin;
+    std::uint32_t lane = 0;
+    std::uint64_t ping = 0;  // of that lane
+    while (!stop_ && !report_.failure && sent < end) {
       const bool answered = round(lane, ping);
-      back = now_ns();
+      const std::int64_t back = now_ns();
       ++report_.posted;
-      if (!answered) {
+      if (answered) {
+        ++report_.completed;
+        ++report_.completed_by_lane[lane];
+        book.note(sent, back);
+      } else {
         ++report_.lost;
         // Without a retransmission RC and its answers would be out of step for ever after.
         if (is_reliable(plan_.transport) && !report_.failure && !stop_) {
-          report_.failure = Failure{
-              Outcome::kTimedOut,
-              fmt::format("no answer to ping {} within {} ms", i, plan_.stall_limit.count())};
+          report_.failure = Failure{Outcome::kTimedOut,
+                                    fmt::format("no answer to ping {} within {} ms",
+                                                report_.posted - 1, plan_.stall_limit.count())};
         }
-        continue;
       }
-      ++report_.completed;
-      ++report_.completed_by_lane[lane];
-      if (back < measure) continue;
-      slices.add(back, 1);
-      report_.latency.record(static_cast<std::uint64_t>(back - sent) / (whole ? 1 : 2));
+      if (++lane == plan_.qp_count) {
+        lane = 0;
+        ++ping;
+      }
+      sent = back;
+      if (book.full()) {
+        book.enter();
+        sent = now_ns();
+      }
     }
-    const Slices::Rate rate = slices.rate();
+    book.enter();
+    const Slices::Rate rate = book.rate();
     report_.messages_per_second = rate.per_second;
     report_.rate_standard_error = rate.standard_error;
     report_.steady = rate.steady;
+    report_.latency = book.latency();
     if (report_.posted > 0) {
       report_.cpu_ns_per_message =
           (thread_cpu_seconds() - cpu_begin) * 1e9 / static_cast<double>(report_.posted);
@@ -122,21 +128,22 @@ class Pinger {
   bool round(std::uint32_t lane, std::uint64_t ping) {
     const std::int64_t limit =
         is_reliable(plan_.transport) ? plan_.stall_limit.count() * 1'000'000 : kLossLimitNs;
-    const Slot& slot = endpoint_.slots(lane)[ping % endpoint_.slots(lane).size()];
-    const std::uint32_t bytes = sender_.bytes_of(lane, ping);
+    const Slot& slot = sender_.next_slot(lane);
+    const std::uint32_t bytes = sender_.next_bytes(lane);
+    const std::byte own_mark = mark(sender_.next_lap(lane));
     if (plan_.operation == Operation::kWrite) {
-      endpoint_.local(slot).address()[slot.offset + bytes - 1] = mark(ping);
+      endpoint_.local(slot).address()[slot.offset + bytes - 1] = own_mark;
     }
     report_.failure = sender_.post(lane, ping);
     if (report_.failure) return false;
     if (plan_.one_sided_answer()) {
       report_.failure = sender_.complete();
       if (report_.failure) return false;
-      check_answer(lane, ping, slot, bytes);
+      if (plan_.validate) check_answer(lane, ping, slot, bytes);
       return true;
     }
     const bool answered = plan_.operation == Operation::kWrite
-                              ? written(slot.offset + bytes - 1, slot, ping, limit)
+                              ? written(slot.offset + bytes - 1, slot, own_mark, limit)
                               : received(lane, limit);
     if (!answered || report_.failure) return false;
     report_.failure = sender_.complete();
@@ -155,9 +162,8 @@ class Pinger {
     return stop_ || report_.failure;
   }
 
-  bool written(std::uint64_t offset, const Slot& slot, std::uint64_t ping, std::int64_t limit) {
+  bool written(std::uint64_t offset, const Slot& slot, std::byte wanted, std::int64_t limit) {
     const std::byte* place = endpoint_.target(slot).address() + offset;
-    const std::byte wanted = mark(ping);
     return spin([&] { return holds_mark(place, wanted) || ping_failed(); },
                 [&] { return hopeless(); }, limit);
   }
@@ -184,7 +190,6 @@ class Pinger {
   }
 
   void check_answer(std::uint32_t lane, std::uint64_t ping, const Slot& slot, std::uint32_t bytes) {
-    if (!plan_.validate) return;
     const auto landed = endpoint_.local(slot).bytes().subspan(slot.offset, bytes);
     if (is_atomic(plan_.operation)) {
       std::uint64_t found = 0;
@@ -263,13 +268,13 @@ void answer_writes(Endpoint& endpoint, const std::atomic<bool>& stop, AnswerRepo
     if (sender.open()) failure = sender.look();
     return failure.has_value();
   };
-  for (std::uint64_t i = 0; !stop && !failure; ++i) {
-    const auto lane = static_cast<std::uint32_t>(i % plan.qp_count);
-    const std::uint64_t ping = i / plan.qp_count;
-    const Slot& slot = endpoint.slots(lane)[ping % endpoint.slots(lane).size()];
-    const std::uint64_t last = slot.offset + sender.bytes_of(lane, ping) - 1;
+  std::uint32_t lane = 0;
+  std::uint64_t ping = 0;  // of that lane
+  while (!stop && !failure) {
+    const Slot& slot = sender.next_slot(lane);
+    const std::uint64_t last = slot.offset + sender.next_bytes(lane) - 1;
     const std::byte* place = endpoint.target(slot).address() + last;
-    const std::byte wanted = mark(ping);
+    const std::byte wanted = mark(sender.next_lap(lane));
     if (!spin([&] { return holds_mark(place, wanted) || answer_failed(); },
               [&] { return stop.load(); }, kForever)) {
       return;
@@ -278,6 +283,10 @@ void answer_writes(Endpoint& endpoint, const std::atomic<bool>& stop, AnswerRepo
     ++report.received;
     endpoint.local(slot).address()[last] = wanted;
     failure = sender.post(lane, ping);
+    if (++lane == plan.qp_count) {
+      lane = 0;
+      ++ping;
+    }
   }
   if (!stop) report.failure = std::move(failure);
 }

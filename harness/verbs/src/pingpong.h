@@ -34,8 +34,16 @@ class OneByOne {
   [[nodiscard]] bool open() const { return open_ != nullptr; }
   /// Takes that completion if it is there; what is wrong with it, if anything.
   [[nodiscard]] std::optional<Failure> look();
-  [[nodiscard]] std::uint32_t bytes_of(std::uint32_t lane, std::uint64_t message) const {
-    return posters_[lane].bytes_of(message);
+  /// Of the message that a lane posts next: where it lies, how often its lane has been round its
+  /// slots before, and its length.
+  [[nodiscard]] const Slot& next_slot(std::uint32_t lane) const {
+    return endpoint_.slots(lane)[posters_[lane].next_slot()];
+  }
+  [[nodiscard]] std::uint64_t next_lap(std::uint32_t lane) const {
+    return posters_[lane].next_lap();
+  }
+  [[nodiscard]] std::uint32_t next_bytes(std::uint32_t lane) const {
+    return posters_[lane].next_bytes();
   }
 
  private:

@@ -73,13 +73,17 @@ void Poster::go_to(std::uint64_t message) {
   prepared_ = false;
   next_ = message;
   slot_ = message % places_.size();
+  lap_ = message / places_.size();
   size_ = message % sizes_.size();
   unsignalled_ = static_cast<std::uint32_t>(message % plan_.signal_every);
 }
 
 void Poster::advance() {
   ++next_;
-  if (++slot_ == places_.size()) slot_ = 0;
+  if (++slot_ == places_.size()) {
+    slot_ = 0;
+    ++lap_;
+  }
   if (++size_ == sizes_.size()) size_ = 0;
   if (++unsignalled_ == plan_.signal_every) unsignalled_ = 0;
 }

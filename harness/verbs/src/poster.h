@@ -26,6 +26,11 @@ class Poster {
   [[nodiscard]] std::uint32_t bytes_of(std::uint64_t message) const {
     return sizes_[message % sizes_.size()];
   }
+  /// Of the message after the last one posted: its slot, the laps round the slots before it, and
+  /// its length.
+  [[nodiscard]] std::size_t next_slot() const { return slot_; }
+  [[nodiscard]] std::uint64_t next_lap() const { return lap_; }
+  [[nodiscard]] std::uint32_t next_bytes() const { return sizes_[size_]; }
 
  private:
   /// A slot at both ends.
@@ -54,6 +59,7 @@ class Poster {
   // what posting would spend most of its own time on.
   std::uint64_t next_ = 0;
   std::size_t slot_ = 0;
+  std::uint64_t lap_ = 0;
   std::size_t size_ = 0;
   bool prepared_ = false;          ///< the first request is that of message next_ already
   std::uint32_t unsignalled_ = 0;  ///< messages since the last signalled one

@@ -119,6 +119,7 @@ class Endpoint {
   const Device* device_ = nullptr;
   TrafficPlan plan_;
   EndpointRole role_;
+  std::uint32_t receive_bytes_ = 0;  ///< of the buffer of each receive
   GidEntry gid_;
   PortState port_;
   std::unique_ptr<ProtectionDomain> pd_;
