@@ -164,9 +164,15 @@ const std::vector<FaultCase>& fault_cases() {
        "flow_setup_rate=100000,rules_per_mask=10000",
        {"flow_setup_rate=20000", "rules_per_mask=1000"}},
       {"S3",
+       Symptom::kOutcome,
+       "flow_count=131072,container_count=64",
+       {"flow_count=16384", "container_count=4", "container_count=1"}},
+      // QPs that wait longer than the outage live, and so does who waits for nobody.
+      {"S3&ack_timeout=18",
        Symptom::kSlow,
        "flow_count=131072,container_count=64",
        {"flow_count=16384", "container_count=4", "container_count=1"}},
+      {"S3", Symptom::kSlow, "flow_count=131072,container_count=64,transport=UC", {}},
       {"S4",
        Symptom::kDeletion,
        "rules_per_mask=10000,flow_setup_rate=1000",
@@ -187,7 +193,10 @@ const std::vector<FaultCase>& fault_cases() {
        Symptom::kOutcome,
        "vf_unbind_rate=1000,container_count=3",
        {"vf_unbind_rate=100", "container_count=1"}},
-      {"S8", Symptom::kSlow, "vxlan_contexts=4097", {"vxlan_contexts=4096"}},
+      {"S8", Symptom::kOutcome, "vxlan_contexts=4097", {"vxlan_contexts=4096"}},
+      {"S8&ack_timeout=22", Symptom::kSlow, "vxlan_contexts=4097", {"vxlan_contexts=4096"}},
+      {"S8&ack_timeout=0", Symptom::kSlow, "vxlan_contexts=4097", {"vxlan_contexts=4096"}},
+      {"S8", Symptom::kSlow, "vxlan_contexts=4097,transport=UD", {"vxlan_contexts=4096"}},
   };
   return cases;
 }
@@ -222,7 +231,7 @@ TEST_P(SwitchFault, BringsItsSymptomOnlyUnderItsWholeLoad) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SwitchFault, testing::ValuesIn(fault_cases()), [](const auto& test) {
-  return std::string(test.param.defect) + "_" + std::to_string(test.index);
+  return std::string(test.param.defect).substr(0, 2) + "_" + std::to_string(test.index);
 });
 
 // Claim:  a device that goes down leaves its traffic the share of the time in which it is up, and
@@ -245,7 +254,7 @@ TEST(DeviceDown, LeavesTrafficTheTimeBetweenOutages) {
     return target::measure_one(*create(twin).value(), request).value();
   };
   const Observation sound = run("twin:cx6?defects=none");
-  const Observation hung = run("twin:cx6?defects=S8");
+  const Observation hung = run("twin:cx6?defects=S8&ack_timeout=22");
   const double left = fill_s / cycle_s;
   EXPECT_LT(*hung.value(measure::kBandwidth), 3 * left * *sound.value(measure::kBandwidth));
   EXPECT_NEAR(hung.counters_after.at("device_resets"), 1 / cycle_s, 1e-6);
@@ -253,13 +262,68 @@ TEST(DeviceDown, LeavesTrafficTheTimeBetweenOutages) {
   EXPECT_FALSE(sound.counters_after.contains("device_resets"));
 
   request.configuration = parse(",flow_count=131072,container_count=64");
-  const Observation crashed = run("twin:cx6?defects=S3");
+  const Observation crashed = run("twin:cx6?defects=S3&ack_timeout=18");
   const Observation upright = run("twin:cx6?defects=none");
   EXPECT_LT(*crashed.value(measure::kBandwidth), 0.1 * *upright.value(measure::kBandwidth));
   EXPECT_GT(*crashed.value(measure::kBandwidth), 0);
   EXPECT_GT(crashed.counters_after.at("flows_lost"), 10000);
   EXPECT_EQ(crashed.counters_after.at("driver_timeouts"), 0);
   EXPECT_FALSE(upright.counters_after.contains("flows_lost"));
+}
+
+// Claim:  QPs fail in an outage that outlasts their retries, with the verbs name, and the
+//         observation says how many, what was flushed, and how long the device was down; QPs that
+//         wait longer live, and their timers have counted it.
+// Oracle: by hand: S3 is down for the 5 s of a probe, S8 for 60 s and those. 7 retries of 4.096 us
+//         x 2^t last 3.76 s with t = 17 and 7.5 s with 18; 60.1 s with 21 and 120 s with 22; and
+//         6 of them 6.4 s with 18, 4 of them 4.3 s.
+TEST(DeviceDown, FailsQpsWhoseRetriesRunOut) {
+  struct Case {
+    const char* defect;
+    const char* load;
+    const char* retries;
+    bool fails;
+  };
+  const char* flows = "flow_count=131072,container_count=64";
+  const char* contexts = "vxlan_contexts=4097";
+  for (const Case& c :
+       {Case{"S3", flows, "ack_timeout=14", true}, Case{"S3", flows, "ack_timeout=17", true},
+        Case{"S3", flows, "ack_timeout=18", false},
+        Case{"S3", flows, "ack_timeout=18&retry_count=6", false},
+        Case{"S3", flows, "ack_timeout=18&retry_count=4", true},
+        Case{"S8", contexts, "ack_timeout=18", true}, Case{"S8", contexts, "ack_timeout=21", true},
+        Case{"S8", contexts, "ack_timeout=22", false},
+        Case{"none", contexts, "ack_timeout=14", false}}) {
+    SCOPED_TRACE(testing::Message() << c.defect << " " << c.retries);
+    target::MeasureRequest request;
+    request.configuration =
+        parse_configuration(std::string("qp_count=8,message_bytes=65536,send_queue_depth=64,") +
+                            c.load)
+            .value();
+    request.duration = std::chrono::seconds(70);
+    const std::string twin = std::string("twin:cx6?defects=") + c.defect + "&" + c.retries;
+    const Observation seen = target::measure_one(*create(twin).value(), request).value();
+    if (!c.fails) {
+      EXPECT_EQ(seen.outcome, Outcome::kMeasured) << seen.reason;
+      EXPECT_EQ(seen.counters_after.contains("req_cqe_error"), std::string(c.defect) != "none");
+      if (std::string(c.defect) == "none") continue;
+      EXPECT_EQ(seen.counters_after.at("req_cqe_error"), 0);
+      EXPECT_GT(seen.counters_after.at("local_ack_timeout_err"), 8);
+      continue;
+    }
+    EXPECT_EQ(seen.outcome, Outcome::kFailed);
+    EXPECT_EQ(seen.reason.find("IBV_WC_RETRY_EXC_ERR: "), 0U) << seen.reason;
+    EXPECT_NE(seen.reason.find(c.load == flows ? "down for 5000 ms" : "down for 65000 ms"),
+              std::string::npos)
+        << seen.reason;
+    EXPECT_NE(seen.reason.find("8 of 8 QPs failed"), std::string::npos) << seen.reason;
+    EXPECT_TRUE(seen.measures.empty());
+    EXPECT_EQ(seen.counters_after.at("req_transport_retries_exceeded"), 8);
+    EXPECT_NEAR(seen.counters_after.at("req_cqe_flush_error"), 8 * 63, 8 * 3);
+    EXPECT_EQ(seen.counters_after.at("req_cqe_error"),
+              8 + seen.counters_after.at("req_cqe_flush_error"));
+    EXPECT_GT(seen.counters_after.at("device_resets"), 0.9);
+  }
 }
 
 // Claim:  a device that sends in a part of the time carries that part of what it carries.

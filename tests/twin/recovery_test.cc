@@ -142,5 +142,32 @@ TEST(WireLoss, IsAnOptionOfTheTarget) {
   EXPECT_FALSE(create("twin:cx6?loss=some"));
 }
 
+// Claim:  the retries of RC are options of the target; a QP that runs out of them fails with its
+//         verbs name, and what cannot be is refused.
+// Oracle: the specification's fields: 5 bits of timer codes, 3 bits of counts.
+TEST(Retries, AreOptionsOfTheTarget) {
+  target::MeasureRequest request;
+  request.configuration =
+      parse_configuration("qp_count=3,message_bytes=64,receive_queue_depth=0,send_queue_depth=16")
+          .value();
+  const auto seen = [&](const char* name) {
+    return target::measure_one(*create(name).value(), request).value();
+  };
+  const Observation failed = seen("twin:cx6?rnr_retry=2&min_rnr_timer=1");
+  EXPECT_EQ(failed.outcome, Outcome::kFailed);
+  EXPECT_EQ(failed.reason,
+            "IBV_WC_RNR_RETRY_EXC_ERR: no receive WQE for 3 tries, 0.01 ms apart; 3 of 3 QPs "
+            "failed, 45 requests flushed");
+  EXPECT_EQ(failed.counters_after.at("rnr_nak_retry_err"), 9);
+  EXPECT_EQ(failed.counters_after.at("req_cqe_error"), 48);
+  EXPECT_EQ(seen("twin:cx6").outcome, Outcome::kTimedOut) << "rnr_retry of 7: without end";
+  request.configuration.set("transport", std::string("UD"));
+  EXPECT_EQ(*seen("twin:cx6").value(measure::kLoss), 1);
+  for (const char* name : {"ack_timeout=32", "ack_timeout=1.5", "retry_count=8", "retry_count=-1",
+                           "rnr_retry=8", "min_rnr_timer=32", "min_rnr_timer=long"}) {
+    EXPECT_FALSE(create(std::string("twin:cx6?") + name)) << name;
+  }
+}
+
 }  // namespace
 }  // namespace greynic::twin

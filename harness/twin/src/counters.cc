@@ -39,12 +39,20 @@ void add(std::vector<std::pair<std::string, double>>& out, const std::string& pr
     put("np_cnp_sent", count(own.cnps_sent));
     put("rp_cnp_handled", count(own.cnps_handled));
   }
+  if (groups.errors) {
+    const std::uint64_t failed = own.retries_exceeded + own.rnr_retries_exceeded;
+    put("rnr_nak_retry_err", count(own.rnr_naks_heard));
+    put("req_rnr_retries_exceeded", count(own.rnr_retries_exceeded));
+    put("req_transport_retries_exceeded", count(own.retries_exceeded));
+    put("req_cqe_error", count(failed + own.flushed));
+    put("req_cqe_flush_error", count(own.flushed));
+  }
+  if (groups.errors || groups.recovery) put("local_ack_timeout_err", count(own.timeouts));
   if (!groups.recovery) return;
   put("rx_icrc_encapsulated", count(own.dropped_packets));
   put("out_of_sequence", count(own.out_of_sequence));
   put("retransmitted_packets", count(own.retransmitted_packets));
   put("rx_sequence_naks", count(own.sequence_naks));
-  put("local_ack_timeout_err", count(own.timeouts));
 }
 
 }  // namespace

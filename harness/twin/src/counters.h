@@ -14,6 +14,7 @@ namespace greynic::twin {
 /// What only some runs count.
 struct CounterGroups {
   bool recovery = false;    ///< lost packets
+  bool errors = false;      ///< QPs that fail
   bool congestion = false;  ///< DCQCN
 };
 

@@ -89,8 +89,9 @@ void Engine::lay_out_streams() {
   lanes_ = 1U << lane_bits_;
   const std::uint32_t qps = ping_pong_ ? 1 : w_.qp_count;
   streams_.resize(static_cast<std::size_t>(qps) * lanes_);
-  if (w_.loss > 0) recoveries_.resize(streams_.size());
+  if (w_.loss > 0) lay_out_recoveries();
   loopback_ = w_.direction == Direction::kLoopback;
+  unusual_ = unusual_ || loopback_;
   for (std::uint32_t qp = 0; qp < qps; ++qp) {
     for (std::uint32_t lane = 0; lane < lanes_; ++lane) {
       Stream& s = streams_[qp * lanes_ + lane];
@@ -254,7 +255,6 @@ void Engine::handle(const Event& event) {
       nics_[event.subject].engine_busy = false;
       return engine_steps(static_cast<std::uint8_t>(event.subject), event.time);
     case kDataReady:
-    case kRetry:
       streams_[event.subject].ready += event.count;
       return activate(event.subject, event.time);
     case kGapSeen:
@@ -262,6 +262,12 @@ void Engine::handle(const Event& event) {
     case kGoBack:
     case kTimeout:
       return go_back(event.subject, event.count, event.kind == kTimeout, event.time);
+    case kAnnounced:
+      return announced(event.subject, event.count, event.time);
+    case kNotReady:
+      return not_ready(event.subject, event.count, event.time);
+    case kRested:
+      return rested(event.subject, event.time);
     case kDeregister:
       return deregister(static_cast<std::uint8_t>(event.subject), event.time);
     case kMarked:
@@ -282,6 +288,7 @@ void Engine::handle(const Event& event) {
 }
 
 void Engine::stamp(Time t) {
+  next_stamp_ += kPacketsPerStamp;
   stamps_.push_back(stamps_.empty() ? t : std::max(stamps_.back(), t));
   stamp_bytes_.push_back(payload_);
 }
@@ -355,6 +362,19 @@ BandwidthResult Engine::run_bandwidth(const RunLimits& limits) {
   result.gbps_error = result.gbps * relative;
   result.messages_error = result.messages_per_second * relative;
   return result;
+}
+
+void Engine::run_outage(Time outage_ns) {
+  constexpr Time kBeforeNs = 100e3;
+  lay_out_shapes(false);
+  lay_out_streams();
+  lay_out_threads();
+  lay_out_arrivals();
+  if (recoveries_.empty()) lay_out_recoveries();
+  outage_begins_ = kBeforeNs;
+  outage_ends_ = kBeforeNs + outage_ns;
+  while (!over() && (now_ < outage_ends_ || unheard_ > 0)) step();
+  check_conservation();
 }
 
 LatencyResult Engine::run_latency(const RunLimits& limits, std::uint64_t most_rounds) {

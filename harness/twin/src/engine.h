@@ -67,6 +67,10 @@ class Engine {
   /// its RNIC. Half a round trip each.
   [[nodiscard]] LatencyResult run_latency(const RunLimits& limits, std::uint64_t most_rounds);
 
+  /// Traffic flows, and then the server's RNIC answers nothing for `outage_ns`; over when every QP
+  /// has heard from it again or failed.
+  void run_outage(Time outage_ns);
+
   /// Of the run that is over: half round trips, or in an open loop the time from when a message was
   /// due to its completion.
   [[nodiscard]] LatencyResult latency() const;
@@ -103,10 +107,12 @@ class Engine {
     kDelivered,
     kCompleted,
     kPeerAnswers,
-    kRetry,
     kGapSeen,
     kGoBack,
     kTimeout,
+    kAnnounced,
+    kNotReady,
+    kRested,
     kMarked,
     kNotified,
     kReleased,
@@ -128,8 +134,8 @@ class Engine {
     bool responds = false;  ///< sends what the other RNIC asked for
     bool in_ring = false;
     bool in_free_list = false;
-    std::uint16_t refused = 0;  ///< messages found no receive WQE, and `sent` has them still
-    Time not_before = 0;  ///< its next turn: until then QP context or payload is being fetched
+    bool resting = false;  ///< nothing is sent: its QP waits for a timer, or has failed
+    Time not_before = 0;   ///< its next turn: until then QP context or payload is being fetched
   };
   static_assert(sizeof(Stream) == 64);
 
@@ -165,8 +171,10 @@ class Engine {
   struct Arrival {
     Time wire_end, at_memory;
   };
-  enum class Fate : std::uint8_t { kWritten, kCorrupted, kOutOfSequence };
-  /// Of a stream, kept only where packets can be lost (engine_recovery.cc).
+  /// kAnnounced: written, and the first of a message that needs a receive WQE.
+  enum class Fate : std::uint8_t { kWritten, kAnnounced, kCorrupted, kOutOfSequence };
+  /// Of a stream, kept from the start where packets can be lost, else from the first time that a
+  /// receiver is not ready (engine_recovery.cc).
   struct Recovery {
     bool behind_gap = false;         ///< a packet is missing: what follows is thrown away
     bool nak_sent = false;           ///< and the sender will hear of it
@@ -176,7 +184,17 @@ class Engine {
     std::uint32_t gap = 0;           ///< number of the gap: what concerns an older one is void
     std::uint64_t sent_behind = 0;   ///< packets sent since
     std::uint64_t bytes_behind = 0;
+    std::uint8_t tries = 0;       ///< to get the same packet there again
+    std::uint8_t rnr_tries = 0;   ///< to find a receive WQE for the same message
+    bool received = false;        ///< the message that comes in has its receive WQE
+    bool stopped = false;         ///< its QP has failed
+    bool flushes = false;         ///< and what is posted on it completes in error
+    bool unheard = false;         ///< rests for its timer, while the receiver is down
+    std::uint32_t delivered = 0;  ///< SENDs that found their receive WQE, whole
+    std::uint32_t refusals = 0;   ///< what was on its way at an older one is void when it arrives
   };
+  /// Why a QP fails.
+  enum class Exhausted : std::uint8_t { kRetries, kRnrRetries };
 
   /// Of a stream, kept only where DCQCN is on (engine_congestion.cc).
   struct Pace {
@@ -216,12 +234,13 @@ class Engine {
   }
   Time recall_wqe(std::uint32_t stream, Time t);
   void engine_steps(std::uint8_t nic, Time t);
-  void delivered(std::uint32_t stream, std::uint32_t message, Time t);
+  void delivered(std::uint32_t stream, std::uint32_t number, Time t);
   void complete(std::uint32_t stream, Time t);
   void credit(std::uint32_t stream, std::uint32_t count, Time t);
   void free_slot_in(std::uint32_t stream);
   void answer(std::uint32_t stream, Time t);
   [[nodiscard]] bool take_receive(std::uint32_t stream, Time t);
+  void put_receive_back(std::uint32_t stream, Time t);
 
   // engine_arrivals.cc: messages that are due whether or not others are done.
   void lay_out_arrivals();
@@ -233,13 +252,24 @@ class Engine {
   void lay_out_regions();
   void deregister(std::uint8_t nic, Time t);
 
-  // engine_recovery.cc: packets that are lost, and sent again.
+  // engine_recovery.cc: packets that are lost or refused, and sent again.
   [[nodiscard]] Fate fate_of_packet(std::uint32_t stream, Time t);
   void tell_of_gap(std::uint32_t stream, Time t);
-  void throw_away(std::uint32_t stream, Fate fate, const Freight& freight, Time t);
+  void settle(std::uint32_t stream, Fate fate, const Freight& freight, Time t);
   void gap_seen(std::uint32_t stream, std::uint32_t gap, Time t);
   void go_back(std::uint32_t stream, std::uint32_t gap, bool timed_out, Time t);
   [[nodiscard]] bool message_survives(std::uint32_t stream);
+  void rewind(std::uint32_t stream);
+  void lay_out_recoveries();
+  void refuse(std::uint32_t stream, Time t);
+  [[nodiscard]] bool announces(const Stream& s) const;
+  void announced(std::uint32_t stream, std::uint32_t refusals, Time t);
+  [[nodiscard]] bool is_void(std::uint32_t stream, std::uint32_t refusals) const;
+  [[nodiscard]] bool find_receive(std::uint32_t stream, Time t);
+  void not_ready(std::uint32_t stream, std::uint32_t gap, Time t);
+  void rested(std::uint32_t stream, Time t);
+  void fail_qp(std::uint32_t stream, Exhausted what);
+  void hear_again(std::uint32_t stream);
 
   // engine_conservation.cc: what must neither get lost nor come from nowhere.
   struct Laws;
@@ -262,10 +292,10 @@ class Engine {
   void activate(std::uint32_t stream, Time t);
   [[nodiscard]] Time unit_begins(std::size_t side, std::uint32_t unit, Time t);
   void unit_sends(std::uint32_t number, Time t);
+  void leave_ring(Unit& unit);
   [[nodiscard]] Time service_time(std::size_t side);
   void call_context(Nic& nic, std::uint32_t stream, Time t);
   void send_request(std::uint32_t stream, Time t);
-  void take_back_refused(std::uint32_t stream);
   void send_data(std::uint32_t from, std::uint32_t stream, Time t, bool turn_begins);
   [[nodiscard]] Time recall_flow(Nic& nic, std::uint32_t stream, Time t);
   Arrival travel(std::uint32_t from, std::uint32_t to, std::uint32_t stream, const Freight& freight,
@@ -277,7 +307,7 @@ class Engine {
   /// A data packet is in memory.
   void record(Time t, double payload) {
     payload_ += payload;
-    if (++data_packets_ % kPacketsPerStamp == 0) stamp(t);
+    if (++data_packets_ == next_stamp_) stamp(t);
   }
   void stamp(Time t);
   [[nodiscard]] Crossing crossing_of(const Steering& steering, double groups) const;
@@ -323,6 +353,7 @@ class Engine {
   std::uint32_t wqe_blocks_ = 1;  ///< of 64 bytes
   std::uint32_t lanes_ = 2, lane_bits_ = 1;  ///< streams of one QP: 1, 2 or 4
   bool ping_pong_ = false, translation_matters_ = false, loopback_ = false;
+  bool unusual_ = false;  ///< streams may rest, or give way to others
   std::uint64_t pages_ = 1;
   // Receive WQEs on their way back, in order of time.
   struct Refill {
@@ -334,7 +365,9 @@ class Engine {
   std::vector<Fifo<std::uint32_t>> owners_;  ///< of requests on QPs that threads share
   std::vector<Fifo<Time>> dues_;             ///< of requests in an open loop, by stream
   std::vector<Recovery> recoveries_;         ///< by stream; empty: nothing is lost
-  SwitchPort port_;                          ///< towards the server
+  Time outage_begins_ = kNever, outage_ends_ = kNever;
+  std::uint64_t unheard_ = 0;  ///< streams
+  SwitchPort port_;            ///< towards the server
   DcqcnRule rule_;
   std::vector<Pace> paces_;  ///< by stream; empty: nobody is told of congestion
 
@@ -343,6 +376,7 @@ class Engine {
   double payload_ = 0;
   std::uint64_t packets_sent_ = 0;
   std::vector<Time> stamps_;  ///< when every 64th data packet was in memory
+  std::uint64_t next_stamp_ = kPacketsPerStamp;
   std::vector<double> stamp_bytes_;
   std::size_t next_check_ = 0;
   SteadyEstimate estimate_;

@@ -41,10 +41,10 @@ struct Engine::Ledger {
   struct Line {
     std::uint64_t posted = 0;      ///< on their way to the RNIC
     std::uint64_t waiting = 0;     ///< for the engine
-    std::uint64_t fetching = 0;    ///< payload or translation; or refused, until its timer is over
+    std::uint64_t fetching = 0;    ///< payload or translation
     std::uint64_t arriving = 0;    ///< whole, on their way to the receiver's memory
     std::uint64_t completing = 0;  ///< word of them is on its way back
-    std::uint64_t refills = 0;     ///< receive WQEs that are being put back
+    std::uint64_t refills = 0;     ///< receive WQEs that are in use, or being put back
   };
   std::vector<Line> lines;  ///< by stream
   std::uint64_t notifications = 0;
@@ -64,11 +64,10 @@ Engine::Ledger Engine::count_all() const {
         ++ledger.lines[event.subject].fetching;
         break;
       case kDataReady:
-      case kRetry:
         ledger.lines[event.subject].fetching += event.count;
         break;
       case kDelivered:
-        ++ledger.lines[event.subject].arriving;
+        if (!is_void(event.subject, event.count)) ++ledger.lines[event.subject].arriving;
         break;
       case kCompleted:
         ++ledger.lines[event.subject].completing;
@@ -83,6 +82,9 @@ Engine::Ledger Engine::count_all() const {
   for (std::size_t i = refill_head_; i < refills_.size(); ++i) {
     ++ledger.lines[refills_[i].stream].refills;
   }
+  for (std::uint32_t id = 0; id < recoveries_.size(); ++id) {
+    if (recoveries_[id].received) ++ledger.lines[w_.shared_receive_queue ? 0 : id].refills;
+  }
   return ledger;
 }
 
@@ -95,7 +97,7 @@ void Engine::check_stream(std::uint32_t id, const Ledger& ledger, Laws& laws) co
   if (s.responds) return;
 
   // A WQE is in one place at a time.
-  const double gone = number(s.sent) - number(s.refused);
+  const double gone = number(s.sent);
   const auto in_work = [](const Stream& stream) { return stream.packets_left > 0 ? 1.0 : 0.0; };
   laws.hold("WQEs on their way to the RNIC", number(line.posted),
             number(s.posted) - number(s.fetched));

@@ -70,7 +70,7 @@ Time Engine::thaw(Time t) const {
 
 void Engine::activate(std::uint32_t id, Time t) {
   Stream& s = streams_[id];
-  if (s.in_ring || (s.ready == 0 && s.packets_left == 0) || hold_back(id, t)) return;
+  if (s.in_ring || s.resting || (s.ready == 0 && s.packets_left == 0) || hold_back(id, t)) return;
   s.in_ring = true;
   s.next = kNone;
   Nic& nic = nics_[s.nic];
@@ -156,7 +156,7 @@ Time Engine::recall_flow(Nic& nic, std::uint32_t id, Time t) {
   }
   // What is corrupted or out of sequence is found out before it is written.
   Time write_ns = freight.write_ns + effects_.receive_stall_ns;
-  if (fate != Fate::kWritten) [[unlikely]]
+  if (fate >= Fate::kCorrupted) [[unlikely]]
     write_ns = 0;
   if (looped && !effects_.loopback_unlimited) [[unlikely]] {
     receiver.spare -= write_ns;
@@ -188,8 +188,6 @@ Time Engine::recall_flow(Nic& nic, std::uint32_t id, Time t) {
   // Known without the stream, whose line may still be on its way from memory.
   const std::uint32_t to = loopback_ ? s.to : from ^ 1U;
   const bool first = s.packets_left == 0;
-  if (first && s.refused > 0) [[unlikely]]
-    take_back_refused(id);
   const Shape& shape = shape_at(s.sent);
   if (first) {
     s.packets_left = shape.packets;
@@ -213,16 +211,25 @@ Time Engine::recall_flow(Nic& nic, std::uint32_t id, Time t) {
   if (fate == Fate::kWritten) [[likely]] {
     record(arrival.at_memory, freight.payload);
   } else {
-    throw_away(id, fate, freight, arrival.at_memory);
+    settle(id, fate, freight, arrival.at_memory);
   }
   if (!last) return;
   ++s.sent;
   if (!lossy || message_survives(id)) {
-    events_.push(arrival.at_memory + (to == 0 ? far_memory_ns_ : 0.0), kDelivered, id);
+    events_.push(arrival.at_memory + (to == 0 ? far_memory_ns_ : 0.0), kDelivered, id,
+                 lossy ? recoveries_[id].refusals : 0);
   }
   if (!s.responds && w_.transport != Transport::kRc) {
     events_.push(arrival.wire_end + p_.pcie_post_ns, kCompleted, id);
   }
+}
+
+/// The stream at the head goes.
+[[gnu::always_inline]] inline void Engine::leave_ring(Unit& unit) {
+  Stream& s = streams_[unit.head];
+  unit.head = s.next;
+  if (unit.head == kNone) unit.tail = kNone;
+  s.in_ring = false;
 }
 
 void Engine::unit_sends(std::uint32_t number, Time t) {
@@ -231,10 +238,17 @@ void Engine::unit_sends(std::uint32_t number, Time t) {
   Unit& unit = nic.units[index];
   const std::uint32_t id = unit.head;
   Stream& s = streams_[id];
-  if (loopback_ && s.nic == s.to && !effects_.loopback_unlimited) {
-    // Loopback gives way to the wire: it takes what the receive path has to spare.
-    nic.save_spare(t);
-    if (nic.spare <= 0) return units_.push(number, t + kLoopbackRetryNs);
+  if (unusual_) [[unlikely]] {
+    if (s.resting) {
+      leave_ring(unit);
+      if (unit.head != kNone) units_.push(number, unit_begins(side, index, t));
+      return;
+    }
+    if (loopback_ && s.nic == s.to && !effects_.loopback_unlimited) {
+      // Loopback gives way to the wire: it takes what the receive path has to spare.
+      nic.save_spare(t);
+      if (nic.spare <= 0) return units_.push(number, t + kLoopbackRetryNs);
+    }
   }
   if (!s.responds && !w_.carries_data_in_request()) {
     send_request(id, t);
@@ -248,10 +262,8 @@ void Engine::unit_sends(std::uint32_t number, Time t) {
   if (s.packets_left > 0 && --unit.turn_left > 0) {
     return units_.push(number, unit.free + service_time(side));
   }
-  unit.head = s.next;
-  if (unit.head == kNone) unit.tail = kNone;
-  s.in_ring = false;
-  if ((s.packets_left > 0 || s.ready > 0) && !hold_back(id, t)) {
+  leave_ring(unit);
+  if ((s.packets_left > 0 || s.ready > 0) && !s.resting && !hold_back(id, t)) {
     s.in_ring = true;
     s.next = kNone;
     call_context(nic, id, t);

@@ -11,7 +11,6 @@ namespace {
 constexpr std::uint32_t kBlocksPerRead = 4;  ///< of WQEs, 64 bytes each, in one 256-byte read
 constexpr std::uint32_t kBlock = 2;          ///< WQEs read again together
 constexpr double kThreadJitter = 0.06;       ///< spread of a thread's work, as a share of it
-constexpr Time kRnrTimerNs = 640e3;          ///< perftest's min_rnr_timer 12
 constexpr double kAckBytes = header::kAeth;
 
 }  // namespace
@@ -83,6 +82,7 @@ void Engine::post(std::uint32_t id, std::uint32_t count, Time t) {
   const bool idle = s.posted == s.done;
   s.posted += count;
   nic.counters.posted += count;
+  if (!recoveries_.empty() && recoveries_[id].flushes) nic.counters.flushed += count;
   ++nic.counters.doorbells;
   const Time arrival = t + p_.pcie_post_ns + jitter(kPcieJitterNs);
   if (idle && count == 1) {
@@ -196,23 +196,15 @@ bool Engine::take_receive(std::uint32_t id, Time t) {
   const std::uint32_t pool = w_.shared_receive_queue ? 0 : id;
   if (streams_[pool].receives == 0) return false;
   --streams_[pool].receives;
-  Host& host = hosts_[streams_[id].to];
-  const Time again = host.receiver.pass(t + p_.pcie_post_ns, p_.completion_ns / w_.thread_count);
-  refills_.push_back({again, pool});
   return true;
 }
 
-/// What found no receive WQE is sent again. Not while a message is under way, nor while the stream
-/// may have to go back: both know messages by their number.
-void Engine::take_back_refused(std::uint32_t id) {
-  if (!recoveries_.empty() && recoveries_[id].behind_gap) return;
-  Stream& s = streams_[id];
-  NicCounters& counters = nics_[s.nic].counters;
-  for (; s.refused > 0; --s.refused) {
-    const Shape& shape = shape_at(--s.sent);
-    counters.retransmitted_packets += shape.packets;
-    counters.retransmitted_bytes += shape.bytes;
-  }
+/// The receiver's thread sees the message and posts its receive WQE once more.
+void Engine::put_receive_back(std::uint32_t id, Time t) {
+  const std::uint32_t pool = w_.shared_receive_queue ? 0 : id;
+  Host& host = hosts_[streams_[id].to];
+  const Time again = host.receiver.pass(t + p_.pcie_post_ns, p_.completion_ns / w_.thread_count);
+  refills_.push_back({again, pool});
 }
 
 /// A READ that is answered needs its WQE once more: where the data goes.
@@ -224,7 +216,9 @@ Time Engine::recall_wqe(std::uint32_t id, Time t) {
   return begin_read(nic, t) + p_.pcie_read_latency_ns;
 }
 
-void Engine::delivered(std::uint32_t id, std::uint32_t message, Time t) {
+/// `number`: of a request without data, which it is; of a SEND, how often the stream had been
+/// refused when it was sent.
+void Engine::delivered(std::uint32_t id, std::uint32_t number, Time t) {
   Stream& s = streams_[id];
   Nic& receiver = nics_[s.to];
   const bool reliable = w_.transport == Transport::kRc;
@@ -247,23 +241,19 @@ void Engine::delivered(std::uint32_t id, std::uint32_t message, Time t) {
       ++receiver.counters.translation_misses;
       from += p_.pcie_read_latency_ns;
     }
-    const Time start = begin_payload(receiver, shape_at(message), from);
+    const Time start = begin_payload(receiver, shape_at(number), from);
     events_.push(start + payload_latency(receiver), kDataReady, peer_of(id));
     return;
   }
   if (w_.operation == Operation::kSend) {
-    if (!take_receive(id, t)) {
-      if (reliable) {
-        ++receiver.counters.rnr_naks;
-        ++s.refused;
-        (void)send_control(s.to, s.nic, kAckBytes, t);
-        events_.push(t + kRnrTimerNs, kRetry, id);
-      } else {
-        ++receiver.counters.out_of_buffer;
-        ++messages_lost_;
-      }
+    if (is_void(id, number)) return;
+    if (!find_receive(id, t)) {
+      if (reliable) return refuse(id, t);
+      ++receiver.counters.out_of_buffer;
+      ++messages_lost_;
       return;
     }
+    put_receive_back(id, t);
     ++receiver.counters.send_messages;
     ++receiver.counters.completions;
     receiver.receive_path.pass(t, pcie_.write_ns(64));

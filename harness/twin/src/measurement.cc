@@ -37,6 +37,59 @@ void put_latency(LatencyResult result, Observation& observation) {
   if (observation.steady && !result.steady.settled) observation.steady->settled = false;
 }
 
+CounterGroups groups_of(const Workload& workload) {
+  const bool lossy = workload.loss > 0;
+  return {.recovery = lossy,
+          .errors = lossy || workload.retries.rnr_retry < Retries{}.rnr_retry,
+          .congestion = workload.dcqcn};
+}
+
+/// QPs that went to error end a run, as they end perftest. `why`: what the others did not answer.
+void judge_failures(const Engine& engine, const Workload& workload, const std::string& why,
+                    Observation& observation) {
+  std::uint64_t silent = 0, not_ready = 0, flushed = 0;
+  for (std::size_t side = 0; side < 2; ++side) {
+    silent += engine.counters(side).retries_exceeded;
+    not_ready += engine.counters(side).rnr_retries_exceeded;
+    flushed += engine.counters(side).flushed;
+  }
+  if (silent + not_ready == 0) return;
+  observation.outcome = Outcome::kFailed;
+  observation.measures.clear();
+  observation.reason =
+      silent > 0
+          ? fmt::format("IBV_WC_RETRY_EXC_ERR: no answer to {} tries of {:g} ms{}",
+                        workload.retries.retry_count + 1, workload.retries.ack_timeout_ns() * 1e-6,
+                        why)
+          : fmt::format("IBV_WC_RNR_RETRY_EXC_ERR: no receive WQE for {} tries, {:g} ms apart",
+                        workload.retries.rnr_retry + 1, workload.retries.rnr_timer_ns() * 1e-6);
+  observation.reason += fmt::format("; {} of {} QPs failed, {} requests flushed",
+                                    silent + not_ready, workload.qp_count, flushed);
+}
+
+/// What becomes of open QPs when the device of the other end goes down, `resets` times. Packets of
+/// UC and UD are lost meanwhile, and nobody waits for them.
+void live_through_outage(const Settings& settings, const Workload& workload, double outage_ms,
+                         double resets, const target::MeasureRequest& request,
+                         Observation& observation) {
+  if (outage_ms <= 0 || workload.transport != Transport::kRc) return;
+  Engine engine(settings.model.parameters, workload, {}, split_mix(request.seed + 1));
+  engine.run_outage(outage_ms * 1e6);
+  judge_failures(engine, workload, fmt::format(" while the device was down for {:g} ms", outage_ms),
+                 observation);
+  const auto counters = name_counters(engine.counters(0), engine.counters(1), 1, {.errors = true});
+  static constexpr std::string_view kOfOutage[] = {"local_ack_timeout_err",
+                                                   "req_transport_retries_exceeded",
+                                                   "req_cqe_error", "req_cqe_flush_error"};
+  // Who fails does so once; who lives meets the next outage as well.
+  const double times = observation.outcome == Outcome::kFailed ? 1 : resets;
+  for (const auto& [name, value] : counters) {
+    if (std::ranges::find(kOfOutage, name) == std::end(kOfOutage)) continue;
+    observation.counters_before[name] = 0;
+    observation.counters_after[name] = value * times;
+  }
+}
+
 void run_bandwidth(const Settings& settings, const Workload& workload, const Effects& effects,
                    const target::MeasureRequest& request, Observation& observation) {
   const Parameters& p = settings.model.parameters;
@@ -47,7 +100,7 @@ void run_bandwidth(const Settings& settings, const Workload& workload, const Eff
   limits.whole_duration = settings.whole_duration || settings.sink != nullptr;
   const auto named = [&] {
     return name_counters(engine.counters(0), engine.counters(1), p.steering_pipe_count,
-                         {.recovery = workload.loss > 0, .congestion = workload.dcqcn});
+                         groups_of(workload));
   };
   if (settings.sink) {
     const double poll_ms = request.configuration.number("counter_poll_ms");
@@ -60,7 +113,9 @@ void run_bandwidth(const Settings& settings, const Workload& workload, const Eff
   }
   for (const auto& [name, value] : named()) observation.counters_before.emplace(name, 0.0);
   const BandwidthResult result = engine.run_bandwidth(limits);
-  for (const auto& [name, value] : named()) observation.counters_after[name] = value;
+  for (const auto& [name, value] : named()) observation.counters_after[name] += value;
+  judge_failures(engine, workload, "", observation);
+  if (observation.outcome == Outcome::kFailed) return;
   // A run too slow for statistics has a mean and no error.
   const auto error = [&](double value) {
     return result.steady.mean > 0 ? std::optional(value) : std::nullopt;
@@ -142,9 +197,12 @@ Observation observe_pair(const Settings& settings, const target::MeasureRequest&
   for (std::size_t hop = 0; hop < 4; ++hop) {
     if (settings.installed[hop]) workload->walks[hop] = *settings.installed[hop];
   }
-  if (workload->operation == Operation::kSend && workload->receive_depth == 0) {
-    observation.outcome = Outcome::kFailed;
-    observation.reason = "IBV_WC_RNR_RETRY_EXC_ERR: no receive WQE is ever posted";
+  if (workload->operation == Operation::kSend && workload->transport == Transport::kRc &&
+      workload->receive_depth == 0 && workload->retries.rnr_retry == Retries{}.rnr_retry) {
+    observation.outcome = Outcome::kTimedOut;
+    observation.reason =
+        fmt::format("no receive WQE is ever posted, and rnr_retry={} asks for one without end",
+                    workload->retries.rnr_retry);
     return observation;
   }
   SwitchLoad load = switch_load(request.configuration, settings.model.parameters);
@@ -161,12 +219,17 @@ Observation observe_pair(const Settings& settings, const target::MeasureRequest&
   Effects effects = effects_of(settings.defects, request.configuration);
   effects.slow_path_share = vswitch.software_share;
   effects.frozen_share = vswitch.frozen_share;
+  const double seconds = static_cast<double>(request.duration.count()) * 1e-9;
+  count_switch(vswitch, seconds, observation);
+  live_through_outage(settings, *workload, vswitch.outage_ms, vswitch.device_resets * seconds,
+                      request, observation);
+  if (observation.outcome == Outcome::kFailed) return observation;
   put(observation, "rule_insert_us", vswitch.rule_insert_us);
   put(observation, "rule_delete_us", vswitch.rule_delete_us);
   run_bandwidth(settings, *workload, effects, request, observation);
+  if (observation.outcome == Outcome::kFailed) return observation;
   // In an open loop latency is that of the load itself.
   if (workload->offered_rate <= 0) run_latency(settings, *workload, effects, request, observation);
-  count_switch(vswitch, static_cast<double>(request.duration.count()) * 1e-9, observation);
   observation.outcome = Outcome::kMeasured;
   return observation;
 }

@@ -32,10 +32,13 @@ struct NicCounters {
   std::uint64_t ecn_marked = 0, cnps_sent = 0, cnps_handled = 0;
   std::uint64_t sequence_naks = 0, timeouts = 0;  ///< that made this RNIC go back
   std::uint64_t naks_sent = 0;                    ///< for packets behind a gap
-  double tx_hops = 0, rx_hops = 0;                ///< steering hops in all pipes
-  Time rx_pause = 0;                              ///< time in which this RNIC was told to pause, ns
-  Time tx_pause = 0;            ///< time in which this RNIC told its partner to pause, ns
-  Time pcie_back_pressure = 0;  ///< time in which the engine waited for a read slot, ns
+  std::uint64_t rnr_naks_heard = 0;
+  std::uint64_t retries_exceeded = 0, rnr_retries_exceeded = 0;  ///< QPs that failed
+  std::uint64_t flushed = 0;  ///< requests that were open on them, but for the one that failed
+  double tx_hops = 0, rx_hops = 0;  ///< steering hops in all pipes
+  Time rx_pause = 0;                ///< time in which this RNIC was told to pause, ns
+  Time tx_pause = 0;                ///< time in which this RNIC told its partner to pause, ns
+  Time pcie_back_pressure = 0;      ///< time in which the engine waited for a read slot, ns
 };
 
 /// A processing unit: serves the QPs that are its own, in turns of a few packets.

@@ -12,18 +12,13 @@
 #include "greynic/twin/twin.h"
 #include "layout_walk.h"
 #include "measurement.h"
+#include "target_options.h"
 
 namespace greynic::twin {
 namespace {
 
 using target::Info;
 using target::MeasureRequest;
-
-std::string known_options() {
-  return "profile, defects, threads, posting, overlay, loss, server_link_gbps, dcqcn, stop, "
-         "switch, "
-         "hosts, rnics and fleet";
-}
 
 Result<unsigned> read_threads(const std::string& text) {
   unsigned threads = 0;
@@ -71,28 +66,6 @@ Result<std::optional<FleetModel>> read_fleet(const std::optional<std::string>& f
     if (fact.name == "container_count") fact.value = f.container_count;
   }
   return std::optional(std::move(*fleet));
-}
-
-/// A number in a range; `what` says it in words.
-Result<double> read_number(const std::string& option, const std::string& text, double least,
-                           double most, const char* what) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() ||
-      !(value >= least && value <= most)) {
-    return fail(ErrorCode::kBadInput, fmt::format("option {}={}: write {} from {} to {}", option,
-                                                  text, what, least, most));
-  }
-  return value;
-}
-
-/// One of two words.
-Result<bool> read_choice(const std::string& option, const std::string& text, const char* no,
-                         const char* yes) {
-  if (text == yes) return true;
-  if (text == no) return false;
-  return fail(ErrorCode::kBadInput,
-              fmt::format("option {}={}: write {} or {}", option, text, no, yes));
 }
 
 class TwinTarget final : public Twin {
@@ -228,38 +201,6 @@ Result<std::unique_ptr<Twin>> create(const target::Spec& spec) {
       const auto read = read_threads(value);
       if (!read) return wrong(read.error());
       threads = *read;
-    } else if (name == "posting") {
-      const auto rounds = read_choice(name, value, "window", "round");
-      if (!rounds) return wrong(rounds.error());
-      settings.options.posting = *rounds ? Posting::kRound : Posting::kWindow;
-    } else if (name == "overlay") {
-      const auto on = read_choice(name, value, "off", "on");
-      if (!on) return wrong(on.error());
-      settings.options.overlay = *on;
-    } else if (name == "loss") {
-      const auto loss = read_number(name, value, 0, 0.5, "a share of packets");
-      if (!loss) return wrong(loss.error());
-      settings.options.loss = *loss;
-    } else if (name == "server_link_gbps") {
-      const auto rate = read_number(name, value, 0.1, 10000, "a rate in Gbit/s");
-      if (!rate) return wrong(rate.error());
-      settings.options.server_link_gbps = *rate;
-    } else if (name == "dcqcn") {
-      const auto on = read_choice(name, value, "off", "on");
-      if (!on) return wrong(on.error());
-      settings.options.dcqcn = *on;
-    } else if (name == "mr_churn") {
-      const auto rate = read_number(name, value, 0, 1e7, "memory regions a second");
-      if (!rate) return wrong(rate.error());
-      settings.options.mr_churn_rate = *rate;
-    } else if (name == "large_groups") {
-      const auto count = read_number(name, value, 1, 1024, "a number of groups");
-      if (!count) return wrong(count.error());
-      settings.options.grouping.large_groups = std::floor(*count);
-    } else if (name == "exact_match") {
-      const auto first = read_choice(name, value, "in_order", "first");
-      if (!first) return wrong(first.error());
-      settings.options.grouping.exact_first = *first;
     } else if (name == "stop") {
       const auto whole = read_choice(name, value, "steady", "duration");
       if (!whole) return wrong(whole.error());
@@ -277,8 +218,13 @@ Result<std::unique_ptr<Twin>> create(const target::Spec& spec) {
       if (!count) return wrong(count.error());
       (name == "hosts" ? hosts : rnics) = *count;
     } else {
+      const auto known = read_workload_option(name, value, settings.options);
+      if (!known) return wrong(known.error());
+      if (*known) continue;
       return wrong({ErrorCode::kBadInput,
-                    fmt::format("there is no option '{}'; a twin has {}", name, known_options())});
+                    fmt::format("there is no option '{}'; a twin has profile, defects, switch, "
+                                "fleet, hosts, rnics, threads, stop, {}",
+                                name, workload_options())});
     }
   }
   auto model = load_model(spec.place.empty() ? "cx6" : spec.place, profile);

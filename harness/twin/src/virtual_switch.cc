@@ -202,6 +202,7 @@ void go_through(const Cycle& cycle, const Driver& driver, SwitchReport& report) 
   }
   report.software_share = 1 - (1 - report.software_share) * (1 - missing / (now - frozen));
   report.frozen_share = 1 - (1 - report.frozen_share) * (1 - frozen / now);
+  report.outage_ms = std::max(report.outage_ms, cycle.hung_ms + driver.s.device_probe_ms);
   report.device_resets += resets / now * 1e3;
   report.flows_lost += cycle.held * resets / now * 1e3;
   report.upcalls += cycle.held * resets / now * 1e3;

@@ -63,6 +63,7 @@ struct SwitchReport {
   double driver_timeouts = 0;
   double device_resets = 0;  ///< the device went down and was probed anew
   double flows_lost = 0;     ///< rules and contexts that were in it
+  double outage_ms = 0;      ///< how long it was down each time, at most
 };
 
 [[nodiscard]] SwitchReport run_switch(const Parameters& rnic, const SwitchParameters& s,

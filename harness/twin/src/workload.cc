@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "layout_walk.h"
 
@@ -55,6 +56,19 @@ double GroupWalk::mean() const {
     before = shares[i];
   }
   return sum;
+}
+
+/// InfiniBand specification, 9.7.6.1.3 (local ACK timeout).
+Time Retries::ack_timeout_ns() const {
+  return ack_timeout == 0 ? kNever : std::ldexp(4096.0, ack_timeout);
+}
+
+/// InfiniBand specification, table 45: 0.01 to 0.03 ms, then steps of 1.5 and 1.33 in turn; code 0
+/// is the longest.
+Time Retries::rnr_timer_ns() const {
+  if (min_rnr_timer == 0) return 655.36e6;
+  if (min_rnr_timer < 4) return 10e3 * min_rnr_timer;
+  return std::ldexp(min_rnr_timer % 2 == 0 ? 40e3 : 60e3, (min_rnr_timer - 4) / 2);
 }
 
 std::optional<Refusal> refuse(const Workload& w, const Parameters& parameters) {
@@ -150,6 +164,7 @@ tl::expected<Workload, Refusal> read_workload(const Configuration& c, const Para
   w.offered_rate = number("offered_rate");
   w.posting = options.posting;
   w.loss = options.loss;
+  w.retries = options.retries;
   w.server_link_gbps = options.server_link_gbps;
   w.dcqcn = options.dcqcn;
   w.mr_churn_rate = options.mr_churn_rate;

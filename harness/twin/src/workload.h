@@ -12,6 +12,7 @@
 
 #include "greynic/core/configuration.h"
 #include "parameters.h"
+#include "stage.h"
 #include "wire.h"
 
 namespace greynic::twin {
@@ -33,6 +34,16 @@ struct GroupWalk {
 struct Grouping {
   std::optional<double> large_groups;  ///< the driver's auto-grouping; unset: a group a mask
   bool exact_first = false;            ///< the switch looks into an exact-match group first
+};
+
+/// How long an RC QP tries before it fails: fields of ibv_qp_attr, as perftest sets them.
+struct Retries {
+  int ack_timeout = 14;    ///< code: 4.096 us x 2^code; 0: waits without end
+  int retry_count = 7;     ///< times that it sends again for want of an acknowledgement
+  int rnr_retry = 7;       ///< times that it asks for a receive WQE again; 7: without end
+  int min_rnr_timer = 12;  ///< code: how long it waits before that
+  [[nodiscard]] Time ack_timeout_ns() const;  ///< kNever: without end
+  [[nodiscard]] Time rnr_timer_ns() const;
 };
 
 struct Workload {
@@ -57,7 +68,8 @@ struct Workload {
   Direction direction = Direction::kOneWay;
   Posting posting = Posting::kWindow;
   bool overlay = true;
-  double loss = 0;              ///< share of data packets that are corrupted on the wire
+  double loss = 0;  ///< share of data packets that are corrupted on the wire
+  Retries retries;
   double server_link_gbps = 0;  ///< the server's link, when it is slower than the client's; else 0
   bool dcqcn = false;           ///< the RNICs control rates by ECN marks
   double mr_churn_rate = 0;  ///< memory regions a second that each host deregisters and registers
@@ -79,6 +91,7 @@ struct WorkloadOptions {
   Posting posting = Posting::kWindow;
   std::optional<bool> overlay;  ///< unset: an overlay where the RNIC has a switch
   double loss = 0;              ///< share of data packets that are corrupted on the wire
+  Retries retries;
   double server_link_gbps = 0;  ///< the server's link, when it is slower than the client's; else 0
   bool dcqcn = false;           ///< the RNICs control rates by ECN marks
   double mr_churn_rate = 0;     ///< memory regions a second that each host registers anew
