@@ -102,7 +102,7 @@ TEST(Xrc, IsALevelWhereTheDeviceHasIt) {
   for (const bool has : {true, false}) {
     fake_rdma() = {};
     fake_rdma().xrc = has;
-    const auto specs = target::parse_specs(fmt::format("verbs:{}", kFakeDevice));
+    const auto specs = target::parse_specs(fmt::format("verbs:{}?stall=600s", kFakeDevice));
     ASSERT_TRUE(specs.has_value());
     const auto target = verbs_kind(nullptr).open(specs->front());
     ASSERT_TRUE(target.has_value()) << target.error().message;
@@ -112,28 +112,43 @@ TEST(Xrc, IsALevelWhereTheDeviceHasIt) {
         "transport=XRC,operation=SEND,message_bytes=64,qp_count=4,send_queue_depth=8,"
         "receive_queue_depth=8,mr_bytes=65536");
     ASSERT_TRUE(asked.has_value());
-    const auto seen = target::measure_one(
-        **target, {.configuration = *asked, .duration = std::chrono::milliseconds(100), .seed = 1});
-    ASSERT_TRUE(seen.has_value()) << seen.error().message;
+    auto seen = Result<Observation>(Observation{});
+    // Threads that get no processor for a tenth of a second are no fault of the driver's.
+    for (const int milliseconds : {100, 1000, 10000}) {
+      seen = target::measure_one(**target, {.configuration = *asked,
+                                            .duration = std::chrono::milliseconds(milliseconds),
+                                            .seed = 1});
+      ASSERT_TRUE(seen.has_value()) << seen.error().message;
+      if (seen->reason.find("measure longer") == std::string::npos) break;
+    }
     EXPECT_EQ(seen->outcome, has ? Outcome::kMeasured : Outcome::kRefused) << seen->reason;
     EXPECT_EQ(seen->reason, has ? "" : "the device has no XRC");
     if (has) EXPECT_TRUE(seen->granted.flag("shared_receive_queue"));
   }
 }
 
-// Claim:  a ping is answered over XRC: both ends send and have targets.
+// Claim:  each ping is answered once over XRC, where both ends send and have targets, also when one
+//         receive has to do for all: none is kept back that the next message needs.
+// Oracle: the answering end's own count, its payload check, and what the device saw.
 TEST(Xrc, AnswersPings) {
-  fake_rdma() = {};
-  TrafficPlan plan = small_plan(Operation::kSend);
-  plan.mode = Mode::kLatency;
-  plan.signal_every = 1;
-  plan.thread_count = 1;
-  const auto seen = run(plan);
-  ASSERT_TRUE(seen.has_value()) << seen.error().message;
-  EXPECT_FALSE(seen->requests.failure) << seen->requests.failure->reason;
-  EXPECT_GT(seen->requests.completed, 0U);
-  for (const std::string& what : fake_rdma().violations) ADD_FAILURE() << what;
-  EXPECT_EQ(fake_rdma().objects, 0U);
+  for (const std::uint32_t receives : {1U, 2U, 8U}) {
+    fake_rdma() = {};
+    TrafficPlan plan = small_plan(Operation::kSend);
+    plan.mode = Mode::kLatency;
+    plan.signal_every = 1;
+    plan.thread_count = 1;
+    plan.receive_depth = receives;
+    const auto seen = run(plan);
+    ASSERT_TRUE(seen.has_value()) << seen.error().message;
+    EXPECT_FALSE(seen->requests.failure) << seen->requests.failure->reason;
+    EXPECT_FALSE(seen->answers.failure) << seen->answers.failure->reason;
+    EXPECT_GT(seen->requests.completed, 0U);
+    EXPECT_EQ(seen->answers.received, seen->requests.completed) << receives << " receives";
+    EXPECT_EQ(seen->answers.payload_errors, 0U);
+    EXPECT_EQ(fake_rdma().posted_extended, 2 * seen->requests.completed);
+    for (const std::string& what : fake_rdma().violations) ADD_FAILURE() << what;
+    EXPECT_EQ(fake_rdma().objects, 0U);
+  }
 }
 
 // Claim:  no ping is taken for answered by what an earlier one left in its slot, whatever the

@@ -37,12 +37,13 @@ class ReceiveThread {
     if (plan_.operation == Operation::kSendWithInv && !bind_all()) return;
     while (!stop_.load(std::memory_order_relaxed) && !report_.failure) {
       const int count = waiter_.poll(completions_, kPollBatch);
+      if (count == 0) {
+        if (sender_ && !sender_->look()) fail_run(sender_->failure()->reason);
+        continue;
+      }
       if (count < 0) fail_run("ibv_poll_cq failed; the device may be gone");
       for (int i = 0; i < count && !report_.failure; ++i) take(completions_[i]);
       if (count > 0) arrived_.fetch_add(static_cast<std::uint64_t>(count));
-      if (count == 0 && sender_ && sender_->open()) {
-        if (auto failure = sender_->look()) fail_run(failure->reason);
-      }
     }
   }
 
@@ -64,17 +65,18 @@ class ReceiveThread {
     const std::uint64_t message = expected_[lane]++;
     ++report_.received;
     if (plan_.validate) check(completion, lane, posted_lane, slot, message);
-    if (plan_.mode == Mode::kLatency) {
-      if (auto done = endpoint_.post_receive(posted_lane, slot); !done) {
-        return fail_run(done.error().message);
-      }
-      if (auto failure = sender_->post(lane, message)) fail_run(failure->reason);
-      return;
-    }
     if (plan_.operation == Operation::kSendWithInv) return rebind(completion, lane, message);
-    if (auto done = endpoint_.post_receive(posted_lane, slot); !done) {
-      fail_run(done.error().message);
-    }
+    // The answer first, where another receive is posted for the next ping.
+    const bool answer_first = sender_ && plan_.receive_depth > 1;
+    if (!answer_first && !receive(posted_lane, slot)) return;
+    if (sender_ && !sender_->post(lane, message)) fail_run(sender_->failure()->reason);
+    if (answer_first) receive(posted_lane, slot);
+  }
+
+  bool receive(std::uint32_t lane, std::uint32_t slot) {
+    const int error = endpoint_.post_receive(lane, slot);
+    if (error != 0) fail_run(fmt::format("ibv_post_recv: {}", std::strerror(error)));
+    return error == 0;
   }
 
   void check(const ibv_wc& completion, std::uint32_t lane, std::uint32_t posted_lane,
@@ -177,11 +179,7 @@ class ReceiveThread {
     }
     // The next bind of this window is looked up by the key that it has now.
     request.bind_mw.mw->rkey = request.bind_mw.rkey;
-    if (auto done = endpoint_.post_receive(lane, index); !done) {
-      fail_run(done.error().message);
-      return false;
-    }
-    return true;
+    return receive(lane, index);
   }
 
   Endpoint& endpoint_;
@@ -243,10 +241,14 @@ void Answerer::start() {
         [this] { answer_writes(work_->endpoint, work_->stop, work_->writes); });
   }
   if (!takes_receive(plan.operation)) return;
+  // Each made by its own thread: what two threads write does not lie in one cache line then,
+  // because the allocator keeps threads apart.
+  work_->receivers.resize(plan.thread_count);
   for (std::uint32_t t = 0; t < plan.thread_count; ++t) {
-    work_->receivers.push_back(
-        std::make_unique<ReceiveThread>(endpoint, t, work_->stop, work_->arrived));
-    work_->threads.emplace_back([receiver = work_->receivers.back().get()] { receiver->run(); });
+    work_->threads.emplace_back([this, t, &receiver = work_->receivers[t]] {
+      receiver = std::make_unique<ReceiveThread>(work_->endpoint, t, work_->stop, work_->arrived);
+      receiver->run();
+    });
   }
 }
 

@@ -401,7 +401,7 @@ ibv_srq* Endpoint::srq_of(std::uint32_t lane) const {
   return srqs_[xrc_domain_ ? lane / plan_.qps_per_cq : 0].handle();
 }
 
-Result<void> Endpoint::post_receive(std::uint32_t lane, std::uint32_t slot) {
+int Endpoint::post_receive(std::uint32_t lane, std::uint32_t slot) {
   const std::vector<Slot>& slots = slots_[lane];
   const Slot& place = slots[slot < slots.size() ? slot : slot % slots.size()];
   ibv_sge sge{};
@@ -414,10 +414,8 @@ Result<void> Endpoint::post_receive(std::uint32_t lane, std::uint32_t slot) {
   request.num_sge = plan_.operation == Operation::kWriteWithImm ? 0 : 1;
   ibv_recv_wr* bad = nullptr;
   ibv_srq* const srq = srq_of(lane);
-  const int error = srq != nullptr ? ibv_post_srq_recv(srq, &request, &bad)
-                                   : ibv_post_recv(qps_[lane].handle(), &request, &bad);
-  if (error != 0) return refused("ibv_post_recv", error);
-  return {};
+  return srq != nullptr ? ibv_post_srq_recv(srq, &request, &bad)
+                        : ibv_post_recv(qps_[lane].handle(), &request, &bad);
 }
 
 Result<void> Endpoint::fill_receive_queues() {
@@ -425,13 +423,14 @@ Result<void> Endpoint::fill_receive_queues() {
   if (plan_.operation == Operation::kSendWithInv) return {};
   if (plan_.fault == Fault::kReceiveMissing) return {};
   // The lanes that share a queue take turns in it.
-  const auto fill = [&](std::uint32_t first, std::uint32_t lanes, std::uint64_t count) {
+  const auto fill = [&](std::uint32_t first, std::uint32_t lanes,
+                        std::uint64_t count) -> Result<void> {
     for (std::uint64_t i = 0; i < count; ++i) {
       const auto lane = first + static_cast<std::uint32_t>(i % lanes);
       const auto slot = static_cast<std::uint32_t>(i / lanes);
-      if (auto done = post_receive(lane, slot); !done) return done;
+      if (const int error = post_receive(lane, slot)) return refused("ibv_post_recv", error);
     }
-    return Result<void>();
+    return {};
   };
   if (!xrc_domain_) {
     return fill(0, plan_.qp_count,

@@ -16,8 +16,14 @@ namespace {
 
 constexpr std::int64_t kLossLimitNs = 200'000'000;  // far above any answer that is still coming
 
-Endpoint::Group& group_of(Endpoint& endpoint, std::uint32_t lane) {
-  return endpoint.groups()[lane / endpoint.plan().qps_per_cq];
+/// The queue of each lane on one side.
+std::vector<ibv_cq*> queues_of(Endpoint& endpoint, CqSide side) {
+  std::vector<ibv_cq*> queues;
+  for (const Endpoint::Group& group : endpoint.groups()) {
+    const CompletionQueue& queue = side == CqSide::kSend ? group.send_cq : group.receive_cq;
+    queues.insert(queues.end(), group.lane_count, queue.handle());
+  }
+  return queues;
 }
 
 /// The byte that tells a ping from the one that lay in its slot before: by laps, not by pings, of
@@ -44,12 +50,12 @@ bool spin(const Come& come, const GiveUp& give_up, std::int64_t limit_ns,
 /// Between polls it does what there is to do `meanwhile`, which may end the wait by true. What
 /// ibv_poll_cq said; 0 when the wait ended without one.
 template <typename Meanwhile, typename GiveUp>
-int take_one(CompletionQueue& queue, Waiter& waiter, CompletionMode mode, ibv_wc& completion,
+int take_one(ibv_cq* queue, Waiter& waiter, CompletionMode mode, ibv_wc& completion,
              const Meanwhile& meanwhile, const GiveUp& give_up, std::int64_t limit_ns) {
   int count = 0;
   if (mode == CompletionMode::kPolling) {
     const auto come = [&] {
-      return (count = ibv_poll_cq(queue.handle(), 1, &completion)) != 0 || meanwhile();
+      return (count = ibv_poll_cq(queue, 1, &completion)) != 0 || meanwhile();
     };
     spin(come, give_up, limit_ns);
   } else {
@@ -70,6 +76,9 @@ class Pinger {
         plan_(endpoint.plan()),
         stop_(stop),
         waiter_(endpoint, 0, CqSide::kReceive),
+        receive_queues_(queues_of(endpoint, CqSide::kReceive)),
+        limit_ns_(is_reliable(plan_.transport) ? plan_.stall_limit.count() * 1'000'000
+                                               : kLossLimitNs),
         sender_(endpoint) {
     report_.completed_by_lane.resize(plan_.qp_count);
   }
@@ -126,68 +135,74 @@ class Pinger {
  private:
   /// One ping and its answer; false when it was lost or the run failed.
   bool round(std::uint32_t lane, std::uint64_t ping) {
-    const std::int64_t limit =
-        is_reliable(plan_.transport) ? plan_.stall_limit.count() * 1'000'000 : kLossLimitNs;
+    if (plan_.one_sided_answer()) return fetch(lane, ping);
+    const bool answered =
+        plan_.operation == Operation::kWrite ? write(lane, ping) : send(lane, ping);
+    return answered && (sender_.complete() || failed());
+  }
+
+  bool fetch(std::uint32_t lane, std::uint64_t ping) {
     const Slot& slot = sender_.next_slot(lane);
     const std::uint32_t bytes = sender_.next_bytes(lane);
-    const std::byte own_mark = mark(sender_.next_lap(lane));
-    if (plan_.operation == Operation::kWrite) {
-      endpoint_.local(slot).address()[slot.offset + bytes - 1] = own_mark;
+    if (!sender_.post(lane, ping) || !sender_.complete()) return failed();
+    if (plan_.validate) check_answer(lane, ping, slot, bytes);
+    return true;
+  }
+
+  bool write(std::uint32_t lane, std::uint64_t ping) {
+    const Slot& slot = sender_.next_slot(lane);
+    const std::uint64_t last = slot.offset + sender_.next_bytes(lane) - 1;
+    const std::byte wanted = mark(sender_.next_lap(lane));
+    const std::byte* const place = endpoint_.target(slot).address() + last;
+    endpoint_.local(slot).address()[last] = wanted;
+    if (!sender_.post(lane, ping)) return failed();
+    const auto come = [&] { return holds_mark(place, wanted) || ping_failed(); };
+    return spin(
+               come, [&] { return hopeless(); }, limit_ns_) &&
+           !report_.failure;
+  }
+
+  bool send(std::uint32_t lane, std::uint64_t ping) {
+    if (!sender_.post(lane, ping)) return failed();
+    if (!replenish()) return false;
+    ibv_wc completion{};
+    const int count = take_one(
+        receive_queues_[lane], waiter_, plan_.completion, completion, [&] { return ping_failed(); },
+        [&] { return hopeless(); }, limit_ns_);
+    if (count == 0) return false;
+    if (count < 0 || completion.status != IBV_WC_SUCCESS) {
+      return failed(count < 0 ? "ibv_poll_cq failed" : completion_status_name(completion.status));
     }
-    report_.failure = sender_.post(lane, ping);
-    if (report_.failure) return false;
-    if (plan_.one_sided_answer()) {
-      report_.failure = sender_.complete();
-      if (report_.failure) return false;
-      if (plan_.validate) check_answer(lane, ping, slot, bytes);
-      return true;
-    }
-    const bool answered = plan_.operation == Operation::kWrite
-                              ? written(slot.offset + bytes - 1, slot, own_mark, limit)
-                              : received(lane, limit);
-    if (!answered || report_.failure) return false;
-    report_.failure = sender_.complete();
-    return !report_.failure;
+    taken_ = completion.wr_id;
+    return plan_.receive_depth > 1 || replenish();
+  }
+
+  /// Posts the receive that was taken last again: while the next ping travels, unless there is no
+  /// other receive for its answer.
+  bool replenish() {
+    if (!taken_) return true;
+    const auto posted_lane = static_cast<std::uint32_t>(*taken_ >> 32);
+    const auto slot = static_cast<std::uint32_t>(*taken_);
+    taken_.reset();
+    const int error = endpoint_.post_receive(posted_lane, slot);
+    return error == 0 || failed(fmt::format("ibv_post_recv: {}", std::strerror(error)));
+  }
+
+  /// Always false, as its callers then are.
+  bool failed() {
+    report_.failure = sender_.failure();
+    return false;
+  }
+  bool failed(std::string reason) {
+    report_.failure = Failure{Outcome::kFailed, std::move(reason)};
+    return false;
   }
 
   /// Takes the ping's own completion while its answer is under way; true when the ping failed.
-  bool ping_failed() {
-    if (sender_.open()) report_.failure = sender_.look();
-    return report_.failure.has_value();
-  }
+  bool ping_failed() { return !sender_.look() && !failed(); }
 
   /// Ends the wait for an answer that cannot come any more.
-  bool hopeless() {
-    report_.failure = sender_.look();
-    return stop_ || report_.failure;
-  }
-
-  bool written(std::uint64_t offset, const Slot& slot, std::byte wanted, std::int64_t limit) {
-    const std::byte* place = endpoint_.target(slot).address() + offset;
-    return spin([&] { return holds_mark(place, wanted) || ping_failed(); },
-                [&] { return hopeless(); }, limit);
-  }
-
-  bool received(std::uint32_t lane, std::int64_t limit) {
-    ibv_wc completion{};
-    const int count = take_one(
-        group_of(endpoint_, lane).receive_cq, waiter_, plan_.completion, completion,
-        [&] { return ping_failed(); }, [&] { return hopeless(); }, limit);
-    if (count == 0) return false;
-    if (count < 0 || completion.status != IBV_WC_SUCCESS) {
-      report_.failure =
-          Failure{Outcome::kFailed,
-                  count < 0 ? "ibv_poll_cq failed" : completion_status_name(completion.status)};
-      return false;
-    }
-    const auto arrived_lane = static_cast<std::uint32_t>(completion.wr_id >> 32);
-    const auto arrived_slot = static_cast<std::uint32_t>(completion.wr_id);
-    if (auto done = endpoint_.post_receive(arrived_lane, arrived_slot); !done) {
-      report_.failure = Failure{Outcome::kFailed, done.error().message};
-      return false;
-    }
-    return true;
-  }
+  bool hopeless() { return ping_failed() || stop_; }
 
   void check_answer(std::uint32_t lane, std::uint64_t ping, const Slot& slot, std::uint32_t bytes) {
     const auto landed = endpoint_.local(slot).bytes().subspan(slot.offset, bytes);
@@ -206,52 +221,60 @@ class Pinger {
   const TrafficPlan& plan_;
   const std::atomic<bool>& stop_;
   Waiter waiter_;
+  std::vector<ibv_cq*> receive_queues_;  ///< by lane
+  std::int64_t limit_ns_;                ///< for an answer
+  std::optional<std::uint64_t> taken_;   ///< wr_id of a receive that is to be posted again
   OneByOne sender_;
   RequestReport report_;
 };
 
 }  // namespace
 
-OneByOne::OneByOne(Endpoint& endpoint) : endpoint_(endpoint), waiter_(endpoint, 0, CqSide::kSend) {
+OneByOne::OneByOne(Endpoint& endpoint)
+    : endpoint_(endpoint),
+      waiter_(endpoint, 0, CqSide::kSend),
+      queues_(queues_of(endpoint, CqSide::kSend)) {
   for (std::uint32_t lane = 0; lane < endpoint.plan().qp_count; ++lane) {
     posters_.emplace_back(endpoint, lane);
   }
 }
 
-std::optional<Failure> OneByOne::post(std::uint32_t lane, std::uint64_t message) {
-  if (auto failure = complete()) return failure;
-  if (const int error = posters_[lane].post(message, 1, true)) {
-    return Failure{Outcome::kFailed, fmt::format("posting: {}", std::strerror(error))};
+bool OneByOne::post(std::uint32_t lane, std::uint64_t message) {
+  if (!complete()) return false;
+  Poster& poster = posters_[lane];
+  if (const int error = poster.post(message, 1, true)) {
+    failure_ = Failure{Outcome::kFailed, fmt::format("posting: {}", std::strerror(error))};
+    return false;
   }
-  posters_[lane].prepare(message + 1);  // while this one travels: the next leaves the sooner
-  open_ = &group_of(endpoint_, lane).send_cq;
-  return std::nullopt;
+  poster.prepare(message + 1);  // while this one travels: the next leaves the sooner
+  open_ = queues_[lane];
+  return true;
 }
 
-std::optional<Failure> OneByOne::complete() {
-  if (open_ == nullptr) return std::nullopt;
+bool OneByOne::wait() {
   ibv_wc completion{};
   const auto stall = endpoint_.plan().stall_limit;
   const int count = take_one(
-      *open_, waiter_, endpoint_.plan().completion, completion, [] { return false; },
+      open_, waiter_, endpoint_.plan().completion, completion, [] { return false; },
       [] { return false; }, stall.count() * 1'000'000);
   if (count != 0) return judge(count, completion);
-  return Failure{Outcome::kTimedOut,
-                 fmt::format("a message was not completed within {} ms", stall.count())};
+  failure_ = Failure{Outcome::kTimedOut,
+                     fmt::format("a message was not completed within {} ms", stall.count())};
+  return false;
 }
 
-std::optional<Failure> OneByOne::look() {
-  if (open_ == nullptr) return std::nullopt;
+bool OneByOne::take() {
   ibv_wc completion{};
-  const int count = ibv_poll_cq(open_->handle(), 1, &completion);
-  return count == 0 ? std::nullopt : judge(count, completion);
+  const int count = ibv_poll_cq(open_, 1, &completion);
+  return count == 0 || judge(count, completion);
 }
 
-std::optional<Failure> OneByOne::judge(int count, const ibv_wc& completion) {
+bool OneByOne::judge(int count, const ibv_wc& completion) {
   open_ = nullptr;
-  if (count < 0) return Failure{Outcome::kFailed, "ibv_poll_cq failed; the device may be gone"};
-  if (completion.status == IBV_WC_SUCCESS) return std::nullopt;
-  return Failure{Outcome::kFailed, completion_status_name(completion.status)};
+  if (count > 0 && completion.status == IBV_WC_SUCCESS) return true;
+  failure_ = Failure{Outcome::kFailed, count < 0 ? "ibv_poll_cq failed; the device may be gone"
+                                                 : completion_status_name(completion.status)};
+  return false;
 }
 
 RequestReport run_pings(Endpoint& endpoint, std::chrono::nanoseconds duration,
@@ -263,32 +286,27 @@ void answer_writes(Endpoint& endpoint, const std::atomic<bool>& stop, AnswerRepo
   const TrafficPlan& plan = endpoint.plan();
   OneByOne sender(endpoint);
   constexpr std::int64_t kForever = std::int64_t{1} << 60;
-  std::optional<Failure> failure;
-  const auto answer_failed = [&] {
-    if (sender.open()) failure = sender.look();
-    return failure.has_value();
-  };
   std::uint32_t lane = 0;
   std::uint64_t ping = 0;  // of that lane
-  while (!stop && !failure) {
+  while (!stop) {
     const Slot& slot = sender.next_slot(lane);
     const std::uint64_t last = slot.offset + sender.next_bytes(lane) - 1;
     const std::byte* place = endpoint.target(slot).address() + last;
     const std::byte wanted = mark(sender.next_lap(lane));
-    if (!spin([&] { return holds_mark(place, wanted) || answer_failed(); },
+    if (!spin([&] { return holds_mark(place, wanted) || !sender.look(); },
               [&] { return stop.load(); }, kForever)) {
       return;
     }
-    if (failure) break;
+    if (sender.failure()) break;
     ++report.received;
     endpoint.local(slot).address()[last] = wanted;
-    failure = sender.post(lane, ping);
+    if (!sender.post(lane, ping)) break;
     if (++lane == plan.qp_count) {
       lane = 0;
       ++ping;
     }
   }
-  if (!stop) report.failure = std::move(failure);
+  if (!stop) report.failure = sender.failure();
 }
 
 }  // namespace greynic::verbs

@@ -25,15 +25,17 @@ void answer_writes(Endpoint& endpoint, const std::atomic<bool>& stop, AnswerRepo
 class OneByOne {
  public:
   explicit OneByOne(Endpoint& endpoint);
-  /// Errors: a posting refused; the former message failed, or was not completed within the plan's
-  /// stall limit.
-  [[nodiscard]] std::optional<Failure> post(std::uint32_t lane, std::uint64_t message);
-  /// Waits for the completion of what was posted last; at once when it has been taken.
-  [[nodiscard]] std::optional<Failure> complete();
-  /// The completion of what was posted last has not been taken.
-  [[nodiscard]] bool open() const { return open_ != nullptr; }
-  /// Takes that completion if it is there; what is wrong with it, if anything.
-  [[nodiscard]] std::optional<Failure> look();
+  // Each is false once something failed: failure() says what. By values that are tested and not
+  // made, because a ping passes here often.
+
+  /// Posts after the former message is completed.
+  [[nodiscard]] bool post(std::uint32_t lane, std::uint64_t message);
+  /// Waits for the completion of what was posted last, at most for the plan's stall limit.
+  [[nodiscard]] bool complete() { return open_ == nullptr || wait(); }
+  /// Takes that completion if it is there.
+  [[nodiscard]] bool look() { return open_ == nullptr || take(); }
+
+  [[nodiscard]] const std::optional<Failure>& failure() const { return failure_; }
   /// Of the message that a lane posts next: where it lies, how often its lane has been round its
   /// slots before, and its length.
   [[nodiscard]] const Slot& next_slot(std::uint32_t lane) const {
@@ -47,12 +49,16 @@ class OneByOne {
   }
 
  private:
-  std::optional<Failure> judge(int count, const ibv_wc& completion);
+  bool wait();
+  bool take();
+  bool judge(int count, const ibv_wc& completion);
 
   Endpoint& endpoint_;
   Waiter waiter_;
   std::vector<Poster> posters_;
-  CompletionQueue* open_ = nullptr;  ///< where the completion will come; null when none is due
+  std::vector<ibv_cq*> queues_;  ///< by lane
+  ibv_cq* open_ = nullptr;       ///< where the completion will come; null when none is due
+  std::optional<Failure> failure_;
 };
 
 }  // namespace greynic::verbs

@@ -17,36 +17,23 @@ double thread_cpu_seconds() {
 }
 
 Waiter::Waiter(Endpoint& endpoint, std::uint32_t thread, CqSide side)
-    : channel_(endpoint.channel(thread, side)), mode_(endpoint.plan().completion), side_(side) {
+    : channel_(endpoint.channel(thread, side)), mode_(endpoint.plan().completion) {
   for (Endpoint::Group& group : endpoint.groups()) {
-    if (group.thread == thread) groups_.push_back(&group);
+    if (group.thread != thread) continue;
+    groups_.push_back(&group);
+    queues_.push_back((side == CqSide::kSend ? group.send_cq : group.receive_cq).handle());
   }
 }
 
-CompletionQueue& Waiter::queue(std::size_t group) const {
-  return side_ == CqSide::kSend ? groups_[group]->send_cq : groups_[group]->receive_cq;
-}
-
-int Waiter::poll_once(ibv_wc* completions, int capacity) {
-  for (std::size_t tried = 0; tried < groups_.size(); ++tried) {
-    const std::size_t group = next_;
-    next_ = next_ + 1 == groups_.size() ? 0 : next_ + 1;
-    const int count = ibv_poll_cq(queue(group).handle(), capacity, completions);
-    if (count != 0) return count;
-  }
-  return 0;
-}
-
-int Waiter::poll(ibv_wc* completions, int capacity) {
-  int count = poll_once(completions, capacity);
-  if (count != 0 || mode_ == CompletionMode::kPolling) return count;
+int Waiter::sleep(ibv_wc* completions, int capacity) {
+  int count = 0;
   if (mode_ == CompletionMode::kHybrid) {
     for (const std::int64_t end = now_ns() + kHybridSpinNs; now_ns() < end;) {
       if ((count = poll_once(completions, capacity)) != 0) return count;
     }
   }
-  for (std::size_t i = 0; i < groups_.size(); ++i) {
-    if (!queue(i).arm()) return -1;
+  for (ibv_cq* const queue : queues_) {
+    if (ibv_req_notify_cq(queue, 0) != 0) return -1;
   }
   // What came between the last poll and the arming raises no event.
   if ((count = poll_once(completions, capacity)) != 0) return count;

@@ -86,8 +86,9 @@ class Endpoint {
   [[nodiscard]] const MemoryRegion& target(const Slot& slot) const { return target_[slot.region]; }
   [[nodiscard]] MemoryWindow& window(std::uint32_t lane, std::uint32_t index);
 
-  /// Hands one receive slot of a lane to the device (or to the shared queue: any lane's).
-  [[nodiscard]] Result<void> post_receive(std::uint32_t lane, std::uint32_t slot);
+  /// Hands one receive slot of a lane to the device (or to the shared queue: any lane's). 0 or an
+  /// errno.
+  [[nodiscard]] int post_receive(std::uint32_t lane, std::uint32_t slot);
 
   struct Group {
     std::uint32_t first_lane = 0;
