@@ -39,6 +39,26 @@ TEST(Translate, KeepsEveryFieldOfAnEnd) {
   EXPECT_EQ(read_back->srq_numbers, told.srq_numbers);
 }
 
+// Claim:  each choice of a plan travels as itself.
+// Method: one is set at a time; the others must stay as they were.
+TEST(Translate, KeepsTheChoicesOfAPlan) {
+  constexpr bool verbs::TrafficPlan::*kChoices[] = {&verbs::TrafficPlan::shared_receive_queue,
+                                                    &verbs::TrafficPlan::srq_per_cq,
+                                                    &verbs::TrafficPlan::validate,
+                                                    &verbs::TrafficPlan::huge_pages,
+                                                    &verbs::TrafficPlan::extended_posting,
+                                                    &verbs::TrafficPlan::connection_manager};
+  for (const auto set : kChoices) {
+    verbs::TrafficPlan plan;
+    plan.extended_posting = false;
+    plan.*set = true;
+    wire::Plan message;
+    write(plan, message);
+    const verbs::TrafficPlan back = read(message);
+    for (const auto choice : kChoices) EXPECT_EQ(back.*choice, choice == set);
+  }
+}
+
 // Claim:  every transport and operation travels as itself.
 TEST(Translate, KeepsTransportAndOperation) {
   using verbs::Operation;

@@ -161,13 +161,32 @@ TEST(Rte, RefusesWhatThePortWouldGetWrong) {
   FlowRule tagged;
   tagged.match.set(F::kVlanPresent, 1);
   tagged.match.set(F::kVlanId, 5);
-  for (const FlowRule& rule : {half, tagged}) {
+  FlowRule zero;
+  zero.match.set(F::kEtherType, 0x0800);
+  zero.match.set(F::kIpProtocol, 0);
+  FlowRule port_zero;
+  port_zero.match.set(F::kEtherType, 0x0800);
+  port_zero.match.set(F::kIpProtocol, 17);
+  port_zero.match.set(F::kL4DstPort, 0);
+  for (const FlowRule& rule : {half, tagged, zero, port_zero}) {
     const auto refused = port().apply({{rule}, ""});
     ASSERT_FALSE(refused.has_value()) << to_string(rule.match);
     EXPECT_EQ(refused.error().code, ErrorCode::kUnsupported);
     const auto name = std::string(info(rule.match.fields().back().field).name);
     EXPECT_NE(refused.error().message.find(name), std::string::npos) << refused.error().message;
   }
+  // Beside net_tap's own rules: the last priority that may be used is taken, the next is not.
+  FlowRule last;
+  last.match.set(F::kEtherType, 0x0800);
+  last.match.set(F::kIpv4Dst, 1);
+  last.table = 15;
+  last.priority = 4087;
+  EXPECT_TRUE(port().apply({{last}, ""}).has_value());
+  last.priority = 4088;
+  const auto kept = port().check({{last}, ""});
+  ASSERT_FALSE(kept.has_value());
+  EXPECT_NE(kept.error().message.find("4087"), std::string::npos) << kept.error().message;
+  ASSERT_TRUE(port().roll_back().has_value());
   const Result<Offer>& offer = offer_of_port();
   ASSERT_TRUE(offer.has_value());
   EXPECT_FALSE(offered(*offer, false).contains(F::kVlanId));

@@ -84,7 +84,7 @@ std::vector<Action> flower_actions(const Match&, std::mt19937_64& random) {
   }
   switch (random() % 6) {
     case 0:
-      actions.push_back({.kind = ActionKind::kPushVlan, .number = random() % 4096});
+      actions.push_back({.kind = ActionKind::kPushVlan, .number = random() % 4095});
       actions.push_back(Action::forward("sink"));
       break;
     case 1:
@@ -257,6 +257,11 @@ TEST(TcCheck, RefusesByName) {
   const auto meter = put_tc_actions(message, {{.kind = ActionKind::kMeter, .number = 1}}, {});
   ASSERT_FALSE(meter.has_value());
   EXPECT_NE(meter.error().message.find("meter"), std::string::npos);
+  // The kernel says "numerical result out of range" to the whole rule.
+  const auto reserved =
+      put_tc_actions(message, {{.kind = ActionKind::kPushVlan, .number = 4095}}, {});
+  ASSERT_FALSE(reserved.has_value());
+  EXPECT_NE(reserved.error().message.find("4095 is reserved"), std::string::npos);
 }
 
 RuleSet numbered_rules(std::uint32_t count, std::uint32_t first) {

@@ -84,6 +84,42 @@ TEST(VerbsTraffic, HonoursTheOtherFactors) {
   }
 }
 
+// Claim:  loopback stays on the device whoever the peer is; without it the peer's device counts.
+// Oracle: the packet counter of the other device.
+TEST(VerbsTraffic, LoopsBackOnItsOwnDevice) {
+  for (const bool loopback : {true, false}) {
+    const double before = read_counters("rxe1", 1).at("rdma.packets_received");
+    const Observation seen =
+        measure("&validate=true", std::string("operation=WRITE,message_bytes=500,direction=") +
+                                      (loopback ? "loopback" : "unidirectional"));
+    ASSERT_EQ(seen.outcome, Outcome::kMeasured) << seen.reason;
+    EXPECT_EQ(read_counters("rxe1", 1).at("rdma.packets_received") == before, loopback);
+    EXPECT_EQ(seen.environment.at("peer"),
+              loopback ? "rxe0 in this process" : "rxe1 in this process");
+  }
+}
+
+// Claim:  several peers at once, a receive queue for each CQ, and lists at a rate carry payloads
+//         unchanged too.
+TEST(VerbsTraffic, ServesSeveralPeers) {
+  for (const char* operation : {"SEND", "WRITE_WITH_IMM", "READ", "SEND_WITH_INV"}) {
+    const Observation seen =
+        measure(",rxe0,rxe1&validate=true&srq=per_cq",
+                fmt::format("operation={},qp_count=7,message_bytes=300,send_queue_depth=16,"
+                            "receive_queue_depth=32,qps_per_cq=2,post_batch=4,signal_every=2,"
+                            "shared_receive_queue={}",
+                            operation, operation != std::string_view("SEND_WITH_INV")));
+    EXPECT_EQ(seen.outcome, Outcome::kMeasured) << operation << ": " << seen.reason;
+    EXPECT_TRUE(seen.counters_after.contains("peer3.hw.sent_pkts")) << operation;
+  }
+  const Observation many =
+      measure("&validate=true&srq=per_cq",
+              "operation=SEND,qp_count=10,qps_per_cq=3,message_bytes=300,send_queue_depth=16,"
+              "receive_queue_depth=32,shared_receive_queue=true,direction=bidirectional,"
+              "offered_rate=400,post_batch=4");
+  EXPECT_EQ(many.outcome, Outcome::kMeasured) << many.reason;
+}
+
 // Claim:  a mix of sizes is sent as written.
 // Oracle: bandwidth over message rate is the mean of the mix.
 TEST(VerbsTraffic, SendsAMixOfSizes) {
@@ -165,6 +201,32 @@ TEST(VerbsTraffic, RefusesTheImpossibleByName) {
   refused("mtu_bytes=9000", "9000");
   refused("message_bytes=16777216,mr_bytes=33554432", "port's limit");
   refused("qp_count=64,qps_per_cq=64,send_queue_depth=1024,message_bytes=64", "on one CQ");
+  refused("mr_count=4096", "available");
+  const Observation crowded = measure(
+      "&validate=true", "operation=SEND,message_bytes=4000,mr_bytes=65536,receive_queue_depth=100");
+  EXPECT_EQ(crowded.outcome, Outcome::kRefused);
+  EXPECT_NE(crowded.reason.find("mr_bytes=524288"), std::string::npos) << crowded.reason;
+  EXPECT_EQ(measure("&validate=true",
+                    "operation=SEND,message_bytes=4000,mr_bytes=524288,"
+                    "receive_queue_depth=100")
+                .outcome,
+            Outcome::kMeasured);
+  // Two families of addresses do not meet: rxe0 has its link-local GID beside that of IPv4.
+  const Observation strange = measure("&gid=ipv6", "operation=SEND");
+  EXPECT_EQ(strange.outcome, Outcome::kRefused);
+  EXPECT_NE(strange.reason.find("different families"), std::string::npos) << strange.reason;
+}
+
+// Claim:  a GID that no rule finds is told when the target is opened, not at each configuration.
+TEST(VerbsTraffic, ChoosesAGidBeforehand) {
+  for (const auto& [rule, code] :
+       {std::pair{"10.9.9.9", ErrorCode::kMissing}, {"nonsense", ErrorCode::kBadInput}}) {
+    const auto specs = target::parse_specs(fmt::format("verbs:rxe0?gid={}", rule));
+    const auto target = verbs_kind(nullptr).open(specs->front());
+    ASSERT_FALSE(target.has_value());
+    EXPECT_EQ(target.error().code, code);
+    EXPECT_NE(target.error().message.find(rule), std::string::npos) << target.error().message;
+  }
 }
 
 // Claim:  hw_counters of sysfs and of rdma netlink agree, and count what was sent, after the run as

@@ -226,8 +226,10 @@ int enqueue(Qp& qp, Send send) {
 
 int post_send(ibv_qp* handle, ibv_send_wr* first, ibv_send_wr** bad) {
   const Lock lock(the_lock);
+  std::uint64_t length = 0;
   for (ibv_send_wr* request = first; request != nullptr; request = request->next) {
     ++fake_rdma().posted_plain;
+    fake_rdma().longest_list = std::max(fake_rdma().longest_list, ++length);
     Send send{*request, {request->sg_list, request->sg_list + request->num_sge}};
     if (const int error = enqueue(of(handle), std::move(send))) {
       *bad = request;
@@ -296,6 +298,8 @@ void give_extended_posting(ibv_qp_ex& qp) {
   qp.wr_abort = [](ibv_qp_ex*) { the_lock.unlock(); };
   qp.wr_complete = [](ibv_qp_ex* q) {
     int error = 0;
+    fake_rdma().longest_list =
+        std::max<std::uint64_t>(fake_rdma().longest_list, of(q).building.size());
     for (Send& send : of(q).building) {
       ++fake_rdma().posted_extended;
       if (error == 0) error = enqueue(of(q), std::move(send));

@@ -176,6 +176,64 @@ TEST(Xrc, TakesNoOldMarkForAnAnswer) {
   }
 }
 
+// Claim:  at an offered rate messages are handed over post_batch at a time too, and the rate is
+// kept. Oracle: the device in memory counts how many come by one call; the rate is the one asked
+// for.
+TEST(OpenLoop, PostsListsAtTheRateAskedFor) {
+  for (const bool extended : {true, false}) {
+    fake_rdma() = {};
+    fake_rdma().extended = extended;
+    TrafficPlan plan = small_plan(Operation::kWrite);
+    plan.thread_count = 1;
+    plan.signal_every = 1;
+    plan.post_batch = 4;
+    plan.offered_rate = 4000;
+    const auto seen = run(plan);
+    ASSERT_TRUE(seen.has_value()) << seen.error().message;
+    EXPECT_FALSE(seen->requests.failure);
+    EXPECT_EQ(fake_rdma().longest_list, 4U);
+    EXPECT_EQ(seen->requests.posted % 4, 0U);
+    EXPECT_LE(seen->requests.posted, 404U) << "4,000 a second for 100 ms, and one list";
+    EXPECT_GT(seen->requests.posted, 0U);
+  }
+}
+
+// Claim:  a target with several peers deals its QPs to them, checks what arrives at each, and
+// leaves
+//         nothing behind; more peers than QPs are refused by name.
+// Oracle: the device in memory; both peers stand in its counters and in the environment.
+TEST(FanOut, ReachesEveryPeer) {
+  fake_rdma() = {};
+  const auto specs = target::parse_specs("verbs:fake0?peer_device=fake0,fake0,fake0&validate=true");
+  ASSERT_TRUE(specs.has_value());
+  const auto target = verbs_kind(nullptr).open(specs->front());
+  ASSERT_TRUE(target.has_value()) << target.error().message;
+  const auto measured = [&](const std::string& more) {
+    const auto asked = parse_configuration(
+        "transport=XRC,operation=SEND,message_bytes=64,send_queue_depth=8,receive_queue_depth=8,"
+        "mr_bytes=65536,mr_count=7,thread_count=5,qps_per_cq=4," +
+        more);
+    EXPECT_TRUE(asked.has_value());
+    auto seen = target::measure_one(
+        **target, {.configuration = *asked, .duration = std::chrono::milliseconds(100), .seed = 1});
+    EXPECT_TRUE(seen.has_value()) << seen.error().message;
+    return *seen;
+  };
+  for (const char* direction : {"unidirectional", "bidirectional"}) {
+    const Observation seen = measured(std::string("qp_count=8,direction=") + direction);
+    EXPECT_EQ(seen.outcome, Outcome::kMeasured) << seen.reason;
+    EXPECT_EQ(seen.granted.number("thread_count"), 3);
+    EXPECT_EQ(seen.granted.number("qps_per_cq"), 3);
+    EXPECT_EQ(seen.granted.number("mr_count"), 6);
+    EXPECT_NE(seen.environment.at("peer").find(", fake0"), std::string::npos);
+  }
+  for (const std::string& what : fake_rdma().violations) ADD_FAILURE() << what;
+  EXPECT_EQ(fake_rdma().objects, 0U);
+  const Observation few = measured("qp_count=2");
+  EXPECT_EQ(few.outcome, Outcome::kRefused);
+  EXPECT_NE(few.reason.find("too few for 3 peers"), std::string::npos) << few.reason;
+}
+
 // Claim:  a request that names a receive queue which is not the peer's ends with the status of the
 //         book, and so the run.
 TEST(Xrc, NamesTheReceiveQueueOfThePeer) {

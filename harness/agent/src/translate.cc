@@ -54,6 +54,7 @@ void write(const verbs::TrafficPlan& plan, wire::Plan& out) {
   out.set_huge_pages(plan.huge_pages);
   out.set_extended_posting(plan.extended_posting);
   out.set_connection_manager(plan.connection_manager);
+  out.set_srq_per_cq(plan.srq_per_cq);
   out.set_seed(plan.seed);
   out.set_stall_limit_ms(static_cast<std::uint64_t>(plan.stall_limit.count()));
 }
@@ -87,6 +88,7 @@ verbs::TrafficPlan read(const wire::Plan& in) {
   plan.huge_pages = in.huge_pages();
   plan.extended_posting = in.extended_posting();
   plan.connection_manager = in.connection_manager();
+  plan.srq_per_cq = in.srq_per_cq();
   plan.seed = in.seed();
   plan.stall_limit =
       std::chrono::milliseconds(std::min<std::uint64_t>(in.stall_limit_ms(), 600000));

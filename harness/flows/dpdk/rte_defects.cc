@@ -1,5 +1,7 @@
 #include "rte_defects.h"
 
+#include <fmt/format.h>
+
 #include "field_needs.h"
 
 namespace greynic::flows {
@@ -7,13 +9,27 @@ namespace {
 
 using F = MatchField;
 
+/// net_tap puts rules of its own, for a remote interface, at the end of the last group.
+constexpr std::uint32_t kTapLastGroup = 15;
+constexpr RulePriority kTapLastPriority = 4087;
+
 /// DPDK 22.11, found by comparing rules with the tc filters that net_tap makes of them.
-std::optional<std::string> tap_defect(const Match& match) {
+std::optional<std::string> tap_defect(const FlowRule& rule) {
+  const Match& match = rule.match;
+  if (rule.table == kTapLastGroup && rule.priority > kTapLastPriority) {
+    return fmt::format("net_tap keeps the priorities above {} of table {} for rules of its own",
+                       kTapLastPriority, kTapLastGroup);
+  }
   const auto type = exact_value(match, F::kEtherType);
   const bool ip = type == U128{0x0800} || type == U128{0x86dd};
   for (const FieldMatch& part : match.fields()) {
     if (part.field == F::kIpProtocol && part.bits != full_mask(part.field)) {
       return "net_tap takes a mask for ip_protocol and leaves the field out of its filter";
+    }
+    const bool left_out = part.field == F::kIpProtocol || part.field == F::kEtherType ||
+                          info(part.field).layer == FieldLayer::kL4;
+    if (left_out && (part.value & part.bits) == 0) {
+      return fmt::format("net_tap leaves {}=0 out of its filter", info(part.field).name);
     }
     if (info(part.field).layer != FieldLayer::kVlan) continue;
     if (part.field != F::kVlanPresent) {
@@ -30,8 +46,8 @@ std::optional<std::string> tap_defect(const Match& match) {
 
 }  // namespace
 
-std::optional<std::string> rte_defect(std::string_view driver, const Match& match) {
-  return driver == "net_tap" ? tap_defect(match) : std::nullopt;
+std::optional<std::string> rte_defect(std::string_view driver, const FlowRule& rule) {
+  return driver == "net_tap" ? tap_defect(rule) : std::nullopt;
 }
 
 }  // namespace greynic::flows

@@ -12,7 +12,7 @@
 namespace greynic::flows {
 
 /// Why the driver ("net_tap", as rte_eth_dev_info_get names it) would make another rule of this
-/// match; empty when nothing is known against it.
-[[nodiscard]] std::optional<std::string> rte_defect(std::string_view driver, const Match& match);
+/// one, or take it when asked and not when it is given; empty when nothing is known against it.
+[[nodiscard]] std::optional<std::string> rte_defect(std::string_view driver, const FlowRule& rule);
 
 }  // namespace greynic::flows

@@ -89,7 +89,7 @@ Result<std::unique_ptr<RteDriver>> RteDriver::open(const std::string& device) {
 }
 
 Result<RteRule> RteDriver::made_of(const FlowRule& rule) const {
-  if (const auto defect = rte_defect(driver_name_, rule.match)) {
+  if (const auto defect = rte_defect(driver_name_, rule)) {
     return fail(ErrorCode::kUnsupported, *defect);
   }
   return rte_rule_of(rule);

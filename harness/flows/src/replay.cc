@@ -66,8 +66,10 @@ std::vector<std::size_t> replay_order(const Traffic& traffic, std::size_t slots,
 Result<std::vector<Frame>> frames_of(const Traffic& traffic, std::size_t slots,
                                      std::size_t payload_bytes, std::uint64_t seed) {
   if (traffic.flows.size() > kMostFlows) {
-    return fail(ErrorCode::kTooBig, fmt::format("traffic of {} flows: the source sends at most {}",
-                                                traffic.flows.size(), kMostFlows));
+    return fail(ErrorCode::kTooBig,
+                fmt::format("traffic of {} flows: the source sends at most {}; give a traffic file "
+                            "with so many, or fewer rules",
+                            traffic.flows.size(), kMostFlows));
   }
   std::vector<Frame> frames;
   for (const std::size_t i : replay_order(traffic, slots, seed)) {

@@ -112,6 +112,7 @@ Result<void> put_action(NetlinkMessage& message, std::uint16_t number, const Act
     }
     case ActionKind::kPushVlan: {
       if (action.number > 0xfff) return no(action, "a VLAN id has 12 bits");
+      if (action.number == 0xfff) return no(action, "VLAN id 4095 is reserved, and not pushed");
       const OpenAction open(message, number, "vlan");
       tc_vlan parameters{};
       parameters.action = control;

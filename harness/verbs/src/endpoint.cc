@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <fstream>
 
 #include "connection_manager.h"
 #include "payload.h"
@@ -39,9 +41,23 @@ std::uint64_t lanes_of_region(const TrafficPlan& plan, std::uint32_t region) {
   return (plan.qp_count - region % plan.qp_count + plan.mr_count - 1) / plan.mr_count;
 }
 
-std::uint64_t free_memory_bytes() {
+/// What the kernel would give without swapping: free pages, and caches that it would drop for them.
+std::uint64_t available_memory_bytes() {
+  std::ifstream file("/proc/meminfo");
+  std::string line;
+  while (std::getline(file, line)) {
+    if (line.starts_with("MemAvailable:"))
+      return std::strtoull(line.c_str() + 13, nullptr, 10) << 10;
+  }
   return static_cast<std::uint64_t>(sysconf(_SC_AVPHYS_PAGES)) *
          static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+/// The least power of two of mr_bytes with which messages under way do not share bytes.
+std::uint64_t enough_bytes(TrafficPlan plan) {
+  plan.mr_bytes = 4096;
+  while (slots_overlap(plan) && plan.mr_bytes < std::uint64_t{1} << 50) plan.mr_bytes *= 2;
+  return plan.mr_bytes;
 }
 
 }  // namespace
@@ -74,7 +90,9 @@ bool slots_overlap(const TrafficPlan& plan) {
   const std::uint64_t lanes = plan.mr_count > plan.qp_count ? 1 : lanes_of_region(plan, 0);
   if (plan.mr_bytes / lanes / 64 * 64 < stride_of(plan)) return true;
   // Receives that are posted at the same time need buffers of their own.
-  return fills_receives(plan.operation) && slots_of(plan, 0).size() < plan.receive_depth;
+  const std::uint32_t posted =
+      plan.operation == Operation::kSendWithInv ? windows_per_lane(plan) : plan.receive_depth;
+  return fills_receives(plan.operation) && slots_of(plan, 0).size() < posted;
 }
 
 std::uint32_t windows_per_lane(const TrafficPlan& plan) {
@@ -105,9 +123,12 @@ Result<Endpoint> Endpoint::create(const Device& device, const TrafficPlan& plan,
   if (plan.validate && slots_overlap(plan)) {
     return fail(
         ErrorCode::kRefused,
-        fmt::format("validation needs bytes of its own for each of {} QPs; raise mr_bytes or "
-                    "mr_count",
-                    plan.qp_count));
+        fmt::format("validation needs bytes of its own for each message that may be under "
+                    "way on {} QPs; with mr_bytes={} there is room for them{}",
+                    plan.qp_count, enough_bytes(plan),
+                    takes_receive(plan.operation)
+                        ? fmt::format(", or lower receive_queue_depth ({})", plan.receive_depth)
+                        : std::string()));
   }
   if (port->ethernet) {
     const auto entries = device.gids();
@@ -141,10 +162,12 @@ Result<void> Endpoint::make_memory() {
   const std::uint64_t sets = (role_.requests ? 1 : 0) + (role_.answers ? 1 : 0);
   const double wanted =
       static_cast<double>(sets) * plan_.mr_count * static_cast<double>(plan_.mr_bytes);
-  if (wanted > 0.8 * static_cast<double>(free_memory_bytes())) {
+  const std::uint64_t available = available_memory_bytes();
+  if (wanted > 0.8 * static_cast<double>(available)) {
     return fail(ErrorCode::kRefused,
-                fmt::format("{} regions of {} bytes are more than the free memory ({} MiB)",
-                            plan_.mr_count, plan_.mr_bytes, free_memory_bytes() >> 20));
+                fmt::format("{} regions of {} bytes at each end are more than 80 % of the memory "
+                            "that is available ({} MiB); lower mr_count or mr_bytes",
+                            plan_.mr_count, plan_.mr_bytes, available >> 20));
   }
   for (std::uint32_t i = 0; i < plan_.mr_count; ++i) {
     if (role_.requests) {
@@ -194,7 +217,7 @@ Result<void> Endpoint::make_queues() {
     auto domain = XrcDomain::create(*device_);
     if (!domain) return pass_on(domain);
     xrc_domain_ = std::make_unique<XrcDomain>(std::move(*domain));
-  } else if (plan_.shared_receive_queue) {
+  } else if (plan_.shared_receive_queue && !plan_.srq_per_cq) {
     auto srq = SharedReceiveQueue::create(*pd_, std::max(plan_.receive_depth, 1U));
     if (!srq) return pass_on(srq);
     srqs_.push_back(std::move(*srq));
@@ -250,6 +273,11 @@ Result<void> Endpoint::make_group(std::uint32_t first_lane) {
     srq_numbers_.push_back(*number);
     srqs_.push_back(std::move(*srq));
   }
+  if (!xrc_domain_ && plan_.shared_receive_queue && plan_.srq_per_cq) {
+    auto srq = SharedReceiveQueue::create(*pd_, std::max(plan_.receive_depth, 1U));
+    if (!srq) return pass_on(srq);
+    srqs_.push_back(std::move(*srq));
+  }
   for (std::uint32_t lane = first_lane; lane < first_lane + lanes; ++lane) {
     if (auto made = make_qp(group, lane); !made) {
       return made.error().while_doing(
@@ -278,7 +306,7 @@ Result<void> Endpoint::make_qp(const Group& group, std::uint32_t lane) {
                                  .receive_sge = 1,
                                  .inline_bytes = plan_.inline_bytes,
                                  .extended = plan_.extended_posting && !lists_are_cut};
-  const SharedReceiveQueue* const srq = xrc_domain_ || srqs_.empty() ? nullptr : &srqs_.front();
+  const SharedReceiveQueue* const srq = xrc_domain_ || srqs_.empty() ? nullptr : &srqs_.back();
   auto qp = QueuePair::create(*device_, *pd_, group.send_cq, group.receive_cq, srq, options);
   if (!qp) return pass_on(qp);
   if (!xrc_domain_) lane_by_number_.emplace_back(qp->number(), lane);
@@ -317,6 +345,13 @@ Result<void> Endpoint::connect(const EndpointDescription& remote, const ConnectO
                             "{} QPs of this end",
                             remote.qp_numbers.size(), remote.xrc_targets.size(),
                             remote.srq_numbers.size(), plan_.qp_count));
+  }
+  if (const GidEntry there{.gid = remote.gid};
+      port_.ethernet && remote.ethernet && gid_.is_ipv4() != there.is_ipv4()) {
+    return fail(ErrorCode::kRefused,
+                fmt::format("GID {} of this end and {} of the peer are of different families; "
+                            "choose alike by gid= and peer_gid= (an agent: --gid)",
+                            gid_.address(), there.address()));
   }
   remote_ = remote;
   // A QP that was never connected drops whatever arrives.
@@ -398,7 +433,7 @@ std::uint32_t Endpoint::remote_srq(std::uint32_t lane) const {
 
 ibv_srq* Endpoint::srq_of(std::uint32_t lane) const {
   if (srqs_.empty()) return nullptr;
-  return srqs_[xrc_domain_ ? lane / plan_.qps_per_cq : 0].handle();
+  return srqs_[srq_of_each_group() ? lane / plan_.qps_per_cq : 0].handle();
 }
 
 int Endpoint::post_receive(std::uint32_t lane, std::uint32_t slot) {
@@ -432,7 +467,7 @@ Result<void> Endpoint::fill_receive_queues() {
     }
     return {};
   };
-  if (!xrc_domain_) {
+  if (srqs_.empty() || !srq_of_each_group()) {
     return fill(0, plan_.qp_count,
                 std::uint64_t{plan_.receive_depth} * (srqs_.empty() ? plan_.qp_count : 1));
   }

@@ -134,19 +134,20 @@ class RequestThread {
     }
   }
 
-  /// Open loop: what is due is posted to the next lane with room; what finds none stays due, and
-  /// its waiting counts as latency.
+  /// Open loop: what is due, a list of post_batch messages at once, is posted to the next lane with
+  /// room; what finds none stays due, and its waiting counts as latency.
   void post_due() {
+    const std::uint32_t batch = plan_.post_batch;
     while (due_ <= static_cast<double>(now_)) {
       Lane* free = nullptr;
       for (std::size_t i = 0; i < lanes_.size() && free == nullptr; ++i) {
         Lane& lane = lanes_[(turn_ + i) % lanes_.size()];
-        if (lane.posted - lane.completed < plan_.send_depth) free = &lane;
+        if (plan_.send_depth - (lane.posted - lane.completed) >= batch) free = &lane;
       }
       if (free == nullptr) return;
       turn_ = static_cast<std::size_t>(free - lanes_.data()) + 1;
-      if (!post(*free, 1, false, static_cast<std::int64_t>(due_))) return;
-      due_ += interval_ns_;
+      if (!post(*free, batch, false, static_cast<std::int64_t>(due_))) return;
+      due_ += interval_ns_ * batch;
     }
   }
 

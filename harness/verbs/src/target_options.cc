@@ -31,6 +31,7 @@ Result<void> read_option(const std::string& name, const std::string& value,
   if (name == "validate") return choose("false", "true", options.base.validate);
   if (name == "huge_pages") return choose("false", "true", options.base.huge_pages);
   if (name == "optional_counters") return choose("false", "true", options.optional_counters);
+  if (name == "srq") return choose("one", "per_cq", options.base.srq_per_cq);
   if (name == "port") {
     const auto [end, error] =
         std::from_chars(value.data(), value.data() + value.size(), options.port);
@@ -65,8 +66,7 @@ Result<void> read_option(const std::string& name, const std::string& value,
     return fail(ErrorCode::kBadInput,
                 fmt::format("option {}: there are mode, port, gid, peer, peer_device, peer_gid, "
                             "certificates, validate, sizes, huge_pages, optional_counters, "
-                            "posting, connect, stall, "
-                            "patience",
+                            "posting, connect, srq, stall, patience",
                             name));
   }
   return {};

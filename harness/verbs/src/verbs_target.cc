@@ -4,22 +4,35 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <deque>
 #include <future>
 #include <thread>
 
 #include "counter_watch.h"
+#include "fan_out.h"
 #include "greynic/target/interrupt.h"
 #include "greynic/verbs/counters.h"
 #include "greynic/verbs/faults.h"
+#include "observing.h"
 #include "target_options.h"
 
 namespace greynic::verbs {
 namespace {
 
+using Peers = std::vector<std::unique_ptr<Peer>>;
+
+std::string names_of(const Peers& peers) {
+  std::vector<std::string> names;
+  for (const auto& peer : peers) names.push_back(peer->name());
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 class VerbsTarget final : public target::Target {
  public:
-  VerbsTarget(target::Spec spec, TargetOptions options, std::unique_ptr<Peer> peer)
-      : spec_(std::move(spec)), options_(std::move(options)), peer_(std::move(peer)) {}
+  VerbsTarget(target::Spec spec, TargetOptions options, Peers peers)
+      : spec_(std::move(spec)), options_(std::move(options)), peers_(std::move(peers)) {
+    self_.push_back(local_peer(spec_.place, options_.port, options_.base.gid_rule));
+  }
 
   /// Opens the device for the first time; later it is opened again only if it vanished.
   Result<void> open_device() {
@@ -30,6 +43,13 @@ class VerbsTarget final : public target::Target {
     if (!port->active) {
       return fail(ErrorCode::kMissing, fmt::format("port {} of {} is not active; bring its link up",
                                                    options_.port, spec_.place));
+    }
+    if (port->ethernet) {
+      const auto entries = device->gids();
+      if (!entries) return pass_on(entries);
+      if (const auto gid = choose_gid(*entries, options_.base.gid_rule); !gid) {
+        return gid.error().while_doing("choosing a GID of " + spec_.place);
+      }
     }
     if (options_.optional_counters) {
       optional_counters_.reset();  // of a device that was added again: first as it was before
@@ -44,7 +64,7 @@ class VerbsTarget final : public target::Target {
   target::Info info() const override {
     target::Info info;
     info.name = spec_.text;
-    info.description = fmt::format("{} to {}", spec_.place, peer_->name());
+    info.description = fmt::format("{} to {}", spec_.place, names_of(peers_));
     info.factors = honoured_factors();
     const DeviceLimits& limits = device_->limits();
     info.limits = {{"qp_count", limits.qp_count},
@@ -106,7 +126,7 @@ class VerbsTarget final : public target::Target {
             {"device", device_->name()},
             {"driver", device_->driver()},
             {"firmware", device_->limits().firmware},
-            {"peer", peer_->name()}};
+            {"peer", names_of(peers_)}};
   }
 
   /// The device is the one that was opened, and its link is up.
@@ -157,21 +177,13 @@ class VerbsTarget final : public target::Target {
     } else {
       run_fault(fault, request.configuration, observation);
     }
-    if (observation.outcome != Outcome::kMeasured) peer_->abandon();
+    if (observation.outcome != Outcome::kMeasured) {
+      for (const auto& peer : peers_) peer->abandon();
+      self_.front()->abandon();
+    }
     observation.elapsed_seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     return observation;
-  }
-
-  static void end(Observation& observation, Outcome outcome, std::string reason) {
-    observation.outcome = outcome;
-    observation.reason = std::move(reason);
-  }
-
-  static void end(Observation& observation, const Error& error) {
-    const bool no = error.code == ErrorCode::kRefused || error.code == ErrorCode::kUnsupported ||
-                    error.code == ErrorCode::kBadInput;
-    end(observation, no ? Outcome::kRefused : Outcome::kFailed, error.message);
   }
 
   void run_fault(const std::string& fault, const Configuration& configuration,
@@ -183,20 +195,21 @@ class VerbsTarget final : public target::Target {
                  fmt::format("fault {} is not defined for {} on {}", fault, operation,
                              configuration.text("transport")));
     }
+    Peer& peer = *peers_for(configuration).front();
     const TrafficPlan plan = fault_plan(*row, options_.base);
     auto mine = Endpoint::create(*device_, plan, {.requests = true, .answers = false});
     if (!mine) return end(observation, mine.error());
-    const auto theirs = peer_->open(plan, lease_of(plan, {}));
+    const auto theirs = peer.open(plan, lease_of(plan, {}));
     if (!theirs) return end(observation, theirs.error());
     if (auto done = mine->connect(*theirs, fault_timers()); !done) {
       return end(observation, done.error());
     }
-    if (auto done = peer_->connect(mine->describe(), {}); !done) {
+    if (auto done = peer.connect(mine->describe(), {}); !done) {
       return end(observation, done.error());
     }
     const auto result = provoke(*mine, *row, device_->driver());
     // The other end saw a fault as well; what is asked is what the requester was told.
-    const auto far = peer_->finish({});
+    const auto far = peer.finish({});
     if (!result) return end(observation, result.error());
     if (!far) return end(observation, far.error());
     observation.outcome = Outcome::kMeasured;
@@ -214,19 +227,58 @@ class VerbsTarget final : public target::Target {
            std::chrono::ceil<std::chrono::seconds>(plan.stall_limit) + std::chrono::seconds(10);
   }
 
+  /// Loopback is traffic from the device to itself, whoever else is there.
+  const Peers& peers_for(const Configuration& configuration) const {
+    return configuration.text("direction") == "loopback" ? self_ : peers_;
+  }
+
   /// Connects both ends; rdma_cm needs them at the same time.
-  Result<void> meet(Endpoint& mine, const EndpointDescription& theirs,
-                    std::chrono::nanoseconds duration) {
+  static Result<void> meet(Part& part, std::chrono::nanoseconds duration) {
+    Endpoint& mine = *part.mine;
     if (!mine.plan().connection_manager) {
-      if (auto done = mine.connect(theirs); !done) return done;
-      return peer_->connect(mine.describe(), duration);
+      if (auto done = mine.connect(part.theirs); !done) return done;
+      return part.peer->connect(mine.describe(), duration);
     }
-    auto answer =
-        std::async(std::launch::async, [&] { return peer_->connect(mine.describe(), duration); });
-    const auto near = mine.connect(theirs);
+    auto answer = std::async(std::launch::async,
+                             [&] { return part.peer->connect(mine.describe(), duration); });
+    const auto near = mine.connect(part.theirs);
     const auto far = answer.get();
     if (near || far) return near ? far : near;
     return fail(near.error().code, near.error().message + "; the peer: " + far.error().message);
+  }
+
+  /// Both ends of each part, connected and ready.
+  Result<void> set_up(std::deque<Part>& parts, const TrafficPlan& plan, const Peers& peers,
+                      std::chrono::nanoseconds duration) {
+    const auto shares = deal(plan, peers.size());
+    if (!shares) return pass_on(shares);
+    const auto named = [&](const Part& part, const Error& error) {
+      return peers.size() == 1 ? error.while_doing("") : error.while_doing(part.peer->name());
+    };
+    for (std::size_t i = 0; i < peers.size(); ++i) {
+      Part& part = parts.emplace_back();
+      part.peer = peers[i].get();
+      part.plan = (*shares)[i];
+      auto mine =
+          Endpoint::create(*device_, part.plan, {.requests = true, .answers = plan.both_ways()});
+      if (!mine) return pass_on(mine);
+      part.mine.emplace(std::move(*mine));
+      auto theirs = part.peer->open(part.plan, lease_of(part.plan, duration));
+      if (!theirs) {
+        peer_device_away_ = theirs.error().code == ErrorCode::kMissing;
+        return named(part, theirs.error());
+      }
+      part.theirs = std::move(*theirs);
+    }
+    for (Part& part : parts) {
+      if (auto done = meet(part, duration); !done) return named(part, done.error());
+    }
+    for (Part& part : parts) {
+      if (plan.direction != Direction::kBidirectional) continue;
+      part.answerer.emplace(*part.mine);
+      part.answerer->start();
+    }
+    return {};
   }
 
   void run(const target::MeasureRequest& request, Observation& observation) {
@@ -234,155 +286,97 @@ class VerbsTarget final : public target::Target {
     base.seed = request.seed;
     const auto plan = plan_from(request.configuration, base);
     if (!plan) return end(observation, plan.error());
-    auto mine = Endpoint::create(*device_, *plan, {.requests = true, .answers = plan->both_ways()});
-    if (!mine) return end(observation, mine.error());
-    const auto theirs = peer_->open(*plan, lease_of(*plan, request.duration));
-    if (!theirs) {
-      peer_device_away_ = theirs.error().code == ErrorCode::kMissing;
-      return end(observation, theirs.error());
-    }
+    const Peers& peers = peers_for(request.configuration);
+    observation.environment["peer"] = names_of(peers);
     observation.counters_before = read_counters(device_->name(), device_->port());
-    if (auto done = meet(*mine, *theirs, request.duration); !done) {
+    std::deque<Part> parts;
+    if (auto done = set_up(parts, *plan, peers, request.duration); !done) {
       return end(observation, done.error());
     }
-    std::optional<Answerer> answerer;
-    if (plan->direction == Direction::kBidirectional) answerer.emplace(*mine).start();
-    std::atomic<bool> stop = false;
     CounterWatch watch(device_->name(), device_->port(), request.duration);
-    const RequestReport report = run_requests(*mine, request.duration, stop);
+    drive(parts, request.duration);
     const auto rates = watch.rates();
-    const auto far = peer_->finish(report);
-    AnswerReport near;
-    if (answerer) {
-      const bool know = far && far->requests;
-      near = answerer->finish(know ? far->requests->completed_by_lane
-                                   : std::vector<std::uint64_t>(plan->qp_count));
+    std::vector<RequestReport> reports;
+    std::vector<PeerReport> far_reports;
+    std::vector<AnswerReport> near_reports;
+    std::optional<Error> lost;
+    for (Part& part : parts) {
+      const auto far = part.peer->finish(part.report);
+      if (part.answerer) {
+        const bool know = far && far->requests;
+        near_reports.push_back(
+            part.answerer->finish(know ? far->requests->completed_by_lane
+                                       : std::vector<std::uint64_t>(part.plan.qp_count)));
+      }
+      if (!far && !lost) lost = far.error();
+      if (far) far_reports.push_back(*far);
+      reports.push_back(std::move(part.report));
     }
     observation.counters_after = read_counters(device_->name(), device_->port());
-    set_granted(*mine, *plan, observation);
-    if (!far) return end(observation, far.error());
+    note_granted(parts, *plan, observation);
+    if (lost) return end(observation, *lost);
+    const RequestReport report = merged(reports);
+    const PeerReport far = merged(far_reports);
+    const AnswerReport near = merged(near_reports);
     // The requester's status says more than what the failure looked like from afar, unless all that
     // it saw was silence.
-    if (report.failure && report.failure->outcome == Outcome::kTimedOut && far->answers.failure) {
-      return end(observation, far->answers.failure->outcome, far->answers.failure->reason);
+    if (report.failure && report.failure->outcome == Outcome::kTimedOut && far.answers.failure) {
+      return end(observation, far.answers.failure->outcome, far.answers.failure->reason);
     }
-    for (const auto& failure : {report.failure, far->answers.failure, near.failure,
-                                far->requests ? far->requests->failure : std::nullopt}) {
+    for (const auto& failure : {report.failure, far.answers.failure, near.failure,
+                                far.requests ? far.requests->failure : std::nullopt}) {
       if (failure) return end(observation, failure->outcome, failure->reason);
     }
-    fill(*plan, report, *far, near, observation);
+    note_measures(*plan, report, far, near, observation);
     if (observation.outcome == Outcome::kMeasured) {
       observation.measures.insert(rates.begin(), rates.end());
-    }
-  }
-
-  static void set_granted(Endpoint& mine, const TrafficPlan& plan, Observation& observation) {
-    observation.granted = observation.asked;
-    if (plan.transport == Transport::kXRC) observation.granted.set("shared_receive_queue", true);
-    const QueuePairOptions& granted = mine.qp(0).granted();
-    const auto note = [&](const char* name, double value) {
-      if (observation.asked.contains(name)) observation.granted.set(name, value);
-    };
-    note("send_queue_depth", granted.send_depth);
-    if (!plan.shared_receive_queue) note("receive_queue_depth", granted.receive_depth);
-    note("sge_count", granted.send_sge);
-    note("inline_bytes", granted.inline_bytes);
-    note("thread_count", plan.thread_count);
-    note("signal_every", plan.signal_every);
-    note("post_batch", plan.post_batch);
-    observation.environment["posting"] = granted.extended ? "ibv_wr" : "ibv_post_send";
-  }
-
-  static void fill(const TrafficPlan& plan, const RequestReport& report, const PeerReport& far,
-                   const AnswerReport& near, Observation& observation) {
-    const std::uint64_t wrong = report.payload_errors + far.answers.payload_errors +
-                                near.payload_errors +
-                                (far.requests ? far.requests->payload_errors : 0);
-    if (wrong > 0) {
-      return end(observation, Outcome::kFailed, fmt::format("{} payloads arrived wrong", wrong));
-    }
-    if (report.completed == 0 || report.messages_per_second <= 0) {
-      return end(observation, Outcome::kTimedOut,
-                 "nothing completed within the measured time; measure longer");
-    }
-    observation.outcome = Outcome::kMeasured;
-    observation.steady = report.steady;
-    observation.latency = report.latency;
-    // Completion of an unreliable send says that it left, not that it arrived.
-    double delivered = 1.0;
-    if (!is_reliable(plan.transport) && takes_receive(plan.operation)) {
-      std::uint64_t sent = report.completed;
-      std::uint64_t arrived = far.answers.received;
-      if (far.requests) {
-        sent += far.requests->completed;
-        arrived += near.received;
-      }
-      if (sent > 0) {
-        delivered = std::min(1.0, static_cast<double>(arrived) / static_cast<double>(sent));
-      }
-      observation.measures[std::string(measure::kLoss)] = {1.0 - delivered, {}};
-    }
-    const double both = far.requests ? far.requests->messages_per_second : 0.0;
-    const double rate = report.messages_per_second + both;
-    const double bits = 8.0 * plan.mean_message();
-    const auto put = [&](std::string_view name, double value, double per_message) {
-      Measure& measured = observation.measures[std::string(name)];
-      measured.value = value;
-      if (report.rate_standard_error) {
-        measured.standard_error = *report.rate_standard_error * per_message;
-      }
-    };
-    put(measure::kBandwidth, rate * bits * delivered * 1e-9, bits * delivered * 1e-9);
-    put(measure::kMessageRate, rate * delivered * 1e-6, delivered * 1e-6);
-    put("sent_gbps", rate * bits * 1e-9, bits * 1e-9);
-    observation.measures["cpu_ns_per_message"] = {report.cpu_ns_per_message, {}};
-    if (!report.latency.empty()) {
-      const LatencyHistogram& h = report.latency;
-      observation.measures[std::string(measure::kLatencyP50)] = {h.quantile_ns(0.5) * 1e-3, {}};
-      observation.measures[std::string(measure::kLatencyP99)] = {h.quantile_ns(0.99) * 1e-3, {}};
-      observation.measures[std::string(measure::kLatencyP999)] = {h.quantile_ns(0.999) * 1e-3, {}};
-      observation.measures[std::string(measure::kLatencyMean)] = {h.mean_ns() * 1e-3, {}};
-    }
-    if (plan.mode == Mode::kLatency && report.posted > 0) {
-      observation.measures[std::string(measure::kLoss)] = {
-          static_cast<double>(report.lost) / static_cast<double>(report.posted), {}};
-    }
-    for (const auto& [name, value] : far.counters_before) {
-      observation.counters_before["peer." + name] = value;
-    }
-    for (const auto& [name, value] : far.counters_after) {
-      observation.counters_after["peer." + name] = value;
     }
   }
 
   target::Spec spec_;
   TargetOptions options_;
   std::unique_ptr<OptionalCountersOn> optional_counters_;  ///< where they were asked for
-  std::unique_ptr<Peer> peer_;
+  Peers peers_;
+  Peers self_;  ///< the own device as its peer
   std::unique_ptr<Device> device_;
   bool peer_device_away_ = false;  ///< the last measurement failed for that
 };
+
+/// "a,b" as its parts.
+std::vector<std::string> split(std::string_view text) {
+  std::vector<std::string> parts;
+  while (true) {
+    const std::size_t comma = text.find(',');
+    parts.emplace_back(text.substr(0, comma));
+    if (comma == std::string_view::npos) return parts;
+    text.remove_prefix(comma + 1);
+  }
+}
 
 Result<std::unique_ptr<target::Target>> open_target(const target::Spec& spec,
                                                     const PeerConnector& connect) {
   auto read = read_options(spec.options);
   if (!read) return read.error().while_doing("target '" + spec.text + "'");
   TargetOptions options = std::move(*read);
-  std::unique_ptr<Peer> peer;
+  Peers peers;
   if (const auto address = spec.options.find("peer"); address != spec.options.end()) {
     if (!connect) {
       return fail(
           ErrorCode::kMissing,
           "this build has no gRPC, so it cannot reach a peer; scripts/setup.sh installs it");
     }
-    auto reached = connect(address->second, spec.options);
-    if (!reached) return pass_on(reached);
-    peer = std::move(*reached);
+    for (const std::string& one : split(address->second)) {
+      auto reached = connect(one, spec.options);
+      if (!reached) return pass_on(reached);
+      peers.push_back(std::move(*reached));
+    }
   } else {
     if (options.peer_device.empty()) options.peer_device = spec.place;
-    peer = local_peer(options.peer_device, options.port, options.peer_gid);
+    for (const std::string& one : split(options.peer_device)) {
+      peers.push_back(local_peer(one, options.port, options.peer_gid));
+    }
   }
-  auto target = std::make_unique<VerbsTarget>(spec, options, std::move(peer));
+  auto target = std::make_unique<VerbsTarget>(spec, options, std::move(peers));
   if (auto done = target->open_device(); !done) return pass_on(done);
   return target;
 }

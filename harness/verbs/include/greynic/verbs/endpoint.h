@@ -114,6 +114,7 @@ class Endpoint {
   Result<void> make_group(std::uint32_t first_lane);
   Result<void> make_qp(const Group& group, std::uint32_t lane);
   [[nodiscard]] RemoteEnd end_of(std::uint32_t lane, std::uint32_t qp_number) const;
+  [[nodiscard]] bool srq_of_each_group() const { return xrc_domain_ || plan_.srq_per_cq; }
   [[nodiscard]] ibv_srq* srq_of(std::uint32_t lane) const;
   Result<void> fill_receive_queues();
 
@@ -129,7 +130,7 @@ class Endpoint {
   std::vector<CompletionChannel> channels_;
   std::vector<Group> groups_;
   std::unique_ptr<XrcDomain> xrc_domain_;
-  std::vector<SharedReceiveQueue> srqs_;  ///< none, one for all, or under XRC one for each group
+  std::vector<SharedReceiveQueue> srqs_;  ///< none, one for all, or one for each group
   std::unique_ptr<ConnectionManager> manager_;
   std::uint16_t listens_at_ = 0;
   std::vector<std::uint32_t> srq_numbers_;  ///< XRC: of srqs_

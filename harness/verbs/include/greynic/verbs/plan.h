@@ -51,6 +51,7 @@ struct TrafficPlan {
   std::uint32_t send_depth = 128;
   std::uint32_t receive_depth = 512;
   bool shared_receive_queue = false;
+  bool srq_per_cq = false;  ///< a shared receive queue for each CQ's QPs instead of one for all
   std::vector<std::uint32_t> sizes = {65536};  ///< bytes of message 0, 1, 2 ... of a QP, repeated
   std::uint32_t sge_count = 1;
   std::uint32_t mtu_bytes = 1024;

@@ -1,0 +1,40 @@
+#pragma once
+
+/// Traffic to several peers at once: the QPs of a plan are dealt to them in blocks, each peer has
+/// CQs, memory regions and threads of its own at this end, and what all of them saw becomes one
+/// report.
+
+#include <deque>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "greynic/verbs/peer.h"
+
+namespace greynic::verbs {
+
+/// The part of each of `peers`: QPs as evenly as can be, threads and regions divided (at least one
+/// each), the offered rate by QPs. Errors: kBadInput where there are fewer QPs than peers.
+[[nodiscard]] Result<std::vector<TrafficPlan>> deal(const TrafficPlan& plan, std::size_t peers);
+
+/// What one peer takes part in.
+struct Part {
+  Peer* peer = nullptr;
+  TrafficPlan plan;
+  std::optional<Endpoint> mine;
+  std::optional<Answerer> answerer;
+  EndpointDescription theirs;
+  RequestReport report;
+};
+
+/// All parts at once, each in threads of its own; where one fails the others end too.
+void drive(std::deque<Part>& parts, std::chrono::nanoseconds duration);
+
+/// Rates and counts add up, histograms merge; a failure that says more than a flush goes first.
+[[nodiscard]] RequestReport merged(std::span<const RequestReport> parts);
+[[nodiscard]] AnswerReport merged(std::span<const AnswerReport> parts);
+
+/// Counters of one peer are "peer.NAME"; of several "peer1.NAME", "peer2.NAME".
+[[nodiscard]] PeerReport merged(std::span<const PeerReport> parts);
+
+}  // namespace greynic::verbs
