@@ -1,3 +1,4 @@
+#include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -6,6 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "agent.grpc.pb.h"
+#include "credentials.h"
 #include "greynic/agent/agent.h"
 
 namespace greynic::agent {
@@ -71,7 +74,90 @@ TEST(RemotePeer, SaysThatNobodyIsThere) {
   ASSERT_TRUE(peer);
   const auto opened = (*peer)->open({}, std::chrono::seconds(1));
   ASSERT_FALSE(opened);
-  EXPECT_NE(opened.error().message.find("greynic agent"), std::string::npos);
+  EXPECT_NE(opened.error().message.find("nobody listens there; start `greynic agent`"),
+            std::string::npos)
+      << opened.error().message;
+}
+
+/// A server with one lab's certificates that knows no call.
+struct Listener {
+  explicit Listener(const std::string& lab) {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", *server_credentials(lab), &port);
+    builder.RegisterService(&service);
+    server = builder.BuildAndStart();
+  }
+  ~Listener() { server->Shutdown(std::chrono::system_clock::now()); }
+  [[nodiscard]] std::string address(const std::string& host = "127.0.0.1") const {
+    return host + ":" + std::to_string(port);
+  }
+  wire::Agent::Service service;
+  std::unique_ptr<grpc::Server> server;
+  int port = 0;
+};
+
+std::string failure_of(const std::string& address, const std::string& lab) {
+  std::map<std::string, std::string> options;
+  if (!lab.empty()) options["certificates"] = lab;
+  auto peer = remote_peer(address, options);
+  if (!peer) return peer.error().message;
+  const auto opened = (*peer)->open({}, std::chrono::seconds(1));
+  return opened ? "" : opened.error().message;
+}
+
+// Claim:  a peer that cannot be reached is told with the cause that it has, and what to do.
+// Oracle: each cause made for real: another lab, another name, no certificates on one side.
+TEST_F(Certificates, AreNamedAsTheCauseWhenTheyAre) {
+  const std::string other = lab + "-other";
+  const std::string elsewhere = lab + "-elsewhere";
+  for (const std::string& made : {other, elsewhere}) std::filesystem::remove_all(made);
+  ASSERT_TRUE(create_certificates(lab, {"localhost", "127.0.0.1"}));
+  ASSERT_TRUE(create_certificates(other, {"localhost", "127.0.0.1"}));
+  ASSERT_TRUE(create_certificates(elsewhere, {"lab9.example"}));
+  const Listener ours(lab);
+  const Listener open("");
+  const Listener strange(elsewhere);
+  const auto expect = [](const std::string& message, std::string_view words) {
+    EXPECT_NE(message.find(words), std::string::npos) << message;
+  };
+  expect(failure_of(ours.address(), other), "of another lab");
+  expect(failure_of(strange.address(), elsewhere), "does not have that name");
+  expect(failure_of(open.address(), lab), "the other has none");
+  expect(failure_of(ours.address(), ""), "of the same lab, or none");
+  for (const std::string& made : {other, elsewhere}) std::filesystem::remove_all(made);
+}
+
+// Claim:  a certificate that is out of date, or none at all, is told beforehand, by its file.
+// Oracle: one that the openssl command made to end yesterday.
+TEST_F(Certificates, AreLookedAtBeforehand) {
+  if (std::system("command -v openssl > /dev/null") != 0) GTEST_SKIP() << "apt-get install openssl";
+  ASSERT_TRUE(create_certificates(lab, {"127.0.0.1"}));
+  ASSERT_EQ(std::system(("cd " + lab +
+                         " && openssl req -new -key client.key -subj /CN=old -out old "
+                         "&& openssl x509 -req -in old -signkey client.key -days -1 "
+                         "-out client.pem 2> /dev/null")
+                            .c_str()),
+            0);
+  const std::string old = failure_of("127.0.0.1:1", lab);
+  EXPECT_NE(old.find("client.pem: is out of date"), std::string::npos) << old;
+  std::ofstream(lab + "/client.pem") << "no certificate";
+  const std::string none = failure_of("127.0.0.1:1", lab);
+  EXPECT_NE(none.find("client.pem: is no certificate"), std::string::npos) << none;
+}
+
+// Claim:  what is no address to listen at is told so, and a name that only looks like loopback is
+//         not taken for it.
+TEST(Agent, ListensAtAddressesOnly) {
+  for (const char* listen : {"foo", ":80", "lab7:", "lab7:http", "lab7:70000", "::1:80"}) {
+    const auto agent = Agent::start({.listen = listen, .device = "none"});
+    ASSERT_FALSE(agent) << listen;
+    EXPECT_NE(agent.error().message.find("not ADDRESS:PORT"), std::string::npos) << listen;
+  }
+  for (const char* listen : {"127.lab.example:1", "[::]:1", "127.0.0.1.example:1"}) {
+    const auto agent = Agent::start({.listen = listen, .device = "none"});
+    ASSERT_FALSE(agent) << listen;
+    EXPECT_NE(agent.error().message.find("listens on loopback only"), std::string::npos) << listen;
+  }
 }
 
 }  // namespace

@@ -1,14 +1,17 @@
 #include "greynic/agent/agent.h"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 
+#include <charconv>
 #include <mutex>
 #include <thread>
 
 #include "agent.grpc.pb.h"
 #include "credentials.h"
 #include "translate.h"
+#include "unreached.h"
 
 namespace greynic::agent {
 namespace {
@@ -16,9 +19,26 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr int kMostMessageBytes = 64 << 20;  // a million QPs in one message
 
-bool is_loopback(const std::string& address) {
-  return address.starts_with("127.") || address.starts_with("localhost:") ||
-         address.starts_with("[::1]:");
+/// "HOST:PORT" with a port that is a number, as "[::1]:18600" and "lab7:18600".
+bool is_address(const std::string& listen) {
+  const std::size_t colon = listen.rfind(':');
+  if (colon == std::string::npos || colon == 0) return false;
+  const std::string host = listen.substr(0, colon);
+  if (host.find(':') != std::string::npos && (host.front() != '[' || host.back() != ']')) {
+    return false;
+  }
+  unsigned port = 0;
+  const char* const end = listen.data() + listen.size();
+  const auto [stop, error] = std::from_chars(listen.data() + colon + 1, end, port);
+  return error == std::errc{} && stop == end && port <= 65535;
+}
+
+/// By number, not by how it begins: "127.lab.example" may be anywhere.
+bool is_loopback(const std::string& listen) {
+  const std::string host = listen.substr(0, listen.rfind(':'));
+  in_addr number{};
+  if (inet_pton(AF_INET, host.c_str(), &number) == 1) return (ntohl(number.s_addr) >> 24) == 127;
+  return host == "localhost" || host == "[::1]";
 }
 
 }  // namespace
@@ -146,15 +166,27 @@ const std::string& Agent::address() const { return service_->address; }
 std::uint64_t Agent::calls() const { return service_->calls; }
 
 Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options) {
+  silence_grpc();
+  if (!is_address(options.listen)) {
+    return fail(ErrorCode::kBadInput,
+                fmt::format("--listen {}: not ADDRESS:PORT, such as 0.0.0.0:18600 or [::]:18600",
+                            options.listen));
+  }
   if (options.certificates.empty() && !is_loopback(options.listen)) {
     return fail(ErrorCode::kBadInput,
                 fmt::format("without certificates the agent listens on loopback only, not on {}; "
                             "make some with `greynic agent init DIR` and give --certificates DIR",
                             options.listen));
   }
-  // Opened once here, so that a missing device is told now and not at the first run.
-  if (auto device = verbs::Device::open(options.device, options.port); !device) {
-    return pass_on(device);
+  // Opened once here, so that a missing device or GID is told now and not at the first run.
+  const auto device = verbs::Device::open(options.device, options.port);
+  if (!device) return pass_on(device);
+  if (const auto port = device->port_state(); port && port->active && port->ethernet) {
+    const auto entries = device->gids();
+    if (!entries) return pass_on(entries);
+    if (const auto gid = verbs::choose_gid(*entries, options.gid_rule); !gid) {
+      return gid.error().while_doing("choosing a GID of " + options.device);
+    }
   }
   auto credentials = server_credentials(options.certificates);
   if (!credentials) return pass_on(credentials);
@@ -169,7 +201,10 @@ Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options) {
   builder.RegisterService(service.get());
   service->server = builder.BuildAndStart();
   if (!service->server || port == 0) {
-    return fail(ErrorCode::kIo, fmt::format("cannot listen on {}; is it taken?", options.listen));
+    return fail(ErrorCode::kIo,
+                fmt::format("cannot listen on {}: the port is taken, or this host has no such "
+                            "address; port 0 takes a free one",
+                            options.listen));
   }
   service->address = options.listen.substr(0, options.listen.rfind(':') + 1) + std::to_string(port);
   return std::unique_ptr<Agent>(new Agent(std::move(service)));

@@ -1,9 +1,12 @@
 #include "credentials.h"
 
 #include <fmt/format.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
 
 #include <fstream>
 #include <iterator>
+#include <memory>
 
 namespace greynic::agent {
 namespace {
@@ -13,6 +16,30 @@ struct Pair {
   std::string certificate;
   std::string key;
 };
+
+/// Out of date, or not yet in force: a certificate that no peer would take.
+Result<void> check_dates(const std::string& path, const std::string& pem) {
+  const std::unique_ptr<BIO, decltype(&BIO_free)> text(
+      BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())), BIO_free);
+  const std::unique_ptr<X509, decltype(&X509_free)> certificate(
+      PEM_read_bio_X509(text.get(), nullptr, nullptr, nullptr), X509_free);
+  if (certificate == nullptr) {
+    return fail(ErrorCode::kBadInput,
+                path + ": is no certificate; make the lab's anew with `greynic agent init`");
+  }
+  if (X509_cmp_current_time(X509_get0_notAfter(certificate.get())) < 0) {
+    return fail(ErrorCode::kBadInput,
+                path +
+                    ": is out of date; make the lab's certificates anew with `greynic agent "
+                    "init` (or set this host's clock)");
+  }
+  if (X509_cmp_current_time(X509_get0_notBefore(certificate.get())) > 0) {
+    return fail(
+        ErrorCode::kBadInput,
+        path + ": is not yet valid; set the clock of this host, or of the one that made it");
+  }
+  return {};
+}
 
 Result<Pair> read_pair(const std::string& directory, const std::string& who) {
   Pair pair;
@@ -28,6 +55,10 @@ Result<Pair> read_pair(const std::string& directory, const std::string& who) {
                               "init {}` and copy them to every host",
                               path, directory));
     }
+  }
+  for (const auto& [name, text] :
+       {std::pair{std::string("ca.pem"), &pair.ca}, {who + ".pem", &pair.certificate}}) {
+    if (auto good = check_dates(directory + "/" + name, *text); !good) return pass_on(good);
   }
   return pair;
 }

@@ -5,6 +5,7 @@
 #include "credentials.h"
 #include "greynic/agent/agent.h"
 #include "translate.h"
+#include "unreached.h"
 
 namespace greynic::agent {
 namespace {
@@ -30,13 +31,7 @@ class RemotePeer final : public verbs::Peer {
   Result<verbs::EndpointDescription> open(const verbs::TrafficPlan& plan,
                                           std::chrono::seconds lease) override {
     abandon();
-    if (!channel_->WaitForConnected(std::chrono::system_clock::now() + kReach)) {
-      return fail(
-          ErrorCode::kIo,
-          fmt::format("peer {} is not reached within {} s; is `greynic agent` running there, "
-                      "with certificates of the same lab?",
-                      address_, kReach.count()));
-    }
+    if (auto there = reach(); !there) return pass_on(there);
     wire::OpenRequest request;
     request.set_protocol(verbs::kPeerProtocol);
     request.set_lease_seconds(static_cast<std::uint64_t>(lease.count()));
@@ -101,6 +96,27 @@ class RemotePeer final : public verbs::Peer {
   std::string name() const override { return address_; }
 
  private:
+  /// Waits for a peer that is only just starting; one that turns us away is told at once.
+  Result<void> reach() {
+    const auto end = std::chrono::system_clock::now() + kReach;
+    while (!channel_->WaitForConnected(
+        std::min(end, std::chrono::system_clock::now() + std::chrono::milliseconds(500)))) {
+      const std::string words = last_words();
+      if (!is_final(words) && std::chrono::system_clock::now() < end) continue;
+      return fail(ErrorCode::kIo,
+                  fmt::format("peer {} is not reached: {}", address_, why_unreached(words)));
+    }
+    return {};
+  }
+
+  /// What gRPC says of a channel that is not connected.
+  std::string last_words() {
+    wire::AbandonReply reply;
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(1));
+    return stub_->Abandon(&context, wire::AbandonRequest(), &reply).error_message();
+  }
+
   template <typename Request, typename Reply>
   Result<void> call(grpc::Status (wire::Agent::Stub::*method)(grpc::ClientContext*, const Request&,
                                                               Reply*),
@@ -132,6 +148,7 @@ class RemotePeer final : public verbs::Peer {
 
 Result<std::unique_ptr<verbs::Peer>> remote_peer(
     const std::string& address, const std::map<std::string, std::string>& options) {
+  silence_grpc();
   if (address.find(':') == std::string::npos) {
     return fail(ErrorCode::kBadInput, fmt::format("peer '{}' is not HOST:PORT", address));
   }

@@ -6,9 +6,8 @@
 ///   verbs:rxe0?peer_device=rxe1    the other end on another device of this machine
 ///   verbs:mlx5_0?peer=HOST:PORT    the other end behind `greynic agent`
 ///
-/// Options: mode=bandwidth|latency, port, gid and peer_gid (a rule of choose_gid), validate=true,
-/// sizes=64*9,65536 (a mix of message sizes), huge_pages=true, posting=plain|extended, stall=5s,
-/// patience=10s (how long a removed device is waited for), lease, certificates=DIR (of the agent).
+/// Several peers, of either kind, are named with commas between. The options are those of
+/// docs/verbs.md; target_options.cc reads them.
 
 #include <string_view>
 #include <vector>
