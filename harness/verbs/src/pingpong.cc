@@ -241,12 +241,10 @@ OneByOne::OneByOne(Endpoint& endpoint)
 
 bool OneByOne::post(std::uint32_t lane, std::uint64_t message) {
   if (!complete()) return false;
-  Poster& poster = posters_[lane];
-  if (const int error = poster.post(message, 1, true)) {
+  if (const int error = posters_[lane].post(message, 1, true)) {
     failure_ = Failure{Outcome::kFailed, fmt::format("posting: {}", std::strerror(error))};
     return false;
   }
-  poster.prepare(message + 1);  // while this one travels: the next leaves the sooner
   open_ = queues_[lane];
   return true;
 }

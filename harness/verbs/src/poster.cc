@@ -36,6 +36,7 @@ Poster::Poster(Endpoint& endpoint, std::uint32_t lane)
       plan_(endpoint.plan()),
       lane_(lane),
       sizes_(plan_.sizes),
+      inlines_(plan_.inline_bytes > 0 && !plan_.one_sided_answer()),
       qp_(endpoint.qp(lane).handle()),
       extended_(endpoint.qp(lane).extended()),
       requests_(plan_.post_batch),
@@ -70,7 +71,6 @@ Poster::Poster(Endpoint& endpoint, std::uint32_t lane)
 }
 
 void Poster::go_to(std::uint64_t message) {
-  prepared_ = false;
   next_ = message;
   slot_ = message % places_.size();
   lap_ = message / places_.size();
@@ -88,153 +88,153 @@ void Poster::advance() {
   if (++unsignalled_ == plan_.signal_every) unsignalled_ = 0;
 }
 
-void Poster::fill(ibv_send_wr& request, ibv_sge* sges) const {
-  const std::uint64_t message = next_;
+std::uint64_t Poster::id() const { return (std::uint64_t{lane_} << 32) | (next_ & 0xffffffff); }
+
+unsigned Poster::flags(bool signalled) const {
+  const bool inlined = inlines_ && sizes_[size_] <= plan_.inline_bytes;
+  return (signalled || unsignalled_ + 1 == plan_.signal_every ? unsigned{IBV_SEND_SIGNALED} : 0) |
+         (inlined ? unsigned{IBV_SEND_INLINE} : 0);
+}
+
+std::uint32_t Poster::key_to_invalidate() const {
+  const std::uint32_t windows = windows_per_lane(plan_);
+  const auto index = static_cast<std::uint32_t>(next_ % windows);
+  const auto binds = static_cast<std::uint32_t>(next_ / windows) + 1;
+  const std::uint32_t key = endpoint_.remote().window_keys[std::size_t{lane_} * windows + index];
+  return (key & 0xffffff00) | ((key + binds) & 0xff);
+}
+
+int Poster::cut(ibv_sge* sges) const {
   const Place& place = places_[slot_];
   const std::uint32_t bytes = sizes_[size_];
-  if (plan_.sge_count == 1) {
-    sges[0] = {place.local_address, bytes, place.local_key};
-    request.num_sge = 1;
-  } else {
-    const std::uint32_t pieces = std::min(plan_.sge_count, std::max(bytes, 1U));
-    const std::uint32_t piece = pieces == 0 ? 0 : bytes / pieces;
-    for (std::uint32_t i = 0; i < pieces; ++i) {
-      const std::uint32_t length = i + 1 == pieces ? bytes - i * piece : piece;
-      sges[i] = {place.local_address + std::uint64_t{i} * piece, length, place.local_key};
-    }
-    request.num_sge = static_cast<int>(pieces);
+  const std::uint32_t pieces = std::min(plan_.sge_count, std::max(bytes, 1U));
+  const std::uint32_t piece = pieces == 0 ? 0 : bytes / pieces;
+  for (std::uint32_t i = 0; i < pieces; ++i) {
+    const std::uint32_t length = i + 1 == pieces ? bytes - i * piece : piece;
+    sges[i] = {place.local_address + std::uint64_t{i} * piece, length, place.local_key};
   }
-  request.wr_id = (std::uint64_t{lane_} << 32) | (message & 0xffffffff);
-  request.send_flags = unsignalled_ + 1 == plan_.signal_every ? IBV_SEND_SIGNALED : 0;
-  if (bytes <= plan_.inline_bytes && plan_.inline_bytes > 0 && !plan_.one_sided_answer()) {
-    request.send_flags |= IBV_SEND_INLINE;
-  }
-  switch (plan_.operation) {
-    case Operation::kSend:
-      break;
-    case Operation::kSendWithImm:
-      request.imm_data = htonl(static_cast<std::uint32_t>(message));
-      break;
-    case Operation::kSendWithInv: {
-      const std::uint32_t windows = windows_per_lane(plan_);
-      const auto index = static_cast<std::uint32_t>(message % windows);
-      const auto binds = static_cast<std::uint32_t>(message / windows) + 1;
-      const std::uint32_t key =
-          endpoint_.remote().window_keys[std::size_t{lane_} * windows + index];
-      request.invalidate_rkey = (key & 0xffffff00) | ((key + binds) & 0xff);
-      break;
-    }
-    case Operation::kWriteWithImm:
-      request.imm_data = htonl(static_cast<std::uint32_t>(message));
-      [[fallthrough]];
-    case Operation::kWrite:
-    case Operation::kRead:
-      request.wr.rdma.remote_addr = place.remote_address;
-      request.wr.rdma.rkey = place.remote_key;
-      break;
-    case Operation::kCompareSwap:
-    case Operation::kFetchAdd: {
-      // One counter a lane, in its first slot: message k finds k there.
-      const Place& counter = places_.front();
-      request.wr.atomic.remote_addr = counter.remote_address;
-      request.wr.atomic.rkey = counter.remote_key;
-      const bool add = plan_.operation == Operation::kFetchAdd;
-      request.wr.atomic.compare_add = add ? 1 : message;
-      request.wr.atomic.swap = add ? 0 : message + 1;
-      break;
-    }
-  }
+  return static_cast<int>(pieces);
 }
 
-void Poster::prepare(std::uint64_t first) {
-  if (first != next_) go_to(first);
-  fill(requests_.front(), sges_.data());
-  prepared_ = true;
-}
-
-int Poster::post(std::uint64_t first, std::uint32_t count, bool signal_last) {
+int Poster::post_plain(std::uint32_t count, bool signal_last) {
   const std::size_t sge_count = std::max(plan_.sge_count, 1U);
-  if (first != next_) go_to(first);
   for (std::uint32_t i = 0; i < count; ++i) {
-    if (!prepared_) fill(requests_[i], &sges_[i * sge_count]);
-    prepared_ = false;
+    ibv_send_wr& request = requests_[i];
+    const Place& place = places_[slot_];
+    request.wr_id = id();
+    request.send_flags = flags(signal_last && i + 1 == count);
+    request.num_sge = cut(&sges_[i * sge_count]);
+    switch (plan_.operation) {
+      case Operation::kSend:
+        break;
+      case Operation::kSendWithImm:
+        request.imm_data = htonl(static_cast<std::uint32_t>(next_));
+        break;
+      case Operation::kSendWithInv:
+        request.invalidate_rkey = key_to_invalidate();
+        break;
+      case Operation::kWriteWithImm:
+        request.imm_data = htonl(static_cast<std::uint32_t>(next_));
+        [[fallthrough]];
+      case Operation::kWrite:
+      case Operation::kRead:
+        request.wr.rdma.remote_addr = place.remote_address;
+        request.wr.rdma.rkey = place.remote_key;
+        break;
+      case Operation::kCompareSwap:
+        aim_atomic(request, next_, next_ + 1);
+        break;
+      case Operation::kFetchAdd:
+        aim_atomic(request, 1, 0);
+        break;
+    }
     advance();
   }
-  if (signal_last) requests_[count - 1].send_flags |= IBV_SEND_SIGNALED;
-  if (extended_ != nullptr) return post_extended(count);
-  ibv_send_wr* const cut = requests_[count - 1].next;
+  ibv_send_wr* const cut_off = requests_[count - 1].next;
   requests_[count - 1].next = nullptr;
   ibv_send_wr* bad = nullptr;
   const int error = ibv_post_send(qp_, requests_.data(), &bad);
-  requests_[count - 1].next = cut;
+  requests_[count - 1].next = cut_off;
   return error;
 }
 
-int Poster::post_extended(std::uint32_t count) {
+void Poster::aim_atomic(ibv_send_wr& request, std::uint64_t compare_add, std::uint64_t swap) const {
+  request.wr.atomic.remote_addr = places_.front().remote_address;
+  request.wr.atomic.rkey = places_.front().remote_key;
+  request.wr.atomic.compare_add = compare_add;
+  request.wr.atomic.swap = swap;
+}
+
+int Poster::post_extended(std::uint32_t count, bool signal_last) {
   ibv_wr_start(extended_);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const ibv_send_wr& request = requests_[i];
-    extended_->wr_id = request.wr_id;
-    extended_->wr_flags = request.send_flags;
-    switch (request.opcode) {
-      case IBV_WR_SEND:
+  for (; count > 0; --count) {
+    const Place& place = places_[slot_];
+    const Place& counter = places_.front();
+    const auto number = static_cast<std::uint32_t>(next_);
+    extended_->wr_id = id();
+    extended_->wr_flags = flags(signal_last && count == 1);
+    switch (plan_.operation) {
+      case Operation::kSend:
         ibv_wr_send(extended_);
         break;
-      case IBV_WR_SEND_WITH_IMM:
-        ibv_wr_send_imm(extended_, request.imm_data);
+      case Operation::kSendWithImm:
+        ibv_wr_send_imm(extended_, htonl(number));
         break;
-      case IBV_WR_SEND_WITH_INV:
-        ibv_wr_send_inv(extended_, request.invalidate_rkey);
+      case Operation::kSendWithInv:
+        ibv_wr_send_inv(extended_, key_to_invalidate());
         break;
-      case IBV_WR_RDMA_WRITE:
-        ibv_wr_rdma_write(extended_, request.wr.rdma.rkey, request.wr.rdma.remote_addr);
+      case Operation::kWrite:
+        ibv_wr_rdma_write(extended_, place.remote_key, place.remote_address);
         break;
-      case IBV_WR_RDMA_WRITE_WITH_IMM:
-        ibv_wr_rdma_write_imm(extended_, request.wr.rdma.rkey, request.wr.rdma.remote_addr,
-                              request.imm_data);
+      case Operation::kWriteWithImm:
+        ibv_wr_rdma_write_imm(extended_, place.remote_key, place.remote_address, htonl(number));
         break;
-      case IBV_WR_RDMA_READ:
-        ibv_wr_rdma_read(extended_, request.wr.rdma.rkey, request.wr.rdma.remote_addr);
+      case Operation::kRead:
+        ibv_wr_rdma_read(extended_, place.remote_key, place.remote_address);
         break;
-      case IBV_WR_ATOMIC_CMP_AND_SWP:
-        ibv_wr_atomic_cmp_swp(extended_, request.wr.atomic.rkey, request.wr.atomic.remote_addr,
-                              request.wr.atomic.compare_add, request.wr.atomic.swap);
+      case Operation::kCompareSwap:
+        ibv_wr_atomic_cmp_swp(extended_, counter.remote_key, counter.remote_address, next_,
+                              next_ + 1);
         break;
-      case IBV_WR_ATOMIC_FETCH_AND_ADD:
-        ibv_wr_atomic_fetch_add(extended_, request.wr.atomic.rkey, request.wr.atomic.remote_addr,
-                                request.wr.atomic.compare_add);
+      case Operation::kFetchAdd:
+        ibv_wr_atomic_fetch_add(extended_, counter.remote_key, counter.remote_address, 1);
         break;
-      default:
-        ibv_wr_abort(extended_);
-        return EINVAL;
     }
     if (plan_.transport == Transport::kUD) {
+      const ibv_send_wr& request = requests_.front();
       ibv_wr_set_ud_addr(extended_, request.wr.ud.ah, request.wr.ud.remote_qpn,
                          request.wr.ud.remote_qkey);
     }
     if (plan_.transport == Transport::kXRC) {
-      ibv_wr_set_xrc_srqn(extended_, request.qp_type.xrc.remote_srqn);
+      ibv_wr_set_xrc_srqn(extended_, requests_.front().qp_type.xrc.remote_srqn);
     }
-    if ((request.send_flags & IBV_SEND_INLINE) != 0) {
-      if (request.num_sge == 1) {
-        ibv_wr_set_inline_data(extended_, reinterpret_cast<void*>(request.sg_list[0].addr),
-                               request.sg_list[0].length);
-      } else {
-        std::vector<ibv_data_buf> pieces;
-        for (int s = 0; s < request.num_sge; ++s) {
-          pieces.push_back(
-              {reinterpret_cast<void*>(request.sg_list[s].addr), request.sg_list[s].length});
-        }
-        ibv_wr_set_inline_data_list(extended_, pieces.size(), pieces.data());
-      }
-    } else if (request.num_sge == 1) {
-      ibv_wr_set_sge(extended_, request.sg_list[0].lkey, request.sg_list[0].addr,
-                     request.sg_list[0].length);
-    } else {
-      ibv_wr_set_sge_list(extended_, static_cast<std::size_t>(request.num_sge), request.sg_list);
-    }
+    set_data((extended_->wr_flags & IBV_SEND_INLINE) != 0);
+    advance();
   }
   return ibv_wr_complete(extended_);
+}
+
+void Poster::set_data(bool inlined) {
+  if (plan_.sge_count == 1) {
+    const Place& place = places_[slot_];
+    if (inlined) {
+      ibv_wr_set_inline_data(extended_, reinterpret_cast<void*>(place.local_address),
+                             sizes_[size_]);
+    } else {
+      ibv_wr_set_sge(extended_, place.local_key, place.local_address, sizes_[size_]);
+    }
+    return;
+  }
+  const auto pieces = static_cast<std::size_t>(cut(sges_.data()));
+  if (!inlined) {
+    ibv_wr_set_sge_list(extended_, pieces, sges_.data());
+    return;
+  }
+  std::vector<ibv_data_buf> data;
+  for (std::size_t i = 0; i < pieces; ++i) {
+    data.push_back({reinterpret_cast<void*>(sges_[i].addr), sges_[i].length});
+  }
+  ibv_wr_set_inline_data_list(extended_, data.size(), data.data());
 }
 
 }  // namespace greynic::verbs

@@ -1,7 +1,7 @@
 #pragma once
 
 /// Posts the messages of one lane, in batches, by ibv_wr_* where the QP has it and else by
-/// ibv_post_send. Work requests are built once; per message only what changes is written.
+/// ibv_post_send, whose requests are built once; per message only what changes is written.
 
 #include <infiniband/verbs.h>
 
@@ -18,10 +18,11 @@ class Poster {
   /// Posts `count` (at most plan.post_batch) messages beginning with number `first`; a signalled
   /// one carries its number in the low half of wr_id and the lane in the high half. `signal_last`
   /// asks for a completion of the last one whatever plan.signal_every says. Returns 0 or an errno.
-  [[nodiscard]] int post(std::uint64_t first, std::uint32_t count, bool signal_last);
-
-  /// Writes the request of message `first` before its time, when there is nothing else to do.
-  void prepare(std::uint64_t first);
+  [[nodiscard]] int post(std::uint64_t first, std::uint32_t count, bool signal_last) {
+    if (first != next_) go_to(first);
+    return extended_ != nullptr ? post_extended(count, signal_last)
+                                : post_plain(count, signal_last);
+  }
 
   [[nodiscard]] std::uint32_t bytes_of(std::uint64_t message) const {
     return sizes_[message % sizes_.size()];
@@ -43,13 +44,24 @@ class Poster {
 
   void go_to(std::uint64_t message);
   void advance();
-  void fill(ibv_send_wr& request, ibv_sge* sges) const;
-  int post_extended(std::uint32_t count);
+  int post_plain(std::uint32_t count, bool signal_last);
+  int post_extended(std::uint32_t count, bool signal_last);
+
+  // Of message next_.
+  [[nodiscard]] std::uint64_t id() const;
+  [[nodiscard]] unsigned flags(bool signalled) const;
+  [[nodiscard]] std::uint32_t key_to_invalidate() const;
+  /// Cuts it into plan.sge_count pieces; how many there are, fewer when it has fewer bytes.
+  int cut(ibv_sge* sges) const;
+  /// One counter a lane, in its first slot: message k finds k there.
+  void aim_atomic(ibv_send_wr& request, std::uint64_t compare_add, std::uint64_t swap) const;
+  void set_data(bool inlined);
 
   Endpoint& endpoint_;
   const TrafficPlan& plan_;
   std::uint32_t lane_;
   std::vector<std::uint32_t> sizes_;
+  bool inlines_;  ///< the operation carries data out, and the plan wants small ones inline
   ibv_qp* qp_;
   ibv_qp_ex* extended_;
   std::vector<Place> places_;  ///< by slot
@@ -61,7 +73,6 @@ class Poster {
   std::size_t slot_ = 0;
   std::uint64_t lap_ = 0;
   std::size_t size_ = 0;
-  bool prepared_ = false;          ///< the first request is that of message next_ already
   std::uint32_t unsignalled_ = 0;  ///< messages since the last signalled one
 };
 
