@@ -110,13 +110,13 @@ TEST(Dcqcn, MarksBySwitchQueueAsRedDoes) {
   constexpr double kWireNs = 50;
   constexpr int kPackets = 20000;
   for (const double backlog : {0.0, 900.0, 1000.0, 3000.0, 5000.0, 8990.0, 9000.0, 20000.0}) {
-    SwitchPort port(2, limits);
+    SwitchPort port(2, limits, 1);
     Random random(kSeed);
-    Time leaves = port.pass(0, backlog / 2, random);  // fills the queue
+    Time leaves = port.pass(0, 0, backlog / 2, true, random);  // fills the queue
     int marked = 0;
     for (int i = 0; i < kPackets; ++i) {
       const Time arrives = leaves - backlog;
-      leaves = port.pass(arrives, kWireNs, random);
+      leaves = port.pass(0, arrives, kWireNs, true, random);
       ASSERT_NEAR(leaves - arrives, backlog + 2 * kWireNs, 1e-6);
       marked += port.marked() ? 1 : 0;
     }

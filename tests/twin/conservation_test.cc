@@ -71,6 +71,11 @@ Workload any_workload(std::mt19937_64& random) {
     w.server_link_gbps = 50;
     w.dcqcn = random() % 2 == 0;
   }
+  if (random() % 3 == 0 && w.direction == Direction::kOneWay) {
+    w.sender_count = pick(2U, 3U, 9U);
+    w.dcqcn = random() % 2 == 0;
+  }
+  w.pfc = random() % 4 != 0;
   if (random() % 4 == 0) w.offered_rate = pick(1e5, 1e8);
   return w;
 }
@@ -86,6 +91,7 @@ TEST(Conservation, HoldsWhateverIsSimulated) {
   std::mt19937_64 random(kSeed);
   std::uint64_t refused = 0;
   std::uint64_t went_back = 0;
+  std::uint64_t discarded = 0;
   for (int i = 0; i < 400; ++i) {
     const Workload w = any_workload(random);
     RunLimits limits;
@@ -96,12 +102,14 @@ TEST(Conservation, HoldsWhateverIsSimulated) {
     ASSERT_EQ(engine.broken_law(), "") << "workload " << i;
     refused += engine.counters(1).rnr_naks;
     went_back += engine.counters(0).sequence_naks;
+    discarded += engine.counters(0).port_discards;
     Engine trips(parameters, w, Effects{}, kSeed);
     (void)trips.run_latency(limits, 200);
     ASSERT_EQ(trips.broken_law(), "") << "latency of workload " << i;
   }
   EXPECT_GT(refused, 200U);  // else the method does not reach what it claims
   EXPECT_GT(went_back, 1000U);
+  EXPECT_GT(discarded, 1000U);
 }
 
 struct Leak {

@@ -234,8 +234,8 @@ TEST(Host, SharesDoorbellRegistersInTurn) {
 // Oracle: the names, written down from the mlx5 driver's documentation and Collie.
 TEST(Counters, HaveTheNamesOfRealHardware) {
   std::set<std::string> names;
-  const NicCounters none;
-  const auto all = name_counters(none, none, 2, {.recovery = true, .congestion = true});
+  const auto all =
+      name_counters(std::vector<NicCounters>(2), 2, {.recovery = true, .congestion = true});
   for (const auto& [name, value] : all) names.insert(name);
   for (const char* name :
        {"tx_vport_rdma_unicast_packets", "tx_vport_rdma_unicast_bytes",

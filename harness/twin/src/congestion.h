@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "fifo.h"
 #include "random.h"
 #include "stage.h"
 
@@ -52,47 +53,86 @@ class PauseBuffer {
 struct PortLimits {
   Time ecn_low = 0, ecn_high = 0;  ///< marking begins; every packet is marked
   double ecn_share = 0;            ///< of packets that are marked just below ecn_high
-  Time pause = 0, resume = 0;      ///< the sender is told to stop; to go on
+  bool lossless = true;            ///< PFC: senders are told to stop
+  Time pause = 0, resume = 0;      ///< of one sender's packets: it is told to stop; to go on
+  Time buffer = kNever;            ///< of all packets: without PFC, what comes on top is dropped
 };
 
-/// The port of the switch towards a receiver whose link is slower than the sender's.
+/// The port of the switch towards a receiver that several senders have, or whose link is slower
+/// than the sender's: one queue, first come first served. Packets are counted against the port that
+/// they came in by, so that PFC stops who fills the buffer, and all together against the buffer.
 class SwitchPort {
  public:
   SwitchPort() = default;
-  /// `stretch`: how many times longer a packet takes on this link than on the sender's; 1 is no
-  /// port at all.
-  SwitchPort(double stretch, const PortLimits& limits) : stretch_(stretch), limits_(limits) {}
-  [[nodiscard]] bool narrow() const { return stretch_ > 1; }
+  /// `stretch`: how many times longer a packet takes on this link than on the sender's. Senders go
+  /// by numbers below `sender_bound`; 0 is no port at all.
+  SwitchPort(double stretch, const PortLimits& limits, std::size_t sender_bound)
+      : stretch_(stretch), limits_(limits), ingresses_(sender_bound) {}
+  [[nodiscard]] bool present() const { return !ingresses_.empty(); }
   [[nodiscard]] double stretch() const { return stretch_; }
 
   /// When a packet that could be sent at t may be sent. What is on the wire when the sender is told
   /// to stop fits the headroom of the switch.
-  [[nodiscard]] Time admit(Time t) {
-    if (queue_.free() - t <= limits_.pause) return t;
+  [[nodiscard]] Time admit(std::size_t sender, Time t) {
+    if (!limits_.lossless) return t;
+    Ingress& ingress = ingresses_[sender];
+    if (t < ingress.paused_until) return ingress.paused_until;
+    while (!ingress.packets.empty() && ingress.packets.front().leaves <= t) {
+      ingress.waiting -= ingress.packets.pop().takes;
+    }
+    if (ingress.waiting <= limits_.pause) return t;
     ++pause_count_;
-    return queue_.free() - limits_.resume;
+    while (ingress.waiting > limits_.resume && !ingress.packets.empty()) {
+      const Packet packet = ingress.packets.pop();
+      ingress.waiting -= packet.takes;
+      ingress.paused_until = packet.leaves;
+    }
+    return ingress.paused_until;
   }
   /// Arrives at t, whole; returns when it has left the port. `wire_ns` is what it took on the
-  /// sender's link.
-  Time pass(Time t, Time wire_ns, Random& random) {
+  /// sender's link. What must not get lost is not dropped.
+  Time pass(std::size_t sender, Time t, Time wire_ns, bool may_drop, Random& random) {
     const Time backlog = queue_.free() - t;
-    marked_ = backlog > limits_.ecn_low &&
+    const Time takes = wire_ns * stretch_;
+    dropped_ = may_drop && !limits_.lossless && backlog + takes > limits_.buffer;
+    marked_ = !dropped_ && backlog > limits_.ecn_low &&
               (backlog >= limits_.ecn_high || random.uniform() < ecn_share_at(backlog));
-    return queue_.pass(t, wire_ns * stretch_);
+    if (dropped_) return t;
+    const Time leaves = queue_.pass(t, takes);
+    if (limits_.lossless) {
+      ingresses_[sender].packets.push({leaves, takes});
+      ingresses_[sender].waiting += takes;
+    }
+    return leaves;
   }
-  /// Was the packet that passed last marked?
+  /// When all that is in the queue will have left.
+  [[nodiscard]] Time free() const { return queue_.free(); }
+  /// The receiver pauses the port.
+  void hold_until(Time t) { queue_.hold_until(t); }
+  /// Was the packet that came last marked?
   [[nodiscard]] bool marked() const { return marked_; }
+  /// Did it find the buffer full?
+  [[nodiscard]] bool dropped() const { return dropped_; }
   [[nodiscard]] std::uint64_t pause_count() const { return pause_count_; }
 
  private:
+  struct Packet {
+    Time leaves, takes;
+  };
+  struct Ingress {
+    Fifo<Packet> packets;  ///< in the queue
+    Time waiting = 0;      ///< how long they take
+    Time paused_until = 0;
+  };
   [[nodiscard]] double ecn_share_at(Time backlog) const {
     return limits_.ecn_share * (backlog - limits_.ecn_low) / (limits_.ecn_high - limits_.ecn_low);
   }
 
   double stretch_ = 1;
   PortLimits limits_;
+  std::vector<Ingress> ingresses_;
   Serial queue_;
-  bool marked_ = false;
+  bool marked_ = false, dropped_ = false;
   std::uint64_t pause_count_ = 0;
 };
 

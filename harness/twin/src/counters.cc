@@ -4,7 +4,8 @@ namespace greynic::twin {
 namespace {
 
 void add(std::vector<std::pair<std::string, double>>& out, const std::string& prefix,
-         const NicCounters& own, double pipes, const CounterGroups& groups) {
+         const NicCounters& own, std::uint64_t discards, double pipes,
+         const CounterGroups& groups) {
   const auto put = [&](const char* name, double value) { out.emplace_back(prefix + name, value); };
   const auto count = [](std::uint64_t value) { return static_cast<double>(value); };
   // ethtool -S
@@ -34,6 +35,7 @@ void add(std::vector<std::pair<std::string, double>>& out, const std::string& pr
   put("completions", count(own.completions));
   put("tx_steering_pipe_hops", own.tx_hops / pipes);  // of each pipe
   put("rx_steering_pipe_hops", own.rx_hops / pipes);
+  if (groups.discards) put("switch_discards", count(own.port_discards));
   if (groups.congestion) {
     put("np_ecn_marked_roce_packets", count(own.ecn_marked));
     put("np_cnp_sent", count(own.cnps_sent));
@@ -49,7 +51,7 @@ void add(std::vector<std::pair<std::string, double>>& out, const std::string& pr
   }
   if (groups.errors || groups.recovery) put("local_ack_timeout_err", count(own.timeouts));
   if (!groups.recovery) return;
-  put("rx_icrc_encapsulated", count(own.dropped_packets));
+  put("rx_icrc_encapsulated", count(own.dropped_packets - discards));
   put("out_of_sequence", count(own.out_of_sequence));
   put("retransmitted_packets", count(own.retransmitted_packets));
   put("rx_sequence_naks", count(own.sequence_naks));
@@ -57,14 +59,20 @@ void add(std::vector<std::pair<std::string, double>>& out, const std::string& pr
 
 }  // namespace
 
-std::vector<std::pair<std::string, double>> name_counters(const NicCounters& client,
-                                                          const NicCounters& server,
+std::vector<std::pair<std::string, double>> name_counters(std::span<const NicCounters> rnics,
                                                           double pipe_count,
                                                           const CounterGroups& groups) {
   std::vector<std::pair<std::string, double>> out;
   out.reserve(64);
-  add(out, "", client, pipe_count, groups);
-  add(out, "server.", server, pipe_count, groups);
+  // What the switch dropped never reached the server, though its books have it.
+  std::uint64_t discards = 0;
+  for (const NicCounters& rnic : rnics) discards += rnic.port_discards;
+  for (std::size_t i = 0; i < rnics.size(); ++i) {
+    const std::string prefix = i == 0   ? ""
+                               : i == 1 ? "server."
+                                        : "client" + std::to_string(i) + ".";
+    add(out, prefix, rnics[i], i == 1 ? discards : 0, pipe_count, groups);
+  }
   return out;
 }
 

@@ -25,7 +25,7 @@ Engine::Engine(const Parameters& parameters, const Workload& workload, const Eff
             static_cast<int>(p_.pcie_max_payload_bytes),
             static_cast<int>(p_.pcie_max_read_request_bytes)} {
   packet_ns_ = 1e3 / p_.qp_packet_rate_cap_mpps;
-  for (int side = 0; side < 2; ++side) nics_.emplace_back(p_);
+  nics_.assign(1 + w_.sender_count, Nic(p_));
   // A short message without overlay takes this; what the published figure has on top is the
   // overlay.
   const double bare = p_.post_request_ns + 2 * (p_.pcie_post_ns + kPcieJitterNs) + packet_ns_ +
@@ -83,11 +83,12 @@ void Engine::lay_out_shapes(bool ping_pong) {
 }
 
 void Engine::lay_out_streams() {
+  several_ = w_.sender_count > 1;
   const bool response = !w_.carries_data_in_request();
   const bool both = w_.direction == Direction::kBothWays || ping_pong_;
   lane_bits_ = !both && !response ? 0 : both && response && !ping_pong_ ? 2 : 1;
   lanes_ = 1U << lane_bits_;
-  const std::uint32_t qps = ping_pong_ ? 1 : w_.qp_count;
+  const std::uint32_t qps = w_.qp_count * w_.sender_count;
   streams_.resize(static_cast<std::size_t>(qps) * lanes_);
   if (w_.loss > 0) lay_out_recoveries();
   loopback_ = w_.direction == Direction::kLoopback;
@@ -96,8 +97,10 @@ void Engine::lay_out_streams() {
     for (std::uint32_t lane = 0; lane < lanes_; ++lane) {
       Stream& s = streams_[qp * lanes_ + lane];
       // Lanes 0 and 1: requests of the client, and what the server sends; 2 and 3 the other way.
-      s.nic = lane == 0 || lane == 3 ? 0 : 1;
-      s.to = s.nic == 0 ? 1 : 0;
+      const auto client = static_cast<std::uint8_t>(client_of(qp));
+      const bool from_client = lane == 0 || lane == 3;
+      s.nic = from_client ? client : kServer;
+      s.to = from_client ? kServer : client;
       s.responds = lane % 2 == 1 && response;
       s.receives = w_.receive_depth;
       // Loopback: every other QP stays on the server, whose RNIC receives from the wire as well.
@@ -108,11 +111,12 @@ void Engine::lay_out_streams() {
       std::max(1.0, static_cast<double>(w_.mr_bytes) / static_cast<double>(w_.page_bytes));
   pages_ =
       static_cast<std::uint64_t>(std::ceil(per_page)) * std::max<std::uint64_t>(1, w_.mr_count);
-  const auto wqes = static_cast<std::uint64_t>(qps) * w_.send_depth;  // of one side
-  for (std::size_t side = 0; side < 2; ++side) {
+  for (std::size_t side = 0; side < nics_.size(); ++side) {
     Nic& nic = nics_[side];
+    const std::uint64_t own = side == kServer ? qps : w_.qp_count;
+    const std::uint64_t wqes = own * w_.send_depth;
     const auto entries = static_cast<std::uint64_t>(p_.context_entry_count);
-    nic.contexts = Cache(entries, qps, qps, random_.next());
+    nic.contexts = Cache(entries, own, qps, random_.next());
     nic.translations =
         Cache(static_cast<std::uint64_t>(p_.mtt_entry_count), pages_, pages_, random_.next());
     const std::uint64_t flows = p_.has_switch() ? w_.flow_count : 1;
@@ -130,7 +134,7 @@ void Engine::lay_out_streams() {
   units_in_use_ = std::min(static_cast<std::uint32_t>(nics_[0].units.size()), qps);
   // Where the server only acknowledges, its units have nothing to do.
   const bool server_sends = both || response || loopback_;
-  const std::uint32_t sides = server_sends ? 2 : 1;
+  const auto sides = static_cast<std::uint32_t>(server_sends || several_ ? nics_.size() : 1);
   units_ = UnitQueue(sides * units_in_use_);
   for (std::uint32_t side = 0; side < sides; ++side) {
     for (std::uint32_t unit = 0; unit < units_in_use_; ++unit) unit_owners_.push_back({side, unit});
@@ -150,14 +154,19 @@ void Engine::lay_out_steering() {
     }
     const double groups = effects_.masks_in_sequence ? passage.encap.walk->mean() : 0.0;
     passage.unit_ns = groups * (p_.encap_unit_cycles_per_group * p_.cycle_ns());
-    nics_[side].transmit_walk = Walk({.equal_walks = !passage.encap.varies});
-    loops_[side] = Window(static_cast<std::size_t>(w_.overlay ? p_.loop_window_packets : 0));
   }
-  for (std::size_t side = 0; side < 2; ++side) {
+  const auto window = static_cast<std::size_t>(w_.overlay ? p_.loop_window_packets : 0);
+  loops_.assign(nics_.size(), Window(window));
+  for (std::uint32_t side = 0; side < nics_.size(); ++side) {
+    const std::size_t out = direction_from(side);
+    nics_[side].transmit_walk = Walk({.equal_walks = !passages_[out].encap.varies});
     nics_[side].receive_walk =
         Walk({.burst_packets = static_cast<std::size_t>(p_.walk_burst_packets),
               .window_packets = static_cast<std::size_t>(p_.walk_window_packets),
-              .equal_walks = !passages_[side ^ 1U].decap.varies});
+
+              .equal_walks = !passages_[out ^ 1U].decap.varies});
+  }
+  for (std::size_t side = 0; side < 2; ++side) {
     // What of the loop is not the way there: the way back, with the groups it meets.
     const Passage& back = passages_[side ^ 1U];
     const Time there = one_way_ns_ + shapes_.front().middle.wire_ns + pcie_.write_ns(w_.mtu_bytes);
@@ -170,7 +179,7 @@ void Engine::lay_out_steering() {
 }
 
 void Engine::lay_out_threads() {
-  hosts_.resize(2);
+  hosts_.resize(nics_.size());
   const auto registers =
       static_cast<std::size_t>(p_.doorbell_register_count - p_.doorbell_dedicated_count);
   const bool both = w_.direction != Direction::kOneWay;
@@ -178,9 +187,10 @@ void Engine::lay_out_threads() {
   if (shared) {
     owners_.resize(streams_.size());
   }
-  for (std::uint32_t side = 0; side < (both ? 2U : 1U); ++side) {
+  for (std::uint32_t side = 0; side < nics_.size(); ++side) {
+    if (side == kServer && !both) continue;
     hosts_[side].registers.resize(registers);
-    if (shared) hosts_[side].qp_locks.resize(w_.qp_count);
+    if (shared) hosts_[side].qp_locks.resize(streams_.size() >> lane_bits_);
     const auto base = static_cast<std::uint32_t>(threads_.size());
     for (std::uint32_t i = 0; i < w_.thread_count; ++i) {
       Thread& thread = threads_.emplace_back();
@@ -194,7 +204,7 @@ void Engine::lay_out_threads() {
             w_.posting == Posting::kRound ? w_.send_depth : std::max(1U, w_.send_depth / users);
       }
     }
-    for (std::uint32_t qp = 0; qp < w_.qp_count; ++qp) {
+    for (std::uint32_t qp = 0; qp < streams_.size() >> lane_bits_; ++qp) {
       for (std::uint32_t lane = 0; lane < lanes_; ++lane) {
         const std::uint32_t id = qp * lanes_ + lane;
         Stream& s = streams_[id];
@@ -202,7 +212,7 @@ void Engine::lay_out_threads() {
         if (w_.direction == Direction::kLoopback && lane != 0) continue;
         if (w_.direction == Direction::kOneWay && lane != 0) continue;
         if (shared) {
-          for (std::uint32_t i = qp; i < w_.thread_count; i += w_.qp_count) {
+          for (std::uint32_t i = qp % w_.qp_count; i < w_.thread_count; i += w_.qp_count) {
             threads_[base + i].first_stream = id;
           }
         } else {
@@ -307,7 +317,7 @@ bool Engine::is_enough(const RunLimits& limits) {
   if (open_loop) return estimate_.settled && knows_latency();
   // A queue that is still building up can look settled. Every slot should have been used twice,
   // unless there are too many to wait for.
-  const bool heard = messages_delivered_ >= 2ULL * w_.qp_count * w_.send_depth ||
+  const bool heard = messages_delivered_ >= 2ULL * w_.qp_count * w_.sender_count * w_.send_depth ||
                      data_packets_ >= limits.most_packets / 4;
   return heard && estimate_.settled && estimate_.relative_error() <= limits.target_error;
 }
@@ -328,7 +338,8 @@ BandwidthResult Engine::run_bandwidth(const RunLimits& limits) {
   if (judged > 0) {
     result.loss_share = static_cast<double>(messages_lost_) / static_cast<double>(judged);
   }
-  const Time paused = std::max(nics_[0].counters.rx_pause, nics_[1].counters.rx_pause);
+  Time paused = 0;
+  for (const Nic& nic : nics_) paused = std::max(paused, nic.counters.rx_pause);
   result.pause_share = now_ > 0 ? paused / now_ : 0;
   const double messages_per_cycle = static_cast<double>(shapes_.size());
   const double packets_per_message =
@@ -379,7 +390,8 @@ void Engine::run_outage(Time outage_ns) {
 
 LatencyResult Engine::run_latency(const RunLimits& limits, std::uint64_t most_rounds) {
   ping_pong_ = true;
-  w_.qp_count = w_.thread_count = 1;
+  w_.qp_count = w_.thread_count = w_.sender_count = 1;
+  nics_.resize(2, Nic(p_));
   w_.post_batch = w_.signal_every = 1;
   w_.direction = Direction::kOneWay;
   lay_out_shapes(true);
@@ -402,6 +414,12 @@ LatencyResult Engine::run_latency(const RunLimits& limits, std::uint64_t most_ro
   }
   check_conservation();
   return latency();
+}
+
+std::vector<NicCounters> Engine::all_counters() const {
+  std::vector<NicCounters> all;
+  for (const Nic& nic : nics_) all.push_back(nic.counters);
+  return all;
 }
 
 std::size_t Engine::bytes_per_qp() const { return lanes_ * sizeof(Stream); }

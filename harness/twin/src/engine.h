@@ -1,6 +1,7 @@
 #pragma once
 
-/// The simulator: two hosts, their RNICs and the wire, packet by packet in virtual time.
+/// The simulator: two hosts, or several that send to one, their RNICs and the wire, packet by
+/// packet in virtual time.
 ///
 /// A packet is handled once, when its processing unit has finished it: all stages behind it are
 /// closed forms that depend only on earlier packets. What has a decision in it (a WQE arrives, a
@@ -74,11 +75,15 @@ class Engine {
   /// Of the run that is over: half round trips, or in an open loop the time from when a message was
   /// due to its completion.
   [[nodiscard]] LatencyResult latency() const;
+  /// Of the client (0), the server (1), and what other clients there are.
   [[nodiscard]] const NicCounters& counters(std::size_t side) const { return nics_[side].counters; }
-  /// Messages that a QP of the client has sent whole.
+  [[nodiscard]] std::vector<NicCounters> all_counters() const;
+  /// Messages that a QP has sent whole; each client has as many QPs, one client's after another's.
   [[nodiscard]] std::uint32_t messages_sent(std::uint32_t qp) const {
     return streams_[static_cast<std::size_t>(qp) << lane_bits_].sent;
   }
+  /// Times that the switch told a client to pause.
+  [[nodiscard]] std::uint64_t port_pause_count() const { return port_.pause_count(); }
   /// Times that the server told the client to pause.
   [[nodiscard]] std::uint64_t pause_count() const { return nics_[1].receive_buffer.pause_count(); }
   [[nodiscard]] Time now() const { return now_; }
@@ -95,6 +100,7 @@ class Engine {
  private:
   friend struct EngineLeak;  ///< plants leaks: tests/twin/conservation_test.cc
   static constexpr std::size_t kPacketsPerStamp = 64;
+  static constexpr std::uint32_t kServer = 1;  ///< among the RNICs; all others are clients
   static constexpr Time kPcieJitterNs = 20;
   static constexpr std::uint8_t kTurnPackets = 4;  ///< a unit sends of a QP, then the next QP
   enum Kind : std::uint8_t {
@@ -168,11 +174,12 @@ class Engine {
     Steering encap, decap;
     Time unit_ns = 0;  ///< that encapsulation takes of the sender's processing unit
   };
-  struct Arrival {
-    Time wire_end, at_memory;
-  };
   /// kAnnounced: written, and the first of a message that needs a receive WQE.
   enum class Fate : std::uint8_t { kWritten, kAnnounced, kCorrupted, kOutOfSequence };
+  struct Arrival {
+    Time wire_end, at_memory;
+    Fate fate;
+  };
   /// Of a stream, kept from the start where packets can be lost, else from the first time that a
   /// receiver is not ready (engine_recovery.cc).
   struct Recovery {
@@ -230,7 +237,7 @@ class Engine {
     return read_latency(nic) + jitter(kPcieJitterNs);
   }
   [[nodiscard]] Time read_latency(const Nic& nic) const {
-    return p_.pcie_read_latency_ns + (&nic == nics_.data() ? far_memory_ns_ : 0.0);
+    return p_.pcie_read_latency_ns + (number_of(nic) != kServer ? far_memory_ns_ : 0.0);
   }
   Time recall_wqe(std::uint32_t stream, Time t);
   void engine_steps(std::uint8_t nic, Time t);
@@ -254,6 +261,7 @@ class Engine {
 
   // engine_recovery.cc: packets that are lost or refused, and sent again.
   [[nodiscard]] Fate fate_of_packet(std::uint32_t stream, Time t);
+  void open_gap(std::uint32_t stream, std::uint32_t packets_left, Time t);
   void tell_of_gap(std::uint32_t stream, Time t);
   void settle(std::uint32_t stream, Fate fate, const Freight& freight, Time t);
   void gap_seen(std::uint32_t stream, std::uint32_t gap, Time t);
@@ -282,7 +290,8 @@ class Engine {
 
   // engine_congestion.cc: ECN marks, and rates that follow them.
   void lay_out_congestion();
-  void pace(std::uint32_t stream, Time wire_ns, Time t, Time there);
+  [[nodiscard]] Fate fate_behind_port(std::uint32_t stream, Fate fate, Time wire_ns, Time t,
+                                      Time there);
   void mark_seen(std::uint32_t stream, Time t);
   void notified(std::uint32_t stream, Time t);
   [[nodiscard]] bool hold_back(std::uint32_t stream, Time t);
@@ -318,11 +327,23 @@ class Engine {
     return steering.current;
   }
 
+  [[nodiscard]] std::size_t number_of(const Nic& nic) const {
+    return static_cast<std::size_t>(&nic - nics_.data());
+  }
   /// Where in host memory the n-th WQE of a stream lies: what the WQE cache knows it by.
   [[nodiscard]] std::uint64_t wqe_slot(std::uint32_t stream, std::uint32_t index) const {
     return static_cast<std::uint64_t>(stream) * w_.send_depth + index % w_.send_depth;
   }
   [[nodiscard]] std::uint32_t qp_of(std::uint32_t stream) const { return stream >> lane_bits_; }
+  /// The client that a QP belongs to, by its number among the RNICs.
+  [[nodiscard]] std::uint32_t client_of(std::uint32_t qp) const {
+    const std::uint32_t client = qp / w_.qp_count;
+    return client == 0 ? 0 : client + 1;
+  }
+  /// 0 from a client to the server, 1 back.
+  [[nodiscard]] static std::size_t direction_from(std::uint32_t nic) {
+    return nic == kServer ? 1 : 0;
+  }
   [[nodiscard]] std::uint32_t peer_of(std::uint32_t stream) const { return stream ^ 1U; }
   [[nodiscard]] const Shape& shape_at(std::uint32_t index) const {
     return shapes_[shapes_.size() == 1 ? 0 : index % shapes_.size()];
@@ -344,7 +365,7 @@ class Engine {
   std::uint32_t units_in_use_ = 0;
   UnitQueue units_;  ///< of both RNICs
   std::vector<UnitOwner> unit_owners_;
-  std::array<Window, 2> loops_;     ///< packets in the closed loop, by direction
+  std::vector<Window> loops_;       ///< packets in the closed loop, by sending RNIC
   std::array<Serial, 2> software_;  ///< the slow path, by direction
   std::array<Time, 2> loop_rest_ns_{};
   Time one_way_ns_ = 0;
@@ -354,6 +375,8 @@ class Engine {
   std::uint32_t lanes_ = 2, lane_bits_ = 1;  ///< streams of one QP: 1, 2 or 4
   bool ping_pong_ = false, translation_matters_ = false, loopback_ = false;
   bool unusual_ = false;  ///< streams may rest, or give way to others
+  bool several_ = false;  ///< clients
+
   std::uint64_t pages_ = 1;
   // Receive WQEs on their way back, in order of time.
   struct Refill {

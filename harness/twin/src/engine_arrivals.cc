@@ -23,7 +23,7 @@ constexpr double kTargetError = 0.01;
 void Engine::lay_out_arrivals() {
   if (w_.offered_rate <= 0) return;
   dues_.resize(streams_.size());
-  for (std::uint32_t side = 0; side < 2; ++side) {
+  for (std::uint32_t side = 0; side < nics_.size(); ++side) {
     const auto sends = [&](const Thread& thread) {
       return thread.side == side && thread.first_stream != kNone;
     };

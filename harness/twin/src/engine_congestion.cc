@@ -1,6 +1,9 @@
+#include <algorithm>
+
 #include "engine.h"
 
-/// DCQCN between the two RNICs, where a switch port between them is slower than the sender's link.
+/// The switch port towards the server, where several clients meet or whose link is the slower one,
+/// and DCQCN, by which RNICs send no more than it carries.
 
 namespace greynic::twin {
 namespace {
@@ -10,14 +13,22 @@ constexpr double kCnpBytes = 16;  ///< behind the headers of a RoCEv2 packet
 }  // namespace
 
 void Engine::lay_out_congestion() {
-  if (w_.server_link_gbps <= 0 || w_.server_link_gbps >= p_.link_rate_gbps) return;
-  const double ns_per_kbyte = 8e3 / w_.server_link_gbps;
-  port_ = SwitchPort(p_.link_rate_gbps / w_.server_link_gbps,
+  const bool narrow = w_.server_link_gbps > 0 && w_.server_link_gbps < p_.link_rate_gbps;
+  if (!narrow && !several_) return;
+  const double gbps = narrow ? w_.server_link_gbps : p_.link_rate_gbps;
+  const double ns_per_kbyte = 8e3 / gbps;
+  // What senders may fill together fits the buffer.
+  const double part = std::min(1.0, p_.port_buffer_kbytes / w_.sender_count / p_.port_pause_kbytes);
+  port_ = SwitchPort(p_.link_rate_gbps / gbps,
                      {.ecn_low = p_.port_ecn_low_kbytes * ns_per_kbyte,
                       .ecn_high = p_.port_ecn_high_kbytes * ns_per_kbyte,
                       .ecn_share = p_.port_ecn_share,
-                      .pause = p_.port_pause_kbytes * ns_per_kbyte,
-                      .resume = p_.port_resume_kbytes * ns_per_kbyte});
+                      .lossless = w_.pfc,
+                      .pause = part * p_.port_pause_kbytes * ns_per_kbyte,
+                      .resume = part * p_.port_resume_kbytes * ns_per_kbyte,
+                      .buffer = p_.port_buffer_kbytes * ns_per_kbyte},
+                     nics_.size());
+  if (!w_.pfc && recoveries_.empty()) lay_out_recoveries();
   if (!w_.dcqcn) return;
   paces_.resize(streams_.size());
   rule_ = {.line_gbps = p_.link_rate_gbps,
@@ -32,10 +43,19 @@ void Engine::lay_out_congestion() {
            .cnp_ns = p_.dcqcn_cnp_us * 1e3};
 }
 
-/// A data packet was put on the wire at t and is through with the receiver's headers at `there`.
-void Engine::pace(std::uint32_t id, Time wire_ns, Time t, Time there) {
-  paces_[id].limiter.send(rule_, wire_ns * p_.link_rate_gbps / 8, t);
-  if (streams_[id].nic == 0 && port_.marked()) events_.push(there, kMarked, id);
+/// A data packet was put on the wire at t, and is through with the receiver's headers at `there`
+/// unless the port dropped it.
+Engine::Fate Engine::fate_behind_port(std::uint32_t id, Fate fate, Time wire_ns, Time t,
+                                      Time there) {
+  const Stream& s = streams_[id];
+  if (!paces_.empty()) {
+    paces_[id].limiter.send(rule_, wire_ns * p_.link_rate_gbps / 8, t);
+    if (s.to == kServer && port_.marked()) events_.push(there, kMarked, id);
+  }
+  if (s.to != kServer || s.nic == kServer || !port_.dropped()) return fate;
+  ++nics_[s.nic].counters.port_discards;
+  if (fate <= Fate::kAnnounced) open_gap(id, s.packets_left + 1, t);
+  return Fate::kCorrupted;
 }
 
 /// The receiver finds a mark, and tells the sender when it has not done so of late.

@@ -8,7 +8,7 @@ namespace greynic::twin {
 
 void Engine::lay_out_regions() {
   if (w_.mr_churn_rate <= 0) return;
-  for (std::uint8_t side = 0; side < 2; ++side) {
+  for (std::uint8_t side = 0; side < nics_.size(); ++side) {
     nics_[side].translations = Cache::invalidatable(static_cast<std::uint64_t>(p_.mtt_entry_count),
                                                     pages_, random_.next());
     events_.push(random_.exponential(1e9 / w_.mr_churn_rate), kDeregister, side);

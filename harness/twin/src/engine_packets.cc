@@ -39,25 +39,37 @@ void Engine::draw_crossing(Steering& steering) {
   sender.counters.tx_hops += encap.hops;
   receiver.counters.rx_hops += decap.hops;
   Time out = sender.transmit_walk.pass(t, encap.latency, encap.occupancy, data);
+  const bool switched = port_.present() && direction == 0 && !looped;
   if (data) {
     const Time unhindered = looped ? out : std::max(out, sender.wire.free());
     Time allowed = out;
-    if (!looped || effects_.loopback_unlimited) allowed = receiver.receive_buffer.admit(unhindered);
-    if (!looped) receiver.counters.tx_pause += allowed - unhindered;
-    if (port_.narrow() && direction == 0 && !looped) [[unlikely]]
-      allowed = port_.admit(allowed);
+    if (switched) [[unlikely]] {
+      allowed = port_.admit(number_of(sender), unhindered);
+    } else {
+      if (!looped || effects_.loopback_unlimited)
+        allowed = receiver.receive_buffer.admit(unhindered);
+      if (!looped) receiver.counters.tx_pause += allowed - unhindered;
+    }
     if (!looped) sender.counters.rx_pause += allowed - unhindered;
     out = effects_.frozen_share > 0 ? thaw(std::max(allowed, sender.wire.free())) : allowed;
     wire_ns += effects_.transmit_stall_ns;
   }
   // The server's own link is the narrow one.
-  if (port_.narrow() && direction == 1) [[unlikely]]
+  if (port_.present() && direction == 1) [[unlikely]]
     wire_ns *= port_.stretch();
   wire_end = looped ? out + wire_ns : sender.wire.pass(out, wire_ns);
   sender.transmit_buffer.enter(wire_end);
   Time arrival = wire_end + (looped ? 0.0 : one_way_ns_);
-  if (port_.narrow() && direction == 0 && !looped) [[unlikely]]
-    arrival = port_.pass(arrival, wire_ns, random_);
+  if (switched) [[unlikely]] {
+    if (data) {  // a receiver that is full pauses the port
+      const Time unhindered = std::max(arrival, port_.free());
+      const Time allowed = receiver.receive_buffer.admit(unhindered);
+      receiver.counters.tx_pause += allowed - unhindered;
+      port_.hold_until(allowed);
+    }
+    arrival = port_.pass(number_of(sender), arrival, wire_ns, data, random_);
+    if (port_.dropped()) return arrival;
+  }
   return receiver.receive_walk.pass(arrival, decap.latency, decap.occupancy, data);
 }
 
@@ -99,7 +111,8 @@ void Engine::call_context(Nic& nic, std::uint32_t id, Time t) {
 }
 
 Time Engine::service_time(std::size_t side) {
-  return packet_ns_ * (1 + kUnitJitter * (random_.uniform() - 0.5)) + passages_[side].unit_ns;
+  return packet_ns_ * (1 + kUnitJitter * (random_.uniform() - 0.5)) +
+         passages_[direction_from(static_cast<std::uint32_t>(side))].unit_ns;
 }
 
 /// Takes up the stream at the head of a unit's ring; returns when its first packet is out.
@@ -134,6 +147,7 @@ Time Engine::recall_flow(Nic& nic, std::uint32_t id, Time t) {
   Nic& receiver = nics_[to];
   const bool looped = loopback_ && from == to;
   Window& loop = loops_[from];
+  const std::size_t direction = direction_from(from);
   Time start = loop.admit(t);
   // Payload comes over the sender's PCIe link; packets that follow one another share it.
   start = std::max(start, sender.read_link.free());
@@ -144,11 +158,11 @@ Time Engine::recall_flow(Nic& nic, std::uint32_t id, Time t) {
   if (flows_miss) [[unlikely]]
     start = recall_flow(sender, id, start);
   Time wire_end = 0;
-  Time end = cross(sender, receiver, from, freight.wire_ns, start, looped, true, wire_end);
+  Time end = cross(sender, receiver, direction, freight.wire_ns, start, looped, true, wire_end);
   if (flows_miss) [[unlikely]]
     end = recall_flow(receiver, id, end);
-  if (!paces_.empty()) [[unlikely]]
-    pace(id, freight.wire_ns, start, end);
+  if (port_.present()) [[unlikely]]
+    fate = fate_behind_port(id, fate, freight.wire_ns, start, end);
   // The receiver keeps the context while the packets of a turn come in.
   if (!receiver.contexts.never_misses() && turn_begins && !receiver.contexts.touch(qp_of(id))) {
     ++receiver.counters.context_misses;
@@ -168,25 +182,25 @@ Time Engine::recall_flow(Nic& nic, std::uint32_t id, Time t) {
     receiver.receive_buffer.enter(end);
   }
   // The place in the closed loop is free again when word of the packet is back.
-  loop.enter(end + loop_rest_ns_[from]);
+  loop.enter(end + loop_rest_ns_[direction]);
   if (effects_.slow_path_share > 0 && random_.uniform() < effects_.slow_path_share) {
-    end = software_[from].pass(end, 1e3 / p_.slow_path_mpps) + p_.upcall_us * 1e3;
+    end = software_[direction].pass(end, 1e3 / p_.slow_path_mpps) + p_.upcall_us * 1e3;
   }
   if (fate == Fate::kCorrupted) [[unlikely]] {
     ++receiver.counters.dropped_packets;
     receiver.counters.dropped_bytes += freight.payload;
-    return {wire_end, end};
+    return {wire_end, end, fate};
   }
   ++receiver.counters.rx_packets;
   receiver.counters.rx_bytes += freight.payload;
-  return {wire_end, end};
+  return {wire_end, end, fate};
 }
 
 [[gnu::always_inline]] inline void Engine::send_data(std::uint32_t from, std::uint32_t id, Time t,
                                                      bool turn_begins) {
   Stream& s = streams_[id];
   // Known without the stream, whose line may still be on its way from memory.
-  const std::uint32_t to = loopback_ ? s.to : from ^ 1U;
+  const std::uint32_t to = loopback_ || several_ ? s.to : from ^ 1U;
   const bool first = s.packets_left == 0;
   const Shape& shape = shape_at(s.sent);
   if (first) {
@@ -208,15 +222,15 @@ Time Engine::recall_flow(Nic& nic, std::uint32_t id, Time t) {
   const bool last = --s.packets_left == 0;
   const Freight& freight = last ? shape.last : starts ? shape.first : shape.middle;
   const Arrival arrival = travel(from, to, id, freight, t, fate, turn_begins);
-  if (fate == Fate::kWritten) [[likely]] {
+  if (arrival.fate == Fate::kWritten) [[likely]] {
     record(arrival.at_memory, freight.payload);
   } else {
-    settle(id, fate, freight, arrival.at_memory);
+    settle(id, arrival.fate, freight, arrival.at_memory);
   }
   if (!last) return;
   ++s.sent;
   if (!lossy || message_survives(id)) {
-    events_.push(arrival.at_memory + (to == 0 ? far_memory_ns_ : 0.0), kDelivered, id,
+    events_.push(arrival.at_memory + (to != kServer ? far_memory_ns_ : 0.0), kDelivered, id,
                  lossy ? recoveries_[id].refusals : 0);
   }
   if (!s.responds && w_.transport != Transport::kRc) {
@@ -291,7 +305,7 @@ Time Engine::send_control(std::uint8_t from, std::uint8_t to, double bytes, Time
   ++nics_[to].counters.rx_packets;
   const double wire_ns = (bytes + packet_overhead_bytes(w_.overlay)) * 8.0 / p_.link_rate_gbps;
   Time wire_end = 0;
-  return cross(sender, nics_[to], from, wire_ns, t, from == to, false, wire_end);
+  return cross(sender, nics_[to], direction_from(from), wire_ns, t, from == to, false, wire_end);
 }
 
 }  // namespace greynic::twin

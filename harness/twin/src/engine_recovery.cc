@@ -43,24 +43,30 @@ Engine::Fate Engine::fate_of_packet(std::uint32_t id, Time t) {
     if (recovery.broken) return Fate::kOutOfSequence;
     return announces(s) ? Fate::kAnnounced : Fate::kWritten;
   }
-  if (w_.transport == Transport::kRc) {
-    recovery.behind_gap = true;
-    recovery.nak_sent = false;
-    recovery.message = s.sent;
-    recovery.packets_left = s.packets_left;
-    recovery.sent_behind = 1;
-    recovery.bytes_behind = 0;
-    const Time timeout = w_.retries.ack_timeout_ns();
-    if (timeout < kNever) events_.push(t + timeout, kTimeout, id, recovery.gap);
-    if (unheard) {
-      // It would send what else it has, and all of it in vain: nothing hangs on that.
-      s.resting = recovery.unheard = true;
-      ++unheard_;
-    }
-  } else {
-    recovery.broken = true;
+  open_gap(id, s.packets_left, t);
+  if (unheard && recovery.behind_gap) {
+    // It would send what else it has, and all of it in vain: nothing hangs on that.
+    s.resting = recovery.unheard = true;
+    ++unheard_;
   }
   return Fate::kCorrupted;
+}
+
+/// A packet is lost; `packets_left` of its message, itself among them.
+void Engine::open_gap(std::uint32_t id, std::uint32_t packets_left, Time t) {
+  Recovery& recovery = recoveries_[id];
+  if (w_.transport != Transport::kRc) {
+    recovery.broken = true;
+    return;
+  }
+  recovery.behind_gap = true;
+  recovery.nak_sent = false;
+  recovery.message = streams_[id].sent;
+  recovery.packets_left = packets_left;
+  recovery.sent_behind = 1;
+  recovery.bytes_behind = 0;
+  const Time timeout = w_.retries.ack_timeout_ns();
+  if (timeout < kNever) events_.push(t + timeout, kTimeout, id, recovery.gap);
 }
 
 /// A packet that is not just written has arrived. Where it is not written at all it was corrupted,

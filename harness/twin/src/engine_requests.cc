@@ -64,7 +64,7 @@ void Engine::thread_steps(std::uint32_t index, Time t) {
     for (std::uint32_t i = 0; i < batch; ++i) owners_[id].push(index);
   }
   if (w_.doorbells == Doorbells::kDriverDefault && w_.thread_count > 1 && !shared) {
-    if (const std::uint32_t reg = shared_register_of(qp, p_); reg != kNone) {
+    if (const std::uint32_t reg = shared_register_of(qp % w_.qp_count, p_); reg != kNone) {
       end = host.registers[reg].pass(
           end, index, {p_.lock_transfer_ns, p_.doorbell_lock_ns, p_.doorbell_contention_ns, most});
     }

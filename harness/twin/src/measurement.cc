@@ -38,9 +38,10 @@ void put_latency(LatencyResult result, Observation& observation) {
 }
 
 CounterGroups groups_of(const Workload& workload) {
-  const bool lossy = workload.loss > 0;
+  const bool lossy = workload.loss > 0 || !workload.pfc;
   return {.recovery = lossy,
           .errors = lossy || workload.retries.rnr_retry < Retries{}.rnr_retry,
+          .discards = !workload.pfc,
           .congestion = workload.dcqcn};
 }
 
@@ -48,10 +49,10 @@ CounterGroups groups_of(const Workload& workload) {
 void judge_failures(const Engine& engine, const Workload& workload, const std::string& why,
                     Observation& observation) {
   std::uint64_t silent = 0, not_ready = 0, flushed = 0;
-  for (std::size_t side = 0; side < 2; ++side) {
-    silent += engine.counters(side).retries_exceeded;
-    not_ready += engine.counters(side).rnr_retries_exceeded;
-    flushed += engine.counters(side).flushed;
+  for (const NicCounters& rnic : engine.all_counters()) {
+    silent += rnic.retries_exceeded;
+    not_ready += rnic.rnr_retries_exceeded;
+    flushed += rnic.flushed;
   }
   if (silent + not_ready == 0) return;
   observation.outcome = Outcome::kFailed;
@@ -63,8 +64,9 @@ void judge_failures(const Engine& engine, const Workload& workload, const std::s
                         why)
           : fmt::format("IBV_WC_RNR_RETRY_EXC_ERR: no receive WQE for {} tries, {:g} ms apart",
                         workload.retries.rnr_retry + 1, workload.retries.rnr_timer_ns() * 1e-6);
-  observation.reason += fmt::format("; {} of {} QPs failed, {} requests flushed",
-                                    silent + not_ready, workload.qp_count, flushed);
+  observation.reason +=
+      fmt::format("; {} of {} QPs failed, {} requests flushed", silent + not_ready,
+                  workload.qp_count * workload.sender_count, flushed);
 }
 
 /// What becomes of open QPs when the device of the other end goes down, `resets` times. Packets of
@@ -77,7 +79,7 @@ void live_through_outage(const Settings& settings, const Workload& workload, dou
   engine.run_outage(outage_ms * 1e6);
   judge_failures(engine, workload, fmt::format(" while the device was down for {:g} ms", outage_ms),
                  observation);
-  const auto counters = name_counters(engine.counters(0), engine.counters(1), 1, {.errors = true});
+  const auto counters = name_counters(engine.all_counters(), 1, {.errors = true});
   static constexpr std::string_view kOfOutage[] = {"local_ack_timeout_err",
                                                    "req_transport_retries_exceeded",
                                                    "req_cqe_error", "req_cqe_flush_error"};
@@ -90,6 +92,24 @@ void live_through_outage(const Settings& settings, const Workload& workload, dou
   }
 }
 
+/// How several clients share the server: what each has sent, again apart, over the whole run.
+void put_shares(const std::vector<NicCounters>& rnics, Time time, Observation& observation) {
+  double least = kNever, most = 0, sum = 0, squares = 0;
+  for (std::size_t i = 0; i < rnics.size(); ++i) {
+    if (i == 1) continue;  // the server
+    const auto bytes = static_cast<double>(rnics[i].tx_bytes - rnics[i].retransmitted_bytes);
+    least = std::min(least, bytes);
+    most = std::max(most, bytes);
+    sum += bytes;
+    squares += bytes * bytes;
+  }
+  if (sum <= 0) return;
+  put(observation, "sender_gbps_min", least * 8 / time);
+  put(observation, "sender_gbps_max", most * 8 / time);
+  // Jain's index: 1 when all have the same, 1 / n when one has everything.
+  put(observation, "fairness", sum * sum / (static_cast<double>(rnics.size() - 1) * squares));
+}
+
 void run_bandwidth(const Settings& settings, const Workload& workload, const Effects& effects,
                    const target::MeasureRequest& request, Observation& observation) {
   const Parameters& p = settings.model.parameters;
@@ -99,8 +119,7 @@ void run_bandwidth(const Settings& settings, const Workload& workload, const Eff
   limits.most_packets = kMostBandwidthPackets;
   limits.whole_duration = settings.whole_duration || settings.sink != nullptr;
   const auto named = [&] {
-    return name_counters(engine.counters(0), engine.counters(1), p.steering_pipe_count,
-                         groups_of(workload));
+    return name_counters(engine.all_counters(), p.steering_pipe_count, groups_of(workload));
   };
   if (settings.sink) {
     const double poll_ms = request.configuration.number("counter_poll_ms");
@@ -127,6 +146,8 @@ void run_bandwidth(const Settings& settings, const Workload& workload, const Eff
       error(result.messages_error * 1e-6));
   put(observation, measure::kLoss, result.loss_share);
   put(observation, "pause_share", result.pause_share);
+  if (workload.sender_count > 1)
+    put_shares(engine.all_counters(), result.virtual_time, observation);
   observation.steady = SteadyState{.settled = result.steady.settled,
                                    .warmup_share = result.warmup_share,
                                    .test = "MSER-5, 20 batch means"};
@@ -182,6 +203,11 @@ Observation observe_pair(const Settings& settings, const target::MeasureRequest&
   if (!workload) {
     observation.outcome = Outcome::kRefused;
     observation.reason = workload.error().reason;
+    return observation;
+  }
+  if (auto refusal = add_senders(request.configuration, *workload)) {
+    observation.outcome = Outcome::kRefused;
+    observation.reason = std::move(refusal->reason);
     return observation;
   }
   // What had to be cut to the depth of the queue.
@@ -261,9 +287,9 @@ target::Info describe(const Settings& settings, const std::string& name) {
   info.description =
       fmt::format("virtual {} pair, profile {}, {} parameters fitted to published curves",
                   model.name, model.profile, model.free_parameter_count());
-  // What a pair has no model of: a fleet, the caches of a software switch, completion queues.
-  static constexpr std::string_view kNotVaried[] = {
-      "host_count", "exact_match_cache", "signature_match_cache", "completion_mode", "qps_per_cq"};
+  // What a pair has no model of: the caches of a software switch, completion queues.
+  static constexpr std::string_view kNotVaried[] = {"exact_match_cache", "signature_match_cache",
+                                                    "completion_mode", "qps_per_cq"};
   for (const FactorInfo& factor : known_factors()) {
     if (std::ranges::find(kNotVaried, factor.name) == std::end(kNotVaried)) {
       info.factors.emplace_back(factor.name);

@@ -32,6 +32,7 @@ struct NicCounters {
   std::uint64_t ecn_marked = 0, cnps_sent = 0, cnps_handled = 0;
   std::uint64_t sequence_naks = 0, timeouts = 0;  ///< that made this RNIC go back
   std::uint64_t naks_sent = 0;                    ///< for packets behind a gap
+  std::uint64_t port_discards = 0;                ///< of packets of this RNIC, by a full switch
   std::uint64_t rnr_naks_heard = 0;
   std::uint64_t retries_exceeded = 0, rnr_retries_exceeded = 0;  ///< QPs that failed
   std::uint64_t flushed = 0;  ///< requests that were open on them, but for the one that failed

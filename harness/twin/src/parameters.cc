@@ -74,6 +74,7 @@ const std::vector<Row>& table() {
       row("port_ecn_share", &P::port_ecn_share, 0, 1),
       row("port_pause_kbytes", &P::port_pause_kbytes, 1, 1e9),
       row("port_resume_kbytes", &P::port_resume_kbytes, 0, 1e9),
+      row("port_buffer_kbytes", &P::port_buffer_kbytes, 1, 1e9),
       row("transmit_buffer_packets", &P::transmit_buffer_packets, 8, 1 << 20),
       row("post_request_ns", &P::post_request_ns, 1, 1e7),
       row("completion_ns", &P::completion_ns, 0, 1e7),
@@ -226,11 +227,12 @@ Result<RnicModel> parse_model(const json& document, const std::string& source,
     return files::bad_value(source, "/parameters/receive_resume_packets",
                             "a pause would never end; make it less than receive_buffer_packets");
   }
-  if (p.port_resume_kbytes >= p.port_pause_kbytes ||
+  if (p.port_resume_kbytes >= p.port_pause_kbytes || p.port_buffer_kbytes < p.port_pause_kbytes ||
       p.port_ecn_low_kbytes >= p.port_ecn_high_kbytes) {
-    return files::bad_value(source, "/parameters",
-                            "make port_resume_kbytes less than port_pause_kbytes, and "
-                            "port_ecn_low_kbytes less than port_ecn_high_kbytes");
+    return files::bad_value(
+        source, "/parameters",
+        "make port_resume_kbytes less than port_pause_kbytes, "
+        "port_buffer_kbytes no less, and port_ecn_low_kbytes less than port_ecn_high_kbytes");
   }
   if (model.parameters.doorbell_dedicated_count >= model.parameters.doorbell_register_count) {
     return files::bad_value(source, "/parameters/doorbell_dedicated_count",

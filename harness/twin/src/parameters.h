@@ -68,6 +68,7 @@ struct Parameters {
   double port_ecn_share = 0;
   double port_pause_kbytes = 0;
   double port_resume_kbytes = 0;
+  double port_buffer_kbytes = 0;
   // Host software.
   double post_request_ns = 0;
   double completion_ns = 0;

@@ -47,6 +47,7 @@ const Row kRows[] = {
           [](WorkloadOptions& o, double v) { o.retries.min_rnr_timer = static_cast<int>(v); }),
     number("server_link_gbps", 0.1, 10000, "a rate in Gbit/s",
            [](WorkloadOptions& o, double v) { o.server_link_gbps = v; }),
+    word("pfc", "off", "on", [](WorkloadOptions& o, double v) { o.pfc = v > 0; }),
     word("dcqcn", "off", "on", [](WorkloadOptions& o, double v) { o.dcqcn = v > 0; }),
     number("mr_churn", 0, 1e7, "memory regions a second",
            [](WorkloadOptions& o, double v) { o.mr_churn_rate = v; }),

@@ -11,6 +11,7 @@ namespace greynic::twin {
 namespace {
 
 constexpr std::uint64_t kLargestMessage = 1ULL << 31;
+constexpr double kMostHosts = 250;  ///< packet by packet
 
 std::optional<Transport> transport_named(const std::string& name) {
   if (name == "RC") return Transport::kRc;
@@ -112,6 +113,24 @@ std::optional<Refusal> refuse(const Workload& w, const Parameters& parameters) {
   return std::nullopt;
 }
 
+std::optional<Refusal> add_senders(const Configuration& configuration, Workload& w) {
+  const double hosts = configuration.number("host_count");
+  if (!(hosts >= 2 && hosts <= kMostHosts)) {
+    return Refusal{fmt::format(
+        "EINVAL: host_count={} lies outside 2 to {}; of more hosts there are fleets only", hosts,
+        kMostHosts)};
+  }
+  w.sender_count = static_cast<std::uint32_t>(hosts) - 1;
+  if (w.sender_count == 1) return std::nullopt;
+  if (w.direction == Direction::kLoopback) {
+    return Refusal{"EOPNOTSUPP: loopback is modelled between two hosts"};
+  }
+  if (w.direction == Direction::kBothWays && w.thread_count > w.qp_count) {
+    return Refusal{"EOPNOTSUPP: threads that share QPs with several hosts both ways"};
+  }
+  return std::nullopt;
+}
+
 tl::expected<Workload, Refusal> read_workload(const Configuration& c, const Parameters& parameters,
                                               const WorkloadOptions& options) {
   Workload w;
@@ -166,6 +185,7 @@ tl::expected<Workload, Refusal> read_workload(const Configuration& c, const Para
   w.loss = options.loss;
   w.retries = options.retries;
   w.server_link_gbps = options.server_link_gbps;
+  w.pfc = options.pfc;
   w.dcqcn = options.dcqcn;
   w.mr_churn_rate = options.mr_churn_rate;
   w.flow_count = static_cast<std::uint64_t>(number("flow_count"));

@@ -49,7 +49,8 @@ struct Retries {
 struct Workload {
   Transport transport = Transport::kRc;
   Operation operation = Operation::kSend;
-  std::uint32_t qp_count = 1;
+  std::uint32_t sender_count = 1;  ///< clients of the one server, each with its own RNIC
+  std::uint32_t qp_count = 1;      ///< of each client
   std::uint32_t thread_count = 1;
   std::uint32_t send_depth = 128;
   std::uint32_t receive_depth = 512;
@@ -71,6 +72,7 @@ struct Workload {
   double loss = 0;  ///< share of data packets that are corrupted on the wire
   Retries retries;
   double server_link_gbps = 0;  ///< the server's link, when it is slower than the client's; else 0
+  bool pfc = true;              ///< a switch port pauses senders, and drops nothing
   bool dcqcn = false;           ///< the RNICs control rates by ECN marks
   double mr_churn_rate = 0;  ///< memory regions a second that each host deregisters and registers
   std::uint64_t flow_count = 1;  ///< that messages belong to
@@ -93,6 +95,7 @@ struct WorkloadOptions {
   double loss = 0;              ///< share of data packets that are corrupted on the wire
   Retries retries;
   double server_link_gbps = 0;  ///< the server's link, when it is slower than the client's; else 0
+  bool pfc = true;              ///< a switch port pauses senders, and drops nothing
   bool dcqcn = false;           ///< the RNICs control rates by ECN marks
   double mr_churn_rate = 0;     ///< memory regions a second that each host registers anew
   Grouping grouping;
@@ -107,6 +110,10 @@ struct Refusal {
 [[nodiscard]] tl::expected<Workload, Refusal> read_workload(const Configuration& configuration,
                                                             const Parameters& parameters,
                                                             const WorkloadOptions& options);
+
+/// All hosts but one send to that one (host_count). The refusal says what cannot be.
+[[nodiscard]] std::optional<Refusal> add_senders(const Configuration& configuration,
+                                                 Workload& workload);
 
 /// Judges settings that were filled in by hand; empty when they can be run.
 [[nodiscard]] std::optional<Refusal> refuse(const Workload& workload, const Parameters& parameters);

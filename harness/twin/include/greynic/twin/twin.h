@@ -15,8 +15,14 @@
 ///   switch=ovs|FILE        virtual switch and driver (docs/formats/parameter_set.md)
 ///   hosts=N, rnics=N, fleet=cloud|FILE   a fleet instead of two hosts (docs/fleet.md)
 ///   loss=P                 share of data packets that the wire corrupts; RC goes back N
+///   ack_timeout=C, retry_count=N   how long RC waits for an acknowledgement (4.096 us x 2^C), and
+///                          how often it sends again before its QP fails; default: 14, 7
+///   rnr_retry=N, min_rnr_timer=C   how often it asks a receiver that is not ready (7: without
+///                          end), and the code of the time between; default: 7, 12
 ///   server_link_gbps=R     the server's link is slower than the client's: packets queue at a
 ///                          switch port between them, which pauses the client (PFC)
+///   pfc=on|off             off: such a port, or one that several senders (host_count) meet at,
+///                          drops what its buffer cannot hold; default: on
 ///   dcqcn=on|off           that port marks packets (ECN), and QPs are slowed down; default: off
 ///   mr_churn=N             memory regions a second that each host deregisters and registers anew
 ///   large_groups=N         the driver's auto-grouping: masks beyond N cost a group for each rule
