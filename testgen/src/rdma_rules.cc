@@ -5,19 +5,22 @@ namespace greynic::testgen {
 namespace {
 
 constexpr RdmaRule kRules[] = {
-    {"transport == \"UC\" -> operation in {\"SEND\", \"WRITE\"}",
-     "unreliable connections have no READ and no atomics (IBTA vol. 1, 9.8)"},
-    {"transport == \"UD\" -> operation == \"SEND\"",
+    {"transport == \"UC\" -> operation not in {\"READ\", \"ATOMIC\", \"CAS\", \"FADD\", "
+     "\"SEND_WITH_INV\"}",
+     "unreliable connections have no READ, no atomics and no invalidation (IBTA vol. 1, 9.8)"},
+    {"transport == \"UD\" -> operation in {\"SEND\", \"SEND_WITH_IMM\"}",
      "datagrams have no one-sided operations (IBTA vol. 1, 9.8)"},
     {"transport == \"UD\" -> message_bytes <= mtu_bytes",
      "a datagram is one packet (IBTA vol. 1, 9.8.3)"},
     {"operation == \"ATOMIC\" -> message_bytes == 8", "atomics work on 64 bits"},
-    {"operation in {\"READ\", \"ATOMIC\"} -> inline_bytes == 0",
+    {"operation in {\"READ\", \"ATOMIC\", \"CAS\", \"FADD\"} -> inline_bytes == 0",
      "only data that is sent can be inlined; ibv_post_send(3) refuses the rest"},
-    {"transport == \"XRC\" && operation == \"SEND\" -> shared_receive_queue",
+    {"transport == \"XRC\" && operation in {\"SEND\", \"SEND_WITH_IMM\", "
+     "\"WRITE_WITH_IMM\"} -> shared_receive_queue",
      "an XRC target QP takes its receives from an XRC SRQ"},
-    {"operation == \"SEND\" -> receive_queue_depth >= 1",
-     "a SEND consumes a receive; without any it ends in RNR retries"},
+    {"operation in {\"SEND\", \"SEND_WITH_IMM\", \"SEND_WITH_INV\", \"WRITE_WITH_IMM\"} -> "
+     "receive_queue_depth >= 1",
+     "a SEND, as an immediate value, consumes a receive; without any it ends in RNR retries"},
     {"qps_per_cq <= qp_count", "a CQ cannot serve more QPs than there are"},
     {"signal_every <= send_queue_depth",
      "a send queue full of unsignalled WQEs never becomes free again"},

@@ -170,7 +170,9 @@ class RealRules : public testing::TestWithParam<const char*> {};
 TEST_P(RealRules, FitASwitchAndAreProven) {
   const std::string path = GREYNIC_SOURCE_DIR "/../shared/data/rules/" + std::string(GetParam());
   if (!std::filesystem::exists(path))
-    GTEST_SKIP() << path << " is not there: lay the data beside the source";
+    GTEST_SKIP()
+        << path
+        << " is not there; put the published data into ../shared/data, beside the source tree";
   auto read = rules::read_rules(path);
   ASSERT_TRUE(read.has_value()) << read.error().message;
   const RuleSet rules = with_headers(std::move(*read));

@@ -53,7 +53,9 @@ class Baselines : public testing::TestWithParam<const char*> {};
 TEST_P(Baselines, AreReachedAndPassed) {
   const std::string path = folder() + "classbench/" + GetParam() + ".rules.xz";
   if (!std::filesystem::exists(path))
-    GTEST_SKIP() << path << " is not there: lay the data beside the source";
+    GTEST_SKIP()
+        << path
+        << " is not there; put the published data into ../shared/data, beside the source tree";
   const auto rules = rules::read_rules(path);
   ASSERT_TRUE(rules) << rules.error().message;
   auto row = baseline(GetParam());

@@ -405,7 +405,9 @@ TEST(Perftest, StandsAnyDamage) {
 TEST(Perftest, ReadsThePublishedScalacnLogs) {
   const fs::path folder = fs::path(GREYNIC_SOURCE_DIR) / "../shared/data/scalacn";
   if (!fs::exists(folder))
-    GTEST_SKIP() << folder << " is not there: lay the data beside the source";
+    GTEST_SKIP()
+        << folder
+        << " is not there; put the published data into ../shared/data, beside the source tree";
   std::vector<std::string> logs;
   for (const auto& entry : fs::directory_iterator(folder)) {
     if (entry.path().extension() == ".log") logs.push_back(entry.path());

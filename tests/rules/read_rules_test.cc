@@ -410,7 +410,9 @@ class ReadRulesData : public testing::TestWithParam<Known> {};
 TEST_P(ReadRulesData, HasTheRulesThatItsReadmeStates) {
   const std::string path = shared(GetParam().path);
   if (!std::filesystem::exists(path))
-    GTEST_SKIP() << path << " is not there: lay the data beside the source";
+    GTEST_SKIP()
+        << path
+        << " is not there; put the published data into ../shared/data, beside the source tree";
   const auto text = files::read_text(path);
   ASSERT_TRUE(text) << text.error().message;
   EXPECT_EQ(detect_format(*text), GetParam().format);

@@ -161,6 +161,34 @@ TEST(Plan, SurvivesItsFile) {
   EXPECT_EQ(describe(again->report.after_constraints), describe(plan->report.after_constraints));
 }
 
+// Claim:  a plan has each operation on exactly the transports that define it.
+// Oracle: the table of operations and service types of the InfiniBand specification (volume
+// 1, 9.8),
+//         written by hand.
+TEST(Plan, HasEachOperationWhereItIsDefined) {
+  const auto campaign = files::parse_campaign(R"({ "version": 1, "name": "operations",
+    "factors": {
+      "transport": { "type": "categorical", "levels": ["RC", "UC", "UD"] },
+      "operation": { "type": "categorical", "levels": ["SEND", "SEND_WITH_IMM", "SEND_WITH_INV",
+                     "WRITE", "WRITE_WITH_IMM", "READ", "CAS", "FADD", "ATOMIC"] },
+      "message_bytes": { "type": "numeric", "levels": [8, 64] } },
+    "design": "full",
+    "baseline": { "transport": "RC", "operation": "SEND", "message_bytes": 64 } })",
+                                              "operations.json");
+  ASSERT_TRUE(campaign) << campaign.error().message;
+  const auto plan = make_plan(*campaign, {});
+  ASSERT_TRUE(plan) << plan.error().message;
+  std::set<std::string> planned;
+  for (const Configuration& c : plan->configurations) {
+    planned.insert(c.text("transport") + " " + c.text("operation"));
+  }
+  EXPECT_EQ(planned,
+            (std::set<std::string>{"RC SEND", "RC SEND_WITH_IMM", "RC SEND_WITH_INV", "RC WRITE",
+                                   "RC WRITE_WITH_IMM", "RC READ", "RC CAS", "RC FADD", "RC ATOMIC",
+                                   "UC SEND", "UC SEND_WITH_IMM", "UC WRITE", "UC WRITE_WITH_IMM",
+                                   "UD SEND", "UD SEND_WITH_IMM"}));
+}
+
 // Claim:  what the device cannot do is left out of the plan, and said; the time is told.
 TEST(Plan, LeavesOutWhatTheDeviceLacks) {
   PlanOptions options;

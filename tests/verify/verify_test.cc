@@ -170,7 +170,9 @@ TEST_P(VerifyRealSets, AreDecidedExactly) {
   const std::string path =
       std::string(GREYNIC_SOURCE_DIR) + "/../shared/data/rules/classbench/" + GetParam();
   if (!std::filesystem::exists(path))
-    GTEST_SKIP() << path << " is not there: lay the data beside the source";
+    GTEST_SKIP()
+        << path
+        << " is not there; put the published data into ../shared/data, beside the source tree";
   const auto rules = rules::read_rules(path);
   ASSERT_TRUE(rules) << rules.error().message;
   const auto made = optimizer::optimize(*rules, rules::uniform_traffic(*rules, 1));

@@ -39,6 +39,7 @@ void note_granted(std::deque<Part>& parts, const TrafficPlan& plan, Observation&
   note("mr_count", regions);
   note("signal_every", plan.signal_every);
   note("post_batch", plan.post_batch);
+  if (is_atomic(plan.operation)) note("message_bytes", plan.largest_message());
   if (plan.mode == Mode::kLatency) {
     note("offered_rate", 0);
     if (observation.asked.text("direction") == "bidirectional") {
