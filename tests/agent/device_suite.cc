@@ -17,6 +17,7 @@
 #include "greynic/target/target.h"
 #include "greynic/verbs/faults.h"
 #include "greynic/verbs/verbs_target.h"
+#include "patient.h"
 
 namespace greynic::agent {
 namespace {
@@ -66,11 +67,9 @@ std::unique_ptr<target::Target> open(const std::string& address, const std::stri
 
 Observation measure(target::Target& target, const std::string& configuration,
                     std::chrono::milliseconds duration = std::chrono::milliseconds(300)) {
-  const auto seen = target::measure_one(
+  return measure_patiently(
       target,
       {.configuration = *parse_configuration(configuration), .duration = duration, .seed = 3});
-  EXPECT_TRUE(seen) << (seen ? "" : seen.error().message);
-  return seen.value_or(Observation{});
 }
 
 // Claim:  traffic to a peer in another process carries its payload, in every direction and mode.

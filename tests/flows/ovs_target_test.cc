@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <numeric>
+#include <set>
 
 #include "greynic/flows/kinds.h"
 #include "private_ovs.h"
@@ -81,6 +82,19 @@ TEST(PrivateOvs, FindsFewFlowsInItsExactMatchCache) {
   ASSERT_TRUE(cached.has_value()) << cached.error().message;
   EXPECT_GT(cached->value("exact_match_hit_share").value_or(0), 0.95);
   EXPECT_LT(cached->value("subtable_lookups_per_packet").value_or(99), 2.0);
+}
+
+// Claim:  what the switch's rules can match and do is told with its limits.
+TEST(PrivateOvs, TellsWhatItOffers) {
+  GREYNIC_NEEDS_OVS();
+  auto opened = ovs_kind().open({.text = "ovs:br0", .kind = "ovs", .place = "br0", .options = {}});
+  ASSERT_TRUE(opened.has_value());
+  std::set<std::string> facts;
+  for (const auto& row : (*opened)->info().facts) facts.insert(row.front());
+  for (const char* there : {"match ipv4_src", "match ct_state", "action meter", "last table"}) {
+    EXPECT_TRUE(facts.contains(there)) << there;
+  }
+  EXPECT_FALSE(facts.contains("match bth_opcode"));
 }
 
 // Claim:  what a switch cannot be set to is an outcome with the factor's name, not an error.

@@ -10,6 +10,7 @@
 #include "greynic/verbs/counters.h"
 #include "greynic/verbs/faults.h"
 #include "greynic/verbs/verbs_target.h"
+#include "patient.h"
 
 namespace greynic::verbs {
 namespace {
@@ -21,22 +22,12 @@ std::unique_ptr<target::Target> open(const std::string& options) {
   return target ? std::move(*target) : nullptr;
 }
 
-/// An emulated machine on a busy host may get no processor for the whole of a short run; what then
-/// comes is "measure longer", and so it does.
 Observation measure(const std::string& options, const std::string& configuration,
                     std::chrono::milliseconds duration = std::chrono::milliseconds(300)) {
-  constexpr std::chrono::seconds kLongest{20};
   const auto target = open(options);
   const auto parsed = parse_configuration(configuration);
   EXPECT_TRUE(parsed) << configuration;
-  for (;; duration *= 4) {
-    const auto observed =
-        target::measure_one(*target, {.configuration = *parsed, .duration = duration, .seed = 7});
-    EXPECT_TRUE(observed) << (observed ? "" : observed.error().message);
-    const bool starved = observed && observed->outcome == Outcome::kTimedOut &&
-                         observed->reason.find("measure longer") != std::string::npos;
-    if (!starved || duration * 4 > kLongest) return observed.value_or(Observation{});
-  }
+  return measure_patiently(*target, {.configuration = *parsed, .duration = duration, .seed = 7});
 }
 
 struct Case {

@@ -71,7 +71,7 @@ struct Agent::Service final : wire::Agent::Service {
     }
     drop_expired();
     if (session != 0) {
-      write(Error{ErrorCode::kIo, "the agent is busy with another run"}, *reply->mutable_fault());
+      reply->set_busy(true);
       return grpc::Status::OK;
     }
     lease = std::chrono::seconds(std::min<std::uint64_t>(request->lease_seconds(), 86400));

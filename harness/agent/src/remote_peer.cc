@@ -1,16 +1,21 @@
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 
+#include <thread>
+
 #include "agent.grpc.pb.h"
 #include "credentials.h"
 #include "greynic/agent/agent.h"
+#include "greynic/target/interrupt.h"
 #include "translate.h"
 #include "unreached.h"
 
 namespace greynic::agent {
 namespace {
 
-constexpr std::chrono::seconds kReach{5};   // to find out that nobody is there
+constexpr std::chrono::seconds kReach{5};  // to find out that nobody is there
+// A run that was killed keeps the agent until its lease ends, and two campaigns may take turns.
+constexpr std::chrono::seconds kBusy{30};
 constexpr std::chrono::seconds kSetUp{60};  // thousands of QPs take a slow device that long
 constexpr int kMostMessageBytes = 64 << 20;
 
@@ -37,8 +42,21 @@ class RemotePeer final : public verbs::Peer {
     request.set_lease_seconds(static_cast<std::uint64_t>(lease.count()));
     write(plan, *request.mutable_plan());
     wire::OpenReply reply;
-    if (auto done = call(&wire::Agent::Stub::Open, request, reply, kSetUp); !done)
-      return pass_on(done);
+    const auto give_up = std::chrono::steady_clock::now() + kBusy;
+    while (true) {
+      reply.Clear();
+      if (auto done = call(&wire::Agent::Stub::Open, request, reply, kSetUp); !done) {
+        return pass_on(done);
+      }
+      if (!reply.busy()) break;
+      if (std::chrono::steady_clock::now() > give_up || target::interrupted()) {
+        return fail(ErrorCode::kIo,
+                    fmt::format("peer {} is busy with another run, and was for {} s; wait for that "
+                                "run, or start an agent of your own there on another port",
+                                address_, kBusy.count()));
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
     if (reply.protocol() != verbs::kPeerProtocol) {
       return fail(ErrorCode::kIo,
                   fmt::format("peer {} speaks protocol {}, this program {}; install the same "
@@ -48,9 +66,14 @@ class RemotePeer final : public verbs::Peer {
     stall_ = plan.stall_limit;
     session_ = reply.session();
     auto description = read(reply.endpoint());
-    if (description && description->qp_numbers.size() != plan.qp_count) {
+    if (!description) return description;
+    // Under XRC an end that only answers has no QPs, but their targets.
+    const std::size_t told = plan.transport == verbs::Transport::kXRC
+                                 ? description->xrc_targets.size()
+                                 : description->qp_numbers.size();
+    if (told != plan.qp_count) {
       return fail(ErrorCode::kIo, fmt::format("peer {} answers with {} QPs instead of {}", address_,
-                                              description->qp_numbers.size(), plan.qp_count));
+                                              told, plan.qp_count));
     }
     return description;
   }

@@ -42,7 +42,9 @@ PrivateOvsTarget::PrivateOvsTarget(std::string name, std::unique_ptr<PrivateSwit
       ovs_(std::move(ovs)),
       driver_(
           ovs_->folder() + "/" + ovs_->bridge() + ".mgmt",
-          [this] { return ovs_->database().ports(ovs_->bridge()); }, Journal::in_memory()) {}
+          [this] { return ovs_->database().ports(ovs_->bridge()); }, Journal::in_memory()) {
+  if (auto offer = driver_.probe()) offer_ = std::move(*offer);
+}
 
 Result<std::unique_ptr<target::Target>> PrivateOvsTarget::open(const target::Spec& spec) {
   PrivateSwitchOptions options;
@@ -72,6 +74,7 @@ target::Info PrivateOvsTarget::info() const {
                  {"flow_count", kMostFlows},
                  {"message_bytes", kMostPayloadBytes}};
   info.environment = environment_of(*ovs_);
+  info.facts = facts_of(offer_);
   info.seconds_per_test = 0.6;
   return info;
 }

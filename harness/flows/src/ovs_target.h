@@ -52,6 +52,7 @@ class PrivateOvsTarget final : public target::Target {
   std::string name_;
   std::unique_ptr<PrivateSwitch> ovs_;
   OvsDriver driver_;
+  Offer offer_;  ///< of the driver: what `greynic devices` lists
   bool laid_out_ = false;
   Traffic traffic_;      ///< of the layout
   std::string running_;  ///< what set_up last made, as a key; empty: nothing
