@@ -10,6 +10,7 @@
 #include "greynic/agent/agent.h"
 #include "greynic/target/target.h"
 #include "greynic/verbs/verbs_target.h"
+#include "patient.h"
 
 namespace greynic::agent {
 namespace {
@@ -28,15 +29,13 @@ Observation measured(const std::string& peers, const std::string& configuration)
   EXPECT_TRUE(specs.has_value());
   const auto target = verbs::verbs_kind(remote_peer).open(specs->front());
   EXPECT_TRUE(target.has_value()) << (target ? "" : target.error().message);
-  auto seen = target::measure_one(
+  return measure_patiently(
       **target, {.configuration = *parse_configuration(
                      "transport=XRC,message_bytes=64,send_queue_depth=8,receive_queue_depth=8,"
                      "mr_bytes=65536,qp_count=6,qps_per_cq=2," +
                      configuration),
                  .duration = std::chrono::milliseconds(100),
                  .seed = 5});
-  EXPECT_TRUE(seen.has_value()) << seen.error().message;
-  return std::move(*seen);
 }
 
 // Claim:  XRC runs over an agent as it does in one process, both ways too.
