@@ -39,6 +39,15 @@ TEST(Translate, KeepsEveryFieldOfAnEnd) {
   EXPECT_EQ(read_back->srq_numbers, told.srq_numbers);
 }
 
+// Claim:  when completions are told of travels with the plan.
+TEST(Translate, KeepsCqModeration) {
+  verbs::TrafficPlan plan;
+  plan.cq_moderation = {65535, 1};
+  wire::Plan message;
+  write(plan, message);
+  EXPECT_EQ(read(message).cq_moderation, plan.cq_moderation);
+}
+
 // Claim:  each choice of a plan travels as itself.
 // Method: one is set at a time; the others must stay as they were.
 TEST(Translate, KeepsTheChoicesOfAPlan) {

@@ -202,6 +202,9 @@ TEST(VerbsTraffic, RefusesTheImpossibleByName) {
                     "receive_queue_depth=100")
                 .outcome,
             Outcome::kMeasured);
+  const Observation eager = measure("&cq_moderation=16,20us", "operation=SEND");
+  EXPECT_EQ(eager.outcome, Outcome::kRefused);
+  EXPECT_NE(eager.reason.find("cq_moderation"), std::string::npos) << eager.reason;
   // Two families of addresses do not meet: rxe0 has its link-local GID beside that of IPv4.
   const Observation strange = measure("&gid=ipv6", "operation=SEND");
   EXPECT_EQ(strange.outcome, Outcome::kRefused);

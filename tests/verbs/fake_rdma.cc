@@ -431,6 +431,14 @@ int query_port(ibv_context*, std::uint8_t, ibv_port_attr* port, std::size_t) {
   return 0;
 }
 
+int modify_cq(ibv_cq*, ibv_modify_cq_attr* attributes) {
+  if (attributes->attr_mask != IBV_CQ_ATTR_MODERATE) return EINVAL;
+  const ibv_moderate_cq& moderate = attributes->moderate;
+  fake_rdma().moderated.push_back(std::to_string(moderate.cq_count) + " completions, " +
+                                  std::to_string(moderate.cq_period) + " us");
+  return 0;
+}
+
 struct Context {
   verbs_context whole{};
   ibv_device device{};
@@ -443,6 +451,7 @@ struct Context {
     whole.create_srq_ex = create_srq_ex;
     whole.get_srq_num = get_srq_num;
     whole.query_port = query_port;
+    whole.modify_cq = modify_cq;
     whole.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
     whole.context.device = &device;
     whole.context.ops.post_send = post_send;

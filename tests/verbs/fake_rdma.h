@@ -18,8 +18,9 @@ struct FakeRdma {
   std::vector<std::string> violations;  ///< of the book, by who called
   std::uint64_t posted_extended = 0;    ///< requests
   std::uint64_t posted_plain = 0;
-  std::uint64_t longest_list = 0;  ///< requests of one ibv_post_send or ibv_wr_complete
-  std::size_t objects = 0;         ///< not yet destroyed, the device's context apart
+  std::vector<std::string> moderated;  ///< "16 completions, 20 us" by each ibv_modify_cq
+  std::uint64_t longest_list = 0;      ///< requests of one ibv_post_send or ibv_wr_complete
+  std::size_t objects = 0;             ///< not yet destroyed, the device's context apart
 };
 
 inline constexpr const char* kFakeDevice = "fake0";

@@ -199,6 +199,40 @@ TEST(OpenLoop, PostsListsAtTheRateAskedFor) {
   }
 }
 
+// Claim:  cq_moderation reaches every CQ of both ends, and is asked of no device without it; what
+// is
+//         no number of completions and no time is refused with an example.
+// Oracle: the device in memory writes down what ibv_modify_cq asks for.
+TEST(CqModeration, IsAskedOfEveryCq) {
+  const auto opened = [](const std::string& options) {
+    const auto specs = target::parse_specs("verbs:fake0" + options);
+    EXPECT_TRUE(specs.has_value());
+    return verbs_kind(nullptr).open(specs->front());
+  };
+  for (const bool asked : {true, false}) {
+    fake_rdma() = {};
+    const auto target = opened(asked ? "?cq_moderation=16,20us" : "");
+    ASSERT_TRUE(target.has_value()) << target.error().message;
+    const Observation seen = measure_patiently(
+        **target, {.configuration = *parse_configuration(
+                       "transport=XRC,operation=SEND,message_bytes=64,qp_count=4,qps_per_cq=2,"
+                       "mr_bytes=65536,completion_mode=polling"),
+                   .duration = std::chrono::milliseconds(100)});
+    EXPECT_EQ(seen.outcome, Outcome::kMeasured) << seen.reason;
+    // Two groups of QPs, with a CQ for each direction, at two ends.
+    EXPECT_GE(fake_rdma().moderated.size(), asked ? 8U : 0U);
+    EXPECT_EQ(fake_rdma().moderated.empty(), !asked);
+    for (const std::string& what : fake_rdma().moderated) EXPECT_EQ(what, "16 completions, 20 us");
+  }
+  for (const char* wrong :
+       {"16", "16,", ",20us", "0,20us", "16,20", "16,70ms", "x,20us", "16,0us"}) {
+    const auto target = opened(std::string("?cq_moderation=") + wrong);
+    ASSERT_FALSE(target.has_value()) << wrong;
+    EXPECT_NE(target.error().message.find("such as 16,20us"), std::string::npos)
+        << target.error().message;
+  }
+}
+
 // Claim:  a target with several peers deals its QPs to them, checks what arrives at each, and
 // leaves
 //         nothing behind; more peers than QPs are refused by name.

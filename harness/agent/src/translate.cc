@@ -55,6 +55,8 @@ void write(const verbs::TrafficPlan& plan, wire::Plan& out) {
   out.set_extended_posting(plan.extended_posting);
   out.set_connection_manager(plan.connection_manager);
   out.set_srq_per_cq(plan.srq_per_cq);
+  out.set_cq_moderation_completions(plan.cq_moderation.completions);
+  out.set_cq_moderation_us(plan.cq_moderation.period_us);
   out.set_seed(plan.seed);
   out.set_stall_limit_ms(static_cast<std::uint64_t>(plan.stall_limit.count()));
 }
@@ -89,6 +91,8 @@ verbs::TrafficPlan read(const wire::Plan& in) {
   plan.extended_posting = in.extended_posting();
   plan.connection_manager = in.connection_manager();
   plan.srq_per_cq = in.srq_per_cq();
+  plan.cq_moderation = {static_cast<std::uint16_t>(in.cq_moderation_completions()),
+                        static_cast<std::uint16_t>(in.cq_moderation_us())};
   plan.seed = in.seed();
   plan.stall_limit =
       std::chrono::milliseconds(std::min<std::uint64_t>(in.stall_limit_ms(), 600000));

@@ -262,6 +262,11 @@ Result<void> Endpoint::make_group(std::uint32_t first_lane) {
   auto receive_cq = CompletionQueue::create(*device_, static_cast<std::uint32_t>(arrivals),
                                             channel(group.thread, CqSide::kReceive));
   if (!receive_cq) return pass_on(receive_cq);
+  if (plan_.cq_moderation != CqModeration{}) {
+    for (CompletionQueue* cq : {&*send_cq, &*receive_cq}) {
+      if (auto done = cq->moderate(plan_.cq_moderation); !done) return done;
+    }
+  }
   group.send_cq = std::move(*send_cq);
   group.receive_cq = std::move(*receive_cq);
   if (xrc_domain_ && role_.answers && receives) {

@@ -178,6 +178,18 @@ Result<void> CompletionQueue::arm() {
   return {};
 }
 
+Result<void> CompletionQueue::moderate(const CqModeration& moderation) {
+  ibv_modify_cq_attr attributes{};
+  attributes.attr_mask = IBV_CQ_ATTR_MODERATE;
+  attributes.moderate = {moderation.completions, moderation.period_us};
+  if (const int error = ibv_modify_cq(handle(), &attributes)) {
+    return refused(fmt::format("cq_moderation of {} completions and {} us: ibv_modify_cq",
+                               moderation.completions, moderation.period_us),
+                   error);
+  }
+  return {};
+}
+
 Result<SharedReceiveQueue> SharedReceiveQueue::create(const ProtectionDomain& pd,
                                                       std::uint32_t depth,
                                                       std::uint32_t sge_count) {

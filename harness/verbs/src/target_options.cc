@@ -2,12 +2,31 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "greynic/core/units.h"
 
 namespace greynic::verbs {
 namespace {
+
+/// "16,20us": completions and time.
+Result<CqModeration> read_moderation(std::string_view text) {
+  CqModeration moderation;
+  const std::size_t comma = std::min(text.find(','), text.size());
+  const char* const end = text.data() + comma;
+  const auto [stop, error] = std::from_chars(text.data(), end, moderation.completions);
+  const auto period = parse_duration(text.substr(std::min(comma + 1, text.size())));
+  const std::int64_t us = period ? period->count() / 1000 : 0;
+  if (error != std::errc{} || stop != end || moderation.completions == 0 || us < 1 || us > 65535) {
+    return fail(ErrorCode::kBadInput,
+                fmt::format("option cq_moderation: '{}' is not COMPLETIONS,TIME, such as 16,20us "
+                            "(to 65535 of each)",
+                            text));
+  }
+  moderation.period_us = static_cast<std::uint16_t>(us);
+  return moderation;
+}
 
 Result<void> read_option(const std::string& name, const std::string& value,
                          TargetOptions& options) {
@@ -40,6 +59,12 @@ Result<void> read_option(const std::string& name, const std::string& value,
     }
     return {};
   }
+  if (name == "cq_moderation") {
+    const auto moderation = read_moderation(value);
+    if (!moderation) return pass_on(moderation);
+    options.base.cq_moderation = *moderation;
+    return {};
+  }
   if (name == "sizes") {
     auto sizes = parse_sizes(value);
     if (!sizes) return pass_on(sizes);
@@ -66,7 +91,7 @@ Result<void> read_option(const std::string& name, const std::string& value,
     return fail(ErrorCode::kBadInput,
                 fmt::format("option {}: there are mode, port, gid, peer, peer_device, peer_gid, "
                             "certificates, validate, sizes, huge_pages, optional_counters, "
-                            "posting, connect, srq, stall, patience",
+                            "posting, connect, srq, cq_moderation, stall, patience",
                             name));
   }
   return {};

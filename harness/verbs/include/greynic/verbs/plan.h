@@ -62,7 +62,8 @@ struct TrafficPlan {
   std::uint64_t mr_bytes = 16777216;
   std::uint32_t thread_count = 1;
   double offered_rate = 0.0;  ///< messages a second of the whole run; 0: closed loop
-  bool validate = false;      ///< check every payload that arrives
+  CqModeration cq_moderation;
+  bool validate = false;  ///< check every payload that arrives
   bool huge_pages = false;
   bool extended_posting = true;  ///< ibv_wr_* where the device has it
   bool connection_manager =

@@ -98,6 +98,13 @@ class CompletionChannel : MoveOnly {
   std::shared_ptr<ibv_comp_channel> channel_;
 };
 
+/// When the device tells of completions: after so many, or so long after the first of them.
+struct CqModeration {
+  std::uint16_t completions = 0;  ///< 0: not asked for, the device's own way
+  std::uint16_t period_us = 0;
+  bool operator==(const CqModeration&) const = default;
+};
+
 class CompletionQueue : MoveOnly {
  public:
   /// With a channel, which it keeps alive, the CQ can be armed for events.
@@ -106,6 +113,8 @@ class CompletionQueue : MoveOnly {
   [[nodiscard]] std::uint32_t depth_granted() const;
   /// Asks for an event at the next completion.
   [[nodiscard]] Result<void> arm();
+  /// kRefused where the device has no such thing, as Soft-RoCE.
+  [[nodiscard]] Result<void> moderate(const CqModeration& moderation);
   [[nodiscard]] ibv_cq* handle() const { return cq_.get(); }
   [[nodiscard]] const std::shared_ptr<ibv_cq>& share() const { return cq_; }
 
