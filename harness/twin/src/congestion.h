@@ -65,10 +65,10 @@ class SwitchPort {
  public:
   SwitchPort() = default;
   /// `stretch`: how many times longer a packet takes on this link than on the sender's. Senders go
-  /// by numbers below `sender_bound`; 0 is no port at all.
+  /// by numbers below `sender_bound`.
   SwitchPort(double stretch, const PortLimits& limits, std::size_t sender_bound)
-      : stretch_(stretch), limits_(limits), ingresses_(sender_bound) {}
-  [[nodiscard]] bool present() const { return !ingresses_.empty(); }
+      : present_(true), stretch_(stretch), limits_(limits), ingresses_(sender_bound) {}
+  [[nodiscard]] bool present() const { return present_; }
   [[nodiscard]] double stretch() const { return stretch_; }
 
   /// When a packet that could be sent at t may be sent. What is on the wire when the sender is told
@@ -128,6 +128,7 @@ class SwitchPort {
     return limits_.ecn_share * (backlog - limits_.ecn_low) / (limits_.ecn_high - limits_.ecn_low);
   }
 
+  bool present_ = false;
   double stretch_ = 1;
   PortLimits limits_;
   std::vector<Ingress> ingresses_;

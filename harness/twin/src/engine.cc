@@ -83,7 +83,6 @@ void Engine::lay_out_shapes(bool ping_pong) {
 }
 
 void Engine::lay_out_streams() {
-  several_ = w_.sender_count > 1;
   const bool response = !w_.carries_data_in_request();
   const bool both = w_.direction == Direction::kBothWays || ping_pong_;
   lane_bits_ = !both && !response ? 0 : both && response && !ping_pong_ ? 2 : 1;
@@ -93,6 +92,7 @@ void Engine::lay_out_streams() {
   if (w_.loss > 0) lay_out_recoveries();
   loopback_ = w_.direction == Direction::kLoopback;
   unusual_ = unusual_ || loopback_;
+  routed_ = loopback_ || w_.sender_count > 1;
   for (std::uint32_t qp = 0; qp < qps; ++qp) {
     for (std::uint32_t lane = 0; lane < lanes_; ++lane) {
       Stream& s = streams_[qp * lanes_ + lane];
@@ -134,7 +134,8 @@ void Engine::lay_out_streams() {
   units_in_use_ = std::min(static_cast<std::uint32_t>(nics_[0].units.size()), qps);
   // Where the server only acknowledges, its units have nothing to do.
   const bool server_sends = both || response || loopback_;
-  const auto sides = static_cast<std::uint32_t>(server_sends || several_ ? nics_.size() : 1);
+  const auto sides =
+      static_cast<std::uint32_t>(server_sends || w_.sender_count > 1 ? nics_.size() : 1);
   units_ = UnitQueue(sides * units_in_use_);
   for (std::uint32_t side = 0; side < sides; ++side) {
     for (std::uint32_t unit = 0; unit < units_in_use_; ++unit) unit_owners_.push_back({side, unit});
@@ -152,29 +153,24 @@ void Engine::lay_out_steering() {
       steering->varies = !steering->walk->shares.empty();
       steering->current = crossing_of(*steering, steering->walk->groups);
     }
-    const double groups = effects_.masks_in_sequence ? passage.encap.walk->mean() : 0.0;
-    passage.unit_ns = groups * (p_.encap_unit_cycles_per_group * p_.cycle_ns());
   }
   const auto window = static_cast<std::size_t>(w_.overlay ? p_.loop_window_packets : 0);
-  loops_.assign(nics_.size(), Window(window));
   for (std::uint32_t side = 0; side < nics_.size(); ++side) {
-    const std::size_t out = direction_from(side);
-    nics_[side].transmit_walk = Walk({.equal_walks = !passages_[out].encap.varies});
-    nics_[side].receive_walk =
-        Walk({.burst_packets = static_cast<std::size_t>(p_.walk_burst_packets),
-              .window_packets = static_cast<std::size_t>(p_.walk_window_packets),
-
-              .equal_walks = !passages_[out ^ 1U].decap.varies});
-  }
-  for (std::size_t side = 0; side < 2; ++side) {
+    Nic& nic = nics_[side];
+    const Passage& way = passages_[direction_from(side)];
+    const Passage& back = passages_[direction_from(side) ^ 1U];
+    nic.transmit_walk = Walk({.equal_walks = !way.encap.varies});
+    nic.receive_walk = Walk({.burst_packets = static_cast<std::size_t>(p_.walk_burst_packets),
+                             .window_packets = static_cast<std::size_t>(p_.walk_window_packets),
+                             .equal_walks = !back.decap.varies});
+    nic.loop = Window(window);
     // What of the loop is not the way there: the way back, with the groups it meets.
-    const Passage& back = passages_[side ^ 1U];
     const Time there = one_way_ns_ + shapes_.front().middle.wire_ns + pcie_.write_ns(w_.mtu_bytes);
-    loop_rest_ns_[side] = p_.loop_base_us * 1e3 - there;
-    if (effects_.masks_in_sequence) {
-      loop_rest_ns_[side] += back.encap.walk->mean() * back.encap.per_group_ns +
-                             back.decap.walk->mean() * back.decap.per_group_ns;
-    }
+    nic.loop_rest_ns = p_.loop_base_us * 1e3 - there;
+    if (!effects_.masks_in_sequence) continue;
+    nic.unit_ns = way.encap.walk->mean() * (p_.encap_unit_cycles_per_group * p_.cycle_ns());
+    nic.loop_rest_ns += back.encap.walk->mean() * back.encap.per_group_ns +
+                        back.decap.walk->mean() * back.decap.per_group_ns;
   }
 }
 

@@ -172,7 +172,6 @@ class Engine {
   };
   struct Passage {  ///< one direction of the wire
     Steering encap, decap;
-    Time unit_ns = 0;  ///< that encapsulation takes of the sender's processing unit
   };
   /// kAnnounced: written, and the first of a message that needs a receive WQE.
   enum class Fate : std::uint8_t { kWritten, kAnnounced, kCorrupted, kOutOfSequence };
@@ -302,7 +301,7 @@ class Engine {
   [[nodiscard]] Time unit_begins(std::size_t side, std::uint32_t unit, Time t);
   void unit_sends(std::uint32_t number, Time t);
   void leave_ring(Unit& unit);
-  [[nodiscard]] Time service_time(std::size_t side);
+  [[nodiscard]] Time service_time(const Nic& nic);
   void call_context(Nic& nic, std::uint32_t stream, Time t);
   void send_request(std::uint32_t stream, Time t);
   void send_data(std::uint32_t from, std::uint32_t stream, Time t, bool turn_begins);
@@ -365,9 +364,7 @@ class Engine {
   std::uint32_t units_in_use_ = 0;
   UnitQueue units_;  ///< of both RNICs
   std::vector<UnitOwner> unit_owners_;
-  std::vector<Window> loops_;       ///< packets in the closed loop, by sending RNIC
   std::array<Serial, 2> software_;  ///< the slow path, by direction
-  std::array<Time, 2> loop_rest_ns_{};
   Time one_way_ns_ = 0;
   Time packet_ns_ = 0;
   Time far_memory_ns_ = 0;        ///< to the client's buffers, beyond what near memory takes
@@ -375,7 +372,7 @@ class Engine {
   std::uint32_t lanes_ = 2, lane_bits_ = 1;  ///< streams of one QP: 1, 2 or 4
   bool ping_pong_ = false, translation_matters_ = false, loopback_ = false;
   bool unusual_ = false;  ///< streams may rest, or give way to others
-  bool several_ = false;  ///< clients
+  bool routed_ = false;   ///< a packet's receiver is not just the other RNIC
 
   std::uint64_t pages_ = 1;
   // Receive WQEs on their way back, in order of time.

@@ -14,7 +14,7 @@ constexpr double kCnpBytes = 16;  ///< behind the headers of a RoCEv2 packet
 
 void Engine::lay_out_congestion() {
   const bool narrow = w_.server_link_gbps > 0 && w_.server_link_gbps < p_.link_rate_gbps;
-  if (!narrow && !several_) return;
+  if (!narrow && w_.sender_count == 1) return;
   const double gbps = narrow ? w_.server_link_gbps : p_.link_rate_gbps;
   const double ns_per_kbyte = 8e3 / gbps;
   // What senders may fill together fits the buffer.

@@ -110,9 +110,8 @@ void Engine::call_context(Nic& nic, std::uint32_t id, Time t) {
   not_before = std::max(not_before, there);
 }
 
-Time Engine::service_time(std::size_t side) {
-  return packet_ns_ * (1 + kUnitJitter * (random_.uniform() - 0.5)) +
-         passages_[direction_from(static_cast<std::uint32_t>(side))].unit_ns;
+Time Engine::service_time(const Nic& nic) {
+  return packet_ns_ * (1 + kUnitJitter * (random_.uniform() - 0.5)) + nic.unit_ns;
 }
 
 /// Takes up the stream at the head of a unit's ring; returns when its first packet is out.
@@ -125,7 +124,7 @@ Time Engine::unit_begins(std::size_t side, std::uint32_t index, Time t) {
   Time from = std::max({unit.free, t, s.not_before});
   if (effects_.frozen_share > 0) [[unlikely]]
     from = thaw(from);
-  return from + service_time(side);
+  return from + service_time(nics_[side]);
 }
 
 /// The rule that a packet's flow hits is on chip, or is read over PCIe. Messages are dealt out to
@@ -146,9 +145,8 @@ Time Engine::recall_flow(Nic& nic, std::uint32_t id, Time t) {
   Nic& sender = nics_[from];
   Nic& receiver = nics_[to];
   const bool looped = loopback_ && from == to;
-  Window& loop = loops_[from];
   const std::size_t direction = direction_from(from);
-  Time start = loop.admit(t);
+  Time start = sender.loop.admit(t);
   // Payload comes over the sender's PCIe link; packets that follow one another share it.
   start = std::max(start, sender.read_link.free());
   sender.read_link.hold_until(start + freight.read_ns);
@@ -182,7 +180,7 @@ Time Engine::recall_flow(Nic& nic, std::uint32_t id, Time t) {
     receiver.receive_buffer.enter(end);
   }
   // The place in the closed loop is free again when word of the packet is back.
-  loop.enter(end + loop_rest_ns_[direction]);
+  sender.loop.enter(end + sender.loop_rest_ns);
   if (effects_.slow_path_share > 0 && random_.uniform() < effects_.slow_path_share) {
     end = software_[direction].pass(end, 1e3 / p_.slow_path_mpps) + p_.upcall_us * 1e3;
   }
@@ -200,7 +198,7 @@ Time Engine::recall_flow(Nic& nic, std::uint32_t id, Time t) {
                                                      bool turn_begins) {
   Stream& s = streams_[id];
   // Known without the stream, whose line may still be on its way from memory.
-  const std::uint32_t to = loopback_ || several_ ? s.to : from ^ 1U;
+  const std::uint32_t to = routed_ ? s.to : from ^ 1U;
   const bool first = s.packets_left == 0;
   const Shape& shape = shape_at(s.sent);
   if (first) {
@@ -274,7 +272,7 @@ void Engine::unit_sends(std::uint32_t number, Time t) {
   if (effects_.frozen_share > 0) [[unlikely]]
     unit.free = thaw(unit.free);
   if (s.packets_left > 0 && --unit.turn_left > 0) {
-    return units_.push(number, unit.free + service_time(side));
+    return units_.push(number, unit.free + service_time(nic));
   }
   leave_ring(unit);
   if ((s.packets_left > 0 || s.ready > 0) && !s.resting && !hold_back(id, t)) {

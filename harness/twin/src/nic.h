@@ -62,6 +62,9 @@ struct Nic {
 
   std::vector<Unit> units;
   // Way out.
+  Time unit_ns = 0;       ///< that encapsulation takes of a processing unit
+  Window loop;            ///< packets in the closed loop
+  Time loop_rest_ns = 0;  ///< after a packet is in memory, until its place is free again
   Walk transmit_walk;
   Serial wire;
   Window transmit_buffer;
