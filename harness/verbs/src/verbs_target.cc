@@ -252,8 +252,11 @@ class VerbsTarget final : public target::Target {
                       std::chrono::nanoseconds duration) {
     const auto shares = deal(plan, peers.size());
     if (!shares) return pass_on(shares);
+    // Of several peers, which one it was; an agent says so itself.
     const auto named = [&](const Part& part, const Error& error) {
-      return peers.size() == 1 ? error.while_doing("") : error.while_doing(part.peer->name());
+      const std::string name = part.peer->name();
+      const bool said = peers.size() == 1 || error.message.find(name) != std::string::npos;
+      return said ? tl::unexpected<Error>(error) : error.while_doing(name);
     };
     for (std::size_t i = 0; i < peers.size(); ++i) {
       Part& part = parts.emplace_back();
