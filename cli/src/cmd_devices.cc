@@ -82,6 +82,7 @@ void add_devices(CLI::App& root, Program& program) {
       add_command(root, "devices", "What can be tested here; for what cannot, why and the remedy",
                   "  greynic devices\n"
                   "  greynic devices twin:cx6     # its parameters and their sources\n"
+                  "  greynic devices verbs:rxe0   # its limits and known traits\n"
                   "  greynic devices --json");
   command->add_option("target", flags->spec, "Describe this one target");
   command->add_flag("--json", flags->json, "JSON on stdout");

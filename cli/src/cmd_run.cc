@@ -113,6 +113,9 @@ void add_run(CLI::App& root, Program& program) {
                   "  greynic run configs/campaigns/mask_wall.json --target twin:cx6 -o run.db\n"
                   "  greynic run configs/campaigns/qp_wall.json --target twin:cx7 --set "
                   "qp_count=64,4096\n"
+                  "  greynic run configs/campaigns/faults.json --target "
+                  "'verbs:rxe0?peer_device=rxe1'\n"
+                  "  greynic run configs/campaigns/ovs_masks.json --target ovs:br0\n"
                   "  greynic run plan.json --target 'exec:./measure.sh' -o run.db --dry-run");
   command->add_option("campaign", flags->job.file, "Campaign file, or a plan of `greynic plan -o`")
       ->required();
