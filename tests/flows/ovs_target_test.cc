@@ -84,6 +84,39 @@ TEST(PrivateOvs, FindsFewFlowsInItsExactMatchCache) {
   EXPECT_LT(cached->value("subtable_lookups_per_packet").value_or(99), 2.0);
 }
 
+// Claim:  rules may forward to more ports than the private switch has sinks.
+// Oracle: the switch's own count of megaflows, one for each port's rule.
+TEST(PrivateOvs, ForwardsToManyPorts) {
+  GREYNIC_NEEDS_OVS();
+  auto opened = ovs_kind().open({.text = "ovs:br0", .kind = "ovs", .place = "br0", .options = {}});
+  ASSERT_TRUE(opened.has_value());
+  constexpr std::uint32_t kPorts = 70;
+  Matcher matcher;
+  matcher.mask.add(MatchField::kEtherType, 0xffff);
+  matcher.mask.add(MatchField::kIpv4Dst, 0xffffffff);
+  Traffic traffic;
+  for (std::uint32_t i = 0; i < kPorts; ++i) {
+    FlowRule rule;
+    rule.match.set(MatchField::kEtherType, 0x0800);
+    rule.match.set(MatchField::kIpv4Dst, 0x0a000001 + i);
+    rule.actions = {Action::forward(std::to_string(i))};
+    matcher.rules.push_back(rule);
+    Packet packet;
+    packet.set(MatchField::kEtherType, 0x0800);
+    packet.set(MatchField::kIpv4Dst, 0x0a000001 + i);
+    traffic.flows.push_back({packet, 1.0});
+  }
+  Layout layout;
+  layout.tables.push_back({0, {matcher}});
+  const auto applied = (*opened)->apply(layout, &traffic, {});
+  ASSERT_TRUE(applied.has_value()) << applied.error().message;
+  const auto seen = target::measure_one(
+      **opened, {.configuration = {}, .duration = std::chrono::milliseconds(200)});
+  ASSERT_TRUE(seen.has_value()) << seen.error().message;
+  EXPECT_EQ(seen->outcome, Outcome::kMeasured) << seen->reason;
+  EXPECT_EQ(seen->value("megaflows"), kPorts);
+}
+
 // Claim:  what the switch's rules can match and do is told with its limits.
 TEST(PrivateOvs, TellsWhatItOffers) {
   GREYNIC_NEEDS_OVS();

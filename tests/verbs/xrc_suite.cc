@@ -40,7 +40,8 @@ struct Run {
 
 /// Both ends in this process. `disturb` may change what the requester is told.
 Result<Run> run(const TrafficPlan& plan,
-                const std::function<void(EndpointDescription&)>& disturb = {}) {
+                const std::function<void(EndpointDescription&)>& disturb = {},
+                std::chrono::milliseconds duration = std::chrono::milliseconds(100)) {
   auto device = Device::open(kFakeDevice, 1);
   if (!device) return pass_on(device);
   auto near = Endpoint::create(*device, plan, {.requests = true, .answers = plan.both_ways()});
@@ -57,7 +58,7 @@ Result<Run> run(const TrafficPlan& plan,
   if (plan.direction == Direction::kBidirectional) near_answers.start();
   Run result;
   const std::atomic<bool> stop = false;
-  result.requests = run_requests(*near, std::chrono::milliseconds(100), stop);
+  result.requests = run_requests(*near, duration, stop);
   result.answers = far_answers.finish(result.requests.completed_by_lane);
   return result;
 }
@@ -196,6 +197,38 @@ TEST(OpenLoop, PostsListsAtTheRateAskedFor) {
     EXPECT_EQ(seen->requests.posted % 4, 0U);
     EXPECT_LE(seen->requests.posted, 404U) << "4,000 a second for 100 ms, and one list";
     EXPECT_GT(seen->requests.posted, 0U);
+  }
+}
+
+// Claim:  no sizes of queue, list and silence between completions lock a run up, at full speed or
+// at
+//         a rate: some lists do not fit behind messages that never report.
+// Method: every depth to 9, with every list and every distance of completions that fits in it.
+TEST(Lists, NeverWaitForCompletionsThatDoNotCome) {
+  for (std::uint32_t depth = 1; depth <= 9; ++depth) {
+    for (std::uint32_t batch = 1; batch <= depth; ++batch) {
+      for (std::uint32_t every = 1; every <= depth; ++every) {
+        fake_rdma() = {};
+        TrafficPlan plan = small_plan(Operation::kWrite);
+        plan.thread_count = 1;
+        plan.qp_count = 1;
+        plan.qps_per_cq = 1;
+        plan.send_depth = depth;
+        plan.post_batch = batch;
+        plan.signal_every = every;
+        plan.offered_rate = (depth + batch + every) % 2 == 0 ? 0.0 : 100'000.0;
+        // A thread may get no processor for so short a time; one that is locked up stays so.
+        std::uint64_t completed = 0;
+        for (int ms = 2; completed <= 2 * depth && ms < 500; ms *= 8) {
+          const auto seen = run(plan, {}, std::chrono::milliseconds(ms));
+          ASSERT_TRUE(seen.has_value()) << seen.error().message;
+          EXPECT_FALSE(seen->requests.failure) << seen->requests.failure->reason;
+          completed = seen->requests.completed;
+        }
+        EXPECT_GT(completed, std::uint64_t{2} * depth)
+            << depth << " deep, lists of " << batch << ", one completion in " << every;
+      }
+    }
   }
 }
 

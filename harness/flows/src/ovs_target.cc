@@ -41,8 +41,8 @@ PrivateOvsTarget::PrivateOvsTarget(std::string name, std::unique_ptr<PrivateSwit
     : name_(std::move(name)),
       ovs_(std::move(ovs)),
       driver_(
-          ovs_->folder() + "/" + ovs_->bridge() + ".mgmt",
-          [this] { return ovs_->database().ports(ovs_->bridge()); }, Journal::in_memory()) {
+          ovs_->folder() + "/" + ovs_->bridge() + ".mgmt", [this] { return ovs_->ports(); },
+          Journal::in_memory()) {
   if (auto offer = driver_.probe()) offer_ = std::move(*offer);
 }
 

@@ -159,7 +159,12 @@ Result<void> PrivateSwitch::set_caches(bool exact_match, bool signature_match) {
 }
 
 Result<void> PrivateSwitch::ensure_sink(const std::string& name) {
-  if (sinks_.contains(name)) return {};
+  if (sinks_.contains(name) || shared_sinks_.contains(name)) return {};
+  if (sinks_.size() == kMostSinks) {
+    const auto turn = static_cast<std::uint32_t>(shared_sinks_.size() % kMostSinks);
+    shared_sinks_[name] = kSourceNumber + 1 + turn;
+    return {};
+  }
   const int device = static_cast<int>(sinks_.size());
   auto done = database_->add_port(
       options_.bridge, {.name = name,
@@ -168,6 +173,13 @@ Result<void> PrivateSwitch::ensure_sink(const std::string& name) {
                         .openflow_number = static_cast<int>(kSourceNumber) + 1 + device});
   if (done) sinks_[name] = device;
   return done;
+}
+
+Result<std::map<std::string, std::uint32_t>> PrivateSwitch::ports() const {
+  auto numbers = database_->ports(options_.bridge);
+  if (!numbers) return numbers;
+  for (const auto& [name, number] : shared_sinks_) numbers->emplace(name, number);
+  return numbers;
 }
 
 Result<void> PrivateSwitch::start_traffic(const std::string& pcap_path) {

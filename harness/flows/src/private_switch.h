@@ -25,6 +25,7 @@ class PrivateSwitch {
   static constexpr const char* kSource =
       "source";  ///< name and number of the port packets come from
   static constexpr std::uint32_t kSourceNumber = 1;
+  static constexpr std::size_t kMostSinks = 4;  ///< each takes some 40 MiB of DPDK's 512
 
   /// Why it cannot be started here and what to do about it; empty when it can.
   struct Obstacle {
@@ -41,8 +42,11 @@ class PrivateSwitch {
 
   /// Switches the exact-match cache and the signature-match cache.
   [[nodiscard]] Result<void> set_caches(bool exact_match, bool signature_match);
-  /// Makes sure there is a port of this name that swallows what it is given.
+  /// Makes sure there is a port of this name that swallows what it is given. DPDK's memory has room
+  /// for kMostSinks of them; what comes after shares one, which costs a packet the same.
   [[nodiscard]] Result<void> ensure_sink(const std::string& name);
+  /// OpenFlow numbers of all ports, those that share one included.
+  [[nodiscard]] Result<std::map<std::string, std::uint32_t>> ports() const;
   /// Starts replaying a pcap file, from the beginning and without end.
   [[nodiscard]] Result<void> start_traffic(const std::string& pcap_path);
   [[nodiscard]] Result<void> stop_traffic();
@@ -77,7 +81,8 @@ class PrivateSwitch {
   std::unique_ptr<Ovsdb> database_;
   std::unique_ptr<JsonRpc> control_;
   bool traffic_runs_ = false;
-  std::map<std::string, int> sinks_;  ///< index of the null device behind each
+  std::map<std::string, int> sinks_;                   ///< index of the null device behind each
+  std::map<std::string, std::uint32_t> shared_sinks_;  ///< number of the sink that each shares
 };
 
 }  // namespace greynic::flows

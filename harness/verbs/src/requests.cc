@@ -126,28 +126,40 @@ class RequestThread {
     return true;
   }
 
+  /// How many messages the next list of a lane has: post_batch, or none while there is no room for
+  /// them; but where all that is under way asks for no completion, waiting would never make room,
+  /// and the list is cut behind the message that asks for one.
+  [[nodiscard]] std::uint32_t list_length(const Lane& lane) const {
+    const auto open = static_cast<std::uint32_t>(lane.posted - lane.completed);
+    if (plan_.send_depth - open >= plan_.post_batch) return plan_.post_batch;
+    if (plan_.post_batch == 1) return 0;  // a full queue has asked; and no division for it
+    const auto silent = static_cast<std::uint32_t>(lane.posted % plan_.signal_every);
+    return open == silent ? plan_.signal_every - silent : 0;
+  }
+
   void post_all() {
     for (Lane& lane : lanes_) {
-      while (plan_.send_depth - (lane.posted - lane.completed) >= plan_.post_batch) {
-        if (!post(lane, plan_.post_batch, false, now_)) return;
+      while (const std::uint32_t length = list_length(lane)) {
+        if (!post(lane, length, false, now_)) return;
       }
     }
   }
 
-  /// Open loop: what is due, a list of post_batch messages at once, is posted to the next lane with
-  /// room; what finds none stays due, and its waiting counts as latency.
+  /// Open loop: what is due, a list of messages at once, is posted to the next lane with room; what
+  /// finds none stays due, and its waiting counts as latency.
   void post_due() {
-    const std::uint32_t batch = plan_.post_batch;
     while (due_ <= static_cast<double>(now_)) {
       Lane* free = nullptr;
+      std::uint32_t length = 0;
       for (std::size_t i = 0; i < lanes_.size() && free == nullptr; ++i) {
         Lane& lane = lanes_[(turn_ + i) % lanes_.size()];
-        if (plan_.send_depth - (lane.posted - lane.completed) >= batch) free = &lane;
+        length = list_length(lane);
+        if (length > 0) free = &lane;
       }
       if (free == nullptr) return;
       turn_ = static_cast<std::size_t>(free - lanes_.data()) + 1;
-      if (!post(*free, batch, false, static_cast<std::int64_t>(due_))) return;
-      due_ += interval_ns_ * batch;
+      if (!post(*free, length, false, static_cast<std::int64_t>(due_))) return;
+      due_ += interval_ns_ * length;
     }
   }
 
