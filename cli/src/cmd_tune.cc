@@ -155,8 +155,7 @@ void add_tune(CLI::App& root, Program& program) {
       "The whole loop: find the walls, explain them, fit, re-lay the rules, prove, measure",
       "  greynic tune configs/campaigns/mask_wall.json --target twin:cx6 \\\n"
       "      --rules configs/rules/container_host.flows\n"
-      "  greynic tune configs/campaigns/ovs_masks.json --target ovs:br0 \\\n"
-      "      --rules configs/rules/container_host.flows --traffic uniform\n"
+      "  greynic tune configs/campaigns/ovs_masks.json --target ovs:br0 --rules filters.rules\n"
       "  greynic tune campaign.json --target twin:cx6 --rules filters.rules --traffic uniform "
       "--json");
   command->add_option("campaign", options.job.file, "Campaign file")->required();
