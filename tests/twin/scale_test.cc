@@ -140,32 +140,31 @@ TEST(TwinCache, BehavesAsASetWithRandomVictims) {
   }
 }
 
-// Claim:  the queue of units gives them out by time, of equal times by number.
+// Claim:  the queue of units gives them out by time, of equal times by RNIC and number.
 // Oracle: an ordered set of pairs.
-// Method: random pushes and pops, times out of few values, so that ties are common, 1 to 33 units.
+// Method: random pushes and pops, times out of few values, so that ties are common.
 TEST(TwinUnitQueue, GivesUnitsOutByTime) {
   Random random(kSeed);
-  for (std::uint32_t count = 1; count <= 33; ++count) {
-    UnitQueue queue(count);
-    std::set<std::pair<Time, std::uint32_t>> expected;
-    std::vector<std::uint32_t> idle(count);
+  for (const auto& [nics, units] : {std::pair(1U, 1U), {1U, 16U}, {2U, 5U}, {3U, 1U}, {9U, 33U}}) {
+    UnitQueue queue(nics, units);
+    std::set<std::pair<Time, std::uint32_t>> expected;  // nic x units + index
+    std::vector<std::uint32_t> idle(std::size_t{nics} * units);
     std::iota(idle.begin(), idle.end(), 0U);
-    for (int i = 0; i < 1000; ++i) {
+    for (int i = 0; i < 5000; ++i) {
       if (!idle.empty() && random.below(2) == 0) {
         std::swap(idle[random.below(static_cast<std::uint32_t>(idle.size()))], idle.back());
         const Time time = random.below(8);
-        queue.push(idle.back(), time);
+        queue.push({idle.back() / units, idle.back() % units}, time);
         expected.emplace(time, idle.back());
         idle.pop_back();
       } else if (!expected.empty()) {
-        idle.push_back(queue.unit());
-        queue.pop();
+        const UnitQueue::Unit first = queue.first();
+        ASSERT_EQ(first.nic * units + first.index, expected.begin()->second) << "seed " << kSeed;
+        idle.push_back(expected.begin()->second);
         expected.erase(expected.begin());
+        queue.pop();
       }
       ASSERT_EQ(queue.time(), expected.empty() ? kNever : expected.begin()->first);
-      if (!expected.empty()) {
-        ASSERT_EQ(queue.unit(), expected.begin()->second) << "seed " << kSeed;
-      }
     }
   }
 }

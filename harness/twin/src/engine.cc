@@ -131,15 +131,12 @@ void Engine::lay_out_streams() {
   lay_out_regions();
   translation_matters_ = !nics_[0].translations.never_misses();
   // QPs are dealt out to units in turn, so units beyond the QPs have nothing to do.
-  units_in_use_ = std::min(static_cast<std::uint32_t>(nics_[0].units.size()), qps);
+  const auto units_in_use = std::min(static_cast<std::uint32_t>(nics_[0].units.size()), qps);
   // Where the server only acknowledges, its units have nothing to do.
   const bool server_sends = both || response || loopback_;
   const auto sides =
       static_cast<std::uint32_t>(server_sends || w_.sender_count > 1 ? nics_.size() : 1);
-  units_ = UnitQueue(sides * units_in_use_);
-  for (std::uint32_t side = 0; side < sides; ++side) {
-    for (std::uint32_t unit = 0; unit < units_in_use_; ++unit) unit_owners_.push_back({side, unit});
-  }
+  units_ = UnitQueue(sides, units_in_use);
 }
 
 void Engine::lay_out_steering() {
@@ -240,7 +237,7 @@ void Engine::step() {
   if (event <= packet) {
     handle(events_.pop());
   } else {
-    const std::uint32_t unit = units_.unit();
+    const UnitQueue::Unit unit = units_.first();
     units_.pop();
     unit_sends(unit, packet);
   }

@@ -156,9 +156,6 @@ class Engine {
     std::uint32_t reads = 1;  ///< of its payload, before its first burst can be sent
     bool inlined = false;
   };
-  struct UnitOwner {  ///< of a unit that has a number among those of both RNICs
-    std::uint32_t side = 0, unit = 0;
-  };
   struct Crossing {  ///< of one packet through one eSwitch
     Time latency = 0;
     double hops = 0;
@@ -299,7 +296,7 @@ class Engine {
   // engine_packets.cc: processing units and the path of a packet.
   void activate(std::uint32_t stream, Time t);
   [[nodiscard]] Time unit_begins(std::size_t side, std::uint32_t unit, Time t);
-  void unit_sends(std::uint32_t number, Time t);
+  void unit_sends(UnitQueue::Unit which, Time t);
   void leave_ring(Unit& unit);
   [[nodiscard]] Time service_time(const Nic& nic);
   void call_context(Nic& nic, std::uint32_t stream, Time t);
@@ -361,9 +358,7 @@ class Engine {
   std::vector<Shape> shapes_;
   std::array<Passage, 2> passages_;
   EventQueue events_;
-  std::uint32_t units_in_use_ = 0;
-  UnitQueue units_;  ///< of both RNICs
-  std::vector<UnitOwner> unit_owners_;
+  UnitQueue units_;
   std::array<Serial, 2> software_;  ///< the slow path, by direction
   Time one_way_ns_ = 0;
   Time packet_ns_ = 0;

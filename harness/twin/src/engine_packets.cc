@@ -91,7 +91,7 @@ void Engine::activate(std::uint32_t id, Time t) {
   call_context(nic, id, t);
   if (unit.head == kNone) {
     unit.head = unit.tail = id;
-    units_.push(s.nic * units_in_use_ + index, unit_begins(s.nic, index, t));
+    units_.push({s.nic, index}, unit_begins(s.nic, index, t));
   } else {
     streams_[unit.tail].next = id;
     unit.tail = id;
@@ -244,8 +244,8 @@ Time Engine::recall_flow(Nic& nic, std::uint32_t id, Time t) {
   s.in_ring = false;
 }
 
-void Engine::unit_sends(std::uint32_t number, Time t) {
-  const auto [side, index] = unit_owners_[number];
+void Engine::unit_sends(UnitQueue::Unit which, Time t) {
+  const auto [side, index] = which;
   Nic& nic = nics_[side];
   Unit& unit = nic.units[index];
   const std::uint32_t id = unit.head;
@@ -253,13 +253,13 @@ void Engine::unit_sends(std::uint32_t number, Time t) {
   if (unusual_) [[unlikely]] {
     if (s.resting) {
       leave_ring(unit);
-      if (unit.head != kNone) units_.push(number, unit_begins(side, index, t));
+      if (unit.head != kNone) units_.push(which, unit_begins(side, index, t));
       return;
     }
     if (loopback_ && s.nic == s.to && !effects_.loopback_unlimited) {
       // Loopback gives way to the wire: it takes what the receive path has to spare.
       nic.save_spare(t);
-      if (nic.spare <= 0) return units_.push(number, t + kLoopbackRetryNs);
+      if (nic.spare <= 0) return units_.push(which, t + kLoopbackRetryNs);
     }
   }
   if (!s.responds && !w_.carries_data_in_request()) {
@@ -272,7 +272,7 @@ void Engine::unit_sends(std::uint32_t number, Time t) {
   if (effects_.frozen_share > 0) [[unlikely]]
     unit.free = thaw(unit.free);
   if (s.packets_left > 0 && --unit.turn_left > 0) {
-    return units_.push(number, unit.free + service_time(nic));
+    return units_.push(which, unit.free + service_time(nic));
   }
   leave_ring(unit);
   if ((s.packets_left > 0 || s.ready > 0) && !s.resting && !hold_back(id, t)) {
@@ -286,7 +286,7 @@ void Engine::unit_sends(std::uint32_t number, Time t) {
     }
     unit.tail = id;
   }
-  if (unit.head != kNone) units_.push(number, unit_begins(side, index, t));
+  if (unit.head != kNone) units_.push(which, unit_begins(side, index, t));
 }
 
 void Engine::send_request(std::uint32_t id, Time t) {
