@@ -1,9 +1,9 @@
 // Speed of the twin: CPU time of a simulated packet on ScalaCN's workload, how it grows with QPs,
-// masks and message size, and what it costs to set a QP up. What a run costs before its packets
-// flow (QPs laid out, queues filled) cancels: each point is the difference of a run and one of
-// twice its length. Points are measured in turn, five rounds of all, so that a slow phase of the
-// machine meets them alike; the least of each run counts, for what others on the machine add is
-// not the simulator's cost. Nothing is asserted.
+// masks, message size and senders that meet at one receiver, and what it costs to set a QP up. What
+// a run costs before its packets flow (QPs laid out, queues filled) cancels: each point is the
+// difference of a run and one of twice its length. Points are measured in turn, five rounds of all,
+// so that a slow phase of the machine meets them alike; the least of each run counts, for what
+// others on the machine add is not the simulator's cost. Nothing is asserted.
 //
 // usage: twin_bench [rounds] [QPs]     QPs: only 8 MiB over so many
 
@@ -26,11 +26,13 @@ struct Point {
   std::uint32_t qps;
   double masks;
   std::uint64_t message_bytes;
+  std::uint32_t senders = 1;  ///< with so many QPs each
+  bool dcqcn = false;
   double once = 1e9, twice = 1e9;  ///< least seconds of a run, and of one of twice the length
   double packets = 0;              ///< that the second has more
 
   [[nodiscard]] double packet_ns() const { return (twice - once) / packets * 1e9; }
-  [[nodiscard]] double qp_ns() const { return (2 * once - twice) * 1e9 / qps; }
+  [[nodiscard]] double qp_ns() const { return (2 * once - twice) * 1e9 / (qps * senders); }
 };
 
 /// CPU seconds and packets of one run.
@@ -44,7 +46,9 @@ Cost run(const Parameters& parameters, const Point& point, double packets, std::
   w.qp_count = point.qps;
   w.message_bytes = {point.message_bytes};
   // Queues of many QPs are shallow, or filling them would take longer than the run.
-  w.send_depth = point.qps > 1000 ? 4 : 128;
+  w.send_depth = point.qps > 1000 || point.senders > 1 ? 4 : 128;
+  w.sender_count = point.senders;
+  w.dcqcn = point.dcqcn;
   w.walk(greynic::Hop::kServerDecap).groups = point.masks;
   const std::clock_t began = std::clock();
   Engine engine(parameters, w, Effects{}, seed);
@@ -74,6 +78,11 @@ int main(int argc, char** argv) {
       points.push_back({qps, 20, bytes});
     }
   }
+  for (const std::uint32_t senders : {2U, 16U, 249U}) {
+    for (const bool dcqcn : {false, true}) {
+      points.push_back({16, 0, 65536, senders, dcqcn});
+    }
+  }
   if (argc > 2) points = {{static_cast<std::uint32_t>(std::atoi(argv[2])), 20, kLarge}};
   for (int round = 0; round < rounds; ++round) {
     for (Point& point : points) {
@@ -86,14 +95,15 @@ int main(int argc, char** argv) {
     }
   }
   const double base = points.front().packet_ns();
-  fmt::print("{:>8} {:>6} {:>10} {:>10} {:>8} {:>12} {:>12}\n", "QPs", "masks", "message", "ns",
-             "of base", "Mpackets/s", "ns to set up");
-  fmt::print("{:>8} {:>6} {:>10} {:>10} {:>8} {:>12} {:>12}\n", "", "", "bytes", "a packet", "",
-             "one core", "a QP");
+  constexpr const char* kHeader = "{:>8} {:>6} {:>10} {:>8} {:>6} {:>10} {:>8} {:>12} {:>12}\n";
+  fmt::print(kHeader, "QPs", "masks", "message", "senders", "DCQCN", "ns", "of base", "Mpackets/s",
+             "ns to set up");
+  fmt::print(kHeader, "of each", "", "bytes", "", "", "a packet", "", "one core", "a QP");
   for (const Point& point : points) {
     const double ns = point.packet_ns();
-    fmt::print("{:>8} {:>6} {:>10} {:>10.1f} {:>8.2f} {:>12.1f} {:>12.0f}\n", point.qps,
-               point.masks, point.message_bytes, ns, ns / base, 1e3 / ns, point.qp_ns());
+    fmt::print("{:>8} {:>6} {:>10} {:>8} {:>6} {:>10.1f} {:>8.2f} {:>12.1f} {:>12.0f}\n", point.qps,
+               point.masks, point.message_bytes, point.senders, point.dcqcn ? "on" : "", ns,
+               ns / base, 1e3 / ns, point.qp_ns());
   }
   return 0;
 }
