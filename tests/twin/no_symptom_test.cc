@@ -17,7 +17,8 @@ double count(const Observation& seen, const char* counter) {
 // Oracle: Collie's definition of a pause symptom (a share of 0.001 of the time), and the model's
 //         own rule_delete_us; the same plan with all defects on must show symptoms.
 // Method: configs/campaigns/no_symptom.json: all factors of verbs, switch and host at levels on
-//         both sides of every defect's threshold, 3-way covered.
+//         both sides of every defect's threshold, 3-way covered; one sender, as several that meet
+//         at a receiver pause by nature.
 TEST(DefectsOff, ShowNoSymptomInAThreeWayCoverOfAllFactors) {
   const auto campaign =
       files::read_campaign(GREYNIC_SOURCE_DIR "/configs/campaigns/no_symptom.json");

@@ -45,7 +45,6 @@ struct NicCounters {
 /// A processing unit: serves the QPs that are its own, in turns of a few packets.
 struct Unit {
   Time free = 0;
-  Time next = kNever;  ///< when the packet in work will be out
   std::uint32_t head = ~0U;
   std::uint32_t tail = ~0U;
   std::uint32_t turn_left = 0;  ///< packets that the stream at the head may still send

@@ -30,8 +30,7 @@ class Walk {
         slots_(bounds.equal_walks ? 0 : bounds.window_packets) {}
 
   /// Packets come in order of their arrival. Returns when the walk ends. Acknowledgements and
-  /// requests
-  /// (`data` false) carry nothing to place in memory and wait for no burst.
+  /// requests (`data` false) carry nothing to place in memory and wait for no burst.
   Time pass(Time arrival, Time latency, Time occupancy, bool data) {
     Time start = arrival;
     if (latency > 0) {
