@@ -1,17 +1,14 @@
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <filesystem>
 #include <random>
-#include <thread>
 
 #include "field_needs.h"
 #include "greynic/flows/kinds.h"
 #include "greynic/rules/read_rules.h"
+#include "killed_changes.h"
 #include "packet_wire.h"
 #include "random_rules.h"
 #include "tc_driver.h"
@@ -264,32 +261,10 @@ TEST(TcCheck, RefusesByName) {
   EXPECT_NE(reserved.error().message.find("4095 is reserved"), std::string::npos);
 }
 
-RuleSet numbered_rules(std::uint32_t count, std::uint32_t first) {
-  RuleSet set;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    FlowRule rule;
-    rule.match.set(F::kEtherType, 0x0800);
-    rule.match.set(F::kIpv4Dst, first + i);
-    rule.priority = i % 7;
-    rule.actions = {Action::drop()};
-    set.rules.push_back(std::move(rule));
-  }
-  return set;
-}
-
-std::vector<std::string> sorted_texts(const RuleSet& rules) {
-  std::vector<std::string> texts;
-  for (const FlowRule& rule : rules.rules) {
-    texts.push_back(std::to_string(rule.priority) + " " + to_string(rule.match));
-  }
-  std::sort(texts.begin(), texts.end());
-  return texts;
-}
-
 // Claim:  a process that is killed in the middle of a change leaves an interface that greynic puts
 //         back: the next opening finds the filters of before, all of them, or the change finished.
 // Oracle: the filters that the test installed before.
-// Method: 20 times a child puts 800 rules in place of 100 and is killed at a random moment of it.
+// Method: 20 times a child that puts 800 rules in place of 100 is killed at a random moment of it.
 TEST(TcCrash, LosesNoRulesWhenTheProcessIsKilledInTheMiddle) {
   GREYNIC_NEEDS_TC();
   const Bench here = bench();
@@ -298,36 +273,9 @@ TEST(TcCrash, LosesNoRulesWhenTheProcessIsKilledInTheMiddle) {
   const auto driver = [&] { return here.driver(Journal::on_disk("tc:test", journals)); };
   const RuleSet before = numbered_rules(100, 0x0a000000);
   const RuleSet wanted = numbered_rules(800, 0x14000000);
-  const auto start = std::chrono::steady_clock::now();
-  ASSERT_TRUE(driver()->apply(wanted).has_value());
-  const auto whole = std::chrono::steady_clock::now() - start;
-  ASSERT_TRUE(driver()->roll_back().has_value());
   ASSERT_TRUE(driver()->apply(before).has_value());
   std::filesystem::remove_all(journals);  // the filters of before are somebody else's
-  const std::uint64_t seed = seed_or(5);
-  std::mt19937_64 random(seed);
-  int interrupted = 0;
-  for (int round = 0; round < 20; ++round) {
-    const pid_t child = fork();
-    ASSERT_GE(child, 0);
-    if (child == 0) _exit(driver()->apply(wanted).has_value() ? 0 : 1);
-    std::this_thread::sleep_for(whole * static_cast<double>(random() % 100) / 100.0);
-    kill(child, SIGKILL);
-    int status = 0;
-    waitpid(child, &status, 0);
-    const auto reopened = driver();
-    const auto recovered = reopened->recover();
-    ASSERT_TRUE(recovered.has_value()) << recovered.error().message;
-    const auto rules = reopened->list();
-    ASSERT_TRUE(rules.has_value()) << rules.error().message;
-    if (WIFSIGNALED(status)) ++interrupted;
-    const auto texts = sorted_texts(*rules);
-    ASSERT_TRUE(texts == sorted_texts(before) || texts == sorted_texts(wanted))
-        << "round " << round << " of seed " << seed << " left " << texts.size() << " rules";
-    ASSERT_TRUE(reopened->roll_back().has_value());
-    ASSERT_EQ(sorted_texts(*reopened->list()), sorted_texts(before)) << "round " << round;
-  }
-  EXPECT_GE(interrupted, 10) << "too few rounds were cut short to mean anything";
+  kill_changes(driver, before, wanted, 5);
   std::filesystem::remove_all(journals);
 }
 
