@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
+#include "constraint_lexer.h"
 #include "decision_diagram.h"
 #include "greynic/testgen/constraint_language.h"
 #include "greynic/testgen/mask_group.h"
@@ -147,6 +149,19 @@ class ModelMaker {
     }
   }
 
+  /// What a rule's factors are that the campaign does not vary: "; mr_bytes is 16777216".
+  std::string held_values(std::string_view constraint) const {
+    std::string text;
+    std::set<std::string> seen;
+    for (const Token& token : lex_constraint(constraint).tokens) {
+      if (token.kind != TokenKind::kName || out_.model.find(token.text)) continue;
+      const auto value = standard_value(token.text);
+      if (!value || !seen.insert(token.text).second) continue;
+      text += fmt::format("; {} is {}", token.text, to_string(*value));
+    }
+    return text;
+  }
+
   Result<void> add_rdma_rules() {
     for (const RdmaRule& rule : rdma_rules()) {
       auto expression =
@@ -157,9 +172,10 @@ class ModelMaker {
       const Expr normal = normal_form(out_.model, *expression, Absent::kCountsAsTrue);
       const auto diagram = build_diagram(out_.model, normal, kMostRuleNodes);
       if (diagram && diagram->root == Diagram::kTrue) continue;  // these levels cannot break it
+      std::string why = std::string(rule.why) + held_values(rule.constraint);
+      out_.notes.push_back(fmt::format("rule of RDMA: {} ({})", rule.constraint, why));
       out_.model.constraints.push_back(
-          {std::move(*expression), std::string(rule.constraint), std::string(rule.why)});
-      out_.notes.push_back(fmt::format("rule of RDMA: {} ({})", rule.constraint, rule.why));
+          {std::move(*expression), std::string(rule.constraint), std::move(why)});
     }
     return {};
   }

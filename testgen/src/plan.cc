@@ -150,6 +150,7 @@ class Planner {
         }
         auto rows = all_rows(model_.model, space_, options_.most_configurations);
         if (!rows) return pass_on(rows);
+        note_impossible_levels(*rows);
         keep_rows(*rows);
         return {};
       }
@@ -229,8 +230,46 @@ class Planner {
     report.tuples_infeasible = covered->summary.tuples_infeasible;
     explain(covered->summary);
     put_likely_causes_first(covered->rows, axes, std::min(given, covered->rows.size()));
+    if (covered->summary.full) {
+      model.already.insert(model.already.end(), covered->rows.begin(), covered->rows.end());
+      note_impossible_levels(model.already);
+    }
     keep_rows(covered->rows);
     return {};
+  }
+
+  /// Says which levels of the campaign's factors no configuration can have, and why: whoever asked
+  /// for them would look for their results in vain. Of the choices of a topology most lead nowhere,
+  /// and are only counted. `rows` hold every level that some valid row has.
+  void note_impossible_levels(const std::vector<std::vector<int>>& rows) {
+    const auto& parameters = model_.model.parameters;
+    std::vector<Tuple> absent;
+    std::size_t of_topology = 0;
+    for (std::uint32_t p = 0; p < parameters.size(); ++p) {
+      std::vector<bool> there(parameters[p].levels.size(), false);
+      for (const std::vector<int>& row : rows) {
+        if (row[p] >= 0) there[static_cast<std::size_t>(row[p])] = true;
+      }
+      const bool asked_for =
+          std::any_of(campaign_.factors.begin(), campaign_.factors.end(),
+                      [&](const Factor& factor) { return factor.name == parameters[p].name; });
+      for (std::size_t level = 0; level < there.size(); ++level) {
+        if (there[level]) continue;
+        if (asked_for) {
+          absent.push_back({{p, static_cast<std::uint16_t>(level)}});
+        } else {
+          ++of_topology;
+        }
+      }
+    }
+    for (const std::string& line : explain_infeasible(model_.model, absent).lines) {
+      plan_.report.notes.push_back("in no configuration: " + line);
+    }
+    if (of_topology > 0) {
+      plan_.report.notes.push_back(fmt::format(
+          "in no configuration: {} choices of topology and masks; --explain-infeasible tells why",
+          of_topology));
+    }
   }
 
   void explain(const Cover& cover) {

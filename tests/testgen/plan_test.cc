@@ -206,6 +206,40 @@ TEST(Plan, LeavesOutWhatTheDeviceLacks) {
       1e-6);
 }
 
+// Claim:  a level that no configuration can have is named with the rule that forbids it, and with
+//         the value of a factor of that rule that the campaign does not vary; no other level is.
+TEST(Plan, NamesLevelsThatNoConfigurationCanHave) {
+  for (const char* design : {"\"full\"", "\"pairwise\"", "\"3-way\""}) {
+    Campaign campaign = campaign_with(design);
+    for (Factor& factor : campaign.factors) {
+      if (factor.name == "message_bytes") factor.levels.emplace_back(524287.0);
+      if (factor.name == "operation") factor.levels.emplace_back(std::string("ATOMIC"));
+    }
+    campaign.constraints.push_back("message_bytes < 400000 || rules_per_mask > 1");
+    const auto plan = make_plan(campaign, {});
+    ASSERT_TRUE(plan) << design << ": " << plan.error().message;
+    std::vector<std::string> told;
+    for (const std::string& note : plan->report.notes) {
+      if (note.starts_with("in no configuration: ")) told.push_back(note.substr(21));
+    }
+    ASSERT_EQ(told.size(), 2U) << design;
+    EXPECT_TRUE(told[0].starts_with("operation=ATOMIC: ") ||
+                told[1].starts_with("operation=ATOMIC: "));
+    const std::string& bytes = told[0].starts_with("message_bytes") ? told[0] : told[1];
+    EXPECT_NE(bytes.find("message_bytes < 400000"), std::string::npos) << bytes;
+  }
+  Campaign campaign = campaign_with("\"pairwise\"");
+  campaign.constraints.clear();
+  for (Factor& factor : campaign.factors) {
+    if (factor.name == "message_bytes") factor.levels.emplace_back(33554432.0);
+  }
+  const auto plan = make_plan(campaign, {});
+  ASSERT_TRUE(plan) << plan.error().message;
+  ASSERT_FALSE(plan->report.notes.empty());
+  EXPECT_NE(plan->report.notes.back().find("mr_bytes is 16777216"), std::string::npos)
+      << plan->report.notes.back();
+}
+
 // Claim:  a baseline that breaks a rule is refused, and the rule named.
 TEST(Plan, RefusesABaselineThatBreaksARule) {
   Campaign campaign = campaign_with("\"pairwise\"");
