@@ -48,6 +48,20 @@ TEST(Translate, KeepsCqModeration) {
   EXPECT_EQ(read(message).cq_moderation, plan.cq_moderation);
 }
 
+// Claim:  lists of receives and elements of messages travel with the plan; a list longer than its
+//         queue, which nobody of ours asks for, does not become memory here.
+TEST(Translate, KeepsListsAndElements) {
+  verbs::TrafficPlan plan;
+  plan.elements = {128, 65536, 1024};
+  plan.receive_batch = 17;
+  wire::Plan message;
+  write(plan, message);
+  EXPECT_EQ(read(message).elements, plan.elements);
+  EXPECT_EQ(read(message).receive_batch, 17U);
+  message.set_receive_batch(0xffffffff);
+  EXPECT_EQ(read(message).receive_batch, plan.receive_depth);
+}
+
 // Claim:  each choice of a plan travels as itself.
 // Method: one is set at a time; the others must stay as they were.
 TEST(Translate, KeepsTheChoicesOfAPlan) {
@@ -56,7 +70,8 @@ TEST(Translate, KeepsTheChoicesOfAPlan) {
                                                     &verbs::TrafficPlan::validate,
                                                     &verbs::TrafficPlan::huge_pages,
                                                     &verbs::TrafficPlan::extended_posting,
-                                                    &verbs::TrafficPlan::connection_manager};
+                                                    &verbs::TrafficPlan::connection_manager,
+                                                    &verbs::TrafficPlan::doorbell_per_thread};
   for (const auto set : kChoices) {
     verbs::TrafficPlan plan;
     plan.extended_posting = false;

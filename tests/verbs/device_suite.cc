@@ -66,7 +66,9 @@ TEST(VerbsTraffic, HonoursTheOtherFactors) {
   for (const char* extra :
        {"inline_bytes=64", "shared_receive_queue=true", "completion_mode=events",
         "completion_mode=hybrid", "thread_count=2", "direction=bidirectional", "mr_count=8",
-        "offered_rate=500", "mtu_bytes=4096"}) {
+        "offered_rate=500", "mtu_bytes=4096", "receive_post_batch=16",
+        "receive_post_batch=64,shared_receive_queue=true,thread_count=2",
+        "receive_post_batch=64,direction=bidirectional"}) {
     const Observation seen =
         measure("&validate=true", std::string("operation=SEND,qp_count=2,message_bytes=48,"
                                               "send_queue_depth=8,receive_queue_depth=64,") +
@@ -109,6 +111,37 @@ TEST(VerbsTraffic, ServesSeveralPeers) {
               "receive_queue_depth=32,shared_receive_queue=true,direction=bidirectional,"
               "offered_rate=400,post_batch=4");
   EXPECT_EQ(many.outcome, Outcome::kMeasured) << many.reason;
+}
+
+// Claim:  the mixes that a campaign may ask for arrive unchanged, over every operation that has
+// them. Oracle: the payload's pattern; bandwidth over message rate is the mean of the mix.
+TEST(VerbsTraffic, SendsTheMixesOfCampaigns) {
+  for (const char* operation : {"SEND", "WRITE", "READ", "WRITE_WITH_IMM"}) {
+    for (const auto& [mix, mean] : {std::pair{"mixed_sge", 128 + 65536 + 1024.0},
+                                    {"mixed_requests", (65536 + 3 * 128) / 4.0}}) {
+      const Observation seen =
+          measure("&validate=true", fmt::format("operation={},message_mix={},send_queue_depth=16,"
+                                                "receive_queue_depth=16,receive_post_batch=4",
+                                                operation, mix));
+      ASSERT_EQ(seen.outcome, Outcome::kMeasured) << operation << " " << mix << seen.reason;
+      const double bits = *seen.value(measure::kBandwidth) * 1e9;
+      EXPECT_NEAR(bits / (*seen.value(measure::kMessageRate) * 1e6), 8 * mean, 1e-6);
+    }
+  }
+  const Observation datagrams = measure("", "operation=SEND,transport=UD,message_mix=mixed_sge");
+  EXPECT_EQ(datagrams.outcome, Outcome::kRefused) << datagrams.reason;
+}
+
+// Claim:  sharing of doorbells that Soft-RoCE does not have is refused by name, with the reason.
+TEST(VerbsTraffic, RefusesDoorbellsThatAreNotThere) {
+  const Observation own = measure("", "operation=WRITE,doorbell_sharing=dedicated,thread_count=1");
+  EXPECT_EQ(own.outcome, Outcome::kRefused);
+  EXPECT_NE(own.reason.find("doorbell_sharing dedicated"), std::string::npos) << own.reason;
+  const Observation shared = measure("", "operation=WRITE,doorbell_sharing=shared_qp");
+  EXPECT_EQ(shared.outcome, Outcome::kRefused);
+  EXPECT_NE(shared.reason.find("one thread"), std::string::npos) << shared.reason;
+  EXPECT_EQ(open("")->info().categories.at("doorbell_sharing"),
+            std::vector<std::string>{"default"});
 }
 
 // Claim:  a mix of sizes is sent as written.

@@ -56,6 +56,17 @@ struct Qp {
   std::deque<Send> queue;      ///< posted, not yet done
   std::vector<Send> building;  ///< between wr_start and wr_complete
 };
+struct Td {
+  ibv_td td{};
+  std::uint32_t number = 0;
+  std::size_t users = 0;
+};
+struct Pd {
+  ibv_pd pd{};
+  Pd* parent = nullptr;  ///< of a parent domain, the one it stands for
+  Td* thread = nullptr;
+  std::size_t users = 0;  ///< parent domains
+};
 struct Mr {
   ibv_mr mr{};
   int access = 0;
@@ -81,6 +92,8 @@ std::uint32_t new_number() {
 Cq& of(ibv_cq* cq) { return *reinterpret_cast<Cq*>(cq); }
 Srq& of(ibv_srq* srq) { return *reinterpret_cast<Srq*>(srq); }
 Domain& of(ibv_xrcd* xrcd) { return *reinterpret_cast<Domain*>(xrcd); }
+Pd& of(ibv_pd* pd) { return *reinterpret_cast<Pd*>(pd); }
+Td& of(ibv_td* td) { return *reinterpret_cast<Td*>(td); }
 Qp& of(ibv_qp* qp) { return *reinterpret_cast<Qp*>(qp); }
 Qp& of(ibv_qp_ex* qp) { return *reinterpret_cast<Qp*>(qp); }
 
@@ -218,6 +231,9 @@ int enqueue(Qp& qp, Send send) {
     return EINVAL;
   }
   if (qp.queue.size() >= qp.depth) return ENOMEM;
+  std::vector<std::uint32_t> lengths;
+  for (const ibv_sge& piece : send.pieces) lengths.push_back(piece.length);
+  fake_rdma().pieces.insert(lengths);
   send.request.sg_list = nullptr;
   send.request.next = nullptr;
   qp.queue.push_back(std::move(send));
@@ -243,6 +259,9 @@ int post_send(ibv_qp* handle, ibv_send_wr* first, ibv_send_wr** bad) {
 int post_srq_recv(ibv_srq* handle, ibv_recv_wr* first, ibv_recv_wr** bad) {
   const Lock lock(the_lock);
   Srq& srq = of(handle);
+  std::uint64_t length = 0;
+  for (ibv_recv_wr* one = first; one != nullptr; one = one->next) ++length;
+  ++fake_rdma().receive_lists[length];
   for (ibv_recv_wr* request = first; request != nullptr; request = request->next) {
     if (srq.posted.size() >= srq.depth) {
       *bad = request;
@@ -348,6 +367,8 @@ ibv_qp* create_initiator(ibv_pd* pd, ibv_cq* cq, ibv_srq* srq, const ibv_qp_cap&
   const Lock lock(the_lock);
   if (pd == nullptr || cq == nullptr) violated("an XRC QP that sends needs a PD and a CQ");
   if (srq != nullptr || cap.max_recv_wr != 0) violated("an XRC QP that sends receives nothing");
+  const Td* const thread = of(pd).thread;
+  ++fake_rdma().senders[thread == nullptr ? 0 : thread->number];
   auto made = std::make_unique<Qp>();
   made->ex.qp_base.context = pd->context;
   made->ex.qp_base.qp_num = new_number();
@@ -431,6 +452,36 @@ int query_port(ibv_context*, std::uint8_t, ibv_port_attr* port, std::size_t) {
   return 0;
 }
 
+ibv_td* alloc_td(ibv_context* context, ibv_td_init_attr*) {
+  const Lock lock(the_lock);
+  if (!fake_rdma().thread_domains) {
+    errno = EOPNOTSUPP;
+    return nullptr;
+  }
+  auto* made = new Td;
+  made->number = new_number();
+  made->td.context = context;
+  return &made->td;
+}
+int dealloc_td(ibv_td* td) {
+  const Lock lock(the_lock);
+  if (of(td).users != 0) violated("a thread domain freed while in use");
+  --fake_rdma().objects;
+  delete &of(td);
+  return 0;
+}
+ibv_pd* alloc_parent_domain(ibv_context* context, ibv_parent_domain_init_attr* attributes) {
+  const Lock lock(the_lock);
+  ++fake_rdma().objects;
+  auto* made = new Pd;
+  made->pd.context = context;
+  made->parent = &of(attributes->pd);
+  made->thread = &of(attributes->td);
+  ++made->parent->users;
+  ++made->thread->users;
+  return &made->pd;
+}
+
 int modify_cq(ibv_cq*, ibv_modify_cq_attr* attributes) {
   if (attributes->attr_mask != IBV_CQ_ATTR_MODERATE) return EINVAL;
   const ibv_moderate_cq& moderate = attributes->moderate;
@@ -452,6 +503,9 @@ struct Context {
     whole.get_srq_num = get_srq_num;
     whole.query_port = query_port;
     whole.modify_cq = modify_cq;
+    whole.alloc_td = alloc_td;
+    whole.dealloc_td = dealloc_td;
+    whole.alloc_parent_domain = alloc_parent_domain;
     whole.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
     whole.context.device = &device;
     whole.context.ops.post_send = post_send;
@@ -524,14 +578,18 @@ int ibv_query_device(ibv_context*, ibv_device_attr* attributes) {
 ibv_pd* ibv_alloc_pd(ibv_context* context) {
   const Lock lock(the_lock);
   ++fake_rdma().objects;
-  auto* pd = new ibv_pd{};
-  pd->context = context;
-  return pd;
+  auto* made = new Pd;
+  made->pd.context = context;
+  return &made->pd;
 }
 int ibv_dealloc_pd(ibv_pd* pd) {
   const Lock lock(the_lock);
+  Pd& domain = of(pd);
+  if (domain.users != 0) violated("a PD freed while a parent domain stands for it");
+  if (domain.parent != nullptr) --domain.parent->users;
+  if (domain.thread != nullptr) --domain.thread->users;
   --fake_rdma().objects;
-  delete pd;
+  delete &domain;
   return 0;
 }
 

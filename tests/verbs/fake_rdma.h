@@ -7,6 +7,8 @@
 /// the book does not allow.
 
 #include <cstdint>
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,12 +17,16 @@ namespace greynic::verbs {
 struct FakeRdma {
   bool xrc = true;
   bool extended = true;                 ///< offers ibv_wr_*
+  bool thread_domains = true;           ///< offers ibv_alloc_td
   std::vector<std::string> violations;  ///< of the book, by who called
   std::uint64_t posted_extended = 0;    ///< requests
   std::uint64_t posted_plain = 0;
   std::vector<std::string> moderated;  ///< "16 completions, 20 us" by each ibv_modify_cq
   std::uint64_t longest_list = 0;      ///< requests of one ibv_post_send or ibv_wr_complete
-  std::size_t objects = 0;             ///< not yet destroyed, the device's context apart
+  std::map<std::uint64_t, std::uint64_t> receive_lists;  ///< calls, by how many receives they bring
+  std::set<std::vector<std::uint32_t>> pieces;           ///< lengths in the SG lists of requests
+  std::map<std::uint32_t, std::size_t> senders;  ///< QPs made, by thread domain; 0: the device's
+  std::size_t objects = 0;                       ///< not yet destroyed, the device's context apart
 };
 
 inline constexpr const char* kFakeDevice = "fake0";

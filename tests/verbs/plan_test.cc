@@ -69,6 +69,77 @@ TEST(Slots, AreAsManyAsMayBeUnderWay) {
   }
 }
 
+// Claim:  threads that gather receives leave some posted in every queue: else none would come and
+//         the lists would never be full.
+// Oracle: the most that can be held back, counted by thread.
+TEST(ReceiveLists, LeaveReceivesPosted) {
+  for (std::uint32_t depth = 1; depth <= 12; ++depth) {
+    for (std::uint32_t threads = 1; threads <= 5; ++threads) {
+      for (const bool shared : {false, true}) {
+        Configuration asked;
+        asked.set("operation", std::string("SEND"));
+        asked.set("qp_count", 8.0);
+        asked.set("thread_count", double(threads));
+        asked.set("receive_queue_depth", double(depth));
+        asked.set("shared_receive_queue", shared);
+        asked.set("receive_post_batch", 7.0);
+        const auto plan = plan_from(asked, {});
+        ASSERT_TRUE(plan.has_value()) << plan.error().message;
+        const std::uint32_t held = (shared ? threads : 1) * (plan->receive_batch - 1);
+        EXPECT_LT(held, depth) << threads << " threads, shared: " << shared;
+        EXPECT_GE(plan->receive_batch, 1U);
+        if (depth >= 7 && !shared) EXPECT_EQ(plan->receive_batch, 7U);
+      }
+    }
+  }
+}
+
+// Claim:  a mix takes the place of message_bytes, and means what it means on the twin; atomics have
+//         eight bytes whatever it is.
+TEST(MessageMix, TakesThePlaceOfMessageBytes) {
+  const auto planned = [](const std::string& text) {
+    return plan_from(parse_configuration(text).value(), {}).value();
+  };
+  const TrafficPlan requests = planned("message_mix=mixed_requests,message_bytes=777");
+  EXPECT_EQ(requests.sizes, (std::vector<std::uint32_t>{65536, 128, 128, 128}));
+  EXPECT_TRUE(requests.elements.empty());
+  const TrafficPlan elements = planned("message_mix=mixed_sge,sge_count=2");
+  EXPECT_EQ(elements.sizes, std::vector<std::uint32_t>{128 + 65536 + 1024});
+  EXPECT_EQ(elements.elements, (std::vector<std::uint32_t>{128, 65536, 1024}));
+  EXPECT_EQ(elements.sge_count, 3U);
+  EXPECT_EQ(planned("message_mix=mixed_sge,sge_count=5").sge_count, 5U);
+  EXPECT_EQ(planned("message_mix=uniform,message_bytes=777").sizes,
+            std::vector<std::uint32_t>{777});
+  EXPECT_EQ(planned("message_mix=mixed_sge,operation=FADD").sizes, std::vector<std::uint32_t>{8});
+}
+
+// Claim:  what SEND_WITH_INV does not do here is refused for the reason that applies.
+TEST(SendWithInvalidate, SaysWhatItDoesNotDo) {
+  const DeviceLimits limits{.qp_count = 100,
+                            .queue_depth = 1000,
+                            .mr_count = 100,
+                            .mr_bytes = 1 << 30,
+                            .sge_count = 1,
+                            .message_bytes = 1 << 20,
+                            .memory_windows_2b = true};
+  const PortState port{.active = true, .ethernet = true, .active_mtu_bytes = 4096};
+  TrafficPlan plan;
+  plan.operation = Operation::kSendWithInv;
+  EXPECT_EQ(impossible(plan, limits, port), std::nullopt);
+  const auto refusal = [&](auto change) {
+    TrafficPlan changed = plan;
+    change(changed);
+    return impossible(changed, limits, port).value_or("nothing");
+  };
+  EXPECT_NE(refusal([](TrafficPlan& p) { p.mode = Mode::kLatency; }).find("in bandwidth mode"),
+            std::string::npos);
+  EXPECT_NE(
+      refusal([](TrafficPlan& p) { p.direction = Direction::kBidirectional; }).find("one way"),
+      std::string::npos);
+  EXPECT_NE(refusal([](TrafficPlan& p) { p.shared_receive_queue = true; }).find("window of its QP"),
+            std::string::npos);
+}
+
 TEST(Sizes, ReadMixes) {
   EXPECT_EQ(parse_sizes("64*2,9").value(), (std::vector<std::uint32_t>{64, 64, 9}));
   for (const char* bad : {"", "64*", "x", "64,,2", "64*0", "-1"}) {

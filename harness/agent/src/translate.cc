@@ -42,10 +42,13 @@ void write(const verbs::TrafficPlan& plan, wire::Plan& out) {
   out.set_shared_receive_queue(plan.shared_receive_queue);
   copy(plan.sizes, *out.mutable_sizes());
   out.set_sge_count(plan.sge_count);
+  copy(plan.elements, *out.mutable_elements());
   out.set_mtu_bytes(plan.mtu_bytes);
   out.set_inline_bytes(plan.inline_bytes);
   out.set_signal_every(plan.signal_every);
   out.set_post_batch(plan.post_batch);
+  out.set_receive_batch(plan.receive_batch);
+  out.set_doorbell_per_thread(plan.doorbell_per_thread);
   out.set_mr_count(plan.mr_count);
   out.set_mr_bytes(plan.mr_bytes);
   out.set_thread_count(plan.thread_count);
@@ -78,10 +81,13 @@ verbs::TrafficPlan read(const wire::Plan& in) {
   plan.sizes.assign(in.sizes().begin(), in.sizes().end());
   if (plan.sizes.empty()) plan.sizes = {0};
   plan.sge_count = in.sge_count();
+  plan.elements.assign(in.elements().begin(), in.elements().end());
   plan.mtu_bytes = in.mtu_bytes();
   plan.inline_bytes = in.inline_bytes();
   plan.signal_every = std::max(in.signal_every(), 1U);
   plan.post_batch = std::max(in.post_batch(), 1U);
+  plan.receive_batch = std::clamp(in.receive_batch(), 1U, std::max(in.receive_depth(), 1U));
+  plan.doorbell_per_thread = in.doorbell_per_thread();
   plan.mr_count = std::max(in.mr_count(), 1U);
   plan.mr_bytes = in.mr_bytes();
   plan.thread_count = std::max(in.thread_count(), 1U);

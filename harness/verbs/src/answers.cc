@@ -10,6 +10,7 @@
 #include "greynic/verbs/traffic.h"
 #include "payload.h"
 #include "pingpong.h"
+#include "receives.h"
 #include "waiting.h"
 
 namespace greynic::verbs {
@@ -29,6 +30,7 @@ class ReceiveThread {
         stop_(stop),
         arrived_(arrived),
         waiter_(endpoint, thread, CqSide::kReceive),
+        lists_(endpoint),
         expected_(plan_.qp_count) {
     if (plan_.mode == Mode::kLatency) sender_.emplace(endpoint);
   }
@@ -74,7 +76,7 @@ class ReceiveThread {
   }
 
   bool receive(std::uint32_t lane, std::uint32_t slot) {
-    const int error = endpoint_.post_receive(lane, slot);
+    const int error = lists_.post(lane, slot);
     if (error != 0) fail_run(fmt::format("ibv_post_recv: {}", std::strerror(error)));
     return error == 0;
   }
@@ -187,6 +189,7 @@ class ReceiveThread {
   const std::atomic<bool>& stop_;
   std::atomic<std::uint64_t>& arrived_;
   Waiter waiter_;
+  ReceiveLists lists_;
   std::vector<std::uint64_t> expected_;  ///< by lane: number of the next message
   std::optional<OneByOne> sender_;       ///< latency mode: what arrived is sent back
   std::vector<std::uint32_t> keys_;

@@ -93,6 +93,13 @@ int lanes(std::uint8_t width) {
   }
 }
 
+/// No attribute tells; to ask for one does.
+bool has_thread_domains(ibv_context* context) {
+  ibv_td_init_attr none{};
+  ibv_td* domain = ibv_alloc_td(context, &none);
+  return domain != nullptr && ibv_dealloc_td(domain) == 0;
+}
+
 /// Smaller is preferred by "auto".
 int preference(const GidEntry& entry) {
   if (entry.type != GidType::kRoceV2) return 3;
@@ -216,6 +223,7 @@ Result<Device> Device::open(std::string_view name, int port) {
     return refused("ibv_query_port", error);
   }
   device.limits_ = limits_of(attributes, port_attributes.max_msg_sz);
+  device.limits_.thread_domains = has_thread_domains(context);
   return device;
 }
 

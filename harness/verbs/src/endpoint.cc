@@ -222,6 +222,12 @@ Result<void> Endpoint::make_queues() {
     if (!srq) return pass_on(srq);
     srqs_.push_back(std::move(*srq));
   }
+  const bool rings = plan_.doorbell_per_thread && role_.requests;
+  for (std::uint32_t i = 0; rings && i < plan_.thread_count; ++i) {
+    auto pd = ProtectionDomain::create_for_thread(*device_, *pd_);
+    if (!pd) return pass_on(pd);
+    thread_pds_.push_back(std::move(*pd));
+  }
   for (std::uint32_t first = 0; first < plan_.qp_count; first += plan_.qps_per_cq) {
     if (auto made = make_group(first); !made) return made;
   }
@@ -312,7 +318,8 @@ Result<void> Endpoint::make_qp(const Group& group, std::uint32_t lane) {
                                  .inline_bytes = plan_.inline_bytes,
                                  .extended = plan_.extended_posting && !lists_are_cut};
   const SharedReceiveQueue* const srq = xrc_domain_ || srqs_.empty() ? nullptr : &srqs_.back();
-  auto qp = QueuePair::create(*device_, *pd_, group.send_cq, group.receive_cq, srq, options);
+  const ProtectionDomain& pd = thread_pds_.empty() ? *pd_ : thread_pds_[group.thread];
+  auto qp = QueuePair::create(*device_, pd, group.send_cq, group.receive_cq, srq, options);
   if (!qp) return pass_on(qp);
   if (!xrc_domain_) lane_by_number_.emplace_back(qp->number(), lane);
   qps_.push_back(std::move(*qp));
@@ -434,54 +441,6 @@ std::uint32_t Endpoint::lane_of_qp(std::uint32_t qp_number) const {
 
 std::uint32_t Endpoint::remote_srq(std::uint32_t lane) const {
   return remote_.srq_numbers.empty() ? 0 : remote_.srq_numbers[lane / plan_.qps_per_cq];
-}
-
-ibv_srq* Endpoint::srq_of(std::uint32_t lane) const {
-  if (srqs_.empty()) return nullptr;
-  return srqs_[srq_of_each_group() ? lane / plan_.qps_per_cq : 0].handle();
-}
-
-int Endpoint::post_receive(std::uint32_t lane, std::uint32_t slot) {
-  const std::vector<Slot>& slots = slots_[lane];
-  const Slot& place = slots[slot < slots.size() ? slot : slot % slots.size()];
-  ibv_sge sge{};
-  sge.addr = reinterpret_cast<std::uintptr_t>(target_[place.region].address()) + place.offset;
-  sge.length = receive_bytes_;
-  sge.lkey = target_[place.region].local_key();
-  ibv_recv_wr request{};
-  request.wr_id = (std::uint64_t{lane} << 32) | slot;
-  request.sg_list = &sge;
-  request.num_sge = plan_.operation == Operation::kWriteWithImm ? 0 : 1;
-  ibv_recv_wr* bad = nullptr;
-  ibv_srq* const srq = srq_of(lane);
-  return srq != nullptr ? ibv_post_srq_recv(srq, &request, &bad)
-                        : ibv_post_recv(qps_[lane].handle(), &request, &bad);
-}
-
-Result<void> Endpoint::fill_receive_queues() {
-  // Under SEND_WITH_INV a slot is posted when its memory window is bound: the receiver's loop.
-  if (plan_.operation == Operation::kSendWithInv) return {};
-  if (plan_.fault == Fault::kReceiveMissing) return {};
-  // The lanes that share a queue take turns in it.
-  const auto fill = [&](std::uint32_t first, std::uint32_t lanes,
-                        std::uint64_t count) -> Result<void> {
-    for (std::uint64_t i = 0; i < count; ++i) {
-      const auto lane = first + static_cast<std::uint32_t>(i % lanes);
-      const auto slot = static_cast<std::uint32_t>(i / lanes);
-      if (const int error = post_receive(lane, slot)) return refused("ibv_post_recv", error);
-    }
-    return {};
-  };
-  if (srqs_.empty() || !srq_of_each_group()) {
-    return fill(0, plan_.qp_count,
-                std::uint64_t{plan_.receive_depth} * (srqs_.empty() ? plan_.qp_count : 1));
-  }
-  for (const Group& group : groups_) {
-    if (auto done = fill(group.first_lane, group.lane_count, plan_.receive_depth); !done) {
-      return done;
-    }
-  }
-  return {};
 }
 
 }  // namespace greynic::verbs

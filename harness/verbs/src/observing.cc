@@ -39,7 +39,12 @@ void note_granted(std::deque<Part>& parts, const TrafficPlan& plan, Observation&
   note("mr_count", regions);
   note("signal_every", plan.signal_every);
   note("post_batch", plan.post_batch);
-  if (is_atomic(plan.operation)) note("message_bytes", plan.largest_message());
+  note("receive_post_batch", plan.receive_batch);
+  const std::string mix = observation.asked.text("message_mix");
+  if (is_atomic(plan.operation) || mix != "uniform") note("message_bytes", plan.mean_message());
+  if (is_atomic(plan.operation) && mix != "uniform") {
+    observation.granted.set("message_mix", std::string("uniform"));
+  }
   if (plan.mode == Mode::kLatency) {
     note("offered_rate", 0);
     if (observation.asked.text("direction") == "bidirectional") {

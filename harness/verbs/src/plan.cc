@@ -6,6 +6,8 @@
 #include <charconv>
 #include <numeric>
 
+#include "greynic/verbs/endpoint.h"
+
 namespace greynic::verbs {
 namespace {
 
@@ -38,6 +40,29 @@ Result<Transport> transport_of(const std::string& text) {
   }
   return fail(ErrorCode::kUnsupported,
               fmt::format("transport {}: this target offers RC, UC, UD and XRC", text));
+}
+
+/// The mixes of Collie (NSDI 2022, section 5.1) take the place of message_bytes.
+void mix_messages(std::string_view mix, TrafficPlan& plan) {
+  if (is_atomic(plan.operation)) {
+    plan.sizes = {8};
+  } else if (mix == "mixed_requests") {
+    plan.sizes = {65536, 128, 128, 128};
+  } else if (mix == "mixed_sge") {
+    plan.elements = {128, 65536, 1024};
+    plan.sizes = {std::accumulate(plan.elements.begin(), plan.elements.end(), 0U)};
+    plan.sge_count = std::max(plan.sge_count, static_cast<std::uint32_t>(plan.elements.size()));
+  }
+}
+
+/// Receives that a thread gathers are missing meanwhile. Of a queue some must stay posted though
+/// each thread that draws from it holds all but one of a list back, or nothing would ever come.
+std::uint32_t longest_receive_list(const TrafficPlan& plan) {
+  std::uint32_t queue = plan.receive_depth;
+  if (plan.operation == Operation::kSendWithInv) queue = windows_per_lane(plan);
+  const bool one_for_all =
+      plan.shared_receive_queue && !plan.srq_per_cq && plan.transport != Transport::kXRC;
+  return std::max(queue / (one_for_all ? plan.thread_count : 1), 1U);
 }
 
 bool valid_mtu(std::uint32_t bytes) {
@@ -84,6 +109,9 @@ std::vector<std::string> honoured_factors() {
           "inline_bytes",
           "signal_every",
           "post_batch",
+          "receive_post_batch",
+          "message_mix",
+          "doorbell_sharing",
           "mr_count",
           "mr_bytes",
           "thread_count",
@@ -107,11 +135,14 @@ Result<TrafficPlan> plan_from(const Configuration& configuration, const TrafficP
   }
   plan.operation = row->operation;
 
-  if (const std::string sharing = configuration.text("doorbell_sharing"); sharing != "default") {
+  const std::string doorbells = configuration.text("doorbell_sharing");
+  if (doorbells == "shared_qp") {
     return fail(
         ErrorCode::kUnsupported,
-        fmt::format("doorbell_sharing {}: this target leaves doorbells to the driver", sharing));
+        "doorbell_sharing shared_qp: here a QP is posted to and polled by one thread, which "
+        "counts its completions in order; the twin offers it");
   }
+  plan.doorbell_per_thread = doorbells == "dedicated";
   const std::string direction = configuration.text("direction");
   plan.direction =
       direction == "bidirectional" ? Direction::kBidirectional : Direction::kUnidirectional;
@@ -135,17 +166,19 @@ Result<TrafficPlan> plan_from(const Configuration& configuration, const TrafficP
   plan.inline_bytes = count(configuration, "inline_bytes");
   plan.signal_every = count(configuration, "signal_every");
   plan.post_batch = count(configuration, "post_batch");
+  plan.receive_batch = count(configuration, "receive_post_batch");
   plan.mr_count = count(configuration, "mr_count");
   plan.mr_bytes = static_cast<std::uint64_t>(configuration.number("mr_bytes"));
   plan.thread_count = count(configuration, "thread_count");
   plan.offered_rate = configuration.number("offered_rate");
 
-  if (is_atomic(plan.operation)) plan.sizes = {8};
+  mix_messages(configuration.text("message_mix"), plan);
   for (const auto& [name, value] : {std::pair{"qp_count", plan.qp_count},
                                     {"qps_per_cq", plan.qps_per_cq},
                                     {"send_queue_depth", plan.send_depth},
                                     {"signal_every", plan.signal_every},
                                     {"post_batch", plan.post_batch},
+                                    {"receive_post_batch", plan.receive_batch},
                                     {"mr_count", plan.mr_count},
                                     {"thread_count", plan.thread_count}}) {
     if (value == 0) return fail(ErrorCode::kBadInput, fmt::format("{} is 0; give 1 or more", name));
@@ -153,6 +186,7 @@ Result<TrafficPlan> plan_from(const Configuration& configuration, const TrafficP
   if (plan.mode == Mode::kLatency) {
     plan.signal_every = 1;
     plan.post_batch = 1;
+    plan.receive_batch = 1;
     plan.thread_count = 1;
     plan.direction = Direction::kUnidirectional;
   }
@@ -160,6 +194,7 @@ Result<TrafficPlan> plan_from(const Configuration& configuration, const TrafficP
   plan.post_batch = std::min(plan.post_batch, plan.send_depth);
   plan.thread_count =
       std::min(plan.thread_count, (plan.qp_count + plan.qps_per_cq - 1) / plan.qps_per_cq);
+  plan.receive_batch = std::min(plan.receive_batch, longest_receive_list(plan));
   return plan;
 }
 
@@ -209,9 +244,20 @@ std::optional<std::string> impossible(const TrafficPlan& plan, const DeviceLimit
   if (takes_receive(plan.operation) && plan.receive_depth == 0) {
     return fmt::format("{} needs receive_queue_depth of 1 or more", operation);
   }
-  if (plan.operation == Operation::kSendWithInv &&
-      (plan.shared_receive_queue || plan.both_ways())) {
-    return "SEND_WITH_INV is offered one way, in bandwidth mode, without a shared receive queue";
+  if (plan.operation == Operation::kSendWithInv) {
+    if (plan.mode == Mode::kLatency) {
+      return "SEND_WITH_INV is offered in bandwidth mode: before each answer a window would have "
+             "to "
+             "be bound, a work request and a completion of its own in the time that is measured";
+    }
+    if (plan.both_ways()) {
+      return "SEND_WITH_INV is offered one way: binding windows for what arrives takes the send "
+             "queue and its completions, which belong to what is sent";
+    }
+    if (plan.shared_receive_queue) {
+      return "SEND_WITH_INV is offered without a shared receive queue: a receive belongs to a "
+             "window of its QP";
+    }
   }
   const auto over = [](const char* name, std::uint64_t asked,
                        std::uint64_t limit) -> std::optional<std::string> {

@@ -106,6 +106,14 @@ std::uint32_t Poster::key_to_invalidate() const {
 
 int Poster::cut(ibv_sge* sges) const {
   const Place& place = places_[slot_];
+  if (!plan_.elements.empty()) {
+    std::uint64_t address = place.local_address;
+    for (const std::uint32_t length : plan_.elements) {
+      *sges++ = {address, length, place.local_key};
+      address += length;
+    }
+    return static_cast<int>(plan_.elements.size());
+  }
   const std::uint32_t bytes = sizes_[size_];
   const std::uint32_t pieces = std::min(plan_.sge_count, std::max(bytes, 1U));
   const std::uint32_t piece = pieces == 0 ? 0 : bytes / pieces;

@@ -51,7 +51,8 @@ class Poster {
   [[nodiscard]] std::uint64_t id() const;
   [[nodiscard]] unsigned flags(bool signalled) const;
   [[nodiscard]] std::uint32_t key_to_invalidate() const;
-  /// Cuts it into plan.sge_count pieces; how many there are, fewer when it has fewer bytes.
+  /// Cuts it into plan.elements, else plan.sge_count pieces; how many there are, of the latter
+  /// fewer when it has fewer bytes.
   int cut(ibv_sge* sges) const;
   /// One counter a lane, in its first slot: message k finds k there.
   void aim_atomic(ibv_send_wr& request, std::uint64_t compare_add, std::uint64_t swap) const;

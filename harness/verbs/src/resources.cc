@@ -94,6 +94,32 @@ Result<ProtectionDomain> ProtectionDomain::create(const Device& device) {
   return made;
 }
 
+Result<ProtectionDomain> ProtectionDomain::create_for_thread(const Device& device,
+                                                             const ProtectionDomain& pd) {
+  ibv_td_init_attr none{};
+  errno = 0;
+  ibv_td* thread = ibv_alloc_td(device.handle(), &none);
+  if (thread == nullptr) {
+    return refused("doorbell_sharing dedicated: ibv_alloc_td, a register for a thread", errno);
+  }
+  ibv_parent_domain_init_attr attributes{};
+  attributes.pd = pd.handle();
+  attributes.td = thread;
+  errno = 0;
+  ibv_pd* parent = ibv_alloc_parent_domain(device.handle(), &attributes);
+  if (parent == nullptr) {
+    const int error = errno;
+    if (const int left = ibv_dealloc_td(thread)) log_destruction("ibv_dealloc_td", left);
+    return refused("doorbell_sharing dedicated: ibv_alloc_parent_domain", error);
+  }
+  ProtectionDomain made;
+  made.pd_ = std::shared_ptr<ibv_pd>(parent, [thread, kept = pd.share()](ibv_pd* p) {
+    if (const int error = ibv_dealloc_pd(p)) log_destruction("ibv_dealloc_pd", error);
+    if (const int error = ibv_dealloc_td(thread)) log_destruction("ibv_dealloc_td", error);
+  });
+  return made;
+}
+
 Result<MemoryRegion> MemoryRegion::create(const ProtectionDomain& pd, std::size_t bytes,
                                           const Access& access, bool huge_pages) {
   const std::size_t page = huge_pages ? kHugePage : kPage;

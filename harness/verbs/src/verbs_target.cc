@@ -78,6 +78,12 @@ class VerbsTarget final : public target::Target {
     info.categories["transport"] = {"RC", "UC", "UD"};
     if (limits.xrc) info.categories["transport"].emplace_back("XRC");
     info.categories["doorbell_sharing"] = {"default"};
+    if (limits.thread_domains) {
+      info.categories["doorbell_sharing"].emplace_back("dedicated");
+    } else {
+      info.facts.push_back({"doorbell_sharing", "default only", "", "probed",
+                            "the provider has no thread domains (ibv_alloc_td)"});
+    }
     info.categories["completion_mode"] = {"polling", "events", "hybrid"};
     auto& operations = info.categories["operation"];
     operations = {"SEND", "SEND_WITH_IMM", "WRITE", "WRITE_WITH_IMM", "READ"};

@@ -41,6 +41,7 @@ struct DeviceLimits {
   bool atomics = false;
   bool memory_windows_2b = false;  ///< type 2B memory windows: SEND with invalidate has a use
   bool xrc = false;
+  bool thread_domains = false;  ///< a thread's QPs may have a doorbell register of their own
   std::string firmware;
 };
 

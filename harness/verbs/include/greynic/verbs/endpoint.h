@@ -20,6 +20,9 @@
 
 #include "greynic/verbs/plan.h"
 
+struct ibv_recv_wr;
+struct ibv_sge;
+
 namespace greynic::verbs {
 
 /// Where message k of a lane lies: slot k modulo the number of slots.
@@ -89,6 +92,12 @@ class Endpoint {
   /// Hands one receive slot of a lane to the device (or to the shared queue: any lane's). 0 or an
   /// errno.
   [[nodiscard]] int post_receive(std::uint32_t lane, std::uint32_t slot);
+  /// The same in two steps, for lists: the request for a slot, which points to `sge`, and handing a
+  /// chain of them to a queue, whose number is that of its lane or shared queue.
+  void describe_receive(std::uint32_t lane, std::uint32_t slot, ibv_recv_wr& request,
+                        ibv_sge& sge) const;
+  [[nodiscard]] int post_receives(std::uint32_t queue, ibv_recv_wr& first);
+  [[nodiscard]] std::uint32_t receive_queue_of(std::uint32_t lane) const;
 
   struct Group {
     std::uint32_t first_lane = 0;
@@ -115,7 +124,6 @@ class Endpoint {
   Result<void> make_qp(const Group& group, std::uint32_t lane);
   [[nodiscard]] RemoteEnd end_of(std::uint32_t lane, std::uint32_t qp_number) const;
   [[nodiscard]] bool srq_of_each_group() const { return xrc_domain_ || plan_.srq_per_cq; }
-  [[nodiscard]] ibv_srq* srq_of(std::uint32_t lane) const;
   Result<void> fill_receive_queues();
 
   const Device* device_ = nullptr;
@@ -125,6 +133,8 @@ class Endpoint {
   GidEntry gid_;
   PortState port_;
   std::unique_ptr<ProtectionDomain> pd_;
+  std::vector<ProtectionDomain>
+      thread_pds_;  ///< by thread, where each has its own doorbell register
   std::vector<MemoryRegion> local_;
   std::vector<MemoryRegion> target_;
   std::vector<CompletionChannel> channels_;

@@ -54,10 +54,14 @@ struct TrafficPlan {
   bool srq_per_cq = false;  ///< a shared receive queue for each CQ's QPs instead of one for all
   std::vector<std::uint32_t> sizes = {65536};  ///< bytes of message 0, 1, 2 ... of a QP, repeated
   std::uint32_t sge_count = 1;
+  /// Bytes of each scatter-gather element of a message (message_mix); empty: sge_count even pieces.
+  std::vector<std::uint32_t> elements;
   std::uint32_t mtu_bytes = 1024;
   std::uint32_t inline_bytes = 0;
   std::uint32_t signal_every = 1;
   std::uint32_t post_batch = 1;
+  std::uint32_t receive_batch = 1;   ///< receives handed over by one call
+  bool doorbell_per_thread = false;  ///< each thread's QPs ring a doorbell register of their own
   std::uint32_t mr_count = 1;
   std::uint64_t mr_bytes = 16777216;
   std::uint32_t thread_count = 1;

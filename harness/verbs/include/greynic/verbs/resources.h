@@ -51,6 +51,10 @@ struct MoveOnly {
 class ProtectionDomain : MoveOnly {
  public:
   [[nodiscard]] static Result<ProtectionDomain> create(const Device& device);
+  /// The same domain for the QPs of one thread, to which the provider gives a doorbell register of
+  /// their own (a thread domain and its parent domain). kRefused where it has none to give.
+  [[nodiscard]] static Result<ProtectionDomain> create_for_thread(const Device& device,
+                                                                  const ProtectionDomain& pd);
   [[nodiscard]] ibv_pd* handle() const { return pd_.get(); }
   [[nodiscard]] const std::shared_ptr<ibv_pd>& share() const { return pd_; }
 
