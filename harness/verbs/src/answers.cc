@@ -43,9 +43,11 @@ class ReceiveThread {
         if (sender_ && !sender_->look()) fail_run(sender_->failure()->reason);
         continue;
       }
-      if (count < 0) fail_run("ibv_poll_cq failed; the device may be gone");
-      for (int i = 0; i < count && !report_.failure; ++i) take(completions_[i]);
-      if (count > 0) arrived_.fetch_add(static_cast<std::uint64_t>(count));
+      take_all(count);
+    }
+    // What had arrived before the stop while this thread had no processor.
+    for (int count = 1; count > 0 && !sender_ && !report_.failure;) {
+      take_all(count = waiter_.poll_once(completions_, kPollBatch));
     }
   }
 
@@ -54,6 +56,12 @@ class ReceiveThread {
  private:
   void fail_run(std::string reason) {
     if (!stop_) report_.failure = Failure{Outcome::kFailed, "peer: " + std::move(reason)};
+  }
+
+  void take_all(int count) {
+    if (count < 0) fail_run("ibv_poll_cq failed; the device may be gone");
+    for (int i = 0; i < count && !report_.failure; ++i) take(completions_[i]);
+    if (count > 0) arrived_.fetch_add(static_cast<std::uint64_t>(count));
   }
 
   void take(const ibv_wc& completion) {

@@ -39,10 +39,8 @@ class Waiter {
     const int count = poll_once(completions, capacity);
     return count != 0 || mode_ == CompletionMode::kPolling ? count : sleep(completions, capacity);
   }
-  [[nodiscard]] const std::vector<Endpoint::Group*>& groups() const { return groups_; }
-
- private:
-  int poll_once(ibv_wc* completions, int capacity) {
+  /// The same without sleeping.
+  [[nodiscard]] int poll_once(ibv_wc* completions, int capacity) {
     for (std::size_t tried = 0; tried < queues_.size(); ++tried) {
       ibv_cq* const queue = queues_[next_];
       next_ = next_ + 1 == queues_.size() ? 0 : next_ + 1;
@@ -51,6 +49,9 @@ class Waiter {
     }
     return 0;
   }
+  [[nodiscard]] const std::vector<Endpoint::Group*>& groups() const { return groups_; }
+
+ private:
   int sleep(ibv_wc* completions, int capacity);
 
   std::vector<Endpoint::Group*> groups_;
