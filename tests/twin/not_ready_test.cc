@@ -117,7 +117,7 @@ TEST(ReceiverNotReady, MakesTheSenderGoBack) {
         const double wire = (packets == 1 ? 64 : 1024) * 8 / p.link_rate_gbps;
         PsnModel model{.gap = packets == 1 ? 1e3 / p.qp_packet_rate_cap_mpps
                                            : std::max(1e3 / p.qp_packet_rate_cap_mpps, wire),
-                       .there = p.one_way_ns + 50,
+                       .there = p.one_way_ns + 50 + p.stored_stage_count * wire,
                        .back = p.one_way_ns + p.ack_ns,
                        .timer = w.retries.rnr_timer_ns(),
                        .repost = slow.completion_ns,

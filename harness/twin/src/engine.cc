@@ -62,7 +62,8 @@ void Engine::lay_out_shapes(bool ping_pong) {
       // Who sends as much as it receives asks for the one on the link that takes the other.
       const bool asks = w_.direction == Direction::kBothWays && !shape.inlined;
       return Freight{static_cast<std::uint32_t>(payload), wire_ns, pcie_.read_ns(payload),
-                     pcie_.write_ns(payload) + (asks ? pcie_.request_ns(payload) : 0.0)};
+                     pcie_.write_ns(payload) + (asks ? pcie_.request_ns(payload) : 0.0),
+                     p_.stored_stage_count * payload * ns_per_byte};
     };
     shape.middle = freight(full, wire(full, 0));
     shape.first = freight(full, wire(full, first_extra) + gap);
@@ -162,7 +163,8 @@ void Engine::lay_out_steering() {
                              .equal_walks = !back.decap.varies});
     nic.loop = Window(window);
     // What of the loop is not the way there: the way back, with the groups it meets.
-    const Time there = one_way_ns_ + shapes_.front().middle.wire_ns + pcie_.write_ns(w_.mtu_bytes);
+    const Freight& full = shapes_.front().middle;
+    const Time there = one_way_ns_ + full.wire_ns + full.stored_ns + pcie_.write_ns(w_.mtu_bytes);
     nic.loop_rest_ns = p_.loop_base_us * 1e3 - there;
     if (!effects_.masks_in_sequence) continue;
     nic.unit_ns = way.encap.walk->mean() * (p_.encap_unit_cycles_per_group * p_.cycle_ns());

@@ -148,6 +148,7 @@ class Engine {
   struct Freight {  ///< what one data packet carries, and takes of the wire and both PCIe links
     std::uint32_t payload = 0;
     Time wire_ns = 0, read_ns = 0, write_ns = 0;
+    Time stored_ns = 0;  ///< in stages that take it in whole before they pass it on
   };
   struct Shape {  ///< of one message of the cycle
     std::uint64_t bytes = 0;
@@ -155,6 +156,8 @@ class Engine {
     Freight first, middle, last;
     std::uint32_t reads = 1;  ///< of its payload, before its first burst can be sent
     bool inlined = false;
+    /// A packet's payload crosses PCIe, and the packet is whole on chip.
+    [[nodiscard]] Time first_read_ns() const { return packets > 1 ? first.read_ns : last.read_ns; }
   };
   struct Crossing {  ///< of one packet through one eSwitch
     Time latency = 0;
@@ -228,9 +231,9 @@ class Engine {
   Time begin_read(Nic& nic, Time t, Time latency);
   Time begin_read(Nic& nic, Time t) { return begin_read(nic, t, p_.pcie_read_latency_ns); }
   Time begin_payload(Nic& nic, const Shape& shape, Time t);
-  /// From the grant of the last read of a payload until all of it is there.
-  [[nodiscard]] Time payload_latency(const Nic& nic) {
-    return read_latency(nic) + jitter(kPcieJitterNs);
+  /// From the grant of the last read of a payload until its first packet is whole on chip.
+  [[nodiscard]] Time payload_latency(const Nic& nic, const Shape& shape) {
+    return read_latency(nic) + shape.first_read_ns() + jitter(kPcieJitterNs);
   }
   [[nodiscard]] Time read_latency(const Nic& nic) const {
     return p_.pcie_read_latency_ns + (number_of(nic) != kServer ? far_memory_ns_ : 0.0);

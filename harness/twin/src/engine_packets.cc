@@ -157,6 +157,8 @@ Time Engine::recall_flow(Nic& nic, std::uint32_t id, Time t) {
     start = recall_flow(sender, id, start);
   Time wire_end = 0;
   Time end = cross(sender, receiver, direction, freight.wire_ns, start, looped, true, wire_end);
+  // What stays on the chip meets none of the stages that store packets for the wire.
+  if (!looped) end += freight.stored_ns;
   if (flows_miss) [[unlikely]]
     end = recall_flow(receiver, id, end);
   if (port_.present()) [[unlikely]]
@@ -177,7 +179,8 @@ Time Engine::recall_flow(Nic& nic, std::uint32_t id, Time t) {
     if (loopback_) [[unlikely]]
       receiver.save_spare(end);
     end = receiver.receive_path.pass(end, write_ns);
-    receiver.receive_buffer.enter(end);
+    // Stages that store packets hold them elsewhere: the buffer before memory knows nothing of it.
+    receiver.receive_buffer.enter(end - freight.stored_ns);
   }
   // The place in the closed loop is free again when word of the packet is back.
   sender.loop.enter(end + sender.loop_rest_ns);
@@ -206,7 +209,8 @@ Time Engine::recall_flow(Nic& nic, std::uint32_t id, Time t) {
     if (shape.packets > kTurnPackets && !shape.inlined && s.ready == 1) {
       // The QP was idle. The second burst of the message is read from memory while the first is
       // sent, and that read takes longer than the first burst does.
-      s.not_before = std::max(s.not_before, t - packet_ns_ + p_.pcie_read_latency_ns);
+      const Time read_ns = p_.pcie_read_latency_ns + shape.first_read_ns();
+      s.not_before = std::max(s.not_before, t - packet_ns_ + read_ns);
     }
     --s.ready;
   }

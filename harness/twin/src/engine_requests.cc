@@ -174,15 +174,16 @@ void Engine::engine_steps(std::uint8_t side, Time t) {
       events_.push(ready, kPayloadWanted, id, index);
     } else {
       nic.engine_free = begin_payload(nic, shape_at(index), ready);
-      events_.push(nic.engine_free + payload_latency(nic), kDataReady, id);
+      events_.push(nic.engine_free + payload_latency(nic, shape_at(index)), kDataReady, id);
     }
   }
 }
 
 void Engine::payload_wanted(std::uint32_t id, std::uint32_t message, Time t) {
   Nic& nic = nics_[streams_[id].nic];
-  const Time start = begin_payload(nic, shape_at(message), t);
-  events_.push(start + payload_latency(nic), kDataReady, id);
+  const Shape& shape = shape_at(message);
+  const Time start = begin_payload(nic, shape, t);
+  events_.push(start + payload_latency(nic, shape), kDataReady, id);
 }
 
 bool Engine::take_receive(std::uint32_t id, Time t) {
@@ -241,8 +242,9 @@ void Engine::delivered(std::uint32_t id, std::uint32_t number, Time t) {
       ++receiver.counters.translation_misses;
       from += p_.pcie_read_latency_ns;
     }
-    const Time start = begin_payload(receiver, shape_at(number), from);
-    events_.push(start + payload_latency(receiver), kDataReady, peer_of(id));
+    const Shape& shape = shape_at(number);
+    const Time start = begin_payload(receiver, shape, from);
+    events_.push(start + payload_latency(receiver, shape), kDataReady, peer_of(id));
     return;
   }
   if (w_.operation == Operation::kSend) {

@@ -76,6 +76,7 @@ const std::vector<Row>& table() {
       row("port_resume_kbytes", &P::port_resume_kbytes, 0, 1e9),
       row("port_buffer_kbytes", &P::port_buffer_kbytes, 1, 1e9),
       row("transmit_buffer_packets", &P::transmit_buffer_packets, 8, 1 << 20),
+      row("stored_stage_count", &P::stored_stage_count, 0, 64),
       row("post_request_ns", &P::post_request_ns, 1, 1e7),
       row("completion_ns", &P::completion_ns, 0, 1e7),
       row("doorbell_register_count", &P::doorbell_register_count, 1, 65536),

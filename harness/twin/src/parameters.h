@@ -53,6 +53,7 @@ struct Parameters {
   double receive_buffer_packets = 0;
   double receive_resume_packets = 0;
   double transmit_buffer_packets = 0;
+  double stored_stage_count = 0;
   // Congestion control, and the switch port that marks and pauses.
   double dcqcn_gain = 0;  ///< 0: the RNIC has no DCQCN
   double dcqcn_alpha_us = 0;
