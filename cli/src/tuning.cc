@@ -105,6 +105,11 @@ Result<void> prepare_rules(const TuneOptions& options, const target::Target& dev
   auto made = rules::traffic_for(options.traffic, rules, options.job.seed);
   if (!made) return pass_on(made);
   traffic = std::move(*made);
+  if (auto can = device.check_traffic(traffic); !can) {
+    return can.error().while_doing(fmt::format(
+        "measuring {} with --traffic {} (`greynic optimize` lays rules out without measuring)",
+        options.rules, options.traffic));
+  }
   return {};
 }
 

@@ -105,6 +105,9 @@ class MaskTarget final : public target::Target {
   Result<void> check(const Layout& layout, const target::Placement& placement) override {
     return device_->check(layout, placement);
   }
+  Result<void> check_traffic(const Traffic& traffic) const override {
+    return device_->check_traffic(traffic);
+  }
   target::LayoutRoom layout_room() const override { return device_->layout_room(); }
   RuleSet spell_out(RuleSet rules) const override { return device_->spell_out(std::move(rules)); }
   Layout adapt(const Layout& layout) const override { return device_->adapt(layout); }

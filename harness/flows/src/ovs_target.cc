@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "field_needs.h"
 #include "greynic/files/json_file.h"
@@ -33,6 +34,15 @@ std::map<std::string, std::string> environment_of(const PrivateSwitch& ovs) {
   environment["device"] = ovs.version();
   environment["packet_cpu"] = std::to_string(ovs.cpu());
   return environment;
+}
+
+std::set<std::uint32_t> ends_of_tunnels(const Traffic& traffic) {
+  std::set<std::uint32_t> ends;
+  for (const TrafficFlow& flow : traffic.flows) {
+    if (!is_tunnelled(flow.packet)) continue;
+    ends.insert(end_of_tunnel(flow.packet, PrivateSwitch::kTunnelEnd));
+  }
+  return ends;
 }
 
 }  // namespace
@@ -87,14 +97,18 @@ Result<void> PrivateOvsTarget::ensure_sinks(const RuleSet& rules) {
 
 Result<void> PrivateOvsTarget::send(const Traffic& traffic, std::size_t payload_bytes,
                                     std::uint64_t seed) {
+  const auto ends = ends_of_tunnels(traffic);
+  if (!ends.empty()) {
+    if (auto ended = ovs_->end_tunnels(ends); !ended) return ended;
+  }
   const auto slots = std::max(kReplayPackets, traffic.flows.size());
-  auto frames = frames_of(traffic, slots, payload_bytes, seed);
+  auto frames = frames_of(traffic, slots, payload_bytes, seed, &PrivateSwitch::kTunnelEnd);
   if (!frames) return pass_on(frames);
   // What one flow too many rounded up would not fit any more.
   if (frames->size() > kMostFlows) frames->resize(static_cast<std::size_t>(kMostFlows));
   const std::string path = ovs_->folder() + "/traffic.pcap";
   if (auto written = files::write_text(path, pcap_of(*frames)); !written) return written;
-  return ovs_->start_traffic(path);
+  return ovs_->start_traffic(path, !ends.empty());
 }
 
 Result<void> PrivateOvsTarget::set_up(const target::MeasureRequest& request) {
@@ -125,7 +139,8 @@ Result<void> PrivateOvsTarget::set_up(const target::MeasureRequest& request) {
 
 void PrivateOvsTarget::fill(Observation& observation, const PacketTimes& times) {
   const PmdStats& stats = times.stats;
-  const double packets = std::max(1.0, stats.packets);
+  // A packet out of a tunnel is looked up twice, wrapped and unwrapped.
+  const double packets = std::max(1.0, stats.packets + stats.recirculations);
   auto& measures = observation.measures;
   measures["packet_cost_ns"] = times.cost_ns;
   measures["packet_cost_cycles"] = {times.cost_cycles, {}};
@@ -219,14 +234,25 @@ Result<void> PrivateOvsTarget::apply(const Layout& layout, const Traffic* traffi
                                      const target::Placement& placement) {
   if (auto accepted = check(layout, placement); !accepted) return accepted;
   const RuleSet rules = device_rules_of(layout);
-  auto sent = sendable(traffic, rules);
+  auto sent = sendable(traffic, rules, &PrivateSwitch::kTunnelEnd);
   if (!sent) return pass_on(sent);
+  if (auto can = check_traffic(*sent); !can) return can;
   if (auto quiet = ovs_->stop_traffic(); !quiet) return quiet;
   running_.clear();
   if (auto installed = driver_.apply(rules); !installed) return installed;
   laid_out_ = true;
   traffic_ = std::move(*sent);
   return {};
+}
+
+Result<void> PrivateOvsTarget::check_traffic(const Traffic& traffic) const {
+  if (auto can = check_sendable(traffic, &PrivateSwitch::kTunnelEnd); !can) return can;
+  const std::size_t ends = ends_of_tunnels(traffic).size();
+  if (ends <= PrivateSwitch::kMostTunnelEnds) return {};
+  return fail(ErrorCode::kTooBig,
+              fmt::format("traffic through tunnels that end at {} addresses (tunnel_ipv4_dst): "
+                          "this switch is given at most {}",
+                          ends, PrivateSwitch::kMostTunnelEnds));
 }
 
 RuleSet PrivateOvsTarget::spell_out(RuleSet rules) const { return with_headers(std::move(rules)); }

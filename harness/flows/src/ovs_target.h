@@ -34,6 +34,7 @@ class PrivateOvsTarget final : public target::Target {
                      const target::Placement& placement) override;
   Result<void> check(const Layout& layout, const target::Placement& placement) override;
   target::LayoutRoom layout_room() const override { return ovs_room(); }
+  Result<void> check_traffic(const Traffic& traffic) const override;
   RuleSet spell_out(RuleSet rules) const override;
   Layout adapt(const Layout& layout) const override;
   Result<void> roll_back() override;

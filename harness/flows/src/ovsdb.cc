@@ -104,12 +104,14 @@ Result<void> Ovsdb::set(const std::map<std::string, std::string>& settings) {
                             mutation("other_config", "insert", map_of(settings))})});
 }
 
-Result<void> Ovsdb::add_bridge(const std::string& name) {
+Result<void> Ovsdb::add_bridge(const std::string& name,
+                               const std::map<std::string, std::string>& settings) {
   const json interface = {{"name", name}, {"type", "internal"}};
   const json port = {{"name", name}, {"interfaces", named_row("interface")}};
   const json bridge = {{"name", name},
                        {"datapath_type", "netdev"},
                        {"fail_mode", "secure"},
+                       {"other_config", map_of(settings)},
                        {"ports", named_row("port")}};
   return configure(
       {insert("Interface", "interface", interface), insert("Port", "port", port),
@@ -118,21 +120,39 @@ Result<void> Ovsdb::add_bridge(const std::string& name) {
 }
 
 Result<void> Ovsdb::add_port(const std::string& bridge, const PortSettings& settings) {
-  json interface = {
-      {"name", settings.name}, {"type", settings.type}, {"options", map_of(settings.options)}};
-  if (settings.openflow_number) interface["ofport_request"] = *settings.openflow_number;
-  const json port = {{"name", settings.name}, {"interfaces", named_row("interface")}};
-  auto done = configure(
-      {insert("Interface", "interface", interface), insert("Port", "port", port),
-       mutate("Bridge", where_name(bridge), {mutation("ports", "insert", named_row("port"))})});
-  if (!done) return done.error().while_doing("adding port " + settings.name);
-  auto state = transact({select("Interface", where_name(settings.name), {"error", "ofport"})});
+  return add_ports({{bridge, settings}});
+}
+
+Result<void> Ovsdb::add_ports(const std::vector<std::pair<std::string, PortSettings>>& ports) {
+  std::vector<json> operations;
+  std::vector<json> questions;
+  std::vector<std::string> names;
+  for (const auto& [bridge, settings] : ports) {
+    json interface = {
+        {"name", settings.name}, {"type", settings.type}, {"options", map_of(settings.options)}};
+    if (settings.openflow_number) interface["ofport_request"] = *settings.openflow_number;
+    const std::string link = fmt::format("interface{}", names.size());
+    const std::string port = fmt::format("port{}", names.size());
+    operations.push_back(insert("Interface", link.c_str(), interface));
+    operations.push_back(insert(
+        "Port", port.c_str(), {{"name", settings.name}, {"interfaces", named_row(link.c_str())}}));
+    operations.push_back(mutate("Bridge", where_name(bridge),
+                                {mutation("ports", "insert", named_row(port.c_str()))}));
+    questions.push_back(select("Interface", where_name(settings.name), {"error", "ofport"}));
+    names.push_back(settings.name);
+  }
+  const std::string what = fmt::format("adding port {}", fmt::join(names, " and "));
+  auto done = configure(std::move(operations));
+  if (!done) return done.error().while_doing(what);
+  auto state = transact(questions);
   if (!state) return pass_on(state);
-  const json& row = state->front()["rows"][0];
-  if (!row["error"].is_string()) return {};
-  const std::string reason = row["error"].get<std::string>();
-  (void)remove_port(bridge, settings.name);
-  return fail(ErrorCode::kRefused, fmt::format("adding port {}: {}", settings.name, reason));
+  for (const json& answer : *state) {
+    const json& error = answer["rows"][0]["error"];
+    if (!error.is_string()) continue;
+    for (const auto& [bridge, settings] : ports) (void)remove_port(bridge, settings.name);
+    return fail(ErrorCode::kRefused, what + ": " + error.get<std::string>());
+  }
+  return {};
 }
 
 Result<void> Ovsdb::remove_port(const std::string& bridge, const std::string& port) {

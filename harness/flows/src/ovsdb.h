@@ -28,9 +28,13 @@ class Ovsdb {
   /// Changes entries of other_config of the whole switch.
   [[nodiscard]] Result<void> set(const std::map<std::string, std::string>& settings);
   /// A bridge on the userspace datapath that forwards nothing until rules say so.
-  [[nodiscard]] Result<void> add_bridge(const std::string& name);
+  [[nodiscard]] Result<void> add_bridge(const std::string& name,
+                                        const std::map<std::string, std::string>& settings = {});
   /// kRefused with the switch's own words when the port does not come up; it is then removed.
   [[nodiscard]] Result<void> add_port(const std::string& bridge, const PortSettings& settings);
+  /// Several at once, each with its bridge, for ports that exist by one another.
+  [[nodiscard]] Result<void> add_ports(
+      const std::vector<std::pair<std::string, PortSettings>>& ports);
   [[nodiscard]] Result<void> remove_port(const std::string& bridge, const std::string& port);
   /// Number of each port of a bridge that is up.
   [[nodiscard]] Result<std::map<std::string, std::uint32_t>> ports(const std::string& bridge);

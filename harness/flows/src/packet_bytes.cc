@@ -31,6 +31,11 @@ constexpr std::array kOnWire = {
     // Not in the frame, but a frame arrives at some port.
     F::kInPort};
 
+constexpr std::array kTunnelFields = {F::kTunnelIpv4Src, F::kTunnelIpv4Dst, F::kVxlanVni};
+constexpr std::uint16_t kVxlanPort = 4789;
+constexpr std::uint16_t kVxlanSource = 49152;        // any of the dynamic ports
+constexpr std::uint32_t kTunnelSource = 0xc6120002;  // 198.18.0.2, for benchmarks (RFC 2544)
+
 class Writer {
  public:
   Frame bytes;
@@ -139,16 +144,7 @@ void put_arp(Writer& out, const Packet& packet) {
   out.put(packet.value(F::kArpTargetIpv4), 4);
 }
 
-}  // namespace
-
-Result<Frame> frame_of(const Packet& packet, std::size_t payload_bytes) {
-  for (const auto& [field, value] : packet.values()) {
-    if (std::find(kOnWire.begin(), kOnWire.end(), field) == kOnWire.end()) {
-      return fail(
-          ErrorCode::kUnsupported,
-          fmt::format("traffic sets {}, which no packet on a wire carries", info(field).name));
-    }
-  }
+Frame plain_frame(const Packet& packet, std::size_t payload_bytes) {
   Writer out;
   out.put(packet.value(F::kEthernetDst), 6);
   out.put(packet.value(F::kEthernetSrc), 6);
@@ -173,7 +169,55 @@ Result<Frame> frame_of(const Packet& packet, std::size_t payload_bytes) {
     out.bytes.resize(out.bytes.size() + payload_bytes, 0);
   }
   if (out.bytes.size() < kShortest) out.bytes.resize(kShortest, 0);
-  return std::move(out.bytes);
+  return out.bytes;
+}
+
+Frame in_vxlan(const Frame& inner, const Packet& packet, const TunnelEnd& end) {
+  Writer body;
+  body.put(kVxlanSource, 2);
+  body.put(kVxlanPort, 2);
+  body.put(16 + inner.size(), 2);
+  body.put(0, 2);
+  body.put(0x08000000, 4);  // there is a VNI
+  body.put(packet.value(F::kVxlanVni) << 8, 4);
+  body.bytes.insert(body.bytes.end(), inner.begin(), inner.end());
+  const U128 source = packet.value(F::kTunnelIpv4Src);
+  Packet around;
+  around.set(F::kIpv4Src, source != 0 ? source : U128{kTunnelSource});
+  around.set(F::kIpv4Dst, end_of_tunnel(packet, end));
+  Writer out;
+  out.put(end.ethernet, 6);
+  out.put(0, 6);
+  out.put(kIpv4, 2);
+  put_ipv4(out, around, body.bytes, kUdp);
+  return out.bytes;
+}
+
+}  // namespace
+
+bool is_tunnelled(const Packet& packet) {
+  return std::any_of(kTunnelFields.begin(), kTunnelFields.end(),
+                     [&](MatchField field) { return packet.value(field) != 0; });
+}
+
+std::uint32_t end_of_tunnel(const Packet& packet, const TunnelEnd& end) {
+  const auto named = static_cast<std::uint32_t>(packet.value(F::kTunnelIpv4Dst));
+  return named != 0 ? named : end.ipv4;
+}
+
+Result<Frame> frame_of(const Packet& packet, std::size_t payload_bytes, const TunnelEnd* end) {
+  for (const auto& [field, value] : packet.values()) {
+    const bool in_frame = std::find(kOnWire.begin(), kOnWire.end(), field) != kOnWire.end();
+    const bool around_it = end != nullptr && std::find(kTunnelFields.begin(), kTunnelFields.end(),
+                                                       field) != kTunnelFields.end();
+    if (!in_frame && !around_it) {
+      return fail(
+          ErrorCode::kUnsupported,
+          fmt::format("traffic sets {}, which no packet on a wire carries", info(field).name));
+    }
+  }
+  Frame frame = plain_frame(packet, payload_bytes);
+  return is_tunnelled(packet) && end != nullptr ? in_vxlan(frame, packet, *end) : std::move(frame);
 }
 
 std::string pcap_of(const std::vector<Frame>& frames) {

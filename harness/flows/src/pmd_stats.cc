@@ -24,6 +24,7 @@ struct Row {
 
 constexpr Row kRows[] = {
     {"packets received:", &PmdStats::packets},
+    {"packet recirculations:", &PmdStats::recirculations},
     {"emc hits:", &PmdStats::exact_match_hits},
     {"smc hits:", &PmdStats::signature_match_hits},
     {"megaflow hits:", &PmdStats::megaflow_hits},

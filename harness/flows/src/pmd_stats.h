@@ -14,6 +14,7 @@ namespace greynic::flows {
 /// dpif-netdev/pmd-stats-show, summed over packet threads. Hits are packets.
 struct PmdStats {
   double packets = 0;
+  double recirculations = 0;  ///< passes beyond each packet's first, as of what left a tunnel
   double exact_match_hits = 0;
   double signature_match_hits = 0;
   double megaflow_hits = 0;

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <thread>
+#include <utility>
 
 namespace greynic::flows {
 namespace {
@@ -182,23 +183,28 @@ Result<std::map<std::string, std::uint32_t>> PrivateSwitch::ports() const {
   return numbers;
 }
 
-Result<void> PrivateSwitch::start_traffic(const std::string& pcap_path) {
-  auto stopped = stop_traffic();
-  if (!stopped) return stopped;
+Result<void> PrivateSwitch::start_traffic(const std::string& pcap_path, bool wrapped) {
+  if (auto stopped = stop_traffic(); !stopped) return stopped;
+  if (wrapped) {
+    if (auto joined = connect_underlay(); !joined) return joined;
+    source_ = Source::kUnderlay;
+  }
   auto done = database_->add_port(
-      options_.bridge,
+      wrapped ? underlay() : options_.bridge,
       {.name = kSource,
        .type = "dpdk",
        .options = {{"dpdk-devargs", fmt::format("net_pcap0,rx_pcap={},infinite_rx=1", pcap_path)}},
        .openflow_number = static_cast<int>(kSourceNumber)});
-  traffic_runs_ = done.has_value();
+  if (done && !wrapped) source_ = Source::kBridge;
   return done;
 }
 
 Result<void> PrivateSwitch::stop_traffic() {
-  if (!traffic_runs_) return {};
-  traffic_runs_ = false;
-  return database_->remove_port(options_.bridge, kSource);
+  const Source was = std::exchange(source_, Source::kNone);
+  if (was == Source::kNone) return {};
+  if (was == Source::kBridge) return database_->remove_port(options_.bridge, kSource);
+  if (auto removed = database_->remove_port(underlay(), kSource); !removed) return removed;
+  return disconnect_underlay();
 }
 
 Result<void> PrivateSwitch::forget_megaflows() {

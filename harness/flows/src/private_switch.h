@@ -4,14 +4,19 @@
 /// namespace, gone when the object goes. Packets come from a DPDK pcap port that replays a file
 /// without end and vanish in null ports, so that only the switch's own work is on the clock.
 
+#include <cstdint>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "child_process.h"
 #include "greynic/core/result.h"
 #include "json_rpc.h"
 #include "ovsdb.h"
 #include "own_folder.h"
+#include "packet_bytes.h"
 
 namespace greynic::flows {
 
@@ -25,6 +30,8 @@ class PrivateSwitch {
   static constexpr const char* kSource =
       "source";  ///< name and number of the port packets come from
   static constexpr std::uint32_t kSourceNumber = 1;
+  static constexpr TunnelEnd kTunnelEnd = {0x026772657921, 0xc6120001};  ///< 198.18.0.1
+  static constexpr std::size_t kMostTunnelEnds = 64;
   static constexpr std::size_t kMostSinks = 4;  ///< each takes some 40 MiB of DPDK's 512
 
   /// Why it cannot be started here and what to do about it; empty when it can.
@@ -47,8 +54,11 @@ class PrivateSwitch {
   [[nodiscard]] Result<void> ensure_sink(const std::string& name);
   /// OpenFlow numbers of all ports, those that share one included.
   [[nodiscard]] Result<std::map<std::string, std::uint32_t>> ports() const;
-  /// Starts replaying a pcap file, from the beginning and without end.
-  [[nodiscard]] Result<void> start_traffic(const std::string& pcap_path);
+  /// Starts replaying a pcap file, from the beginning and without end. `wrapped`: what is addressed
+  /// to kTunnelEnd is unwrapped first, and comes to the bridge with the tunnel's fields.
+  [[nodiscard]] Result<void> start_traffic(const std::string& pcap_path, bool wrapped);
+  /// Makes sure that VXLAN tunnels end at these addresses.
+  [[nodiscard]] Result<void> end_tunnels(const std::set<std::uint32_t>& addresses);
   [[nodiscard]] Result<void> stop_traffic();
   /// Forgets the megaflows, so that what is there later came from the rules that are there now.
   [[nodiscard]] Result<void> forget_megaflows();
@@ -69,6 +79,14 @@ class PrivateSwitch {
  private:
   PrivateSwitch(PrivateSwitchOptions options, OwnFolder folder, NetworkNamespace place);
   [[nodiscard]] Result<void> launch();
+  /// The bridge at which wrapped packets arrive; there from the first end of a tunnel on.
+  [[nodiscard]] std::string underlay() const;
+  [[nodiscard]] Result<void> make_underlay();
+  /// Gives it the addresses, and waits until the switch knows them for its own.
+  [[nodiscard]] Result<void> add_addresses(const std::set<std::uint32_t>& addresses);
+  /// Between underlay and bridge, for what is not wrapped.
+  [[nodiscard]] Result<void> connect_underlay();
+  [[nodiscard]] Result<void> disconnect_underlay();
   /// The last lines that ovs-vswitchd logged: why it died.
   [[nodiscard]] std::string last_words() const;
 
@@ -80,7 +98,9 @@ class PrivateSwitch {
   Daemon switch_;
   std::unique_ptr<Ovsdb> database_;
   std::unique_ptr<JsonRpc> control_;
-  bool traffic_runs_ = false;
+  enum class Source : std::uint8_t { kNone, kBridge, kUnderlay };
+  Source source_ = Source::kNone;                      ///< where packets arrive
+  std::set<std::uint32_t> tunnel_ends_;                ///< addresses of the underlay
   std::map<std::string, int> sinks_;                   ///< index of the null device behind each
   std::map<std::string, std::uint32_t> shared_sinks_;  ///< number of the sink that each shares
 };

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <fstream>
 #include <random>
+#include <set>
 
 namespace greynic::flows {
 namespace {
@@ -17,6 +18,14 @@ std::string cpu_model() {
     if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
   }
   return "unknown";
+}
+
+Result<void> check_count(const Traffic& traffic) {
+  if (traffic.flows.size() <= kMostFlows) return {};
+  return fail(ErrorCode::kTooBig,
+              fmt::format("traffic of {} flows: the source sends at most {}; give a traffic file "
+                          "with so many, or fewer rules",
+                          traffic.flows.size(), kMostFlows));
 }
 
 }  // namespace
@@ -64,27 +73,39 @@ std::vector<std::size_t> replay_order(const Traffic& traffic, std::size_t slots,
 }
 
 Result<std::vector<Frame>> frames_of(const Traffic& traffic, std::size_t slots,
-                                     std::size_t payload_bytes, std::uint64_t seed) {
-  if (traffic.flows.size() > kMostFlows) {
-    return fail(ErrorCode::kTooBig,
-                fmt::format("traffic of {} flows: the source sends at most {}; give a traffic file "
-                            "with so many, or fewer rules",
-                            traffic.flows.size(), kMostFlows));
-  }
+                                     std::size_t payload_bytes, std::uint64_t seed,
+                                     const TunnelEnd* end) {
+  if (auto few = check_count(traffic); !few) return pass_on(few);
   std::vector<Frame> frames;
   for (const std::size_t i : replay_order(traffic, slots, seed)) {
-    auto frame = frame_of(traffic.flows[i].packet, payload_bytes);
+    auto frame = frame_of(traffic.flows[i].packet, payload_bytes, end);
     if (!frame) return pass_on(frame);
     frames.push_back(std::move(*frame));
   }
   return frames;
 }
 
-Result<Traffic> sendable(const Traffic* given, const RuleSet& rules) {
-  Traffic traffic = given != nullptr ? *given : traffic_of_rules(rules);
+Result<void> check_sendable(const Traffic& traffic, const TunnelEnd* end) {
+  if (auto few = check_count(traffic); !few) return few;
+  std::set<MatchField> fields;
   for (const TrafficFlow& flow : traffic.flows) {
-    if (auto frame = frame_of(flow.packet, 0); !frame) return pass_on(frame);
+    for (const auto& [field, value] : flow.packet.values()) fields.insert(field);
   }
+  std::vector<std::string_view> missing;
+  for (const MatchField field : fields) {
+    Packet alone;
+    alone.set(field, 1);
+    if (!frame_of(alone, 0, end)) missing.push_back(info(field).name);
+  }
+  if (missing.empty()) return {};
+  return fail(ErrorCode::kUnsupported,
+              fmt::format("traffic sets {}, which this source cannot send; give traffic without",
+                          fmt::join(missing, ", ")));
+}
+
+Result<Traffic> sendable(const Traffic* given, const RuleSet& rules, const TunnelEnd* end) {
+  Traffic traffic = given != nullptr ? *given : traffic_of_rules(rules);
+  if (auto can = check_sendable(traffic, end); !can) return pass_on(can);
   return traffic;
 }
 

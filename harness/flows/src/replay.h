@@ -38,15 +38,21 @@ inline constexpr double kMostPayloadBytes = 1472;  ///< in a frame of 1514 bytes
 
 /// The frames that are sent, in order. kTooBig for traffic of more than kMostFlows flows.
 [[nodiscard]] Result<std::vector<Frame>> frames_of(const Traffic& traffic, std::size_t slots,
-                                                   std::size_t payload_bytes, std::uint64_t seed);
+                                                   std::size_t payload_bytes, std::uint64_t seed,
+                                                   const TunnelEnd* end = nullptr);
+
+/// Whether a source can send it, wrapped for `end` where it came through tunnels. kTooBig: more
+/// than kMostFlows flows; kUnsupported names every field that stands against it.
+[[nodiscard]] Result<void> check_sendable(const Traffic& traffic, const TunnelEnd* end = nullptr);
 
 /// The packets of a rule set when nobody says more: one for each rule of table 0, as often as the
 /// rule says that it is hit.
 [[nodiscard]] Traffic traffic_of_rules(const RuleSet& rules);
 
 /// The traffic that a layout is measured under, or traffic_of_rules when none is given; an error
-/// when a packet of it cannot be made.
-[[nodiscard]] Result<Traffic> sendable(const Traffic* given, const RuleSet& rules);
+/// when it cannot be sent.
+[[nodiscard]] Result<Traffic> sendable(const Traffic* given, const RuleSet& rules,
+                                       const TunnelEnd* end = nullptr);
 
 /// Calls `make` for each port that the rules forward to.
 [[nodiscard]] Result<void> for_each_port(

@@ -201,6 +201,10 @@ Result<void> TcTarget::apply(const Layout& layout, const Traffic* traffic,
   return {};
 }
 
+Result<void> TcTarget::check_traffic(const Traffic& traffic) const {
+  return check_sendable(traffic);
+}
+
 RuleSet TcTarget::spell_out(RuleSet rules) const { return with_headers(std::move(rules)); }
 
 Layout TcTarget::adapt(const Layout& layout) const { return with_decided_headers(layout); }

@@ -73,6 +73,9 @@ class Joined final : public Target {
   Result<void> check(const Layout& layout, const Placement& placement) override {
     return rules_->check(layout, placement);
   }
+  Result<void> check_traffic(const Traffic& traffic) const override {
+    return rules_->check_traffic(traffic);
+  }
   LayoutRoom layout_room() const override { return rules_->layout_room(); }
   RuleSet spell_out(RuleSet rules) const override { return rules_->spell_out(std::move(rules)); }
   Layout adapt(const Layout& layout) const override { return rules_->adapt(layout); }
@@ -117,6 +120,8 @@ Result<void> Target::apply(const Layout&, const Traffic*, const Placement&) {
 Result<void> Target::check(const Layout&, const Placement&) {
   return fail(ErrorCode::kUnsupported, info().name + " holds no rules; name a target that does");
 }
+
+Result<void> Target::check_traffic(const Traffic& /*traffic*/) const { return {}; }
 
 LayoutRoom Target::layout_room() const { return {}; }
 

@@ -92,6 +92,10 @@ class Target {
                                            const Placement& placement);
   /// Checks that apply would be accepted, and changes nothing.
   [[nodiscard]] virtual Result<void> check(const Layout& layout, const Placement& placement);
+  /// Whether this traffic can be sent through the device's rules, asked before any work is done on
+  /// them. kUnsupported names the fields that stand against it, kTooBig the number. Yes for devices
+  /// that have it sent by others.
+  [[nodiscard]] virtual Result<void> check_traffic(const Traffic& traffic) const;
   /// What the optimizer may use of the device; everything, unless a device says otherwise.
   [[nodiscard]] virtual LayoutRoom layout_room() const;
   /// The rules as the device wants them written, before anything else is done with them: with the
