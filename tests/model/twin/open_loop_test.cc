@@ -40,10 +40,10 @@ WorkloadFlow flow(const Configuration& configuration, const std::string& from,
   return result;
 }
 
-// Claim:  the median under load is the twin's within 20 %. What a load adds to the 99th percentile
-//         is so within 35 % and 0.7 us, for messages of one turn and of sixteen, and never less
-//         than that much too low behind masks, where the twin walks many packets at once and waits
-//         for less than the law's single server.
+// Claim:  the median under load is the twin's within 20 %, behind masks within 25 %. What a load
+//         adds to the 99th percentile is so within 35 % and 0.7 us, for messages of one turn and of
+//         sixteen, and never less than that much too low behind masks, where the twin walks many
+//         packets at once and waits for less than the law's single server.
 // Oracle: the twin with messages at random times; it shares no code with the law. 0.7 us is what
 //         its RNIC adds to a message as soon as another is about (a request fetched, not pushed).
 // Method: fitted to closed loops alone; each side's own idle latency is taken away, since the
@@ -81,7 +81,9 @@ TEST(OpenLoop, WaitsAsLongAsTheTwin) {
           fmt::print("{}: p50 +{:.2f} (twin {:.2f}), p99 +{:.2f} (twin {:.2f})\n", where, median,
                      seen_median, tail, seen_tail);
           EXPECT_TRUE(seen[i].steady->settled) << where;
-          EXPECT_NEAR(idle + median, idle + seen_median, 0.2 * (idle + seen_median)) << where;
+          EXPECT_NEAR(idle + median, idle + seen_median,
+                      (masks == 0.0 ? 0.2 : 0.25) * (idle + seen_median))
+              << where;
           EXPECT_GT(tail, seen_tail / 1.35 - 0.7) << where;
           if (masks == 0.0) EXPECT_LT(tail, seen_tail * 1.35 + 0.7) << where;
         }
