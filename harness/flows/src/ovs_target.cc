@@ -24,6 +24,7 @@ constexpr std::size_t kReplayPackets = 8192;
 /// be waited for. A workload's traffic is even: order does not matter to it.
 constexpr std::chrono::milliseconds kSortedWarmup{2200};
 constexpr std::chrono::milliseconds kEvenWarmup{200};
+constexpr double kRoundsToFill = 4;  ///< of the replay, until the exact-match cache has what it can
 
 constexpr std::array<std::string_view, 6> kFactors = {
     "server_decap_masks", "rules_per_mask",    "flow_count",
@@ -106,6 +107,8 @@ Result<void> PrivateOvsTarget::send(const Traffic& traffic, std::size_t payload_
   if (!frames) return pass_on(frames);
   // What one flow too many rounded up would not fit any more.
   if (frames->size() > kMostFlows) frames->resize(static_cast<std::size_t>(kMostFlows));
+  round_packets_ = static_cast<double>(frames->size());
+  if (auto quickly = ovs_->learn_quickly(true); !quickly) return quickly;
   const std::string path = ovs_->folder() + "/traffic.pcap";
   if (auto written = files::write_text(path, pcap_of(*frames)); !written) return written;
   return ovs_->start_traffic(path, !ends.empty());
@@ -179,7 +182,9 @@ Result<Observation> PrivateOvsTarget::measure_request(const target::MeasureReque
     if (ready.error().code == ErrorCode::kMissing) return pass_on(ready);
     return refused(ready.error());
   }
-  auto times = time_packets(*ovs_, request.duration, laid_out_ ? kSortedWarmup : kEvenWarmup);
+  auto times = time_packets(*ovs_, request.duration,
+                            {laid_out_ ? kSortedWarmup : kEvenWarmup,
+                             caches_->first ? kRoundsToFill * round_packets_ : 0});
   if (!times) {
     if (times.error().code != ErrorCode::kRefused) return pass_on(times);
     return refused(times.error());

@@ -58,6 +58,7 @@ class PrivateOvsTarget final : public target::Target {
   Traffic traffic_;      ///< of the layout
   std::string running_;  ///< what set_up last made, as a key; empty: nothing
   std::optional<std::pair<bool, bool>> caches_;
+  double round_packets_ = 0;  ///< of the traffic that runs: after so many it begins again
 };
 
 }  // namespace greynic::flows

@@ -43,8 +43,11 @@ Result<Instant> now(PrivateSwitch& ovs) {
 }
 
 /// Two steps in a row without a miss: every flow has its megaflow.
-Result<double> warm_up(PrivateSwitch& ovs, std::chrono::milliseconds least) {
+Result<double> warm_up(PrivateSwitch& ovs, const Warmup& least) {
   const auto start = Clock::now();
+  auto first = now(ovs);
+  if (!first) return pass_on(first);
+  const double enough = first->stats.packets + least.packets;
   double misses = -1.0;
   int quiet = 0;
   while (true) {
@@ -56,12 +59,15 @@ Result<double> warm_up(PrivateSwitch& ovs, std::chrono::milliseconds least) {
     quiet = moving && instant->stats.misses == misses ? quiet + 1 : 0;
     misses = instant->stats.misses;
     const auto spent = Clock::now() - start;
-    if (quiet >= 2 && spent >= least) return std::chrono::duration<double>(spent).count();
+    const bool filled = instant->stats.packets >= enough;
+    if (quiet >= 2 && filled && spent >= least.time)
+      return std::chrono::duration<double>(spent).count();
     if (spent > kLongestWarmup) {
       return fail(ErrorCode::kRefused,
-                  moving ? "packets keep missing the megaflows: there are more of them than the "
-                           "switch keeps"
-                         : "no packet reaches the switch");
+                  !moving  ? "no packet reaches the switch"
+                  : filled ? "packets keep missing the megaflows: there are more of them than the "
+                             "switch keeps"
+                           : "too few packets came to fill the caches: the machine is too busy");
     }
   }
 }
@@ -113,9 +119,10 @@ double standard_error(const std::vector<double>& values) {
 }  // namespace
 
 Result<PacketTimes> time_packets(PrivateSwitch& ovs, std::chrono::nanoseconds duration,
-                                 std::chrono::milliseconds least_warmup) {
-  auto warmup = warm_up(ovs, least_warmup);
+                                 const Warmup& least) {
+  auto warmup = warm_up(ovs, least);
   if (!warmup) return pass_on(warmup);
+  if (auto as_usual = ovs.learn_quickly(false); !as_usual) return pass_on(as_usual);
   auto first = start_afresh(ovs);
   if (!first) return pass_on(first);
   const auto window = std::max<std::chrono::nanoseconds>(kShortestWindow, duration / kWindows);

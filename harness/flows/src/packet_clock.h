@@ -22,10 +22,17 @@ struct PacketTimes {
   SteadyState steady;
 };
 
-/// Waits until no packet misses the caches any more (and at least `least_warmup`), then counts for
-/// `duration`. kRefused when misses do not end within ten seconds.
+/// What has to pass before packets are timed, at least.
+struct Warmup {
+  std::chrono::milliseconds time{0};
+  double packets = 0;  ///< to fill a cache
+};
+
+/// Waits until no packet misses the megaflows any more (and at least for `least`), lets the
+/// exact-match cache learn as usual, then counts for `duration`. kRefused when that takes more than
+/// ten seconds.
 [[nodiscard]] Result<PacketTimes> time_packets(PrivateSwitch& ovs,
                                                std::chrono::nanoseconds duration,
-                                               std::chrono::milliseconds least_warmup);
+                                               const Warmup& least);
 
 }  // namespace greynic::flows

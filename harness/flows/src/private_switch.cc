@@ -24,6 +24,11 @@ constexpr const char* kPackages =
 constexpr const char* kDpdkArguments =
     "--no-huge --legacy-mem --no-pci --no-shconf --no-telemetry -m 512";
 
+/// How often what the exact-match cache does not have enters it: one packet in so many.
+constexpr const char* kNone = "0";
+constexpr const char* kEach = "1";
+constexpr const char* kOneInMany = "100";  // the standard
+
 int last_usable_cpu() {
   cpu_set_t usable;
   CPU_ZERO(&usable);
@@ -154,9 +159,18 @@ std::string PrivateSwitch::last_words() const {
 }
 
 Result<void> PrivateSwitch::set_caches(bool exact_match, bool signature_match) {
-  // One packet in 100 enters the exact-match cache by default; 0 means none ever does.
-  return database_->set({{"emc-insert-inv-prob", exact_match ? "100" : "0"},
-                         {"smc-enable", signature_match ? "true" : "false"}});
+  auto set = database_->set({{"emc-insert-inv-prob", exact_match ? kOneInMany : kNone},
+                             {"smc-enable", signature_match ? "true" : "false"}});
+  if (set) exact_match_learns_ = exact_match ? kOneInMany : kNone;
+  return set;
+}
+
+Result<void> PrivateSwitch::learn_quickly(bool quickly) {
+  const char* const wanted = quickly ? kEach : kOneInMany;
+  if (exact_match_learns_ == kNone || exact_match_learns_ == wanted) return {};
+  auto set = database_->set({{"emc-insert-inv-prob", wanted}});
+  if (set) exact_match_learns_ = wanted;
+  return set;
 }
 
 Result<void> PrivateSwitch::ensure_sink(const std::string& name) {

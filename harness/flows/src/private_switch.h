@@ -9,6 +9,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "child_process.h"
@@ -49,6 +50,9 @@ class PrivateSwitch {
 
   /// Switches the exact-match cache and the signature-match cache.
   [[nodiscard]] Result<void> set_caches(bool exact_match, bool signature_match);
+  /// An exact-match cache that is on takes one new packet in a hundred: it would be full only after
+  /// seconds, the later the dearer a packet is. While it learns quickly it takes each.
+  [[nodiscard]] Result<void> learn_quickly(bool quickly);
   /// Makes sure there is a port of this name that swallows what it is given. DPDK's memory has room
   /// for kMostSinks of them; what comes after shares one, which costs a packet the same.
   [[nodiscard]] Result<void> ensure_sink(const std::string& name);
@@ -99,6 +103,7 @@ class PrivateSwitch {
   std::unique_ptr<Ovsdb> database_;
   std::unique_ptr<JsonRpc> control_;
   enum class Source : std::uint8_t { kNone, kBridge, kUnderlay };
+  std::string_view exact_match_learns_ = "100";        ///< as the database has it
   Source source_ = Source::kNone;                      ///< where packets arrive
   std::set<std::uint32_t> tunnel_ends_;                ///< addresses of the underlay
   std::map<std::string, int> sinks_;                   ///< index of the null device behind each
