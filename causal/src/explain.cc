@@ -122,6 +122,36 @@ Result<void> find_causes(Explanation& explanation, const Configuration& baseline
   return {};
 }
 
+/// Whatever meets the one meets the other.
+bool implies(const Condition& one, const Condition& other) {
+  if (one.factor != other.factor || !other.holds(one.level)) return false;
+  return other.relation == Relation::kEquals || one.relation == Relation::kEquals ||
+         one.relation == other.relation;
+}
+
+bool implies(const Cause& one, const Cause& other) {
+  return std::all_of(other.all_of.begin(), other.all_of.end(), [&](const Condition& wanted) {
+    return std::any_of(one.all_of.begin(), one.all_of.end(),
+                       [&](const Condition& given) { return implies(given, wanted); });
+  });
+}
+
+/// A wall that comes gradually has one threshold here and another there, as other settings and
+/// noise will have it, and each search finds its own: the widest of them says what the others say.
+void drop_narrower_causes(Explanation& explanation) {
+  std::vector<Cause> kept;
+  for (std::size_t i = 0; i < explanation.causes.size(); ++i) {
+    const Cause& cause = explanation.causes[i];
+    bool told = false;
+    for (std::size_t j = 0; j < explanation.causes.size() && !told; ++j) {
+      const Cause& other = explanation.causes[j];
+      told = i != j && implies(cause, other) && (j < i || !implies(other, cause));
+    }
+    if (!told) kept.push_back(cause);
+  }
+  explanation.causes = std::move(kept);
+}
+
 /// Excuses the clear configurations that a cause accuses. Only walls that no other cause explains
 /// speak against an exception.
 Result<void> find_exceptions(Explanation& explanation, const std::vector<Configuration>& clear,
@@ -255,6 +285,7 @@ Result<Explanation> explain(const Campaign& campaign, std::span<const Observatio
   auto found =
       find_causes(explanation, baseline, clear, experiment ? &*experiment : nullptr, options);
   if (!found) return pass_on(found);
+  drop_narrower_causes(explanation);
   found = find_exceptions(explanation, clear, experiment ? &*experiment : nullptr);
   if (!found) return pass_on(found);
   order_causes(explanation);
