@@ -21,6 +21,13 @@ inline Observation measured(const std::string& defects, const Configuration& con
       .value();
 }
 
+/// Several hosts send to one. They offer more than it can take, so the port of the switch pauses
+/// them, its RNIC pauses the port, and receive WQEs run out: congestion, which Collie's definition
+/// of an anomaly excludes (two hosts on a switch that carries line rate).
+inline bool is_crowd(const Configuration& configuration) {
+  return configuration.number("host_count") > 2;
+}
+
 enum class Symptom { kNone, kPauses, kSlow, kOutcome, kDeletion };
 
 inline std::ostream& operator<<(std::ostream& out, Symptom symptom) {
@@ -35,8 +42,10 @@ inline Symptom symptom(const std::string& defect, const Configuration& configura
   const Observation none = measured("none", configuration);
   if (with.outcome != none.outcome) return Symptom::kOutcome;
   if (with.outcome != Outcome::kMeasured) return Symptom::kNone;
-  EXPECT_LE(*none.value("pause_share"), 0.001) << configuration.name();
-  if (*with.value("pause_share") > 0.001) return Symptom::kPauses;
+  if (!is_crowd(configuration)) {
+    EXPECT_LE(*none.value("pause_share"), 0.001) << configuration.name();
+    if (*with.value("pause_share") > 0.001) return Symptom::kPauses;
+  }
   if (*with.value(measure::kPacketRate) < 0.8 * *none.value(measure::kPacketRate)) {
     return Symptom::kSlow;
   }

@@ -234,7 +234,8 @@ TEST(SwitchTriggers, NameEveryFactorThatTheyDependOn) {
       const bool is_part =
           std::any_of(load.parts.begin(), load.parts.end(),
                       [&](const LoadPart& part) { return part.factor == factor.name; });
-      if (is_part) continue;
+      // A crowd of senders fills its receiver's line even when each stands still half of the time.
+      if (is_part || factor.name == "host_count") continue;
       for (const FactorValue& level : factor.levels) {
         // READ carries its data the other way, past other masks.
         if (defect.name == "S6" && level == FactorValue(std::string("READ"))) continue;
