@@ -8,6 +8,7 @@
 
 #include "greynic/core/completion_status.h"
 #include "greynic/verbs/traffic.h"
+#include "own_files.h"
 #include "payload.h"
 #include "pingpong.h"
 #include "receives.h"
@@ -248,8 +249,10 @@ void Answerer::start() {
   Endpoint& endpoint = work_->endpoint;
   const TrafficPlan& plan = endpoint.plan();
   if (plan.mode == Mode::kLatency && plan.operation == Operation::kWrite) {
-    work_->threads.emplace_back(
-        [this] { answer_writes(work_->endpoint, work_->stop, work_->writes); });
+    work_->threads.emplace_back([this] {
+      own_files(work_->endpoint.files());
+      answer_writes(work_->endpoint, work_->stop, work_->writes);
+    });
   }
   if (!takes_receive(plan.operation)) return;
   // Each made by its own thread: what two threads write does not lie in one cache line then,
@@ -257,6 +260,7 @@ void Answerer::start() {
   work_->receivers.resize(plan.thread_count);
   for (std::uint32_t t = 0; t < plan.thread_count; ++t) {
     work_->threads.emplace_back([this, t, &receiver = work_->receivers[t]] {
+      own_files(work_->endpoint.files());
       receiver = std::make_unique<ReceiveThread>(work_->endpoint, t, work_->stop, work_->arrived);
       receiver->run();
     });

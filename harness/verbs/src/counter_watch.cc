@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "greynic/verbs/counters.h"
+#include "own_files.h"
 
 namespace greynic::verbs {
 namespace {
@@ -23,7 +24,10 @@ Measure mean_of(const std::vector<double>& values) {
 
 CounterWatch::CounterWatch(std::string device, int port, std::chrono::nanoseconds duration)
     : device_(std::move(device)), port_(port) {
-  thread_ = std::thread([this, begin = Clock::now(), duration] { watch(begin, duration); });
+  thread_ = std::thread([this, begin = Clock::now(), duration] {
+    own_files({});
+    watch(begin, duration);
+  });
 }
 
 CounterWatch::~CounterWatch() { end(); }

@@ -433,6 +433,12 @@ CompletionChannel* Endpoint::channel(std::uint32_t thread, CqSide side) {
   return &channels_[2 * thread + (side == CqSide::kReceive ? 1 : 0)];
 }
 
+std::vector<int> Endpoint::files() const {
+  std::vector<int> files{device_->handle()->cmd_fd};
+  for (const CompletionChannel& channel : channels_) files.push_back(channel.handle()->fd);
+  return files;
+}
+
 std::uint32_t Endpoint::lane_of_qp(std::uint32_t qp_number) const {
   const auto found = std::lower_bound(lane_by_number_.begin(), lane_by_number_.end(),
                                       std::pair{qp_number, std::uint32_t{0}});

@@ -8,6 +8,7 @@
 
 #include "greynic/core/completion_status.h"
 #include "greynic/verbs/traffic.h"
+#include "own_files.h"
 #include "payload.h"
 #include "pingpong.h"
 #include "poster.h"
@@ -277,7 +278,14 @@ class RequestThread {
 RequestReport run_requests(Endpoint& endpoint, std::chrono::nanoseconds duration,
                            const std::atomic<bool>& stop) {
   const TrafficPlan& plan = endpoint.plan();
-  if (plan.mode == Mode::kLatency) return run_pings(endpoint, duration, stop);
+  if (plan.mode == Mode::kLatency) {
+    RequestReport report;
+    std::thread([&] {
+      own_files(endpoint.files());
+      report = run_pings(endpoint, duration, stop);
+    }).join();
+    return report;
+  }
   const std::int64_t begin = now_ns();
   const Times times{begin + duration.count() / 10, begin + duration.count()};
   std::atomic<bool> broken = false;
@@ -286,7 +294,12 @@ RequestReport run_requests(Endpoint& endpoint, std::chrono::nanoseconds duration
     workers.push_back(std::make_unique<RequestThread>(endpoint, t, times, stop, broken));
   }
   std::vector<std::thread> threads;
-  for (auto& worker : workers) threads.emplace_back([&worker] { worker->run(); });
+  for (auto& worker : workers) {
+    threads.emplace_back([&endpoint, &worker] {
+      own_files(endpoint.files());
+      worker->run();
+    });
+  }
   for (std::thread& thread : threads) thread.join();
 
   RequestReport all;

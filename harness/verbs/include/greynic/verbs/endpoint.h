@@ -110,6 +110,8 @@ class Endpoint {
   /// The event channel of a thread, one for each side: a bidirectional run sleeps on both at once.
   /// Null in polling mode.
   [[nodiscard]] CompletionChannel* channel(std::uint32_t thread, CqSide side);
+  /// The descriptors that its traffic goes through: the device's, and those of the channels.
+  [[nodiscard]] std::vector<int> files() const;
   [[nodiscard]] std::uint32_t lane_of_qp(std::uint32_t qp_number) const;
   /// XRC: the other end's shared receive queue for what this lane sends; 0 where it has none.
   [[nodiscard]] std::uint32_t remote_srq(std::uint32_t lane) const;
