@@ -7,13 +7,15 @@
 #include "credentials.h"
 #include "greynic/agent/agent.h"
 #include "greynic/target/interrupt.h"
+#include "greynic/verbs/patience.h"
 #include "translate.h"
 #include "unreached.h"
 
 namespace greynic::agent {
 namespace {
 
-constexpr std::chrono::seconds kReach{5};  // to find out that nobody is there
+constexpr std::chrono::seconds kReach{5};        // for a peer that is only just starting
+constexpr std::chrono::milliseconds kLook{500};  // for one that was not there the last time
 // A run that was killed keeps the agent until its lease ends, and two campaigns may take turns.
 constexpr std::chrono::seconds kBusy{30};
 constexpr std::chrono::seconds kSetUp{60};  // thousands of QPs take a slow device that long
@@ -21,15 +23,9 @@ constexpr int kMostMessageBytes = 64 << 20;
 
 class RemotePeer final : public verbs::Peer {
  public:
-  RemotePeer(std::string address, const std::shared_ptr<grpc::ChannelCredentials>& credentials)
-      : address_(std::move(address)) {
-    grpc::ChannelArguments arguments;
-    arguments.SetMaxReceiveMessageSize(kMostMessageBytes);
-    // A peer that was away a moment ago is tried again at once for the next run.
-    arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-    arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-    channel_ = grpc::CreateCustomChannel(address_, credentials, arguments);
-    stub_ = wire::Agent::NewStub(channel_);
+  RemotePeer(std::string address, std::shared_ptr<grpc::ChannelCredentials> credentials)
+      : address_(std::move(address)), credentials_(std::move(credentials)) {
+    connect_afresh();
   }
   ~RemotePeer() override { abandon(); }
 
@@ -119,17 +115,44 @@ class RemotePeer final : public verbs::Peer {
   std::string name() const override { return address_; }
 
  private:
-  /// Waits for a peer that is only just starting; one that turns us away is told at once.
+  void connect_afresh() {
+    grpc::ChannelArguments arguments;
+    arguments.SetMaxReceiveMessageSize(kMostMessageBytes);
+    // A peer that was away a moment ago is tried again at once for the next run.
+    arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+    arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+    // Channels of one address share their connection, and how long it waits for the next try.
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    channel_ = grpc::CreateCustomChannel(address_, credentials_, arguments);
+    stub_ = wire::Agent::NewStub(channel_);
+  }
+
+  /// Waits for a peer that is only just starting; one that turns us away is told at once, and one
+  /// that was waited for in vain is looked for once.
   Result<void> reach() {
-    const auto end = std::chrono::system_clock::now() + kReach;
-    while (!channel_->WaitForConnected(
-        std::min(end, std::chrono::system_clock::now() + std::chrono::milliseconds(500)))) {
+    patience_.begin();
+    if (patience_.in_vain()) connect_afresh();
+    while (!(patience_.in_vain() ? look() : wait())) {
       const std::string words = last_words();
-      if (!is_final(words) && std::chrono::system_clock::now() < end) continue;
+      if (!is_final(words) && patience_.look_again()) continue;
       return fail(ErrorCode::kIo,
                   fmt::format("peer {} is not reached: {}", address_, why_unreached(words)));
     }
+    patience_.found();
     return {};
+  }
+
+  bool wait() { return channel_->WaitForConnected(std::chrono::system_clock::now() + kLook); }
+
+  /// One try to connect.
+  bool look() {
+    const auto end = std::chrono::system_clock::now() + kLook;
+    while (true) {
+      const grpc_connectivity_state state = channel_->GetState(true);
+      if (state == GRPC_CHANNEL_READY) return true;
+      if (state == GRPC_CHANNEL_TRANSIENT_FAILURE) return false;
+      if (!channel_->WaitForStateChange(state, end)) return false;
+    }
   }
 
   /// What gRPC says of a channel that is not connected.
@@ -161,6 +184,8 @@ class RemotePeer final : public verbs::Peer {
   }
 
   std::string address_;
+  std::shared_ptr<grpc::ChannelCredentials> credentials_;
+  verbs::Patience patience_{kReach};
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<wire::Agent::Stub> stub_;
   std::uint64_t session_ = 0;

@@ -13,6 +13,7 @@
 #include "greynic/target/interrupt.h"
 #include "greynic/verbs/counters.h"
 #include "greynic/verbs/faults.h"
+#include "greynic/verbs/patience.h"
 #include "observing.h"
 #include "target_options.h"
 
@@ -143,15 +144,16 @@ class VerbsTarget final : public target::Target {
   }
 
   /// A device or link, here or at the peer, that vanishes in the middle says nothing about the
-  /// configuration: it is waited for and the measurement repeated. When it stays away the target
-  /// cannot go on.
+  /// configuration: it is waited for and the measurement repeated. When this end's stays away the
+  /// target cannot go on; a peer's is an outcome.
   Result<Observation> measure_surviving(const target::MeasureRequest& request) {
-    const auto give_up = std::chrono::steady_clock::now() + options_.patience;
+    own_patience_.begin();
+    peer_patience_.begin();
     while (true) {
       if (!usable()) {
         device_.reset();
         auto opened = open_device();
-        while (!opened && std::chrono::steady_clock::now() < give_up && !target::interrupted()) {
+        while (!opened && own_patience_.look_again() && !target::interrupted()) {
           std::this_thread::sleep_for(std::chrono::milliseconds(100));
           opened = open_device();
         }
@@ -159,13 +161,16 @@ class VerbsTarget final : public target::Target {
           return opened.error().while_doing(
               "the device or its link vanished during the run (resume when it is back)");
         }
+        own_patience_.found();
       }
       Observation observation = measure_once(request);
-      const bool vanished =
-          observation.outcome != Outcome::kMeasured && (!usable() || peer_device_away_);
-      if (peer_device_away_) std::this_thread::sleep_for(std::chrono::milliseconds(200));
-      if (!vanished || target::interrupted() || std::chrono::steady_clock::now() > give_up)
+      if (observation.outcome == Outcome::kMeasured || target::interrupted()) return observation;
+      if (peer_device_away_) {
+        if (!peer_patience_.look_again()) return observation;
+        std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      } else if (usable() || !own_patience_.look_again()) {
         return observation;
+      }
     }
   }
 
@@ -277,6 +282,7 @@ class VerbsTarget final : public target::Target {
         peer_device_away_ = theirs.error().code == ErrorCode::kMissing;
         return named(part, theirs.error());
       }
+      peer_patience_.found();
       part.theirs = std::move(*theirs);
     }
     for (Part& part : parts) {
@@ -349,6 +355,8 @@ class VerbsTarget final : public target::Target {
   Peers self_;  ///< the own device as its peer
   std::unique_ptr<Device> device_;
   bool peer_device_away_ = false;  ///< the last measurement failed for that
+  Patience own_patience_{options_.patience};
+  Patience peer_patience_{options_.patience};
 };
 
 /// "a,b" as its parts.
