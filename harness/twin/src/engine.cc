@@ -262,6 +262,10 @@ void Engine::handle(const Event& event) {
     case kDataReady:
       streams_[event.subject].ready += event.count;
       return activate(event.subject, event.time);
+    case kUnanswered:
+      return unanswered(event.subject, event.count, event.time);
+    case kDuplicate:
+      return acknowledge(event.subject, 0, event.time);
     case kGapSeen:
       return gap_seen(event.subject, event.count, event.time);
     case kGoBack:
@@ -284,7 +288,7 @@ void Engine::handle(const Event& event) {
     case kDelivered:
       return delivered(event.subject, event.count, event.time);
     case kCompleted:
-      return complete(event.subject, event.time);
+      return complete(event.subject, event.count, event.time);
     case kPeerAnswers:
       return answer(event.subject, event.time);
     default:

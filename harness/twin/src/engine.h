@@ -113,6 +113,8 @@ class Engine {
     kDelivered,
     kCompleted,
     kPeerAnswers,
+    kUnanswered,
+    kDuplicate,
     kGapSeen,
     kGoBack,
     kTimeout,
@@ -190,14 +192,17 @@ class Engine {
     std::uint32_t gap = 0;           ///< number of the gap: what concerns an older one is void
     std::uint64_t sent_behind = 0;   ///< packets sent since
     std::uint64_t bytes_behind = 0;
-    std::uint8_t tries = 0;       ///< to get the same packet there again
-    std::uint8_t rnr_tries = 0;   ///< to find a receive WQE for the same message
-    bool received = false;        ///< the message that comes in has its receive WQE
-    bool stopped = false;         ///< its QP has failed
-    bool flushes = false;         ///< and what is posted on it completes in error
-    bool unheard = false;         ///< rests for its timer, while the receiver is down
-    std::uint32_t delivered = 0;  ///< SENDs that found their receive WQE, whole
-    std::uint32_t refusals = 0;   ///< what was on its way at an older one is void when it arrives
+    std::uint8_t tries = 0;            ///< to get the same packet there again
+    std::uint8_t rnr_tries = 0;        ///< to find a receive WQE for the same message
+    bool received = false;             ///< the message that comes in has its receive WQE
+    bool stopped = false;              ///< its QP has failed
+    bool flushes = false;              ///< and what is posted on it completes in error
+    bool unheard = false;              ///< rests for its timer, while the receiver is down
+    std::uint32_t delivered = 0;       ///< SENDs that found their receive WQE, whole
+    std::uint32_t acknowledged = 0;    ///< messages that the sender knows to be there
+    std::uint32_t unacknowledged = 0;  ///< that are there, but the acknowledgement was lost
+    std::uint32_t answers = 0;         ///< that the sender has heard
+    std::uint32_t refusals = 0;  ///< what was on its way at an older one is void when it arrives
   };
   /// Why a QP fails.
   enum class Exhausted : std::uint8_t { kRetries, kRnrRetries };
@@ -241,7 +246,8 @@ class Engine {
   Time recall_wqe(std::uint32_t stream, Time t);
   void engine_steps(std::uint8_t nic, Time t);
   void delivered(std::uint32_t stream, std::uint32_t number, Time t);
-  void complete(std::uint32_t stream, Time t);
+  void complete(std::uint32_t stream, std::uint32_t count, Time t);
+  void complete_one(std::uint32_t stream, Time t);
   void credit(std::uint32_t stream, std::uint32_t count, Time t);
   void free_slot_in(std::uint32_t stream);
   void answer(std::uint32_t stream, Time t);
@@ -258,9 +264,16 @@ class Engine {
   void lay_out_regions();
   void deregister(std::uint8_t nic, Time t);
 
+  // engine_answers.cc: what the receiver says, and what of it is lost.
+  [[nodiscard]] Time send_word(std::uint8_t from, std::uint8_t to, double bytes, Time t);
+  void acknowledge(std::uint32_t stream, std::uint32_t count, Time t);
+  void watch_for_answer(std::uint32_t stream, Time t);
+  void unanswered(std::uint32_t stream, std::uint32_t answers, Time t);
+
   // engine_recovery.cc: packets that are lost or refused, and sent again.
   [[nodiscard]] Fate fate_of_packet(std::uint32_t stream, Time t);
   void open_gap(std::uint32_t stream, std::uint32_t packets_left, Time t);
+  void watch_gap(std::uint32_t stream, Time t);
   void tell_of_gap(std::uint32_t stream, Time t);
   void settle(std::uint32_t stream, Fate fate, const Freight& freight, Time t);
   void gap_seen(std::uint32_t stream, std::uint32_t gap, Time t);
@@ -305,6 +318,7 @@ class Engine {
   void call_context(Nic& nic, std::uint32_t stream, Time t);
   void send_request(std::uint32_t stream, Time t);
   void send_data(std::uint32_t from, std::uint32_t stream, Time t, bool turn_begins);
+  void send_again(std::uint32_t stream, Time t);
   [[nodiscard]] Time recall_flow(Nic& nic, std::uint32_t stream, Time t);
   Arrival travel(std::uint32_t from, std::uint32_t to, std::uint32_t stream, const Freight& freight,
                  Time t, Fate fate, bool turn_begins);

@@ -66,7 +66,9 @@ void Engine::mark_seen(std::uint32_t id, Time t) {
   if (t < pace.next_cnp) return;
   pace.next_cnp = t + rule_.cnp_ns;
   ++nics_[s.to].counters.cnps_sent;
-  events_.push(send_control(s.to, s.nic, kCnpBytes, t), kNotified, id);
+  const Time there = send_word(s.to, s.nic, kCnpBytes, t);
+  if (there < kNever) return events_.push(there, kNotified, id);
+  ++nics_[s.to].counters.cnps_lost;
 }
 
 void Engine::notified(std::uint32_t id, Time t) {

@@ -70,7 +70,7 @@ Engine::Ledger Engine::count_all() const {
         if (!is_void(event.subject, event.count)) ++ledger.lines[event.subject].arriving;
         break;
       case kCompleted:
-        ++ledger.lines[event.subject].completing;
+        ledger.lines[event.subject].completing += event.count;
         break;
       default:  // not about a request
         break;
@@ -112,6 +112,7 @@ void Engine::check_stream(std::uint32_t id, const Ledger& ledger, Laws& laws) co
     return gap ? number(streams_[stream].sent) - number(recoveries_[stream].message) : 0.0;
   };
   double away = number(line.completing);
+  if (!recoveries_.empty()) away += recoveries_[id].unacknowledged;
   if (w_.transport == Transport::kRc) away += number(line.arriving) + behind_gap(id);
   if (!w_.carries_data_in_request()) {
     const Stream& p = streams_[peer_of(id)];
@@ -175,7 +176,8 @@ std::string Engine::broken_law() const {
     laws.hold("PCIe read credits", number(nic.read_slots.taken()),
               number(nic.counters.pcie_read_tlps));
   }
-  laws.hold("notifications of congestion", all_of(&N::cnps_handled) + number(ledger.notifications),
+  laws.hold("notifications of congestion",
+            all_of(&N::cnps_handled) + all_of(&N::cnps_lost) + number(ledger.notifications),
             all_of(&N::cnps_sent));
   const Sent sent = count_sent();
   laws.hold("packets sent", all_of(&N::tx_packets),

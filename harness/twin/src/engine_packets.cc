@@ -197,6 +197,21 @@ Time Engine::recall_flow(Nic& nic, std::uint32_t id, Time t) {
   return {wire_end, end, fate};
 }
 
+/// The first packet of the oldest message that the sender knows nothing of. The receiver has it.
+void Engine::send_again(std::uint32_t id, Time t) {
+  const Stream& s = streams_[id];
+  const Shape& shape = shape_at(recoveries_[id].acknowledged);
+  const Freight& freight = shape.packets > 1 ? shape.first : shape.last;
+  NicCounters& counters = nics_[s.nic].counters;
+  ++counters.retransmitted_packets;
+  counters.retransmitted_bytes += freight.payload;
+  nics_[s.to].counters.thrown_bytes += freight.payload;
+  const bool corrupted = random_.uniform() < w_.loss;
+  const Fate fate = corrupted ? Fate::kCorrupted : Fate::kOutOfSequence;
+  const Arrival arrival = travel(s.nic, s.to, id, freight, t, fate, true);
+  if (arrival.fate == Fate::kOutOfSequence) events_.push(arrival.at_memory, kDuplicate, id);
+}
+
 [[gnu::always_inline]] inline void Engine::send_data(std::uint32_t from, std::uint32_t id, Time t,
                                                      bool turn_begins) {
   Stream& s = streams_[id];

@@ -7,7 +7,7 @@
 /// acknowledgement; the sender starts again at the missing packet when it hears of it, or when its
 /// timer runs out because nothing followed. Of a message without receive WQE that is its first
 /// packet, and the sender rests before it comes again. After so many tries the QP fails. UC and UD
-/// lose the message. Acknowledgements and requests without data are not lost.
+/// lose the message. Requests without data are not lost; answers are (engine_answers.cc).
 
 namespace greynic::twin {
 namespace {
@@ -59,14 +59,21 @@ void Engine::open_gap(std::uint32_t id, std::uint32_t packets_left, Time t) {
     recovery.broken = true;
     return;
   }
+  // The receiver speaks once of a packet that it misses, even when that is lost once more.
+  const bool again = recovery.message == streams_[id].sent && recovery.packets_left == packets_left;
+  recovery.nak_sent = again && recovery.nak_sent;
   recovery.behind_gap = true;
-  recovery.nak_sent = false;
   recovery.message = streams_[id].sent;
   recovery.packets_left = packets_left;
   recovery.sent_behind = 1;
   recovery.bytes_behind = 0;
+  watch_gap(id, t);
+}
+
+/// The sender's timer, should it not hear of the gap.
+void Engine::watch_gap(std::uint32_t id, Time t) {
   const Time timeout = w_.retries.ack_timeout_ns();
-  if (timeout < kNever) events_.push(t + timeout, kTimeout, id, recovery.gap);
+  if (timeout < kNever) events_.push(t + timeout, kTimeout, id, recoveries_[id].gap);
 }
 
 /// A packet that is not just written has arrived. Where it is not written at all it was corrupted,
@@ -94,8 +101,8 @@ void Engine::gap_seen(std::uint32_t id, std::uint32_t gap, Time t) {
   const Stream& s = streams_[id];
   if (recoveries_[id].gap != gap) return;
   ++nics_[s.to].counters.naks_sent;
-  const Time back = send_control(s.to, s.nic, header::kAeth, t) + p_.ack_ns;
-  events_.push(back, kGoBack, id, gap);
+  const Time back = send_word(s.to, s.nic, header::kAeth, t);
+  if (back < kNever) events_.push(back + p_.ack_ns, kGoBack, id, gap);
 }
 
 void Engine::go_back(std::uint32_t id, std::uint32_t gap, bool timed_out, Time t) {
@@ -214,8 +221,12 @@ void Engine::refuse(std::uint32_t id, Time t) {
   recovery.packets_left = shape_at(recovery.message).packets;
   ++recovery.gap;
   ++recovery.refusals;
-  const Time back = send_control(s.to, s.nic, header::kAeth, t) + p_.ack_ns;
-  events_.push(back, kNotReady, id, recovery.gap);
+  const Time back = send_word(s.to, s.nic, header::kAeth, t);
+  if (back < kNever) {
+    events_.push(back + p_.ack_ns, kNotReady, id, recovery.gap);
+  } else {
+    watch_gap(id, t);
+  }
 }
 
 /// The sender hears of it.
@@ -247,7 +258,8 @@ void Engine::fail_qp(std::uint32_t id, Exhausted what) {
   const Stream& requests = streams_[asked_by];
   NicCounters& counters = nics_[requests.nic].counters;
   ++(what == Exhausted::kRetries ? counters.retries_exceeded : counters.rnr_retries_exceeded);
-  counters.flushed += requests.posted - recoveries_[id].message - 1;
+  const std::uint32_t first_open = recoveries_[id].message - recoveries_[id].unacknowledged;
+  counters.flushed += requests.posted - first_open - 1;
   recoveries_[asked_by].flushes = true;
   const std::uint32_t first = qp_of(id) << lane_bits_;
   for (std::uint32_t lane = first; lane < first + lanes_; ++lane) {

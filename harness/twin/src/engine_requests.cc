@@ -11,7 +11,6 @@ namespace {
 constexpr std::uint32_t kBlocksPerRead = 4;  ///< of WQEs, 64 bytes each, in one 256-byte read
 constexpr std::uint32_t kBlock = 2;          ///< WQEs read again together
 constexpr double kThreadJitter = 0.06;       ///< spread of a thread's work, as a share of it
-constexpr double kAckBytes = header::kAeth;
 
 }  // namespace
 
@@ -267,14 +266,14 @@ void Engine::delivered(std::uint32_t id, std::uint32_t number, Time t) {
     events_.push(t + p_.pcie_post_ns + jitter(kPcieJitterNs) + p_.completion_ns, kPeerAnswers,
                  peer_of(id));
   }
-  if (reliable) {
-    ++receiver.counters.acks;
-    const Time back = send_control(s.to, s.nic, kAckBytes, t) + p_.ack_ns;
-    events_.push(back + p_.pcie_post_ns + jitter(kPcieJitterNs), kCompleted, id);
-  }
+  if (reliable) acknowledge(id, 1, t);
 }
 
-void Engine::complete(std::uint32_t id, Time t) {
+void Engine::complete(std::uint32_t id, std::uint32_t count, Time t) {
+  for (std::uint32_t i = 0; i < count; ++i) complete_one(id, t);
+}
+
+void Engine::complete_one(std::uint32_t id, Time t) {
   Stream& s = streams_[id];
   Nic& nic = nics_[s.nic];
   ++s.done;

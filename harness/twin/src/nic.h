@@ -29,7 +29,7 @@ struct NicCounters {
   std::uint64_t retransmitted_bytes = 0, dropped_bytes = 0;
   std::uint64_t thrown_bytes = 0;     ///< that are not written: dropped, or out of sequence
   std::uint64_t out_of_sequence = 0;  ///< packets received behind a gap, and thrown away
-  std::uint64_t ecn_marked = 0, cnps_sent = 0, cnps_handled = 0;
+  std::uint64_t ecn_marked = 0, cnps_sent = 0, cnps_handled = 0, cnps_lost = 0;
   std::uint64_t sequence_naks = 0, timeouts = 0;  ///< that made this RNIC go back
   std::uint64_t naks_sent = 0;                    ///< for packets behind a gap
   std::uint64_t port_discards = 0;                ///< of packets of this RNIC, by a full switch

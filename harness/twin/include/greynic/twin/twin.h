@@ -14,7 +14,8 @@
 ///   overlay=on|off         VXLAN around every packet; default: on where the RNIC has a switch
 ///   switch=ovs|FILE        virtual switch and driver (docs/formats/parameter_set.md)
 ///   hosts=N, rnics=N, fleet=cloud|FILE   a fleet instead of two hosts (docs/fleet.md)
-///   loss=P                 share of data packets that the wire corrupts; RC goes back N
+///   loss=P                 share of data packets, and of answers to them, that the wire corrupts;
+///                          RC goes back N
 ///   ack_timeout=C, retry_count=N   how long RC waits for an acknowledgement (4.096 us x 2^C), and
 ///                          how often it sends again before its QP fails; default: 14, 7
 ///   rnr_retry=N, min_rnr_timer=C   how often it asks a receiver that is not ready (7: without
