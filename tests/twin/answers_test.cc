@@ -4,7 +4,7 @@
 #include <queue>
 #include <random>
 
-#include "engine.h"
+#include "engine_run.h"
 
 /// Acknowledgements, NAKs and notifications that the wire corrupts.
 
@@ -101,27 +101,20 @@ struct RcModel {
   }
 };
 
-struct Seen {
-  double messages = 0, timeouts = 0;
-  NicCounters client, server;
+struct Seen : EngineRun {
+  double completed = 0, timeouts = 0;
 };
 
 Seen run(const Workload& w, const Parameters& p, double seconds) {
-  Engine engine(p, w, Effects{}, kSeed);
-  RunLimits limits;
-  limits.duration = seconds * 1e9;
-  limits.whole_duration = true;
-  (void)engine.run_bandwidth(limits);
-  EXPECT_EQ(engine.broken_law(), "");
-  Seen seen{.client = engine.counters(0), .server = engine.counters(1)};
-  seen.messages = static_cast<double>(seen.client.completions);
+  Seen seen{run_engine(w, lasting(seconds), kSeed, p)};
+  seen.completed = static_cast<double>(seen.client.completions);
   seen.timeouts = static_cast<double>(seen.client.timeouts);
   return seen;
 }
 
 /// WRITEs of one packet on one QP; the host is fast, so that the RNIC sets the pace.
 struct Bed {
-  Parameters p = load_model("cx6", "")->parameters;
+  Parameters p = cx6();
   Workload w;
   Bed() {
     p.post_request_ns = 20;
@@ -147,7 +140,7 @@ TEST(LostAnswers, CostWhatTheProtocolMakesOfThem) {
   const auto interval_ns = [&](std::uint32_t depth) {
     bed.w.send_depth = depth;
     bed.w.loss = 0;
-    return 1e6 / run(bed.w, bed.p, 0.001).messages;
+    return 1e6 / run(bed.w, bed.p, 0.001).completed;
   };
   const double gap = interval_ns(64);
   const double there = bed.p.one_way_ns + 50;
@@ -173,7 +166,7 @@ TEST(LostAnswers, CostWhatTheProtocolMakesOfThem) {
                                         << loss << ", seed " << kSeed);
         const auto timeouts = static_cast<double>(model.timeouts);
         const double share = 0.06 + 4 / std::sqrt(timeouts);
-        EXPECT_NEAR(seen.messages / static_cast<double>(model.messages), 1, share);
+        EXPECT_NEAR(seen.completed / static_cast<double>(model.messages), 1, share);
         EXPECT_NEAR(seen.timeouts / timeouts, 1, share);
         EXPECT_EQ(seen.client.retries_exceeded, 0U);
       }
@@ -193,7 +186,7 @@ TEST(LostAnswers, AreMadeGoodByLaterOnes) {
   const Seen lossy = run(bed.w, bed.p, 0.001);
   EXPECT_GT(lossy.client.dropped_packets, 3U) << "answers, seed " << kSeed;
   EXPECT_EQ(lossy.timeouts, 0);
-  EXPECT_GT(lossy.messages, 0.9 * clean.messages);
+  EXPECT_GT(lossy.completed, 0.9 * clean.completed);
 }
 
 // Claim:  a QP that is not answered for retry_count + 1 times fails, though the receiver has its
@@ -213,8 +206,8 @@ TEST(LostAnswers, ExhaustTheRetriesOfTheirQp) {
   const double q = 1 - 0.6 * 0.6;
   EXPECT_EQ(seen.client.retries_exceeded, kQps);
   EXPECT_EQ(seen.client.flushed, 0U) << "the only request open on each is the one that failed";
-  EXPECT_NEAR(seen.messages, kQps * (1 - q) / q, 4 * std::sqrt(kQps * (1 - q)) / q);
-  EXPECT_GT(static_cast<double>(seen.server.write_requests), 1.2 * seen.messages)
+  EXPECT_NEAR(seen.completed, kQps * (1 - q) / q, 4 * std::sqrt(kQps * (1 - q)) / q);
+  EXPECT_GT(static_cast<double>(seen.server.write_requests), 1.2 * seen.completed)
       << "the receiver has more than the sender knows";
 }
 
@@ -228,7 +221,7 @@ TEST(LostAnswers, TakeNotificationsAlong) {
   w.dcqcn = true;
   w.loss = 0.05;
   w.retries.ack_timeout = 3;
-  const Seen seen = run(w, load_model("cx6", "")->parameters, 0.3);
+  const Seen seen = run(w, cx6(), 0.3);
   EXPECT_GT(seen.server.cnps_lost, 5U);
   EXPECT_GT(seen.client.cnps_handled, 50U);
   EXPECT_NEAR(static_cast<double>(seen.server.cnps_lost), 0.05 * seen.server.cnps_sent,

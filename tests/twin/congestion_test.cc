@@ -4,7 +4,7 @@
 
 #include <deque>
 
-#include "engine.h"
+#include "engine_run.h"
 #include "greynic/twin/twin.h"
 
 namespace greynic::twin {
@@ -21,26 +21,8 @@ Workload writes(std::uint32_t qps) {
   return w;
 }
 
-struct Seen {
-  BandwidthResult result;
-  NicCounters client, server;
-  std::uint64_t pauses = 0;
-  std::vector<std::uint32_t> sent;  ///< messages, by QP
-};
-
-Seen run(const Workload& w, const Effects& effects, double seconds) {
-  Engine engine(load_model("cx6", "")->parameters, w, effects, kSeed);
-  RunLimits limits;
-  limits.duration = seconds * 1e9;
-  limits.whole_duration = true;
-  Seen seen;
-  seen.result = engine.run_bandwidth(limits);
-  EXPECT_EQ(engine.broken_law(), "");
-  seen.client = engine.counters(0);
-  seen.server = engine.counters(1);
-  seen.pauses = engine.pause_count();
-  for (std::uint32_t qp = 0; qp < w.qp_count; ++qp) seen.sent.push_back(engine.messages_sent(qp));
-  return seen;
+EngineRun run(const Workload& w, const Effects& effects, double seconds) {
+  return run_engine(w, lasting(seconds), kSeed, cx6(), effects);
 }
 
 // Claim:  a buffer that pauses its sender admits packets when a queue with two thresholds would.
@@ -89,7 +71,7 @@ TEST(Pause, TakesTheShareOfTimeThatTheReceiverIsSlowerBy) {
   const double link = PcieLink{4, 16, 256}.write_ns(kPayload);
   const double drained = p.receive_buffer_packets - p.receive_resume_packets;
   for (const double stall : {20.0, 60.0, 200.0}) {
-    const Seen seen = run(writes(16), Effects{.receive_stall_ns = stall}, 0.02);
+    const EngineRun seen = run(writes(16), Effects{.receive_stall_ns = stall}, 0.02);
     const double receive = link + stall;
     EXPECT_NEAR(seen.result.pause_share, 1 - wire / receive, 0.01) << stall;
     EXPECT_NEAR(seen.result.packets_per_second, 1e9 / receive, 0.01 * 1e9 / receive) << stall;
@@ -138,8 +120,8 @@ TEST(Dcqcn, KeepsTheQueueBelowItsPause) {
   Workload w = writes(4);
   w.server_link_gbps = 100;
   w.dcqcn = true;
-  const Seen early = run(w, Effects{}, 0.03);
-  const Seen late = run(w, Effects{}, 0.08);
+  const EngineRun early = run(w, Effects{}, 0.03);
+  const EngineRun late = run(w, Effects{}, 0.08);
   EXPECT_EQ(late.client.rx_pause, early.client.rx_pause);
   const auto marks = late.server.ecn_marked - early.server.ecn_marked;
   const auto cnps = late.server.cnps_sent - early.server.cnps_sent;
@@ -159,14 +141,14 @@ TEST(Dcqcn, ReplacesPausesWithRatesThatFillTheLink) {
   Workload w = writes(4);
   w.server_link_gbps = 100;
   const double goodput = 100 * kPayload / kWireBytes;
-  const Seen paused = run(w, Effects{}, 0.02);
+  const EngineRun paused = run(w, Effects{}, 0.02);
   EXPECT_NEAR(paused.result.gbps, goodput, 0.01 * goodput);
   EXPECT_NEAR(paused.result.pause_share, 0.5, 0.02);
   EXPECT_EQ(paused.server.cnps_sent, 0U);
 
   w.dcqcn = true;
-  const Seen early = run(w, Effects{}, 0.02);
-  const Seen late = run(w, Effects{}, 0.06);
+  const EngineRun early = run(w, Effects{}, 0.02);
+  const EngineRun late = run(w, Effects{}, 0.06);
   EXPECT_NEAR(late.result.gbps, goodput, 0.02 * goodput);
   EXPECT_LT(late.client.rx_pause - early.client.rx_pause, 1e-3 * 0.04e9) << "ns";
   EXPECT_GT(late.server.cnps_sent, early.server.cnps_sent);
@@ -174,7 +156,7 @@ TEST(Dcqcn, ReplacesPausesWithRatesThatFillTheLink) {
   EXPECT_LE(late.client.cnps_handled, late.server.cnps_sent);
   double sum = 0, squares = 0;
   for (std::size_t qp = 0; qp < 4; ++qp) {
-    const double messages = late.sent[qp] - early.sent[qp];
+    const double messages = late.messages[qp] - early.messages[qp];
     sum += messages;
     squares += messages * messages;
   }
@@ -185,9 +167,9 @@ TEST(Dcqcn, ReplacesPausesWithRatesThatFillTheLink) {
 // Oracle: the same run without it, number by number.
 TEST(Dcqcn, DoesNothingWithoutCongestion) {
   Workload w = writes(4);
-  const Seen without = run(w, Effects{}, 0.002);
+  const EngineRun without = run(w, Effects{}, 0.002);
   w.dcqcn = true;
-  const Seen with = run(w, Effects{}, 0.002);
+  const EngineRun with = run(w, Effects{}, 0.002);
   EXPECT_EQ(with.result.gbps, without.result.gbps);
   EXPECT_EQ(with.client.tx_packets, without.client.tx_packets);
   EXPECT_EQ(with.server.ecn_marked, 0U);

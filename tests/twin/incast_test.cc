@@ -4,7 +4,7 @@
 #include <deque>
 #include <random>
 
-#include "engine.h"
+#include "engine_run.h"
 #include "greynic/twin/twin.h"
 
 namespace greynic::twin {
@@ -12,8 +12,6 @@ namespace {
 
 constexpr std::uint64_t kSeed = 41;
 constexpr double kPayload = 1024, kWireBytes = 1156;
-
-Parameters cx6() { return load_model("cx6", "")->parameters; }
 
 /// 4 QPs of each sender fill its link.
 Workload writes(std::uint32_t senders) {
@@ -25,12 +23,7 @@ Workload writes(std::uint32_t senders) {
   return w;
 }
 
-struct Seen {
-  BandwidthResult result;
-  std::vector<NicCounters> rnics;
-  std::vector<double> messages;  ///< by QP, of one client after another's
-  std::uint64_t pauses = 0;
-
+struct Seen : EngineRun {
   [[nodiscard]] double sum(std::uint64_t NicCounters::*counter) const {
     double all = 0;
     for (const NicCounters& rnic : rnics) all += static_cast<double>(rnic.*counter);
@@ -50,21 +43,7 @@ struct Seen {
   }
 };
 
-Seen run(const Workload& w, double seconds) {
-  Engine engine(cx6(), w, Effects{}, kSeed);
-  RunLimits limits;
-  limits.duration = seconds * 1e9;
-  limits.whole_duration = true;
-  Seen seen;
-  seen.result = engine.run_bandwidth(limits);
-  EXPECT_EQ(engine.broken_law(), "");
-  seen.rnics = engine.all_counters();
-  seen.pauses = engine.port_pause_count();
-  for (std::uint32_t qp = 0; qp < w.qp_count * w.sender_count; ++qp) {
-    seen.messages.push_back(engine.messages_sent(qp));
-  }
-  return seen;
-}
+Seen run(const Workload& w, double seconds) { return {run_engine(w, lasting(seconds), kSeed)}; }
 
 double jain(const std::vector<double>& values) {
   double sum = 0, squares = 0;
@@ -103,7 +82,7 @@ TEST(Incast, SharesThePausedLineEvenly) {
         part * (p.port_pause_kbytes - p.port_resume_kbytes) * 8e3 / p.link_rate_gbps;
     const double period = drained_ns * n * n / (n - 1.0);
     const double pauses = n * kSeconds * 1e9 / period;
-    EXPECT_NEAR(static_cast<double>(seen.pauses), pauses, (n == 2 ? 0.4 : 0.15) * pauses);
+    EXPECT_NEAR(static_cast<double>(seen.port_pauses), pauses, (n == 2 ? 0.4 : 0.15) * pauses);
   }
 }
 

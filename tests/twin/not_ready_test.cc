@@ -3,7 +3,7 @@
 #include <cmath>
 #include <deque>
 
-#include "engine.h"
+#include "engine_run.h"
 #include "greynic/twin/twin.h"
 
 namespace greynic::twin {
@@ -12,8 +12,6 @@ namespace {
 constexpr std::uint64_t kSeed = 77;
 constexpr std::uint32_t kSignalEvery = 64;
 
-Parameters cx6() { return load_model("cx6", "")->parameters; }
-
 Workload sends(std::uint32_t receive_depth, std::uint64_t bytes = 64) {
   Workload w;
   w.message_bytes = {bytes};
@@ -21,21 +19,15 @@ Workload sends(std::uint32_t receive_depth, std::uint64_t bytes = 64) {
   return w;
 }
 
-struct Seen {
-  NicCounters client, server;
-  double messages = 0;
+struct Seen : EngineRun {
+  double received = 0;
   Time end = 0;
 };
 
 Seen run(const Workload& w, double seconds, const Parameters& p = cx6()) {
-  Engine engine(p, w, Effects{}, kSeed);
-  RunLimits limits;
-  limits.duration = seconds * 1e9;
-  limits.whole_duration = true;
-  (void)engine.run_bandwidth(limits);
-  EXPECT_EQ(engine.broken_law(), "");
-  Seen seen{.client = engine.counters(0), .server = engine.counters(1), .end = engine.now()};
-  seen.messages = static_cast<double>(seen.server.send_messages);
+  Seen seen{run_engine(w, lasting(seconds), kSeed, p)};
+  seen.received = static_cast<double>(seen.server.send_messages);
+  seen.end = seen.result.virtual_time;
   return seen;
 }
 
@@ -131,7 +123,7 @@ TEST(ReceiverNotReady, MakesTheSenderGoBack) {
           EXPECT_NEAR(seen_count, static_cast<double>(expected),
                       share * static_cast<double>(expected) + 3);
         };
-        near(seen.messages, model.messages, 0.01);
+        near(seen.received, model.messages, 0.01);
         near(static_cast<double>(seen.server.rnr_naks), model.naks, 0.01);
         near(static_cast<double>(seen.client.tx_packets), model.sent, 0.1);
         EXPECT_EQ(seen.client.rnr_naks_heard, seen.server.rnr_naks);
@@ -186,7 +178,7 @@ TEST(ReceiverNotReady, IsWaitedForAsLongAsTheRetriesLast) {
     const Seen seen = run(w, 0.05, slow);
     const bool lives = retries >= 4;
     EXPECT_EQ(seen.client.rnr_retries_exceeded, lives ? 0U : 1U) << retries;
-    EXPECT_NEAR(seen.messages, lives ? 0.05e9 / (4 * 640e3) : 1, 1.5) << retries;
+    EXPECT_NEAR(seen.received, lives ? 0.05e9 / (4 * 640e3) : 1, 1.5) << retries;
   }
 }
 

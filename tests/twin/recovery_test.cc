@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "engine.h"
+#include "engine_run.h"
 #include "greynic/twin/twin.h"
 
 namespace greynic::twin {
@@ -10,25 +10,9 @@ namespace {
 
 constexpr std::uint64_t kSeed = 99;
 
-struct Lossy {
-  BandwidthResult result;
-  NicCounters client, server;
-};
-
-Lossy run(Workload w, double loss, std::uint64_t packets, double seconds = 10) {
-  const Parameters parameters = load_model("cx6", "")->parameters;
+EngineRun run(Workload w, double loss, std::uint64_t packets, double seconds = 10) {
   w.loss = loss;
-  Engine engine(parameters, w, Effects{}, kSeed);
-  RunLimits limits;
-  limits.duration = seconds * 1e9;
-  limits.target_error = -1;
-  limits.most_packets = packets;
-  Lossy out;
-  out.result = engine.run_bandwidth(limits);
-  EXPECT_EQ(engine.broken_law(), "");
-  out.client = engine.counters(0);
-  out.server = engine.counters(1);
-  return out;
+  return run_engine(w, counting(packets, seconds), kSeed);
 }
 
 Workload one_qp() {
@@ -54,13 +38,13 @@ TEST(GoBackN, LosesARoundTripOfPacketsForEachCorruptedOne) {
   Engine trip(parameters, small, Effects{}, kSeed);
   const double half_ns = trip.run_latency(RunLimits{}, 300).mean_ns;
   w.retries.ack_timeout = 6;
-  const Lossy clean = run(w, 0, 300000);
+  const EngineRun clean = run(w, 0, 300000);
   const double packet_ns = 1e9 / clean.result.packets_per_second;
   const double window = 2 * half_ns / packet_ns;
   EXPECT_EQ(clean.client.retransmitted_packets, 0U);
   double first = 0;
   for (const double p : {0.0001, 0.001, 0.01}) {
-    const Lossy lossy = run(w, p, 1000000);
+    const EngineRun lossy = run(w, p, 1000000);
     const auto timeouts = static_cast<double>(lossy.client.timeouts);
     const auto packets = static_cast<double>(lossy.result.packets);
     const Time waited = timeouts * w.retries.ack_timeout_ns();
@@ -88,7 +72,7 @@ TEST(GoBackN, WaitsForItsTimerWhenNothingFollows) {
   w.operation = Operation::kWrite;
   w.message_bytes = {1024};
   w.send_depth = 1;
-  const Lossy lossy = run(w, 0.02, 60000, 100);
+  const EngineRun lossy = run(w, 0.02, 60000, 100);
   const auto messages = static_cast<double>(lossy.result.packets);
   const double mean_ns = lossy.result.virtual_time / messages;
   const double q = 1 - 0.98 * 0.98;
@@ -105,7 +89,7 @@ TEST(WireLoss, CostsUnreliableTransportsTheWholeMessage) {
     w.transport = transport;
     w.message_bytes = {transport == Transport::kUd ? 1024U : 16384U};
     const double k = transport == Transport::kUd ? 1 : 16;
-    const Lossy lossy = run(w, 0.01, 400000);
+    const EngineRun lossy = run(w, 0.01, 400000);
     const double expected = 1 - std::pow(0.99, k);
     const double messages = static_cast<double>(lossy.result.packets) / k;
     EXPECT_NEAR(lossy.result.loss_share, expected, 5 * std::sqrt(expected / messages));
@@ -127,7 +111,7 @@ TEST(WireLoss, KeepsTheBooks) {
       w.send_depth = 16;
       w.receive_depth = 8;  // receivers run dry as well
       w.message_bytes = {10000, 64};
-      const Lossy lossy = run(w, 0.003, 100000);
+      const EngineRun lossy = run(w, 0.003, 100000);
       EXPECT_GT(lossy.client.dropped_packets + lossy.server.dropped_packets, 100U);
       EXPECT_GT(lossy.result.gbps, 1);
       EXPECT_EQ(lossy.result.loss_share, 0);

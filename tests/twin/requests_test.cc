@@ -4,32 +4,15 @@
 #include <set>
 
 #include "counters.h"
-#include "engine.h"
+#include "engine_run.h"
 
 namespace greynic::twin {
 namespace {
 
 constexpr std::uint64_t kSeed = 4711;
 
-Parameters cx6() { return load_model("cx6", "")->parameters; }
-
-struct Seen {
-  BandwidthResult result;
-  NicCounters client, server;
-};
-
-Seen run(const Workload& w, std::uint64_t packets = 50000, const Parameters& p = cx6()) {
-  Engine engine(p, w, Effects{}, kSeed);
-  RunLimits limits;
-  limits.duration = 1e10;
-  limits.target_error = -1;
-  limits.most_packets = packets;
-  Seen out;
-  out.result = engine.run_bandwidth(limits);
-  EXPECT_EQ(engine.broken_law(), "");
-  out.client = engine.counters(0);
-  out.server = engine.counters(1);
-  return out;
+EngineRun run(const Workload& w, std::uint64_t packets = 50000, const Parameters& p = cx6()) {
+  return run_engine(w, counting(packets), kSeed, p);
 }
 
 Workload small(Operation operation, std::uint32_t qps = 1) {
@@ -49,14 +32,14 @@ double number(std::uint64_t count) { return static_cast<double>(count); }
 TEST(Requests, ComeWithTheDoorbellOrAreRead) {
   Workload w = small(Operation::kWrite, 4);
   w.send_depth = 1;
-  const Seen idle = run(w);
+  const EngineRun idle = run(w);
   EXPECT_EQ(idle.client.blueflame_doorbells, idle.client.posted);
   EXPECT_EQ(idle.client.doorbells, idle.client.posted);
   EXPECT_EQ(idle.client.wqe_reads, 0U);
 
   w.send_depth = 128;
   w.post_batch = w.signal_every = 8;
-  const Seen batches = run(w);
+  const EngineRun batches = run(w);
   EXPECT_EQ(batches.client.doorbells, batches.client.posted / 8);
   EXPECT_EQ(batches.client.blueflame_doorbells, 0U);
   EXPECT_NEAR(number(batches.client.wqe_reads), 2 * number(batches.client.doorbells), 128);
@@ -84,7 +67,7 @@ TEST(Requests, AreCompletedAsOftenAsSignalled) {
   for (const std::uint32_t every : {1U, 4U, 100U}) {
     Workload w = small(Operation::kWrite);
     w.signal_every = every;
-    const Seen seen = run(w);
+    const EngineRun seen = run(w);
     EXPECT_NEAR(number(seen.client.completions) * every, number(seen.server.write_requests),
                 128 + every);
   }
@@ -97,13 +80,13 @@ TEST(Requests, AreCompletedAsOftenAsSignalled) {
 TEST(Requests, WithoutReceiveAreRefusedOrLost) {
   Workload w = small(Operation::kSend);  // one QP: messages come faster than a WQE is put back
   w.receive_depth = 1;
-  const Seen reliable = run(w, 2000);
+  const EngineRun reliable = run(w, 2000);
   EXPECT_GT(reliable.server.rnr_naks, 100U);
   EXPECT_EQ(reliable.result.loss_share, 0);
   EXPECT_GE(reliable.client.retransmitted_packets, reliable.server.rnr_naks);
   for (const Transport transport : {Transport::kUc, Transport::kUd}) {
     w.transport = transport;
-    const Seen lossy = run(w, 20000);
+    const EngineRun lossy = run(w, 20000);
     EXPECT_EQ(lossy.server.rnr_naks, 0U);
     EXPECT_GT(lossy.server.out_of_buffer, 0U);
     const double judged = number(lossy.server.send_messages + lossy.server.out_of_buffer);
@@ -138,7 +121,7 @@ TEST(Requests, AtomicsGoOneByOne) {
   w.thread_count = 16;
   w.message_bytes = {8};
   const Parameters p = cx6();
-  const Seen seen = run(w, 100000);
+  const EngineRun seen = run(w, 100000);
   EXPECT_NEAR(seen.result.messages_per_second * 1e-6, p.atomic_rate_mops,
               0.01 * p.atomic_rate_mops);
   EXPECT_EQ(seen.server.read_requests, 0U);
@@ -152,10 +135,10 @@ TEST(Caches, ContextsMissBeyondTheirNumber) {
   Workload w = small(Operation::kWrite, 1500);
   w.send_depth = 4;
   w.thread_count = 16;
-  const Seen fits = run(w, 200000);
+  const EngineRun fits = run(w, 200000);
   EXPECT_EQ(fits.client.context_misses + fits.server.context_misses, 0U);
   w.qp_count = 6000;
-  const Seen beyond = run(w, 400000);
+  const EngineRun beyond = run(w, 400000);
   EXPECT_LT(beyond.result.messages_per_second, 0.95 * fits.result.messages_per_second);
   const double ratio = 6000 / p.context_entry_count;
   double hit = 0;
@@ -174,7 +157,7 @@ TEST(Caches, TranslationsMissByTheShareThatDoesNotFit) {
   Workload w = small(Operation::kWrite, 16);
   for (const double pages : {1000.0, 2000.0, 8000.0}) {
     w.mr_bytes = static_cast<std::uint64_t>(pages) * w.page_bytes;
-    const Seen seen = run(w, 200000, p);
+    const EngineRun seen = run(w, 200000, p);
     const double misses = number(seen.client.translation_misses) / number(seen.client.posted);
     EXPECT_NEAR(misses, 1 - 1000 / pages, 0.02) << pages;
   }
