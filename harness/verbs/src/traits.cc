@@ -26,6 +26,12 @@ constexpr Trait kTraits[] = {
     {"software", "bound memory windows",
      "destroying their QP waits up to 50 s for them; freed first here",
      "rxe_pool.c and rxe_mw.c, kernel 6.1"},
+    {"software", "large READs on many QPs",
+     "16 of 1 MiB end in IBV_WC_WR_FLUSH_ERR: more answers than the receive backlog holds",
+     "observed, kernel 6.1: net/softnet_stat, send_rnr_err; perftest ends the same"},
+    {"software", "large SENDs on many QPs",
+     "16 of 1 MiB are sent again and again: a turn comes after the acknowledgement timeout",
+     "observed, kernel 6.1: completer_retry_err, duplicate_request; perftest hangs"},
     {"software", "modules", "needs crc32_generic and does not load it", "rxe.c, kernel 6.1"},
 };
 
