@@ -19,6 +19,7 @@ struct Region {
   std::uint64_t begin = 0;
   std::uint64_t bytes = 0;
   bool remote_access = true;
+  int domain = 0;  ///< of protection
 
   [[nodiscard]] bool holds(std::uint64_t address, std::uint64_t length) const {
     return address >= begin && length <= bytes && address - begin <= bytes - length;
@@ -45,11 +46,14 @@ struct End {
   std::deque<std::uint64_t> receives;  ///< bytes of each posted receive
   Completions completions;
   bool connected = true;
+  bool one_sided = true;  ///< enabled for WRITE, READ and atomics of the other end
+  int domain = 0;
   bool in_error = false;
 
+  /// What a key stands for in the QP's own domain.
   [[nodiscard]] const Region* find(std::uint32_t key) const {
     for (const Region& region : regions) {
-      if (region.key == key) return &region;
+      if (region.key == key && region.domain == domain) return &region;
     }
     return nullptr;
   }
@@ -57,6 +61,7 @@ struct End {
 
 struct Request {
   bool send = false;
+  bool atomic = false;
   std::uint64_t bytes = kMessageBytes;
   std::uint64_t local_address = 0;
   std::uint32_t local_key = 0;
@@ -66,7 +71,8 @@ struct Request {
 
 enum class Answer { kAck, kSilence, kReceiverNotReady, kInvalidRequest, kRemoteAccess };
 
-/// The responder, in the order of 9.7.4.1: QP state, resources, length, then the remote key.
+/// The responder, in the order of 9.7.4.1: QP state, operation, resources, length, then the remote
+/// key; an atomic must lie on a multiple of its eight bytes.
 Answer respond(End& end, const Request& request) {
   if (!end.connected || end.in_error) return Answer::kSilence;
   if (request.send) {
@@ -74,6 +80,10 @@ Answer respond(End& end, const Request& request) {
     const std::uint64_t room = end.receives.front();
     end.receives.pop_front();
     return request.bytes > room ? Answer::kInvalidRequest : Answer::kAck;
+  }
+  if (!end.one_sided) return Answer::kInvalidRequest;
+  if (request.atomic && request.remote_address % sizeof(std::uint64_t) != 0) {
+    return Answer::kInvalidRequest;
   }
   const Region* region = end.find(request.remote_key);
   const bool allowed = region != nullptr && region->remote_access &&
@@ -122,6 +132,7 @@ std::string provoke(Fault fault, std::string_view operation) {
   End mine{.regions = {here}};
   End peer{.regions = {there}, .receives = {kMessageBytes}};
   Request request{.send = operation == "SEND",
+                  .atomic = operation == "FADD",
                   .bytes = operation == "FADD" ? sizeof(std::uint64_t) : kMessageBytes,
                   .local_address = here.begin,
                   .local_key = here.key,
@@ -135,7 +146,7 @@ std::string provoke(Fault fault, std::string_view operation) {
       request.remote_key += 0x5a00;
       break;
     case Fault::kRemoteBounds:
-      request.remote_address += kRegionBytes - request.bytes / 2;
+      request.remote_address += kRegionBytes - (request.atomic ? 0 : request.bytes / 2);
       break;
     case Fault::kRemoteAccess:
       peer.regions[0].remote_access = false;
@@ -160,6 +171,18 @@ std::string provoke(Fault fault, std::string_view operation) {
       break;
     case Fault::kCqOverrun:
       times = 2 * kCqDepth;
+      break;
+    case Fault::kRemoteDisabled:
+      peer.one_sided = false;
+      break;
+    case Fault::kRemoteDomain:
+      peer.regions[0].domain = 1;
+      break;
+    case Fault::kRemoteAlignment:
+      request.remote_address += sizeof(std::uint64_t) / 2;
+      break;
+    case Fault::kLocalDomain:
+      mine.regions[0].domain = 1;
       break;
   }
   for (std::size_t i = 0; i < times; ++i) post(mine, peer, request);

@@ -169,20 +169,30 @@ Result<void> Endpoint::make_memory() {
                             "that is available ({} MiB); lower mr_count or mr_bytes",
                             plan_.mr_count, plan_.mr_bytes, available >> 20));
   }
+  // A region of a domain that no QP here belongs to.
+  const bool elsewhere =
+      role_.requests ? plan_.fault == Fault::kLocalDomain : plan_.fault == Fault::kRemoteDomain;
+  std::optional<ProtectionDomain> other;
+  if (elsewhere) {
+    auto made = ProtectionDomain::create(*device_);
+    if (!made) return pass_on(made);
+    other = std::move(*made);
+  }
+  const ProtectionDomain& pd = other ? *other : *pd_;
   for (std::uint32_t i = 0; i < plan_.mr_count; ++i) {
     if (role_.requests) {
-      auto region = MemoryRegion::create(*pd_, plan_.mr_bytes, {}, plan_.huge_pages);
+      auto region = MemoryRegion::create(pd, plan_.mr_bytes, {}, plan_.huge_pages);
       if (!region) return pass_on(region);
       local_.push_back(std::move(*region));
     }
     if (role_.answers) {
       const bool windows = plan_.operation == Operation::kSendWithInv;
       const bool open = plan_.fault != Fault::kRemoteAccess;
-      auto region = MemoryRegion::create(*pd_, plan_.mr_bytes,
+      auto region = MemoryRegion::create(pd, plan_.mr_bytes,
                                          {.local_write = true,
                                           .remote_read = open,
                                           .remote_write = open,
-                                          .remote_atomic = is_atomic(plan_.operation),
+                                          .remote_atomic = open && is_atomic(plan_.operation),
                                           .bind_window = windows},
                                          plan_.huge_pages);
       if (!region) return pass_on(region);
@@ -398,6 +408,7 @@ Result<void> Endpoint::connect_directly(const ConnectOptions& options) {
   const std::uint32_t own_psn = describe().psn;
   ConnectOptions own = options;
   own.mtu_bytes = plan_.mtu_bytes;
+  if (plan_.fault == Fault::kRemoteDisabled && role_.answers) own.remote_access = false;
   const std::vector<std::uint32_t>& ends = xrc_domain_ ? remote_.xrc_targets : remote_.qp_numbers;
   for (std::uint32_t lane = 0; lane < plan_.qp_count; ++lane) {
     own.own_psn = (own_psn + lane) & 0xffffff;

@@ -12,16 +12,20 @@ namespace greynic {
 
 enum class Fault : std::uint8_t {
   kNone,
-  kRemoteKey,       ///< a WRITE, READ or FADD names a key that does not exist
-  kRemoteBounds,    ///< it reaches beyond the end of the region
-  kRemoteAccess,    ///< the region does not allow remote writing or reading
-  kLocalKey,        ///< the own SGE names a key that does not exist
-  kLocalLength,     ///< the own SGE reaches beyond the end of the region
-  kReceiveLength,   ///< a SEND is longer than the posted receive
-  kReceiveMissing,  ///< a SEND finds no receive, and retries are limited
-  kPeerSilent,      ///< the other QP answers nothing
-  kFlush,           ///< requests are queued when the QP goes to the error state
-  kCqOverrun,       ///< more completions than the CQ has room for
+  kRemoteKey,        ///< a WRITE, READ or FADD names a key that does not exist
+  kRemoteBounds,     ///< it reaches beyond the end of the region
+  kRemoteAccess,     ///< the region does not allow what is asked of it
+  kLocalKey,         ///< the own SGE names a key that does not exist
+  kLocalLength,      ///< the own SGE reaches beyond the end of the region
+  kReceiveLength,    ///< a SEND is longer than the posted receive
+  kReceiveMissing,   ///< a SEND finds no receive, and retries are limited
+  kPeerSilent,       ///< the other QP answers nothing
+  kFlush,            ///< requests are queued when the QP goes to the error state
+  kCqOverrun,        ///< more completions than the CQ has room for
+  kRemoteDisabled,   ///< the other QP was not enabled for what is asked of it
+  kRemoteDomain,     ///< the remote region is of another protection domain than the QP
+  kRemoteAlignment,  ///< an atomic that is not aligned to its eight bytes
+  kLocalDomain,      ///< the own region is of another protection domain than the QP
 };
 
 struct FaultRow {

@@ -18,7 +18,7 @@
 namespace greynic::verbs {
 
 /// Raised with every change of what peers say to each other.
-inline constexpr int kPeerProtocol = 5;
+inline constexpr int kPeerProtocol = 6;
 
 struct PeerReport {
   AnswerReport answers;
