@@ -10,6 +10,7 @@
 #include <net/if.h>
 
 #include <algorithm>
+#include <iterator>
 #include <thread>
 
 #include "netlink.h"
@@ -90,7 +91,7 @@ Result<void> PrivateSwitch::make_underlay() {
 
 Result<void> PrivateSwitch::add_addresses(const std::set<std::uint32_t>& addresses) {
   Result<void> given;
-  const auto entered = place_.inside([&] { given = give_addresses(underlay(), addresses); });
+  auto entered = place_.inside([&] { given = give_addresses(underlay(), addresses); });
   if (!entered) return entered;
   if (!given) return given.error().while_doing("giving tunnels their addresses");
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
