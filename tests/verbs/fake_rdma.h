@@ -2,9 +2,9 @@
 
 /// An RDMA device in memory that has XRC, which neither Soft-RoCE nor any other device in software
 /// has. fake_rdma.cc defines the functions of libibverbs that the verbs room calls; a program that
-/// is linked with it knows this device only. It works each request through by the book (InfiniBand
-/// specification volume 1, 14: annex A14, XRC; the kernel's qp_state_table) and writes down what
-/// the book does not allow.
+/// is linked with it (and fake_requests.cc) knows this device only. It works each request through
+/// by the book (InfiniBand specification volume 1, 14: annex A14, XRC; the kernel's qp_state_table)
+/// and writes down what the book does not allow.
 
 #include <cstdint>
 #include <map>
