@@ -262,8 +262,13 @@ class Planner {
         }
       }
     }
-    for (const std::string& line : explain_infeasible(model_.model, absent).lines) {
+    const Explanations explained = explain_infeasible(model_.model, absent, time_to_explain());
+    for (const std::string& line : explained.lines) {
       plan_.report.notes.push_back("in no configuration: " + line);
+    }
+    if (explained.left > 0) {
+      plan_.report.notes.push_back(fmt::format(
+          "in no configuration: {} more levels; a longer deadline tells which", explained.left));
     }
     if (of_topology > 0) {
       plan_.report.notes.push_back(fmt::format(
@@ -272,13 +277,19 @@ class Planner {
     }
   }
 
+  /// What is left of a deadline.
+  [[nodiscard]] ExplainOptions time_to_explain() const {
+    ExplainOptions options;
+    if (options_.deadline_seconds > 0) {
+      options.deadline_seconds = options_.deadline_seconds - seconds();
+    }
+    return options;
+  }
+
   void explain(const Cover& cover) {
     SpaceReport& report = plan_.report;
-    ExplainOptions explain;
+    ExplainOptions explain = time_to_explain();
     explain.progress = options_.explain_progress;
-    if (options_.deadline_seconds > 0) {
-      explain.deadline_seconds = options_.deadline_seconds - seconds();
-    }
     Explanations explained = explain_infeasible(model_.model, cover.infeasible, explain);
     report.infeasible = std::move(explained.lines);
     const auto wanted =

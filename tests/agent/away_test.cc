@@ -89,7 +89,8 @@ TEST(RemotePeer, WaitsOnceForAPeerThatStaysAway) {
                            grpc::InsecureServerCredentials());
   builder.RegisterService(&host);
   const auto server = builder.BuildAndStart();
-  if (server == nullptr) GTEST_SKIP() << "the port was taken by another program meanwhile";
+  if (server == nullptr)
+    GTEST_SKIP() << "another program took the port meanwhile; run the test again";
   (void)(*peer)->open({}, std::chrono::seconds(5));
   EXPECT_EQ(host.opened, 1);
   server->Shutdown(std::chrono::system_clock::now());

@@ -246,9 +246,9 @@ std::optional<std::string> impossible(const TrafficPlan& plan, const DeviceLimit
   }
   if (plan.operation == Operation::kSendWithInv) {
     if (plan.mode == Mode::kLatency) {
-      return "SEND_WITH_INV is offered in bandwidth mode: before each answer a window would have "
-             "to "
-             "be bound, a work request and a completion of its own in the time that is measured";
+      return "SEND_WITH_INV is offered in bandwidth mode: before each answer a window would "
+             "have to be bound, a work request and a completion of its own in the time that is "
+             "measured";
     }
     if (plan.both_ways()) {
       return "SEND_WITH_INV is offered one way: binding windows for what arrives takes the send "
