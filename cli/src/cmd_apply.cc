@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "commands.h"
+#include "counted_rules.h"
 #include "greynic/files/core_json.h"
 #include "greynic/rules/traffic.h"
 #include "greynic/target/interrupt.h"
@@ -120,6 +121,7 @@ int run(const Flags& flags) {
     std::fflush(stdout);
     say("holding the layout; Ctrl-C puts back what was there");
     wait_for_interrupt();
+    if (const auto counted = (*target)->rules()) print_rules(*counted, flags.as_json);
     if (const auto back = (*target)->roll_back(); !back) return tell(back.error());
   } else if (!(*target)->info().keeps_layout) {
     say("the device belongs to this process and the layout goes with it; --hold stays until "
@@ -148,8 +150,8 @@ void add_apply(CLI::App& root, Program& program) {
                       "Traffic file that later measurements send through it");
   command->add_flag("--dry-run", flags->dry_run, "Check and say what would change; change nothing");
   command->add_flag("--hold", flags->hold,
-                    "Stay until Ctrl-C, then put back what was there: for devices that belong to "
-                    "the process");
+                    "Stay until Ctrl-C, then say what went through each rule and put back what was "
+                    "there: for devices that belong to the process");
   CLI::Option* back = command->add_flag(
       "--undo", flags->undo, "Put back the rules of before the first apply, without LAYOUT");
   back->excludes(layout);

@@ -25,6 +25,7 @@ class RulesTarget final : public target::Target {
   target::LayoutRoom layout_room() const override { return room_; }
   RuleSet spell_out(RuleSet rules) const override;
   Result<void> roll_back() override;
+  Result<std::vector<target::CountedRule>> rules() override { return driver_->counters(); }
 
  private:
   target::Info info_;

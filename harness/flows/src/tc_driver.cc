@@ -13,6 +13,7 @@
 #include "field_needs.h"
 #include "tc_flower.h"
 #include "tc_snapshot.h"
+#include "tc_trial.h"
 
 namespace greynic::flows {
 namespace {
@@ -20,10 +21,12 @@ namespace {
 using F = MatchField;
 
 constexpr std::uint32_t kIngress = TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_INGRESS);
+constexpr std::uint32_t kEgress = TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_EGRESS);
 constexpr std::uint32_t kLastChain = TC_ACT_EXT_VAL_MASK;
 constexpr RulePriority kLastPriority = 65534;  // preferences are 1 to 65535; 0 lets the kernel pick
 /// No packet comes to this chain: what is tried there changes nothing.
 constexpr std::uint32_t kTrialChain = kLastChain - 1;
+static_assert(kTrialChain > kFirstTrialChain);
 
 tcmsg at(int interface, std::uint32_t parent) {
   tcmsg header{};
@@ -174,7 +177,9 @@ Result<std::vector<NetlinkMessage>> TcDriver::filters(const RuleSet& rules) {
       return fail(ErrorCode::kUnsupported,
                   fmt::format("rule {} ({}): {}", i, to_string(rule.match), why));
     };
-    if (rule.table >= kTrialChain) return no(fmt::format("chains end at {}", kTrialChain - 1));
+    if (rule.table >= kFirstTrialChain) {
+      return no(fmt::format("chains end at {}", kFirstTrialChain - 1));
+    }
     if (tc_protocol(rule.match) == ETH_P_8021Q &&
         protocols.at({rule.table, rule.priority}) != ETH_P_8021Q) {
       return no("it cannot share a priority with rules for packets without a tag");
@@ -199,6 +204,7 @@ Result<Offer> TcDriver::probe() {
   const auto there = has_ingress();
   if (!there) return pass_on(there);
   if (auto made = make_ingress(); !made) return pass_on(made);
+  if (auto cleared = clear_trials(socket_, interface_); !cleared) return pass_on(cleared);
   auto ports = links(socket_);
   if (!ports) return pass_on(ports);
   std::string port = "lo";
@@ -227,7 +233,7 @@ Result<Offer> TcDriver::probe() {
     const auto action = example_of(kind, port);
     if (action && taken({}, {*action})) offer.actions.push_back(kind);
   }
-  offer.last_table = kTrialChain - 1;
+  offer.last_table = kFirstTrialChain - 1;
   offer.last_priority = kLastPriority;
   offer.notes = {
       "Preferences of a chain are tried one after another, each with a hash table for each mask; "
@@ -244,38 +250,34 @@ Result<void> TcDriver::check(const RuleSet& rules) {
   return check_unambiguous(rules);
 }
 
-Result<std::vector<NetlinkAnswer>> TcDriver::dump() {
+Result<std::vector<NetlinkAnswer>> TcDriver::dump(std::uint32_t parent) {
   const auto there = has_ingress();
   if (!there) return pass_on(there);
   if (!*there) return std::vector<NetlinkAnswer>{};
-  auto answers = socket_.dump(NetlinkMessage(RTM_GETTFILTER, 0, at(interface_, kIngress)));
+  auto answers = socket_.dump(NetlinkMessage(RTM_GETTFILTER, 0, at(interface_, parent)));
   if (!answers) return answers;
   // Each preference is announced by an entry without options.
-  std::erase_if(*answers, [](const NetlinkAnswer& answer) { return !is_filter(answer); });
+  std::erase_if(*answers,
+                [](const NetlinkAnswer& answer) { return !is_filter(answer) || is_trial(answer); });
   return answers;
 }
 
 Result<std::vector<RuleCount>> TcDriver::counters() {
-  auto answers = dump();
+  auto answers = dump(kIngress);
   if (!answers) return pass_on(answers);
   auto ports = links(socket_);
   if (!ports) return pass_on(ports);
   std::vector<RuleCount> counted;
   for (const NetlinkAnswer& answer : *answers) {
-    tcmsg header{};
-    std::memcpy(&header, answer.payload.data(), sizeof header);
+    const tcmsg header = header_of(answer.payload);
     std::string kind;
-    std::uint32_t chain = 0;
     Bytes options;
-    each_attribute(Bytes(answer.payload).subspan(sizeof header),
-                   [&](std::uint16_t type, Bytes value) {
-                     if (type == TCA_KIND && !value.empty()) {
-                       kind.assign(reinterpret_cast<const char*>(value.data()), value.size() - 1);
-                     }
-                     if (type == TCA_CHAIN)
-                       chain = static_cast<std::uint32_t>(native_number(value));
-                     if (type == TCA_OPTIONS) options = value;
-                   });
+    each_attribute(attributes_of(answer), [&](std::uint16_t type, Bytes value) {
+      if (type == TCA_KIND && !value.empty()) {
+        kind.assign(reinterpret_cast<const char*>(value.data()), value.size() - 1);
+      }
+      if (type == TCA_OPTIONS) options = value;
+    });
     if (kind != "flower") {
       return fail(ErrorCode::kUnsupported,
                   fmt::format("a filter of kind {} is there, and only flower's can be read", kind));
@@ -290,7 +292,7 @@ Result<std::vector<RuleCount>> TcDriver::counters() {
     if (!actions) return pass_on(actions);
     RuleCount row;
     row.rule.match = std::move(*match);
-    row.rule.table = chain;
+    row.rule.table = chain_of(answer);
     row.rule.priority = (header.tcm_info >> 16) - 1;
     row.rule.actions = std::move(actions->actions);
     row.packets = actions->packets;
@@ -314,35 +316,37 @@ Result<RuleSet> TcDriver::list() {
 Result<std::string> TcDriver::snapshot() {
   const auto there = has_ingress();
   if (!there) return pass_on(there);
-  auto answers = dump();
+  if (*there) {
+    if (auto cleared = clear_trials(socket_, interface_); !cleared) return pass_on(cleared);
+  }
+  auto answers = dump(kIngress);
   if (!answers) return pass_on(answers);
-  return snapshot_text(*there, *answers);
+  auto text = snapshot_text(*there, *answers);
+  if (!text || answers->empty()) return text;
+  if (auto plain = check_templates(socket_, interface_); !plain) return pass_on(plain);
+  if (auto returns = try_filters(socket_, interface_, *answers); !returns) {
+    return pass_on(returns);
+  }
+  return text;
 }
 
 Result<void> TcDriver::remove_all() {
-  auto answers = dump();
+  auto answers = dump(kIngress);
   if (!answers) return pass_on(answers);
   std::set<std::uint32_t> chains;
-  for (const NetlinkAnswer& answer : *answers) {
-    each_attribute(Bytes(answer.payload).subspan(sizeof(tcmsg)),
-                   [&](std::uint16_t type, Bytes value) {
-                     if (type == TCA_CHAIN) {
-                       chains.insert(static_cast<std::uint32_t>(native_number(value)));
-                     }
-                   });
-  }
-  std::vector<NetlinkMessage> flushes;
-  for (const std::uint32_t chain : chains) {
-    flushes.emplace_back(RTM_DELTFILTER, 0, at(interface_, kIngress));
-    flushes.back().put_value(TCA_CHAIN, chain);
-  }
-  return socket_.send(flushes);
+  for (const NetlinkAnswer& answer : *answers) chains.insert(chain_of(answer));
+  return flush_chains(socket_, interface_, {chains.begin(), chains.end()});
 }
 
 Result<void> TcDriver::restore(const std::string& text) {
   auto wanted = read_snapshot(text, interface_);
   if (!wanted) return pass_on(wanted);
-  if (!wanted->ingress) return remove_ingress();
+  if (!wanted->ingress) {
+    // The discipline came with our rules, but somebody else may use its other half by now.
+    const auto egress = dump(kEgress);
+    if (!egress) return pass_on(egress);
+    return egress->empty() ? remove_ingress() : remove_all();
+  }
   if (auto made = make_ingress(); !made) return made;
   if (auto gone = remove_all(); !gone) return gone;
   return socket_.send(wanted->filters);

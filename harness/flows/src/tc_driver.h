@@ -36,7 +36,8 @@ class TcDriver final : public FlowDriver {
   TcDriver(NetlinkSocket socket, int interface_number, TcPlace place, Journal journal);
   /// One message for each rule, in order.
   [[nodiscard]] Result<std::vector<NetlinkMessage>> filters(const RuleSet& rules);
-  [[nodiscard]] Result<std::vector<NetlinkAnswer>> dump();
+  /// The filters under a parent (ingress, egress), without what trials left.
+  [[nodiscard]] Result<std::vector<NetlinkAnswer>> dump(std::uint32_t parent);
   [[nodiscard]] Result<bool> has_ingress();
   [[nodiscard]] Result<void> make_ingress();
   [[nodiscard]] Result<void> remove_ingress();

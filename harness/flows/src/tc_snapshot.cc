@@ -1,9 +1,13 @@
 #include "tc_snapshot.h"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
+#include <linux/if_ether.h>
 #include <linux/pkt_cls.h>
 #include <linux/rtnetlink.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstring>
 #include <sstream>
@@ -14,21 +18,45 @@ namespace {
 constexpr const char* kWith = "ingress";
 constexpr const char* kWithout = "no ingress";
 
-/// All tc actions keep their parameters in attribute 2, which begins with the action's own index.
-constexpr std::uint16_t kParameters = 2;
-constexpr std::uint16_t kTimes = 1;
+/// Where an action keeps its parameters, which begin with the number that the kernel gave it, and
+/// the times that it was used. Most have them at 2 and 1.
+struct ActionShape {
+  std::string_view kind;
+  std::uint16_t parameters;
+  std::uint16_t times;
+};
+constexpr ActionShape kUsual{"", 2, 1};
+constexpr std::array kShapes = {ActionShape{"csum", 1, 2}, ActionShape{"ct", 1, 2},
+                                ActionShape{"nat", 1, 2},  ActionShape{"connmark", 1, 2},
+                                ActionShape{"ife", 1, 2},  ActionShape{"police", 1, 8},
+                                ActionShape{"pedit", 4, 1}};
+
+std::string text_of(Bytes value) {
+  return value.empty() ? "" : std::string(value.begin(), value.end() - 1);
+}
+
+const ActionShape& shape_of(Bytes action) {
+  std::string kind;
+  each_attribute(action, [&](std::uint16_t type, Bytes value) {
+    if (type == TCA_ACT_KIND) kind = text_of(value);
+  });
+  const auto row = std::find_if(kShapes.begin(), kShapes.end(),
+                                [&](const ActionShape& shape) { return shape.kind == kind; });
+  return row == kShapes.end() ? kUsual : *row;
+}
 
 /// An action as the kernel shows it, without what it numbers and counts by itself.
 void put_action_again(NetlinkMessage& message, std::uint16_t number, Bytes action) {
+  const ActionShape& shape = shape_of(action);
   const std::size_t list = message.open(number);
   each_attribute(action, [&](std::uint16_t type, Bytes value) {
     if (type == TCA_ACT_KIND || type == TCA_ACT_COOKIE) message.put(type, value);
     if (type != TCA_ACT_OPTIONS) return;
     const std::size_t options = message.open(TCA_ACT_OPTIONS);
     each_attribute(value, [&](std::uint16_t option, Bytes content) {
-      if (option == kTimes) return;
+      if (option == shape.times) return;
       std::vector<std::uint8_t> copy(content.begin(), content.end());
-      if (option == kParameters && copy.size() >= sizeof(std::uint32_t)) {
+      if (option == shape.parameters && copy.size() >= sizeof(std::uint32_t)) {
         std::fill_n(copy.begin(), sizeof(std::uint32_t), std::uint8_t{0});
       }
       message.put(option, copy);
@@ -38,13 +66,42 @@ void put_action_again(NetlinkMessage& message, std::uint16_t number, Bytes actio
   message.close(list);
 }
 
-void put_options_again(NetlinkMessage& message, Bytes payload) {
+/// Is the action one that other filters, or a list of actions, refer to by its number? A copy of it
+/// would count and police by itself.
+bool is_shared(Bytes action) {
+  const ActionShape& shape = shape_of(action);
+  bool shared = false;
+  each_attribute(action, [&](std::uint16_t type, Bytes value) {
+    if (type != TCA_ACT_OPTIONS) return;
+    each_attribute(value, [&](std::uint16_t option, Bytes content) {
+      struct {
+        tc_gen;
+      } common{};
+      if (option != shape.parameters || content.size() < sizeof common) return;
+      std::memcpy(&common, content.data(), sizeof common);
+      shared = common.refcnt > 1 || common.bindcnt > 1;
+    });
+  });
+  return shared;
+}
+
+bool is_tag(std::uint16_t ether_type) {
+  return ether_type == ETH_P_8021Q || ether_type == ETH_P_8021AD;
+}
+
+/// `filed_under`: the Ethernet type in the filter's header. The kernel is told the type of the
+/// outermost header and shows that of the innermost, so that of a tag has to come from the header.
+void put_options_again(NetlinkMessage& message, Bytes payload, std::uint16_t filed_under,
+                       bool trial) {
   const std::size_t options = message.open(TCA_OPTIONS);
+  if (is_tag(filed_under)) message.put_value(TCA_FLOWER_KEY_ETH_TYPE, htons(filed_under));
   each_attribute(payload, [&](std::uint16_t type, Bytes value) {
     if (type == TCA_FLOWER_IN_HW_COUNT) return;
+    if (type == TCA_FLOWER_KEY_ETH_TYPE && is_tag(filed_under)) return;
     if (type == TCA_FLOWER_FLAGS) {
       const auto flags = static_cast<std::uint32_t>(native_number(value));
-      message.put_value(type, flags & (TCA_CLS_FLAGS_SKIP_HW | TCA_CLS_FLAGS_SKIP_SW));
+      const std::uint32_t asked = flags & (TCA_CLS_FLAGS_SKIP_HW | TCA_CLS_FLAGS_SKIP_SW);
+      message.put_value(type, trial ? std::uint32_t{TCA_CLS_FLAGS_SKIP_HW} : asked);
       return;
     }
     if (type != TCA_FLOWER_ACT) return message.put(type, value);
@@ -55,6 +112,26 @@ void put_options_again(NetlinkMessage& message, Bytes payload) {
     message.close(list);
   });
   message.close(options);
+}
+
+/// Why a filter could not be put back, as far as it can be seen; empty when nothing is known
+/// against it.
+std::string objection(const NetlinkAnswer& filter, std::uint16_t filed_under) {
+  std::string why;
+  each_attribute(attributes_of(filter), [&](std::uint16_t type, Bytes value) {
+    if (type == TCA_KIND && text_of(value) != "flower") why = "its kind is " + text_of(value);
+    if (type != TCA_OPTIONS || !why.empty()) return;
+    each_attribute(value, [&](std::uint16_t option, Bytes content) {
+      const bool tag = option == TCA_FLOWER_KEY_VLAN_ID || option == TCA_FLOWER_KEY_VLAN_PRIO ||
+                       option == TCA_FLOWER_KEY_VLAN_ETH_TYPE;
+      if (tag && !is_tag(filed_under)) why = "the kernel does not show the type of its VLAN tag";
+      if (option != TCA_FLOWER_ACT) return;
+      each_attribute(content, [&](std::uint16_t, Bytes action) {
+        if (is_shared(action)) why = "it shares an action with others";
+      });
+    });
+  });
+  return why;
 }
 
 std::string hex(Bytes bytes) {
@@ -79,29 +156,58 @@ Result<std::vector<std::uint8_t>> from_hex(std::string_view text) {
 
 bool is_filter(const NetlinkAnswer& answer) {
   if (answer.type != RTM_NEWTFILTER || answer.payload.size() < sizeof(tcmsg)) return false;
-  tcmsg header{};
-  std::memcpy(&header, answer.payload.data(), sizeof header);
   bool options = false;
-  each_attribute(Bytes(answer.payload).subspan(sizeof header),
+  each_attribute(attributes_of(answer),
                  [&](std::uint16_t type, Bytes) { options = options || type == TCA_OPTIONS; });
-  return options && header.tcm_handle != 0;
+  return options && header_of(answer.payload).tcm_handle != 0;
+}
+
+Bytes attributes_of(const NetlinkAnswer& answer) {
+  return Bytes(answer.payload).subspan(sizeof(tcmsg));
+}
+
+tcmsg header_of(Bytes payload) {
+  tcmsg header{};
+  std::memcpy(&header, payload.data(), sizeof header);
+  return header;
+}
+
+std::uint32_t chain_of(const NetlinkAnswer& answer) {
+  std::uint32_t chain = 0;
+  each_attribute(attributes_of(answer), [&](std::uint16_t type, Bytes value) {
+    if (type == TCA_CHAIN) chain = static_cast<std::uint32_t>(native_number(value));
+  });
+  return chain;
+}
+
+tl::unexpected<Error> cannot_return(const NetlinkAnswer& filter, std::string_view why) {
+  return fail(ErrorCode::kUnsupported,
+              fmt::format("the filter of chain {} and preference {} that is there could not be put "
+                          "back ({}); remove it first (tc filter del)",
+                          chain_of(filter), header_of(filter.payload).tcm_info >> 16, why));
+}
+
+NetlinkMessage filter_again(Bytes payload, int interface_number,
+                            std::optional<std::uint32_t> trial_chain) {
+  tcmsg header = header_of(payload);
+  header.tcm_ifindex = interface_number;  // an interface that came back may have another number
+  NetlinkMessage message(RTM_NEWTFILTER, NLM_F_CREATE | NLM_F_EXCL, header);
+  each_attribute(payload.subspan(sizeof header), [&](std::uint16_t type, Bytes value) {
+    if (type == TCA_KIND || (type == TCA_CHAIN && !trial_chain)) message.put(type, value);
+    if (type == TCA_OPTIONS) {
+      put_options_again(message, value, ntohs(TC_H_MIN(header.tcm_info)), trial_chain.has_value());
+    }
+  });
+  if (trial_chain) message.put_value(TCA_CHAIN, *trial_chain);
+  return message;
 }
 
 Result<std::string> snapshot_text(bool ingress, const std::vector<NetlinkAnswer>& filters) {
   std::string text = std::string(ingress ? kWith : kWithout) + "\n";
   for (const NetlinkAnswer& filter : filters) {
-    std::string kind;
-    each_attribute(Bytes(filter.payload).subspan(sizeof(tcmsg)),
-                   [&](std::uint16_t type, Bytes value) {
-                     if (type == TCA_KIND && !value.empty()) {
-                       kind.assign(reinterpret_cast<const char*>(value.data()), value.size() - 1);
-                     }
-                   });
-    if (kind != "flower") {
-      return fail(ErrorCode::kUnsupported,
-                  fmt::format("a filter of kind {} is there, which could not be put back; remove "
-                              "it first (tc filter del)",
-                              kind));
+    const std::uint16_t filed_under = ntohs(TC_H_MIN(header_of(filter.payload).tcm_info));
+    if (const std::string why = objection(filter, filed_under); !why.empty()) {
+      return cannot_return(filter, why);
     }
     text += hex(filter.payload) + "\n";
   }
@@ -122,15 +228,7 @@ Result<TcSnapshot> read_snapshot(const std::string& text, int interface_number) 
     if (payload->size() < sizeof(tcmsg)) {
       return fail(ErrorCode::kBadInput, "the snapshot of tc filters is damaged");
     }
-    tcmsg header{};
-    std::memcpy(&header, payload->data(), sizeof header);
-    header.tcm_ifindex = interface_number;  // an interface that came back may have another number
-    NetlinkMessage message(RTM_NEWTFILTER, NLM_F_CREATE | NLM_F_EXCL, header);
-    each_attribute(Bytes(*payload).subspan(sizeof header), [&](std::uint16_t type, Bytes value) {
-      if (type == TCA_KIND || type == TCA_CHAIN) message.put(type, value);
-      if (type == TCA_OPTIONS) put_options_again(message, value);
-    });
-    snapshot.filters.push_back(std::move(message));
+    snapshot.filters.push_back(filter_again(*payload, interface_number));
   }
   return snapshot;
 }

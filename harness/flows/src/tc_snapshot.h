@@ -3,7 +3,11 @@
 /// The filters of an interface as text and back, attribute by attribute: whatever flower filter was
 /// there returns, also one with keys or actions that greynic has no words for.
 
+#include <linux/rtnetlink.h>
+
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "greynic/core/result.h"
@@ -14,7 +18,21 @@ namespace greynic::flows {
 /// Is it a filter, not the announcement of a preference?
 [[nodiscard]] bool is_filter(const NetlinkAnswer& answer);
 
-/// kUnsupported for filters of another kind than flower, which could not be put back.
+/// What is in a filter or chain behind its header; both need a payload of a whole tcmsg.
+[[nodiscard]] Bytes attributes_of(const NetlinkAnswer& answer);
+[[nodiscard]] tcmsg header_of(Bytes payload);
+[[nodiscard]] std::uint32_t chain_of(const NetlinkAnswer& answer);
+
+/// kUnsupported, with the filter's place and what to do.
+[[nodiscard]] tl::unexpected<Error> cannot_return(const NetlinkAnswer& filter,
+                                                  std::string_view why);
+
+/// The message that adds a filter again. With `trial_chain` it goes there, and never into hardware.
+[[nodiscard]] NetlinkMessage filter_again(Bytes payload, int interface_number,
+                                          std::optional<std::uint32_t> trial_chain = std::nullopt);
+
+/// kUnsupported for filters that could not be put back as they are, by what is seen of them:
+/// another kind than flower, a tag of unknown type, actions shared with others.
 [[nodiscard]] Result<std::string> snapshot_text(bool ingress,
                                                 const std::vector<NetlinkAnswer>& filters);
 

@@ -80,6 +80,7 @@ class Joined final : public Target {
   RuleSet spell_out(RuleSet rules) const override { return rules_->spell_out(std::move(rules)); }
   Layout adapt(const Layout& layout) const override { return rules_->adapt(layout); }
   Result<void> roll_back() override { return rules_->roll_back(); }
+  Result<std::vector<CountedRule>> rules() override { return rules_->rules(); }
 
  private:
   std::unique_ptr<Target> traffic_;
@@ -130,6 +131,13 @@ RuleSet Target::spell_out(RuleSet rules) const { return rules; }
 Layout Target::adapt(const Layout& layout) const { return layout; }
 
 Result<void> Target::roll_back() { return {}; }
+
+Result<std::vector<CountedRule>> Target::rules() {
+  return fail(ErrorCode::kUnsupported,
+              fmt::format("{} holds no rules beyond this process; flows:tc:INTERFACE and "
+                          "ovs:BRIDGE?rundir=FOLDER do",
+                          info().name));
+}
 
 Result<Observation> measure_one(Target& target, const MeasureRequest& request) {
   Observation observation;

@@ -19,6 +19,7 @@
 
 #include "greynic/core/flow_rule.h"
 #include "greynic/core/result.h"
+#include "greynic/target/target.h"
 
 namespace greynic::flows {
 
@@ -39,12 +40,7 @@ struct Offer {
   std::vector<std::string> notes;  ///< traits worth knowing, one sentence each
 };
 
-/// A rule and what went through it since it was installed.
-struct RuleCount {
-  FlowRule rule;
-  std::uint64_t packets = 0;
-  std::uint64_t bytes = 0;
-};
+using RuleCount = target::CountedRule;
 
 class FlowDriver {
  public:

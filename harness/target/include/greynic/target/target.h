@@ -73,6 +73,13 @@ struct LayoutRoom {
   bool cuts_pay = true;  ///< small tables behind jumps are searched faster than one long one
 };
 
+/// A rule that a device holds, and what went through it since it was installed.
+struct CountedRule {
+  FlowRule rule;
+  std::uint64_t packets = 0;
+  std::uint64_t bytes = 0;
+};
+
 class Target {
  public:
   virtual ~Target() = default;
@@ -106,6 +113,9 @@ class Target {
   [[nodiscard]] virtual Layout adapt(const Layout& layout) const;
   /// Returns to the rules that were there before the first apply.
   [[nodiscard]] virtual Result<void> roll_back();
+  /// The rules that the device holds, whoever installed them, with its own counters. kUnsupported
+  /// where rules cannot be read.
+  [[nodiscard]] virtual Result<std::vector<CountedRule>> rules();
 };
 
 /// Measures one request: the convenience over Target::measure.
