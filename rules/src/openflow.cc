@@ -17,13 +17,25 @@ constexpr std::uint64_t kHighestPriority = 65535;
 
 /// Parts of a dumped flow that are neither match nor action.
 bool is_bookkeeping(std::string_view key) {
-  for (const std::string_view name :
-       {"cookie", "duration", "n_bytes", "idle_timeout", "hard_timeout", "idle_age", "hard_age",
-        "importance", "send_flow_rem", "check_overlap", "reset_counts", "no_packet_counts",
-        "no_byte_counts"}) {
+  for (const std::string_view name : {"cookie", "duration", "n_bytes", "idle_timeout",
+                                      "hard_timeout", "idle_age", "hard_age", "importance"}) {
     if (key == name) return true;
   }
   return false;
+}
+
+/// Flags of a flow stand as words in front of the next part: "send_flow_rem idle_age=3".
+std::string_view without_flags(std::string_view part) {
+  for (bool again = true; again;) {
+    again = false;
+    for (const std::string_view flag :
+         {"send_flow_rem", "check_overlap", "reset_counts", "no_packet_counts", "no_byte_counts"}) {
+      if (!part.starts_with(flag)) continue;
+      part = trimmed(part.substr(flag.size()));
+      again = true;
+    }
+  }
+  return part;
 }
 
 /// The table of "resubmit(,8)" or "goto_table:8".
@@ -78,7 +90,7 @@ Result<Dumped> dumped_flow(std::string_view line, const std::string& source, std
   Dumped flow;
   std::uint64_t priority = kStandardPriority;
   for (std::string_view part : *parts) {
-    part = trimmed(part);
+    part = without_flags(trimmed(part));
     if (part.empty()) continue;  // "priority=0 actions=" leaves one behind its last comma
     const std::size_t equals = part.find('=');
     const std::string_view key = part.substr(0, equals);

@@ -112,7 +112,7 @@ TEST(Openflow, ReadsMatchesPrioritiesTablesAndActions) {
       " cookie=0x1, duration=3.2s, table=8, n_packets=30, n_bytes=9, "
       "priority=100,tcp,reg15=0x1/0xff,nw_dst=10.0.0.0/255.0.255.0,tp_dst=0x1540/0xfffe "
       "actions=set_field:0x3->reg13,resubmit(,9)\n"
-      " table=8, n_packets=10, priority=0 actions=drop\n"
+      " table=8, n_packets=10, send_flow_rem check_overlap idle_age=3, priority=0 actions=drop\n"
       " ct_state=+est-new+trk,vlan_tci=0x1000/0x1000 actions=output:7\n"
       " table=9, xxreg0=0x1/0x1 actions=resubmit(,10),output:2\n");
   ASSERT_EQ(set.rules.size(), 4U);
