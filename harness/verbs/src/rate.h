@@ -1,14 +1,23 @@
 #pragma once
 
-/// From completions in time to a rate: a warm-up cut, an estimate, a verdict.
+/// From completions in time to a rate: a warm-up cut, an estimate, its standard error, a verdict.
 ///
-/// Completions come in bursts when many QPs are served in step, and a burst at an edge of the
-/// measured time falls in or out of it: counting is off by up to one burst in all of them. Two
-/// estimates are free of that. With many bursts each message is weighted by a bell over the kept
-/// time (Hann's), under which the edges weigh nothing: its mean is the rate for every stationary
-/// stream (Campbell's theorem), and of K regular bursts it is off by about 2 / (pi K^3), for half
-/// as much variance again as counting. With few bursts the rate is that from the beginning of the
-/// first whole burst to the beginning of the last.
+/// Completions tell of work that was done before, and those of many QPs come together: a burst, a
+/// silence, a burst. Counting them between two edges is off by up to a burst. What is done instead
+/// depends on what the series looks like:
+///
+/// - Bursts that silences divide. At the end of a burst all that was done has been told, so the
+///   rate is the slope of what was told against time at those moments alone (a line through all of
+///   them, least squares): bursts may come irregularly and hold unequal numbers.
+/// - A series that repeats itself after a time L, two to twelve times in the run (ragged bursts, or
+///   only some of the QPs in step). The rate is the mean over all windows of length L that fit: in
+///   each of them the series is in every one of its states once.
+/// - Anything else: each message is weighted by a bell over the time (Hann's), under which the
+/// edges
+///   weigh nothing. Its mean is the rate for every stationary series (Campbell's theorem), for half
+///   as much variance again as counting.
+///
+/// Until the first completion nothing is measured: queues that fill tell nothing.
 
 #include <array>
 #include <cstdint>
@@ -30,17 +39,15 @@ class Slices {
 
   struct Rate {
     double per_second = 0.0;
+    /// Two of them hold the true rate in 95 of 100 runs: widened, as Student's t is, when there is
+    /// little to tell it from. Empty when there is nothing to tell it from: fewer than three
+    /// bursts.
     std::optional<double> standard_error;
     SteadyState steady;
   };
   [[nodiscard]] Rate rate() const;
 
  private:
-  /// Messages a bin from the beginning of bin `from` to the end.
-  [[nodiscard]] double weighted_rate(int from) const;
-  /// The same between bursts; empty when there are too many of them, or none.
-  [[nodiscard]] std::optional<double> rate_between_bursts(int from) const;
-
   std::int64_t begin_ns_;
   std::int64_t bin_ns_;
   std::array<std::uint64_t, kSlices * kBinsPerSlice> bins_{};
