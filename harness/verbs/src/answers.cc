@@ -33,7 +33,9 @@ class ReceiveThread {
         waiter_(endpoint, thread, CqSide::kReceive),
         lists_(endpoint),
         expected_(plan_.qp_count) {
-    if (plan_.mode == Mode::kLatency) sender_.emplace(endpoint);
+    if (plan_.mode != Mode::kLatency) return;
+    sender_.emplace(endpoint);
+    answers_first_ = plan_.receive_depth > 1;
   }
 
   void run() {
@@ -73,15 +75,19 @@ class ReceiveThread {
     // A shared receive queue hands any lane's buffer to whoever is next.
     const std::uint32_t lane =
         plan_.shared_receive_queue ? endpoint_.lane_of_qp(completion.qp_num) : posted_lane;
+    // Before anything else, where another receive is posted for the next ping.
+    if (answers_first_ && !answer(lane)) return;
     const std::uint64_t message = expected_[lane]++;
     ++report_.received;
     if (plan_.validate) check(completion, lane, posted_lane, slot, message);
     if (plan_.operation == Operation::kSendWithInv) return rebind(completion, lane, message);
-    // The answer first, where another receive is posted for the next ping.
-    const bool answer_first = sender_ && plan_.receive_depth > 1;
-    if (!answer_first && !receive(posted_lane, slot)) return;
-    if (sender_ && !sender_->post(lane, message)) fail_run(sender_->failure()->reason);
-    if (answer_first) receive(posted_lane, slot);
+    if (receive(posted_lane, slot) && sender_ && !answers_first_) answer(lane);
+  }
+
+  bool answer(std::uint32_t lane) {
+    if (sender_->post(lane)) return true;
+    fail_run(sender_->failure()->reason);
+    return false;
   }
 
   bool receive(std::uint32_t lane, std::uint32_t slot) {
@@ -201,6 +207,7 @@ class ReceiveThread {
   ReceiveLists lists_;
   std::vector<std::uint64_t> expected_;  ///< by lane: number of the next message
   std::optional<OneByOne> sender_;       ///< latency mode: what arrived is sent back
+  bool answers_first_ = false;           ///< before its receive is posted again
   std::vector<std::uint32_t> keys_;
   AnswerReport report_;
   ibv_wc completions_[kPollBatch];

@@ -27,8 +27,9 @@ std::vector<ibv_cq*> queues_of(Endpoint& endpoint, CqSide side) {
 }
 
 /// The byte that tells a ping from the one that lay in its slot before: by laps, not by pings, of
-/// which each 255th would look like the one it follows when a lane has 255 slots.
-std::byte mark(std::uint64_t lap) { return static_cast<std::byte>(lap % 255 + 1); }
+/// which each 128th would look like the one it follows when a lane has 128 slots. Odd, and so never
+/// what an empty slot holds.
+std::byte mark(std::uint64_t lap) { return static_cast<std::byte>(2 * lap + 1); }
 
 constexpr int kSpinsPerLook = 1024;
 
@@ -64,11 +65,6 @@ int take_one(ibv_cq* queue, Waiter& waiter, CompletionMode mode, ibv_wc& complet
   return count;
 }
 
-/// Volatile: the device writes it behind the compiler's back.
-bool holds_mark(const std::byte* place, std::byte wanted) {
-  return *reinterpret_cast<const volatile std::byte*>(place) == wanted;
-}
-
 class Pinger {
  public:
   Pinger(Endpoint& endpoint, const std::atomic<bool>& stop)
@@ -79,93 +75,101 @@ class Pinger {
         receive_queues_(queues_of(endpoint, CqSide::kReceive)),
         limit_ns_(is_reliable(plan_.transport) ? plan_.stall_limit.count() * 1'000'000
                                                : kLossLimitNs),
+        lost_by_lane_(plan_.qp_count),
         sender_(endpoint) {
     report_.completed_by_lane.resize(plan_.qp_count);
   }
 
   RequestReport run(std::chrono::nanoseconds duration) {
-    const std::int64_t begin = now_ns();
+    if (plan_.one_sided_answer()) return run_rounds<&Pinger::fetch>(duration);
+    return plan_.operation == Operation::kWrite ? run_rounds<&Pinger::write>(duration)
+                                                : run_rounds<&Pinger::send>(duration);
+  }
+
+ private:
+  /// A round is one ping of a lane and its answer; false when it was lost or the run failed. What
+  /// stands between the end of one and the post of the next is part of each latency.
+  template <bool (Pinger::*kRound)(std::uint32_t lane)>
+  RequestReport run_rounds(std::chrono::nanoseconds duration) {
+    QuickClock clock;
+    const std::int64_t begin = clock.now_ns();
     const std::int64_t end = begin + duration.count();
     TripBook book(begin + duration.count() / 10, end, plan_.one_sided_answer() ? 1 : 2);
     const double cpu_begin = thread_cpu_seconds();
+    const std::uint32_t lanes = plan_.qp_count;
+    std::uint32_t lane = 0;
+    std::uint64_t laps = 0;  // round the lanes
     // One reading of the clock a ping: the next one starts where this one ends.
     std::int64_t sent = begin;
-    std::uint32_t lane = 0;
-    std::uint64_t ping = 0;  // of that lane
-    while (!stop_ && !report_.failure && sent < end) {
-      const bool answered = round(lane, ping);
-      const std::int64_t back = now_ns();
-      ++report_.posted;
-      if (answered) {
-        ++report_.completed;
-        ++report_.completed_by_lane[lane];
-        book.note(sent, back);
-      } else {
-        ++report_.lost;
-        // Without a retransmission RC and its answers would be out of step for ever after.
-        if (is_reliable(plan_.transport) && !report_.failure && !stop_) {
-          report_.failure = Failure{Outcome::kTimedOut,
-                                    fmt::format("no answer to ping {} within {} ms",
-                                                report_.posted - 1, plan_.stall_limit.count())};
-        }
-      }
-      if (++lane == plan_.qp_count) {
+    while (!stop_.load(std::memory_order_relaxed) && sent < end) {
+      const bool answered = (this->*kRound)(lane);
+      const std::int64_t back = clock.now_ns();
+      const std::uint32_t asked = lane;
+      if (++lane == lanes) {
         lane = 0;
-        ++ping;
+        ++laps;
+      }
+      if (answered) {
+        book.note(sent, back);
+      } else if (!lose(asked, laps * lanes + lane - 1)) {
+        break;
       }
       sent = back;
       if (book.full()) {
         book.enter();
-        sent = now_ns();
+        sent = clock.now_ns();
       }
     }
     book.enter();
+    const double cpu_seconds = thread_cpu_seconds() - cpu_begin;
+    for (std::uint32_t i = 0; i < lanes; ++i) {
+      const std::uint64_t posted = laps + (i < lane ? 1 : 0);
+      report_.posted += posted;
+      report_.completed += report_.completed_by_lane[i] = posted - lost_by_lane_[i];
+    }
     const Slices::Rate rate = book.rate();
     report_.messages_per_second = rate.per_second;
     report_.rate_standard_error = rate.standard_error;
     report_.steady = rate.steady;
     report_.latency = book.latency();
     if (report_.posted > 0) {
-      report_.cpu_ns_per_message =
-          (thread_cpu_seconds() - cpu_begin) * 1e9 / static_cast<double>(report_.posted);
+      report_.cpu_ns_per_message = cpu_seconds * 1e9 / static_cast<double>(report_.posted);
     }
     return std::move(report_);
   }
 
- private:
-  /// One ping and its answer; false when it was lost or the run failed.
-  bool round(std::uint32_t lane, std::uint64_t ping) {
-    if (plan_.one_sided_answer()) return fetch(lane, ping);
-    const bool answered =
-        plan_.operation == Operation::kWrite ? write(lane, ping) : send(lane, ping);
-    return answered && (sender_.complete() || failed());
+  /// A ping of a lane without an answer; false when it ends the run.
+  bool lose(std::uint32_t lane, std::uint64_t ping) {
+    ++report_.lost;
+    ++lost_by_lane_[lane];
+    // Without a retransmission RC and its answers would be out of step for ever after.
+    if (is_reliable(plan_.transport) && !report_.failure && !stop_) {
+      report_.failure = Failure{Outcome::kTimedOut, fmt::format("no answer to ping {} within {} ms",
+                                                                ping, plan_.stall_limit.count())};
+    }
+    return !report_.failure;
   }
 
-  bool fetch(std::uint32_t lane, std::uint64_t ping) {
-    const Slot& slot = sender_.next_slot(lane);
-    const std::uint32_t bytes = sender_.next_bytes(lane);
-    if (!sender_.post(lane, ping) || !sender_.complete()) return failed();
-    if (plan_.validate) check_answer(lane, ping, slot, bytes);
-    return true;
+  bool fetch(std::uint32_t lane) {
+    if (plan_.validate) return fetch_and_check(lane);
+    return (sender_.post(lane) && sender_.complete()) || failed();
   }
 
-  bool write(std::uint32_t lane, std::uint64_t ping) {
-    const Slot& slot = sender_.next_slot(lane);
-    const std::uint64_t last = slot.offset + sender_.next_bytes(lane) - 1;
-    const std::byte wanted = mark(sender_.next_lap(lane));
-    const std::byte* const place = endpoint_.target(slot).address() + last;
-    endpoint_.local(slot).address()[last] = wanted;
-    if (!sender_.post(lane, ping)) return failed();
-    const auto come = [&] { return holds_mark(place, wanted) || ping_failed(); };
+  bool write(std::uint32_t lane) {
+    const std::byte wanted = mark(sender_.next(lane).next_lap());
+    const OneByOne::LastBytes last = sender_.last_bytes(lane);
+    *last.ours = wanted;
+    if (!sender_.post(lane)) return failed();
+    const auto come = [&] { return *last.theirs == wanted || ping_failed(); };
     return spin(
                come, [&] { return hopeless(); }, limit_ns_) &&
-           !report_.failure;
+           !report_.failure && completed();
   }
 
-  bool send(std::uint32_t lane, std::uint64_t ping) {
-    if (!sender_.post(lane, ping)) return failed();
+  bool send(std::uint32_t lane) {
+    if (!sender_.post(lane)) return failed();
     if (!replenish()) return false;
-    ibv_wc completion{};
+    ibv_wc completion;
     const int count = take_one(
         receive_queues_[lane], waiter_, plan_.completion, completion, [&] { return ping_failed(); },
         [&] { return hopeless(); }, limit_ns_);
@@ -174,7 +178,7 @@ class Pinger {
       return failed(count < 0 ? "ibv_poll_cq failed" : completion_status_name(completion.status));
     }
     taken_ = completion.wr_id;
-    return plan_.receive_depth > 1 || replenish();
+    return (plan_.receive_depth > 1 || replenish()) && completed();
   }
 
   /// Posts the receive that was taken last again: while the next ping travels, unless there is no
@@ -187,6 +191,9 @@ class Pinger {
     const int error = endpoint_.post_receive(posted_lane, slot);
     return error == 0 || failed(fmt::format("ibv_post_recv: {}", std::strerror(error)));
   }
+
+  /// Waits for the ping's own completion, behind its answer.
+  bool completed() { return sender_.complete() || failed(); }
 
   /// Always false, as its callers then are.
   bool failed() {
@@ -204,17 +211,24 @@ class Pinger {
   /// Ends the wait for an answer that cannot come any more.
   bool hopeless() { return ping_failed() || stop_; }
 
-  void check_answer(std::uint32_t lane, std::uint64_t ping, const Slot& slot, std::uint32_t bytes) {
+  bool fetch_and_check(std::uint32_t lane) {
+    const std::uint64_t ping = sender_.next(lane).next();
+    const std::size_t index = sender_.next(lane).next_slot();
+    const std::uint32_t bytes = sender_.next(lane).next_bytes();
+    if (!sender_.post(lane) || !sender_.complete()) return failed();
+    const Slot& slot = endpoint_.slots(lane)[index];
     const auto landed = endpoint_.local(slot).bytes().subspan(slot.offset, bytes);
     if (is_atomic(plan_.operation)) {
       std::uint64_t found = 0;
       std::memcpy(&found, landed.data(), sizeof found);
       if (found != ping) ++report_.payload_errors;
-      return;
+      return true;
     }
-    const auto index = static_cast<std::uint32_t>(ping % endpoint_.slots(lane).size());
-    if (!payload_matches(landed, plan_.seed, lane, index)) ++report_.payload_errors;
+    if (!payload_matches(landed, plan_.seed, lane, static_cast<std::uint32_t>(index))) {
+      ++report_.payload_errors;
+    }
     spoil_payload(landed);
+    return true;
   }
 
   Endpoint& endpoint_;
@@ -224,33 +238,28 @@ class Pinger {
   std::vector<ibv_cq*> receive_queues_;  ///< by lane
   std::int64_t limit_ns_;                ///< for an answer
   std::optional<std::uint64_t> taken_;   ///< wr_id of a receive that is to be posted again
+  std::vector<std::uint64_t> lost_by_lane_;
   OneByOne sender_;
   RequestReport report_;
 };
 
 }  // namespace
 
-OneByOne::OneByOne(Endpoint& endpoint)
-    : endpoint_(endpoint),
-      waiter_(endpoint, 0, CqSide::kSend),
-      queues_(queues_of(endpoint, CqSide::kSend)) {
+OneByOne::OneByOne(Endpoint& endpoint) : endpoint_(endpoint), waiter_(endpoint, 0, CqSide::kSend) {
+  const std::vector<ibv_cq*> queues = queues_of(endpoint, CqSide::kSend);
   for (std::uint32_t lane = 0; lane < endpoint.plan().qp_count; ++lane) {
-    posters_.emplace_back(endpoint, lane);
+    std::vector<LastBytes> slots;
+    for (const Slot& slot : endpoint.slots(lane)) {
+      if (endpoint.plan().operation != Operation::kWrite) break;
+      slots.push_back({endpoint.local(slot).address() + slot.offset,
+                       endpoint.target(slot).address() + slot.offset});
+    }
+    lanes_.push_back({Poster(endpoint, lane), queues[lane], std::move(slots)});
   }
-}
-
-bool OneByOne::post(std::uint32_t lane, std::uint64_t message) {
-  if (!complete()) return false;
-  if (const int error = posters_[lane].post(message, 1, true)) {
-    failure_ = Failure{Outcome::kFailed, fmt::format("posting: {}", std::strerror(error))};
-    return false;
-  }
-  open_ = queues_[lane];
-  return true;
 }
 
 bool OneByOne::wait() {
-  ibv_wc completion{};
+  ibv_wc completion;
   const auto stall = endpoint_.plan().stall_limit;
   const int count = take_one(
       open_, waiter_, endpoint_.plan().completion, completion, [] { return false; },
@@ -261,17 +270,14 @@ bool OneByOne::wait() {
   return false;
 }
 
-bool OneByOne::take() {
-  ibv_wc completion{};
-  const int count = ibv_poll_cq(open_, 1, &completion);
-  return count == 0 || judge(count, completion);
-}
-
-bool OneByOne::judge(int count, const ibv_wc& completion) {
-  open_ = nullptr;
-  if (count > 0 && completion.status == IBV_WC_SUCCESS) return true;
+bool OneByOne::fail(int count, const ibv_wc& completion) {
   failure_ = Failure{Outcome::kFailed, count < 0 ? "ibv_poll_cq failed; the device may be gone"
                                                  : completion_status_name(completion.status)};
+  return false;
+}
+
+bool OneByOne::refuse(int error) {
+  failure_ = Failure{Outcome::kFailed, fmt::format("posting: {}", std::strerror(error))};
   return false;
 }
 
@@ -281,28 +287,20 @@ RequestReport run_pings(Endpoint& endpoint, std::chrono::nanoseconds duration,
 }
 
 void answer_writes(Endpoint& endpoint, const std::atomic<bool>& stop, AnswerReport& report) {
-  const TrafficPlan& plan = endpoint.plan();
   OneByOne sender(endpoint);
   constexpr std::int64_t kForever = std::int64_t{1} << 60;
-  std::uint32_t lane = 0;
-  std::uint64_t ping = 0;  // of that lane
-  while (!stop) {
-    const Slot& slot = sender.next_slot(lane);
-    const std::uint64_t last = slot.offset + sender.next_bytes(lane) - 1;
-    const std::byte* place = endpoint.target(slot).address() + last;
-    const std::byte wanted = mark(sender.next_lap(lane));
-    if (!spin([&] { return holds_mark(place, wanted) || !sender.look(); },
-              [&] { return stop.load(); }, kForever)) {
+  const std::uint32_t lanes = endpoint.plan().qp_count;
+  for (std::uint32_t lane = 0; !stop; lane = lane + 1 == lanes ? 0 : lane + 1) {
+    const std::byte wanted = mark(sender.next(lane).next_lap());
+    const OneByOne::LastBytes last = sender.last_bytes(lane);
+    if (!spin([&] { return *last.theirs == wanted || !sender.look(); }, [&] { return stop.load(); },
+              kForever)) {
       return;
     }
     if (sender.failure()) break;
+    *last.ours = wanted;
+    if (!sender.post(lane)) break;
     ++report.received;
-    endpoint.local(slot).address()[last] = wanted;
-    if (!sender.post(lane, ping)) break;
-    if (++lane == plan.qp_count) {
-      lane = 0;
-      ++ping;
-    }
   }
   if (!stop) report.failure = sender.failure();
 }

@@ -28,36 +28,57 @@ class OneByOne {
   // Each is false once something failed: failure() says what. By values that are tested and not
   // made, because a ping passes here often.
 
-  /// Posts after the former message is completed.
-  [[nodiscard]] bool post(std::uint32_t lane, std::uint64_t message);
+  /// Posts the next message of a lane after the former message is completed.
+  [[nodiscard]] bool post(std::uint32_t lane) {
+    if (open_ != nullptr && !complete()) return false;
+    if (const int error = lanes_[lane].poster.post(1, true)) return refuse(error);
+    open_ = lanes_[lane].queue;
+    return true;
+  }
   /// Waits for the completion of what was posted last, at most for the plan's stall limit.
-  [[nodiscard]] bool complete() { return open_ == nullptr || wait(); }
+  [[nodiscard]] bool complete() { return look() && (open_ == nullptr || wait()); }
   /// Takes that completion if it is there.
-  [[nodiscard]] bool look() { return open_ == nullptr || take(); }
-
+  [[nodiscard]] bool look() {
+    if (open_ == nullptr) return true;
+    ibv_wc completion;
+    const int count = ibv_poll_cq(open_, 1, &completion);
+    return count == 0 || judge(count, completion);
+  }
   [[nodiscard]] const std::optional<Failure>& failure() const { return failure_; }
-  /// Of the message that a lane posts next: where it lies, how often its lane has been round its
-  /// slots before, and its length.
-  [[nodiscard]] const Slot& next_slot(std::uint32_t lane) const {
-    return endpoint_.slots(lane)[posters_[lane].next_slot()];
-  }
-  [[nodiscard]] std::uint64_t next_lap(std::uint32_t lane) const {
-    return posters_[lane].next_lap();
-  }
-  [[nodiscard]] std::uint32_t next_bytes(std::uint32_t lane) const {
-    return posters_[lane].next_bytes();
+
+  /// The message that a lane posts next.
+  [[nodiscard]] const Poster& next(std::uint32_t lane) const { return lanes_[lane].poster; }
+  /// WRITE: where its last byte lies at this end, and where that of the other end's message will.
+  struct LastBytes {
+    std::byte* ours;
+    const volatile std::byte* theirs;  ///< the device writes it behind the compiler's back
+  };
+  [[nodiscard]] LastBytes last_bytes(std::uint32_t lane) const {
+    const Lane& it = lanes_[lane];
+    const LastBytes& slot = it.slots[it.poster.next_slot()];
+    const std::size_t last = it.poster.next_bytes() - std::size_t{1};
+    return {slot.ours + last, slot.theirs + last};
   }
 
  private:
+  struct Lane {
+    Poster poster;
+    ibv_cq* queue;
+    std::vector<LastBytes> slots;  ///< of messages of one byte
+  };
+
+  bool judge(int count, const ibv_wc& completion) {
+    open_ = nullptr;
+    return (count > 0 && completion.status == IBV_WC_SUCCESS) || fail(count, completion);
+  }
   bool wait();
-  bool take();
-  bool judge(int count, const ibv_wc& completion);
+  bool fail(int count, const ibv_wc& completion);
+  bool refuse(int error);
 
   Endpoint& endpoint_;
   Waiter waiter_;
-  std::vector<Poster> posters_;
-  std::vector<ibv_cq*> queues_;  ///< by lane
-  ibv_cq* open_ = nullptr;       ///< where the completion will come; null when none is due
+  std::vector<Lane> lanes_;
+  ibv_cq* open_ = nullptr;  ///< where the completion will come; null when none is due
   std::optional<Failure> failure_;
 };
 

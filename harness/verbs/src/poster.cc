@@ -36,11 +36,20 @@ Poster::Poster(Endpoint& endpoint, std::uint32_t lane)
       plan_(endpoint.plan()),
       lane_(lane),
       sizes_(plan_.sizes),
-      inlines_(plan_.inline_bytes > 0 && !plan_.one_sided_answer()),
-      qp_(endpoint.qp(lane).handle()),
       extended_(endpoint.qp(lane).extended()),
+      qp_(endpoint.qp(lane).handle()),
+      post_(choose_post()),
+      lane_id_(std::uint64_t{lane} << 32),
+      signal_every_(plan_.signal_every),
+      // READ and atomics carry no data out.
+      inline_up_to_(plan_.inline_bytes > 0 && !plan_.one_sided_answer()
+                        ? std::int64_t{plan_.inline_bytes}
+                        : -1),
+      sge_count_(std::max(plan_.sge_count, 1U)),
+      one_piece_(plan_.sge_count == 1),
+      addressed_(plan_.transport == Transport::kUD || plan_.transport == Transport::kXRC),
       requests_(plan_.post_batch),
-      sges_(std::size_t{plan_.post_batch} * std::max(plan_.sge_count, 1U)) {
+      sges_(plan_.post_batch * sge_count_) {
   const EndpointDescription& remote = endpoint.remote();
   for (const Slot& slot : endpoint.slots(lane)) {
     const MemoryRegion& region = endpoint.local(slot);
@@ -52,47 +61,71 @@ Poster::Poster(Endpoint& endpoint, std::uint32_t lane)
     }
     places_.push_back(place);
   }
-  const std::size_t sge_count = std::max(plan_.sge_count, 1U);
+  place_ = places_.data();
+  last_place_ = &places_.back();
+  size_ = sizes_.data();
+  last_size_ = &sizes_.back();
+  build_requests();
+}
+
+void Poster::build_requests() {
   for (std::size_t i = 0; i < requests_.size(); ++i) {
     ibv_send_wr& request = requests_[i];
     request = {};
     request.next = i + 1 < requests_.size() ? &requests_[i + 1] : nullptr;
-    request.sg_list = &sges_[i * sge_count];
+    request.sg_list = &sges_[i * sge_count_];
     request.opcode = opcode_of(plan_.operation);
     if (plan_.transport == Transport::kUD) {
-      request.wr.ud.ah = endpoint.address_handle(lane);
-      request.wr.ud.remote_qpn = endpoint.remote().qp_numbers[lane];
+      request.wr.ud.ah = endpoint_.address_handle(lane_);
+      request.wr.ud.remote_qpn = endpoint_.remote().qp_numbers[lane_];
       request.wr.ud.remote_qkey = ConnectOptions{}.qkey;
     }
     if (plan_.transport == Transport::kXRC) {
-      request.qp_type.xrc.remote_srqn = endpoint.remote_srq(lane);
+      request.qp_type.xrc.remote_srqn = endpoint_.remote_srq(lane_);
     }
   }
 }
 
-void Poster::go_to(std::uint64_t message) {
-  next_ = message;
-  slot_ = message % places_.size();
-  lap_ = message / places_.size();
-  size_ = message % sizes_.size();
-  unsignalled_ = static_cast<std::uint32_t>(message % plan_.signal_every);
+Poster::Post Poster::choose_post() const {
+  const auto choose = [&]<Operation kOperation>() -> Post {
+    return extended_ != nullptr ? post_extended<kOperation> : post_plain<kOperation>;
+  };
+  switch (plan_.operation) {
+    case Operation::kSend:
+      return choose.operator()<Operation::kSend>();
+    case Operation::kSendWithImm:
+      return choose.operator()<Operation::kSendWithImm>();
+    case Operation::kSendWithInv:
+      return choose.operator()<Operation::kSendWithInv>();
+    case Operation::kWrite:
+      return choose.operator()<Operation::kWrite>();
+    case Operation::kWriteWithImm:
+      return choose.operator()<Operation::kWriteWithImm>();
+    case Operation::kRead:
+      return choose.operator()<Operation::kRead>();
+    case Operation::kCompareSwap:
+      return choose.operator()<Operation::kCompareSwap>();
+    case Operation::kFetchAdd:
+      return choose.operator()<Operation::kFetchAdd>();
+  }
+  return nullptr;
 }
 
-void Poster::advance() {
+inline void Poster::advance() {
   ++next_;
-  if (++slot_ == places_.size()) {
-    slot_ = 0;
+  if (place_ != last_place_) {
+    ++place_;
+  } else {
+    place_ = places_.data();
     ++lap_;
   }
-  if (++size_ == sizes_.size()) size_ = 0;
-  if (++unsignalled_ == plan_.signal_every) unsignalled_ = 0;
+  size_ = size_ != last_size_ ? size_ + 1 : sizes_.data();
+  if (++unsignalled_ == signal_every_) unsignalled_ = 0;
 }
 
-std::uint64_t Poster::id() const { return (std::uint64_t{lane_} << 32) | (next_ & 0xffffffff); }
-
-unsigned Poster::flags(bool signalled) const {
-  const bool inlined = inlines_ && sizes_[size_] <= plan_.inline_bytes;
-  return (signalled || unsignalled_ + 1 == plan_.signal_every ? unsigned{IBV_SEND_SIGNALED} : 0) |
+inline unsigned Poster::flags(bool signalled) const {
+  const bool inlined = std::int64_t{*size_} <= inline_up_to_;
+  return (signalled || unsignalled_ + 1 == signal_every_ ? unsigned{IBV_SEND_SIGNALED} : 0) |
          (inlined ? unsigned{IBV_SEND_INLINE} : 0);
 }
 
@@ -105,134 +138,136 @@ std::uint32_t Poster::key_to_invalidate() const {
 }
 
 int Poster::cut(ibv_sge* sges) const {
-  const Place& place = places_[slot_];
   if (!plan_.elements.empty()) {
-    std::uint64_t address = place.local_address;
+    std::uint64_t address = place_->local_address;
     for (const std::uint32_t length : plan_.elements) {
-      *sges++ = {address, length, place.local_key};
+      *sges++ = {address, length, place_->local_key};
       address += length;
     }
     return static_cast<int>(plan_.elements.size());
   }
-  const std::uint32_t bytes = sizes_[size_];
+  const std::uint32_t bytes = *size_;
   const std::uint32_t pieces = std::min(plan_.sge_count, std::max(bytes, 1U));
   const std::uint32_t piece = pieces == 0 ? 0 : bytes / pieces;
   for (std::uint32_t i = 0; i < pieces; ++i) {
     const std::uint32_t length = i + 1 == pieces ? bytes - i * piece : piece;
-    sges[i] = {place.local_address + std::uint64_t{i} * piece, length, place.local_key};
+    sges[i] = {place_->local_address + std::uint64_t{i} * piece, length, place_->local_key};
   }
   return static_cast<int>(pieces);
 }
 
-int Poster::post_plain(std::uint32_t count, bool signal_last) {
-  const std::size_t sge_count = std::max(plan_.sge_count, 1U);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    ibv_send_wr& request = requests_[i];
-    const Place& place = places_[slot_];
-    request.wr_id = id();
-    request.send_flags = flags(signal_last && i + 1 == count);
-    request.num_sge = cut(&sges_[i * sge_count]);
-    switch (plan_.operation) {
-      case Operation::kSend:
-        break;
-      case Operation::kSendWithImm:
-        request.imm_data = htonl(static_cast<std::uint32_t>(next_));
-        break;
-      case Operation::kSendWithInv:
-        request.invalidate_rkey = key_to_invalidate();
-        break;
-      case Operation::kWriteWithImm:
-        request.imm_data = htonl(static_cast<std::uint32_t>(next_));
-        [[fallthrough]];
-      case Operation::kWrite:
-      case Operation::kRead:
-        request.wr.rdma.remote_addr = place.remote_address;
-        request.wr.rdma.rkey = place.remote_key;
-        break;
-      case Operation::kCompareSwap:
-        aim_atomic(request, next_, next_ + 1);
-        break;
-      case Operation::kFetchAdd:
-        aim_atomic(request, 1, 0);
-        break;
-    }
-    advance();
+// Atomics find one counter a lane, in its first slot: message k finds k there.
+
+template <Operation kOperation>
+void Poster::write_operation(ibv_send_wr& request) const {
+  if constexpr (kOperation == Operation::kSendWithInv) {
+    request.invalidate_rkey = key_to_invalidate();
+  } else if constexpr (kOperation == Operation::kSendWithImm ||
+                       kOperation == Operation::kWriteWithImm) {
+    request.imm_data = htonl(static_cast<std::uint32_t>(next_));
   }
-  ibv_send_wr* const cut_off = requests_[count - 1].next;
-  requests_[count - 1].next = nullptr;
+  if constexpr (kOperation == Operation::kWrite || kOperation == Operation::kWriteWithImm ||
+                kOperation == Operation::kRead) {
+    request.wr.rdma.remote_addr = place_->remote_address;
+    request.wr.rdma.rkey = place_->remote_key;
+  } else if constexpr (kOperation == Operation::kCompareSwap ||
+                       kOperation == Operation::kFetchAdd) {
+    const bool swaps = kOperation == Operation::kCompareSwap;
+    request.wr.atomic.remote_addr = places_.front().remote_address;
+    request.wr.atomic.rkey = places_.front().remote_key;
+    request.wr.atomic.compare_add = swaps ? next_ : 1;
+    request.wr.atomic.swap = swaps ? next_ + 1 : 0;
+  }
+}
+
+template <Operation kOperation>
+int Poster::post_plain(Poster& self, std::uint32_t count, bool signal_last) {
+  for (std::uint32_t i = 0; i < count; ++i) {
+    ibv_send_wr& request = self.requests_[i];
+    request.wr_id = self.id();
+    request.send_flags = self.flags(signal_last && i + 1 == count);
+    if (self.one_piece_) {
+      *request.sg_list = {self.place_->local_address, *self.size_, self.place_->local_key};
+      request.num_sge = 1;
+    } else {
+      request.num_sge = self.cut(request.sg_list);
+    }
+    self.write_operation<kOperation>(request);
+    self.advance();
+  }
+  ibv_send_wr& last = self.requests_[count - 1];
+  ibv_send_wr* const cut_off = last.next;
+  last.next = nullptr;
   ibv_send_wr* bad = nullptr;
-  const int error = ibv_post_send(qp_, requests_.data(), &bad);
-  requests_[count - 1].next = cut_off;
+  const int error = ibv_post_send(self.qp_, self.requests_.data(), &bad);
+  last.next = cut_off;
   return error;
 }
 
-void Poster::aim_atomic(ibv_send_wr& request, std::uint64_t compare_add, std::uint64_t swap) const {
-  request.wr.atomic.remote_addr = places_.front().remote_address;
-  request.wr.atomic.rkey = places_.front().remote_key;
-  request.wr.atomic.compare_add = compare_add;
-  request.wr.atomic.swap = swap;
-}
-
-int Poster::post_extended(std::uint32_t count, bool signal_last) {
-  ibv_wr_start(extended_);
-  for (; count > 0; --count) {
-    const Place& place = places_[slot_];
-    const Place& counter = places_.front();
-    const auto number = static_cast<std::uint32_t>(next_);
-    extended_->wr_id = id();
-    extended_->wr_flags = flags(signal_last && count == 1);
-    switch (plan_.operation) {
-      case Operation::kSend:
-        ibv_wr_send(extended_);
-        break;
-      case Operation::kSendWithImm:
-        ibv_wr_send_imm(extended_, htonl(number));
-        break;
-      case Operation::kSendWithInv:
-        ibv_wr_send_inv(extended_, key_to_invalidate());
-        break;
-      case Operation::kWrite:
-        ibv_wr_rdma_write(extended_, place.remote_key, place.remote_address);
-        break;
-      case Operation::kWriteWithImm:
-        ibv_wr_rdma_write_imm(extended_, place.remote_key, place.remote_address, htonl(number));
-        break;
-      case Operation::kRead:
-        ibv_wr_rdma_read(extended_, place.remote_key, place.remote_address);
-        break;
-      case Operation::kCompareSwap:
-        ibv_wr_atomic_cmp_swp(extended_, counter.remote_key, counter.remote_address, next_,
-                              next_ + 1);
-        break;
-      case Operation::kFetchAdd:
-        ibv_wr_atomic_fetch_add(extended_, counter.remote_key, counter.remote_address, 1);
-        break;
-    }
-    if (plan_.transport == Transport::kUD) {
-      const ibv_send_wr& request = requests_.front();
-      ibv_wr_set_ud_addr(extended_, request.wr.ud.ah, request.wr.ud.remote_qpn,
-                         request.wr.ud.remote_qkey);
-    }
-    if (plan_.transport == Transport::kXRC) {
-      ibv_wr_set_xrc_srqn(extended_, requests_.front().qp_type.xrc.remote_srqn);
-    }
-    set_data((extended_->wr_flags & IBV_SEND_INLINE) != 0);
-    advance();
+template <Operation kOperation>
+void Poster::call_operation(const Place& place) const {
+  ibv_qp_ex* const qp = extended_;
+  const Place& counter = places_.front();
+  const auto number = static_cast<std::uint32_t>(next_);
+  if constexpr (kOperation == Operation::kSend) {
+    ibv_wr_send(qp);
+  } else if constexpr (kOperation == Operation::kSendWithImm) {
+    ibv_wr_send_imm(qp, htonl(number));
+  } else if constexpr (kOperation == Operation::kSendWithInv) {
+    ibv_wr_send_inv(qp, key_to_invalidate());
+  } else if constexpr (kOperation == Operation::kWrite) {
+    ibv_wr_rdma_write(qp, place.remote_key, place.remote_address);
+  } else if constexpr (kOperation == Operation::kWriteWithImm) {
+    ibv_wr_rdma_write_imm(qp, place.remote_key, place.remote_address, htonl(number));
+  } else if constexpr (kOperation == Operation::kRead) {
+    ibv_wr_rdma_read(qp, place.remote_key, place.remote_address);
+  } else if constexpr (kOperation == Operation::kCompareSwap) {
+    ibv_wr_atomic_cmp_swp(qp, counter.remote_key, counter.remote_address, next_, next_ + 1);
+  } else {
+    ibv_wr_atomic_fetch_add(qp, counter.remote_key, counter.remote_address, 1);
   }
-  return ibv_wr_complete(extended_);
 }
 
-void Poster::set_data(bool inlined) {
-  if (plan_.sge_count == 1) {
-    const Place& place = places_[slot_];
-    if (inlined) {
-      ibv_wr_set_inline_data(extended_, reinterpret_cast<void*>(place.local_address),
-                             sizes_[size_]);
+template <Operation kOperation>
+int Poster::post_extended(Poster& self, std::uint32_t count, bool signal_last) {
+  ibv_qp_ex* const qp = self.extended_;
+  ibv_wr_start(qp);
+  for (;;) {
+    const bool last = --count == 0;
+    const Place& place = *self.place_;
+    const std::uint32_t bytes = *self.size_;
+    const unsigned flags = self.flags(signal_last && last);
+    qp->wr_id = self.id();
+    qp->wr_flags = flags;
+    self.call_operation<kOperation>(place);
+    if (self.addressed_) self.call_address();
+    const bool inlined = (flags & IBV_SEND_INLINE) != 0;
+    if (!self.one_piece_) {
+      self.call_pieces(inlined);
+    } else if (inlined) {
+      ibv_wr_set_inline_data(qp, reinterpret_cast<void*>(place.local_address), bytes);
     } else {
-      ibv_wr_set_sge(extended_, place.local_key, place.local_address, sizes_[size_]);
+      ibv_wr_set_sge(qp, place.local_key, place.local_address, bytes);
     }
-    return;
+    if (last) break;
+    self.advance();
   }
+  const int error = ibv_wr_complete(qp);
+  self.advance();  // when it has left already
+  return error;
+}
+
+void Poster::call_address() const {
+  const ibv_send_wr& request = requests_.front();
+  if (plan_.transport == Transport::kUD) {
+    ibv_wr_set_ud_addr(extended_, request.wr.ud.ah, request.wr.ud.remote_qpn,
+                       request.wr.ud.remote_qkey);
+  } else {
+    ibv_wr_set_xrc_srqn(extended_, request.qp_type.xrc.remote_srqn);
+  }
+}
+
+void Poster::call_pieces(bool inlined) {
   const auto pieces = static_cast<std::size_t>(cut(sges_.data()));
   if (!inlined) {
     ibv_wr_set_sge_list(extended_, pieces, sges_.data());

@@ -23,13 +23,14 @@ constexpr int kEmptyPollsPerClock = 64;
 
 /// One lane as its thread sees it. Completions of a lane come in order.
 struct Lane {
-  std::uint32_t index = 0;
-  std::unique_ptr<Poster> poster;
+  std::uint32_t index;
+  Poster poster;
+  std::vector<std::int64_t> started;  ///< by message modulo send depth: posted, or due
   std::uint64_t posted = 0;
   std::uint64_t completed = 0;
-  bool closing = false;               ///< the last message posted asked for a completion to drain
-  std::vector<std::int64_t> started;  ///< by message modulo send depth: posted, or due
-  std::size_t next_start = 0;         ///< place of message `posted` in `started`
+  std::size_t next_start = 0;    ///< place of message `posted` in `started`
+  std::size_t next_retired = 0;  ///< place of message `completed` there
+  bool closing = false;          ///< the last message posted asked for a completion to drain
 };
 
 struct Times {
@@ -51,13 +52,12 @@ class RequestThread {
         slices_(times.measure_begin, times.end) {
     for (const Endpoint::Group* group : waiter_.groups()) {
       for (std::uint32_t i = 0; i < group->lane_count; ++i) {
-        Lane lane;
-        lane.index = group->first_lane + i;
-        lane.poster = std::make_unique<Poster>(endpoint, lane.index);
-        lane.started.resize(plan_.send_depth);
-        lanes_.push_back(std::move(lane));
+        const std::uint32_t lane = group->first_lane + i;
+        lanes_.push_back(
+            {lane, Poster(endpoint, lane), std::vector<std::int64_t>(plan_.send_depth)});
       }
     }
+    for (Lane& lane : lanes_) roomy_.push_back(&lane);
     // Lanes of a thread are not consecutive when CQ groups are dealt in turn.
     place_.resize(plan_.qp_count);
     for (std::size_t i = 0; i < lanes_.size(); ++i) place_[lanes_[i].index] = i;
@@ -69,7 +69,7 @@ class RequestThread {
 
   void run() {
     const double cpu_begin = thread_cpu_seconds();
-    now_ = now_ns();
+    now_ = clock_.now_ns();
     progress_ = now_;
     due_ = static_cast<double>(now_);
     int empty = 0;
@@ -77,7 +77,7 @@ class RequestThread {
       if (interval_ns_ > 0) {
         post_due();
       } else {
-        post_all();
+        post_where_room_is();
       }
       if (report_.failure) break;
       if (take(waiter_.poll(completions_, kPollBatch))) {
@@ -85,7 +85,7 @@ class RequestThread {
       } else if (interval_ns_ > 0 || ++empty == kEmptyPollsPerClock ||
                  plan_.completion != CompletionMode::kPolling) {
         empty = 0;
-        now_ = now_ns();
+        now_ = clock_.now_ns();
         check_stall();
       }
     }
@@ -117,7 +117,7 @@ class RequestThread {
       lane.started[lane.next_start] = started;
       if (++lane.next_start == plan_.send_depth) lane.next_start = 0;
     }
-    if (const int error = lane.poster->post(lane.posted, count, signal_last)) {
+    if (const int error = lane.poster.post(count, signal_last)) {
       fail_run(Outcome::kFailed, fmt::format("posting to QP {}: {} (errno {})", lane.index,
                                              std::strerror(error), error));
       return false;
@@ -138,12 +138,15 @@ class RequestThread {
     return open == silent ? plan_.signal_every - silent : 0;
   }
 
-  void post_all() {
-    for (Lane& lane : lanes_) {
-      while (const std::uint32_t length = list_length(lane)) {
-        if (!post(lane, length, false, now_)) return;
+  /// Closed loop: fills the lanes that are not full, which are those that completed something since
+  /// they were filled last.
+  void post_where_room_is() {
+    for (Lane* const lane : roomy_) {
+      while (const std::uint32_t length = list_length(*lane)) {
+        if (!post(*lane, length, false, now_)) return;
       }
     }
+    roomy_.clear();
   }
 
   /// Open loop: what is due, a list of messages at once, is posted to the next lane with room; what
@@ -171,8 +174,10 @@ class RequestThread {
       fail_run(Outcome::kFailed, "ibv_poll_cq failed; the device may be gone");
       return true;
     }
-    now_ = now_ns();
+    now_ = clock_.now_ns();
     progress_ = now_;
+    roomy_.clear();
+    const bool measured = now_ >= times_.measure_begin && now_ < times_.end;
     for (int i = 0; i < count; ++i) {
       const ibv_wc& completion = completions_[i];
       Lane& lane = lanes_[place_[completion.wr_id >> 32]];
@@ -180,16 +185,19 @@ class RequestThread {
         fail_run(Outcome::kFailed, completion_status_name(completion.status));
         return true;
       }
+      // The message that completed is the last of those that are retired by it.
       const auto number = static_cast<std::uint32_t>(completion.wr_id);
       const std::uint32_t retired = number - static_cast<std::uint32_t>(lane.completed) + 1;
-      const std::uint64_t message = lane.completed + retired - 1;
       if (plan_.validate) check_payload(lane, lane.completed, retired);
       lane.completed += retired;
-      if (now_ >= times_.measure_begin && now_ < times_.end) {
+      lane.next_retired += retired;
+      if (lane.next_retired >= plan_.send_depth) lane.next_retired -= plan_.send_depth;
+      if (roomy_.empty() || roomy_.back() != &lane) roomy_.push_back(&lane);
+      if (measured) {
         slices_.add(now_, retired);
-        const std::int64_t started = lane.started[message % plan_.send_depth];
+        const std::size_t last = lane.next_retired > 0 ? lane.next_retired : plan_.send_depth;
         report_.latency.record(
-            static_cast<std::uint64_t>(std::max<std::int64_t>(now_ - started, 0)));
+            static_cast<std::uint64_t>(std::max<std::int64_t>(now_ - lane.started[last - 1], 0)));
       }
     }
     return true;
@@ -205,7 +213,7 @@ class RequestThread {
       const auto index = static_cast<std::uint32_t>(message % slots.size());
       const Slot& slot = slots[index];
       const auto bytes =
-          endpoint_.local(slot).bytes().subspan(slot.offset, lane.poster->bytes_of(message));
+          endpoint_.local(slot).bytes().subspan(slot.offset, lane.poster.bytes_of(message));
       if (is_atomic(plan_.operation)) {
         std::uint64_t found = 0;
         std::memcpy(&found, bytes.data(), sizeof found);
@@ -249,7 +257,7 @@ class RequestThread {
       }
       if (!open) return;
       if (!take(waiter_.poll(completions_, kPollBatch))) {
-        now_ = now_ns();
+        now_ = clock_.now_ns();
         check_stall();
       }
     }
@@ -264,8 +272,10 @@ class RequestThread {
   Slices slices_;
   std::vector<Lane> lanes_;
   std::vector<std::size_t> place_;
+  std::vector<Lane*> roomy_;  ///< that may have room; when a rate says what is posted, not used
   RequestReport report_;
   ibv_wc completions_[kPollBatch];
+  QuickClock clock_;
   std::int64_t now_ = 0;
   std::int64_t progress_ = 0;
   double interval_ns_ = 0.0;

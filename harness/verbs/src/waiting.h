@@ -1,28 +1,18 @@
 #pragma once
 
-/// How a thread waits for completions of its groups, and what time it is.
+/// How a thread waits for completions of its groups.
 
 #include <infiniband/verbs.h>
 
-#include <chrono>
 #include <cstdint>
-#include <ctime>
 #include <optional>
 #include <vector>
 
 #include "greynic/verbs/endpoint.h"
 #include "heartbeat.h"
+#include "quick_clock.h"
 
 namespace greynic::verbs {
-
-using Clock = std::chrono::steady_clock;
-
-/// What Clock reads, without the library's call in between: this one is part of each latency.
-[[nodiscard]] inline std::int64_t now_ns() {
-  timespec time{};
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-}
 
 /// CPU time of the calling thread, user and system.
 [[nodiscard]] double thread_cpu_seconds();
