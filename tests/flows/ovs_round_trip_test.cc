@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <set>
 
 #include "field_needs.h"
 #include "ovs_driver.h"
@@ -33,21 +32,21 @@ std::optional<FieldMatch> part_for_ovs(MatchField field, std::mt19937_64& random
     case F::kInPort:
       return exactly(field, 1 + random() % 60000);
     case F::kArpOperation:
-      return exactly(field, 1 + random() % 2);
-    case F::kEtherType:
-      return exactly(field, 0x0800);
-    case F::kIpProtocol:
-      return exactly(field, 6 + 11 * (random() % 2));
-    case F::kCtState:
-      return FieldMatch{field, 0x21, 0x20 | (1 + random() % 31)};
+      return exactly(field, random() % 256);
+    case F::kEtherType: {
+      constexpr unsigned kTypes[] = {0x0800, 0x86dd, 0x0806, 0x88cc};
+      return exactly(field, kTypes[random() % std::size(kTypes)]);
+    }
+    case F::kCtState: {
+      const U128 bits = 1 + random() % 255;
+      return FieldMatch{field, random() & bits, bits};
+    }
     case F::kIcmpType:
       return exactly(field, random() % 100);  // beyond lie the types of neighbour discovery
-    case F::kVlanPresent:
-      return exactly(field, 1);
     case F::kIpFragment: {
-      // "later" (3/3) goes with no field behind the IP header; it has a claim of its own.
-      const FieldMatch forms[] = {{field, 0, 3}, {field, 1, 1}, {field, 1, 3}, {field, 0, 2}};
-      return forms[random() % 4];
+      const FieldMatch forms[] = {
+          {field, 0, 3}, {field, 1, 1}, {field, 1, 3}, {field, 0, 2}, {field, 3, 3}};
+      return forms[random() % std::size(forms)];
     }
     case F::kIpv6Src:
     case F::kIpv6Dst:
@@ -61,6 +60,16 @@ std::optional<FieldMatch> part_for_ovs(MatchField field, std::mt19937_64& random
   }
   return ovs_takes_any_mask(field) ? any_masked(field, random)
                                    : exactly(field, random_value(field, random));
+}
+
+/// A later fragment carries nothing behind the IP header, which has a claim of its own below.
+void spare_later_fragments(Match& match) {
+  const bool ports =
+      std::any_of(match.fields().begin(), match.fields().end(), [](const auto& part) {
+        return info(part.field).layer == FieldLayer::kL4 ||
+               info(part.field).layer == FieldLayer::kIcmp;
+      });
+  if (ports && exact_value(match, F::kIpFragment) == U128{3}) match.set(F::kIpFragment, 1, 1);
 }
 
 constexpr std::uint64_t kMeters[] = {7, 4242};
@@ -137,8 +146,9 @@ TEST(OvsRoundTrip, ReadsBackAThousandRandomRulesAsTheyWere) {
   const auto actions = [&](const Match& match, std::mt19937_64& random) {
     return actions_for_ovs(match, writes, random);
   };
-  const RuleSet rules =
+  RuleSet rules =
       random_rules({.part = part_for_ovs, .actions = actions, .tables = 200}, 1000, seed);
+  for (FlowRule& rule : rules.rules) spare_later_fragments(rule.match);
   for (const std::uint64_t meter : kMeters) {
     ASSERT_EQ(std::system(fmt::format("ovs-ofctl -O OpenFlow13 add-meter unix:{}/br0.mgmt "
                                       "meter={},kbps,band=type=drop,rate=1000",
@@ -146,24 +156,11 @@ TEST(OvsRoundTrip, ReadsBackAThousandRandomRulesAsTheyWere) {
                               .c_str()),
               0);
   }
-  std::set<MatchField> used;
-  std::set<MatchField> written;
-  std::set<ActionKind> done;
-  for (const FlowRule& rule : rules.rules) {
-    for (const FieldMatch& part : rule.match.fields()) used.insert(part.field);
-    for (const Action& action : rule.actions) {
-      done.insert(action.kind);
-      if (action.kind == ActionKind::kSetField) written.insert(action.field);
-    }
-  }
-  EXPECT_GE(written.size(), 39U) << "fields that can be written";
+  EXPECT_GE(writes.size(), 39U) << "fields that can be written";
   const auto offer = driver->probe();
   ASSERT_TRUE(offer.has_value()) << offer.error().message;
-  for (const ActionKind kind : offer->actions) {
-    EXPECT_TRUE(done.contains(kind)) << "action " << static_cast<int>(kind) << " never came up";
-  }
-  for (const MatchFieldInfo& row : match_fields()) {
-    EXPECT_TRUE(!ovs_takes(row.field) || used.contains(row.field)) << row.name << " never came up";
+  for (const std::string& what : missing_from(*offer, rules)) {
+    ADD_FAILURE() << "of the offer: " << what << ", seed " << seed;
   }
   const auto applied = driver->apply(rules);
   ASSERT_TRUE(applied.has_value()) << applied.error().message;
@@ -222,6 +219,9 @@ TEST(OvsRoundTrip, RefusesByNameWhatItCannotHold) {
       {match_of(F::kInPort, 1, 0xffffffff), {Action::forward("nowhere")}, "nowhere"},
       {match_of(F::kInPort, 1, 0xffffffff), {{.kind = ActionKind::kVxlanDecap}}, "tunnel"},
       {match_of(F::kInPort, 1, 0xffffffff), {Action::jump(254)}, "253"},
+      {match_of(F::kInPort, 1, 0xffffffff),
+       {{.kind = ActionKind::kPushVlan, .number = 4096}},
+       "12 bits"},
       {later_fragment_with_port(), {}, "later fragment"},
       {match_of(F::kEtherType, 0x86dd, 0xffff),
        {{.kind = ActionKind::kSetField, .field = F::kIpv6Src, .bits = U128{0x8421} << 112}},

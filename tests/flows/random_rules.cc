@@ -1,5 +1,7 @@
 #include "random_rules.h"
 
+#include <fmt/format.h>
+
 #include <cstdlib>
 #include <set>
 
@@ -107,6 +109,39 @@ RuleSet random_rules(const RandomRules& kind, std::size_t count, std::uint64_t s
     set.rules.push_back(std::move(rule));
   }
   return set;
+}
+
+std::vector<std::string> missing_from(const Offer& offer, const RuleSet& rules) {
+  std::set<MatchField> exact;
+  std::set<MatchField> masked;
+  std::set<ActionKind> done;
+  for (const FlowRule& rule : rules.rules) {
+    for (const FieldMatch& part : rule.match.fields()) {
+      (part.bits == full_mask(part.field) ? exact : masked).insert(part.field);
+    }
+    for (const Action& action : rule.actions) done.insert(action.kind);
+  }
+  std::vector<std::string> missing;
+  for (const OfferedField& field : offer.fields) {
+    const std::string name(info(field.field).name);
+    const bool some_masks = field.any_mask || !field.forms.empty();
+    if (exact.erase(field.field) == 0 && field.forms.empty())
+      missing.push_back(name + " never came up");
+    const bool came_masked = masked.erase(field.field) != 0;
+    if (some_masks && !came_masked) missing.push_back(name + " never came up under a mask");
+    if (!some_masks && came_masked)
+      missing.push_back(name + " came up under a mask without being offered so");
+  }
+  for (const auto* left : {&exact, &masked}) {
+    for (const MatchField field : *left) {
+      missing.push_back(std::string(info(field).name) + " came up without being offered");
+    }
+  }
+  for (const ActionKind kind : offer.actions) {
+    if (!done.contains(kind))
+      missing.push_back(fmt::format("action {} never came up", static_cast<int>(kind)));
+  }
+  return missing;
 }
 
 }  // namespace greynic::flows

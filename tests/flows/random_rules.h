@@ -6,8 +6,11 @@
 #include <functional>
 #include <optional>
 #include <random>
+#include <string>
+#include <vector>
 
 #include "greynic/core/flow_rule.h"
+#include "greynic/flows/flow_driver.h"
 
 namespace greynic::flows {
 
@@ -24,6 +27,10 @@ struct RandomRules {
 
 /// `count` rules with distinct (table, priority), so that none is ambiguous.
 [[nodiscard]] RuleSet random_rules(const RandomRules& kind, std::size_t count, std::uint64_t seed);
+
+/// What of an offer never came up in these rules, or came up without being offered, by name: each
+/// field, exactly and, where the offer says so, under a mask; each action.
+[[nodiscard]] std::vector<std::string> missing_from(const Offer& offer, const RuleSet& rules);
 
 /// Adds the headers that a field needs, as exact values, and the field itself.
 void add_with_needs(Match& match, const FieldMatch& part, std::mt19937_64& random);

@@ -98,6 +98,9 @@ TEST(Rte, RoundTripsRandomRulesThroughTheKernel) {
     if (rules.rules.size() < 1000) rules.rules.push_back(rule);
   }
   ASSERT_EQ(rules.rules.size(), 1000U) << "seed " << seed;
+  for (const std::string& what : missing_from(*offer, rules)) {
+    ADD_FAILURE() << "of the offer: " << what << ", seed " << seed;
+  }
   const auto applied = port().apply(rules);
   ASSERT_TRUE(applied.has_value()) << applied.error().message;
   const auto listed = port().list();

@@ -22,9 +22,9 @@ Match example_of(MatchField field, bool masked) {
   U128 value = 1;
   if (field == F::kEtherType || field == F::kInnerEtherType) value = 0x0800;
   if (field == F::kIpProtocol || field == F::kInnerIpProtocol) value = 17;
+  const U128 all = field == F::kMetadata ? U128{0xffffffff} : full_mask(field);
   Match match;
-  match.set(field, masked ? U128{0} : value,
-            masked ? full_mask(field) & ~U128{1} : full_mask(field));
+  match.set(field, masked ? U128{0} : value, masked ? all & ~U128{1} : all);
   if (field == F::kInnerIpv4Src || field == F::kInnerIpv4Dst || field == F::kInnerIpProtocol) {
     match.set(F::kInnerEtherType, 0x0800);
   }
@@ -127,7 +127,8 @@ Result<Offer> RteDriver::probe() {
   for (const MatchFieldInfo& row : match_fields()) {
     if (!rte_takes(row.field) || !takes(example_of(row.field, false), Action::drop())) continue;
     const bool masked = row.width_bits > 1 && takes(example_of(row.field, true), Action::drop());
-    offer.fields.push_back({row.field, masked});
+    const std::string forms = row.field == F::kMetadata ? "the lower 32 bits" : "";
+    offer.fields.push_back({row.field, masked && forms.empty(), forms});
   }
   Match any_ipv4;
   any_ipv4.set(F::kEtherType, 0x0800);

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cstddef>
+#include <cstring>
 #include <map>
 #include <optional>
 
@@ -67,66 +70,85 @@ constexpr std::array kShapes = {
     Shape{kInnerTcp, RTE_FLOW_ITEM_TYPE_TCP, sizeof(rte_flow_item_tcp)},
     Shape{kInnerUdp, RTE_FLOW_ITEM_TYPE_UDP, sizeof(rte_flow_item_udp)}};
 
-/// Where a field lies: bits counted from the header's first, in network order.
+/// Where a field lies: bits counted from the first of the item's structure, in network order. That
+/// is where it lies on the wire, but for ARP, whose structure is padded.
 struct Place {
   MatchField field;
   Header header;
   unsigned first_bit;
 };
-/// The flag that starts the 32-bit word behind an item's header (has_vlan, has_more_vlan): the
-/// lowest bit of a bit-field, which is that of its first byte on the little-endian machines that
-/// this runs on.
-constexpr unsigned flag_at(unsigned byte) { return 8 * byte + 7; }
+/// Where a flag lies that is one bit-field of an item: compilers decide that, so it is asked of the
+/// structure (the word behind an Ethernet header of 14 bytes does not begin with has_vlan).
+template <typename Item>
+unsigned place_of_flag(const Item& with_flag_only) {
+  std::array<std::uint8_t, sizeof(Item)> bytes;
+  std::memcpy(bytes.data(), &with_flag_only, sizeof(Item));
+  const auto set = std::find_if(bytes.begin(), bytes.end(), [](std::uint8_t b) { return b != 0; });
+  return static_cast<unsigned>(8 * (set - bytes.begin()) + std::countl_zero(*set));
+}
 
-constexpr std::array kPlaces = {Place{F::kEthernetDst, kEthernet, 0},
-                                Place{F::kEthernetSrc, kEthernet, 48},
-                                Place{F::kVlanPriority, kVlan, 0},
-                                Place{F::kVlanId, kVlan, 4},
-                                Place{F::kSvlanPriority, kSecondVlan, 0},
-                                Place{F::kSvlanId, kSecondVlan, 4},
-                                Place{F::kIpDscp, kIpv4, 8},
-                                Place{F::kIpEcn, kIpv4, 14},
-                                Place{F::kIpTtl, kIpv4, 64},
-                                Place{F::kIpProtocol, kIpv4, 72},
-                                Place{F::kIpv4Src, kIpv4, 96},
-                                Place{F::kIpv4Dst, kIpv4, 128},
-                                Place{F::kIpDscp, kIpv6, 4},
-                                Place{F::kIpEcn, kIpv6, 10},
-                                Place{F::kIpv6FlowLabel, kIpv6, 12},
-                                Place{F::kIpProtocol, kIpv6, 48},
-                                Place{F::kIpTtl, kIpv6, 56},
-                                Place{F::kIpv6Src, kIpv6, 64},
-                                Place{F::kIpv6Dst, kIpv6, 192},
-                                Place{F::kArpOperation, kArp, 48},
-                                Place{F::kArpSenderEthernet, kArp, 64},
-                                Place{F::kArpSenderIpv4, kArp, 112},
-                                Place{F::kArpTargetEthernet, kArp, 144},
-                                Place{F::kArpTargetIpv4, kArp, 192},
-                                Place{F::kIcmpType, kIcmp, 0},
-                                Place{F::kIcmpCode, kIcmp, 8},
-                                Place{F::kIcmpType, kIcmp6, 0},
-                                Place{F::kIcmpCode, kIcmp6, 8},
-                                Place{F::kL4SrcPort, kTcp, 0},
-                                Place{F::kL4DstPort, kTcp, 16},
-                                Place{F::kTcpFlags, kTcp, 100},
-                                Place{F::kL4SrcPort, kUdp, 0},
-                                Place{F::kL4DstPort, kUdp, 16},
-                                Place{F::kL4SrcPort, kSctp, 0},
-                                Place{F::kL4DstPort, kSctp, 16},
-                                Place{F::kGreKey, kGreKey, 0},
-                                Place{F::kVxlanVni, kVxlan, 32},
-                                Place{F::kInnerEthernetDst, kInnerEthernet, 0},
-                                Place{F::kInnerEthernetSrc, kInnerEthernet, 48},
-                                Place{F::kInnerIpProtocol, kInnerIpv4, 72},
-                                Place{F::kInnerIpv4Src, kInnerIpv4, 96},
-                                Place{F::kInnerIpv4Dst, kInnerIpv4, 128},
-                                Place{F::kInnerIpProtocol, kInnerIpv6, 48},
-                                Place{F::kInnerIpv6Src, kInnerIpv6, 64},
-                                Place{F::kInnerIpv6Dst, kInnerIpv6, 192},
-                                Place{F::kInnerL4SrcPort, kInnerTcp, 0},
-                                Place{F::kInnerL4DstPort, kInnerTcp, 16},
-                                Place{F::kInnerL4SrcPort, kInnerUdp, 0},
-                                Place{F::kInnerL4DstPort, kInnerUdp, 16}};
+unsigned place_of_has_vlan() {
+  rte_flow_item_eth item{};
+  item.has_vlan = 1;
+  return place_of_flag(item);
+}
+
+unsigned place_of_has_more_vlan() {
+  rte_flow_item_vlan item{};
+  item.has_more_vlan = 1;
+  return place_of_flag(item);
+}
+
+constexpr std::array kPlaces = {
+    Place{F::kEthernetDst, kEthernet, 0},
+    Place{F::kEthernetSrc, kEthernet, 48},
+    Place{F::kVlanPriority, kVlan, 0},
+    Place{F::kVlanId, kVlan, 4},
+    Place{F::kSvlanPriority, kSecondVlan, 0},
+    Place{F::kSvlanId, kSecondVlan, 4},
+    Place{F::kIpDscp, kIpv4, 8},
+    Place{F::kIpEcn, kIpv4, 14},
+    Place{F::kIpTtl, kIpv4, 64},
+    Place{F::kIpProtocol, kIpv4, 72},
+    Place{F::kIpv4Src, kIpv4, 96},
+    Place{F::kIpv4Dst, kIpv4, 128},
+    Place{F::kIpDscp, kIpv6, 4},
+    Place{F::kIpEcn, kIpv6, 10},
+    Place{F::kIpv6FlowLabel, kIpv6, 12},
+    Place{F::kIpProtocol, kIpv6, 48},
+    Place{F::kIpTtl, kIpv6, 56},
+    Place{F::kIpv6Src, kIpv6, 64},
+    Place{F::kIpv6Dst, kIpv6, 192},
+    Place{F::kArpOperation, kArp, 8 * offsetof(rte_flow_item_arp_eth_ipv4, op)},
+    Place{F::kArpSenderEthernet, kArp, 8 * offsetof(rte_flow_item_arp_eth_ipv4, sha)},
+    Place{F::kArpSenderIpv4, kArp, 8 * offsetof(rte_flow_item_arp_eth_ipv4, spa)},
+    Place{F::kArpTargetEthernet, kArp, 8 * offsetof(rte_flow_item_arp_eth_ipv4, tha)},
+    Place{F::kArpTargetIpv4, kArp, 8 * offsetof(rte_flow_item_arp_eth_ipv4, tpa)},
+    Place{F::kIcmpType, kIcmp, 0},
+    Place{F::kIcmpCode, kIcmp, 8},
+    Place{F::kIcmpType, kIcmp6, 0},
+    Place{F::kIcmpCode, kIcmp6, 8},
+    Place{F::kL4SrcPort, kTcp, 0},
+    Place{F::kL4DstPort, kTcp, 16},
+    Place{F::kTcpFlags, kTcp, 100},
+    Place{F::kL4SrcPort, kUdp, 0},
+    Place{F::kL4DstPort, kUdp, 16},
+    Place{F::kL4SrcPort, kSctp, 0},
+    Place{F::kL4DstPort, kSctp, 16},
+    Place{F::kGreKey, kGreKey, 0},
+    Place{F::kVxlanVni, kVxlan, 32},
+    Place{F::kInnerEthernetDst, kInnerEthernet, 0},
+    Place{F::kInnerEthernetSrc, kInnerEthernet, 48},
+    Place{F::kInnerIpProtocol, kInnerIpv4, 72},
+    Place{F::kInnerIpv4Src, kInnerIpv4, 96},
+    Place{F::kInnerIpv4Dst, kInnerIpv4, 128},
+    Place{F::kInnerIpProtocol, kInnerIpv6, 48},
+    Place{F::kInnerIpv6Src, kInnerIpv6, 64},
+    Place{F::kInnerIpv6Dst, kInnerIpv6, 192},
+    Place{F::kInnerL4SrcPort, kInnerTcp, 0},
+    Place{F::kInnerL4DstPort, kInnerTcp, 16},
+    Place{F::kInnerL4SrcPort, kInnerUdp, 0},
+    Place{F::kInnerL4DstPort, kInnerUdp, 16}};
 
 constexpr unsigned kEthernetType = 96;
 constexpr unsigned kVlanInnerType = 16;
@@ -202,7 +224,7 @@ Parts headers_of(const Match& match) {
   Header last_tag = kEthernet;
   for (const FieldMatch& part : match.fields()) {
     if (part.field == F::kVlanPresent) {
-      parts[kEthernet].put(flag_at(sizeof(rte_flow_item_eth) - 4), 1, part.value, 1);
+      parts[kEthernet].put(place_of_has_vlan(), 1, part.value, 1);
       if (part.value != 0) last_tag = kVlan;
     }
   }
@@ -216,7 +238,7 @@ Parts headers_of(const Match& match) {
       last_tag = kSecondVlan;
       parts[kSecondVlan];
     } else {
-      parts[kVlan].put(flag_at(sizeof(rte_flow_item_vlan) - 4), 1, 0, 1);
+      parts[kVlan].put(place_of_has_more_vlan(), 1, 0, 1);
     }
   }
   if (const auto network = header_of(type, kNetworks)) {
@@ -252,7 +274,7 @@ bool implied(const FieldMatch& part) {
 
 Result<void> put_field(Parts& parts, const Match& match, const FieldMatch& part) {
   const unsigned width = info(part.field).width_bits;
-  if (!rte_takes(part.field)) return no(part.field, "it has no item of DPDK 22.11");
+  if (!rte_takes(part.field)) return no(part.field, "this driver knows no item for it");
   const bool type = part.field == F::kEtherType || part.field == F::kInnerEtherType;
   if (type && part.bits != full_mask(part.field)) return no(part.field, "only exact types");
   if (part.field == F::kMetadata || part.field == F::kPacketMark) {

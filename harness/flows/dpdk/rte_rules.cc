@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "action_limits.h"
 #include "rte_match.h"
 #include "tunnel_options.h"
 
@@ -83,6 +84,7 @@ Result<void> put_forward(RteRule& made, const Action& action) {
 
 /// One action; `decides` becomes true when it says where the packet goes.
 Result<void> put_action(RteRule& made, const Action& action, bool& decides) {
+  if (const auto why = too_large(action)) return no(action, *why);
   switch (action.kind) {
     case ActionKind::kDrop:
       add(made, RTE_FLOW_ACTION_TYPE_DROP);

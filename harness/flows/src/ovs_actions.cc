@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "action_limits.h"
 #include "field_needs.h"
 #include "ovs_text.h"
 
@@ -108,6 +109,7 @@ Result<std::string> port_text(const std::string& port, const PortNumbers& ports)
 
 Result<std::string> action_text(const Action& action, bool last, const FlowRule& rule,
                                 const PortNumbers& ports) {
+  if (const auto why = too_large(action)) return no(action, *why);
   switch (action.kind) {
     case ActionKind::kForward:
       return port_text(action.text, ports);
@@ -124,7 +126,7 @@ Result<std::string> action_text(const Action& action, bool last, const FlowRule&
       return set_field_text(action, rule.match);
     case ActionKind::kPushVlan:
       return fmt::format("push_vlan:0x8100,set_field:{}->vlan_vid",
-                         (action.number & 0xfff) | kVlanPresentBit);
+                         action.number | kVlanPresentBit);
     case ActionKind::kPopVlan:
       return std::string("pop_vlan");
     case ActionKind::kCount:

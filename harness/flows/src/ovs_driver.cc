@@ -34,7 +34,9 @@ Result<Offer> OvsDriver::probe() {
   Offer offer;
   for (const MatchFieldInfo& row : match_fields()) {
     if (!ovs_takes(row.field)) continue;
-    offer.fields.push_back({row.field, ovs_takes_any_mask(row.field)});
+    const std::string forms = ovs_forms(row.field);
+    const bool any_mask = forms.empty() && row.width_bits > 1 && ovs_takes_any_mask(row.field);
+    offer.fields.push_back({row.field, any_mask, forms});
   }
   offer.actions = {ActionKind::kForward,  ActionKind::kDrop,     ActionKind::kJump,
                    ActionKind::kSetField, ActionKind::kPushVlan, ActionKind::kPopVlan,

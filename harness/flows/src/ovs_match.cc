@@ -115,6 +115,12 @@ bool ovs_takes_any_mask(MatchField field) {
   return std::find(kExactOnly.begin(), kExactOnly.end(), field) == kExactOnly.end();
 }
 
+std::string ovs_forms(MatchField field) {
+  if (field == F::kIpFragment) return "no, yes, first, later and not_later";
+  if (field == F::kCtState) return "the lower 8 bits";
+  return "";
+}
+
 Result<std::string> ovs_match_text(const Match& match) {
   std::string text = vlan_text(match);
   const bool later_fragment = exact_value(match, F::kIpFragment) == U128{3};
@@ -136,7 +142,7 @@ Result<std::string> ovs_match_text(const Match& match) {
             return candidate.value == part.value && candidate.bits == part.bits;
           });
       if (form == kFragmentWords.end()) {
-        return no(part.field, "it knows only no, yes, first, later and not_later");
+        return no(part.field, "it knows only " + ovs_forms(part.field));
       }
       word = fmt::format("nw_frag={}", form->word);
     }

@@ -27,6 +27,9 @@ using PortNumbers = std::map<std::string, std::uint32_t>;
 /// Does Open vSwitch match this field under every mask, or only exactly?
 [[nodiscard]] bool ovs_takes_any_mask(MatchField field);
 
+/// Which masks and values of a field it takes, where it is only some; else empty.
+[[nodiscard]] std::string ovs_forms(MatchField field);
+
 /// ovs-ofctl takes "/8421:..." for a prefix of 8421 bits, so such masks cannot be said to it.
 [[nodiscard]] bool ovs_misreads_mask(MatchField field, U128 bits);
 

@@ -45,7 +45,10 @@ std::vector<std::vector<std::string>> facts_of(const Offer& offer) {
   std::vector<std::vector<std::string>> rows;
   for (const OfferedField& field : offer.fields) {
     rows.push_back({"match " + std::string(greynic::info(field.field).name),
-                    field.any_mask ? "any mask" : "exact", "", "", "probed"});
+                    field.any_mask        ? "any mask"
+                    : field.forms.empty() ? "exact"
+                                          : "some masks",
+                    "", "", field.forms.empty() ? "probed" : "probed; only " + field.forms});
   }
   for (const ActionKind action : offer.actions) {
     rows.push_back({"action " + std::string(name_of(action)), "yes", "", "", "probed"});

@@ -227,7 +227,8 @@ Result<Offer> TcDriver::probe() {
   Offer offer;
   for (const MatchFieldInfo& row : match_fields()) {
     if (!tc_takes(row.field) || !taken(example_of(row.field), {Action::drop()})) continue;
-    offer.fields.push_back({row.field, tc_takes_any_mask(row.field)});
+    const std::string forms = tc_forms(row.field);
+    offer.fields.push_back({row.field, forms.empty() && tc_takes_any_mask(row.field), forms});
   }
   for (const ActionKind kind : kActionKinds) {
     const auto action = example_of(kind, port);

@@ -15,6 +15,8 @@ namespace greynic::flows {
 /// Can flower match the field at all, and under any mask?
 [[nodiscard]] bool tc_takes(MatchField field);
 [[nodiscard]] bool tc_takes_any_mask(MatchField field);
+/// Which masks and values of a field it takes, where it is only some; else empty.
+[[nodiscard]] std::string tc_forms(MatchField field);
 
 /// Puts the key attributes of a match. kUnsupported names the field and the reason.
 [[nodiscard]] Result<void> put_flower_match(NetlinkMessage& message, const Match& match);

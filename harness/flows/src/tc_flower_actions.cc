@@ -11,6 +11,7 @@
 
 #include <cstring>
 
+#include "action_limits.h"
 #include "tc_flower.h"
 #include "tunnel_options.h"
 
@@ -74,6 +75,7 @@ Result<void> put_encap(NetlinkMessage& message, std::uint16_t number, const Acti
 Result<void> put_action(NetlinkMessage& message, std::uint16_t number, const Action& action,
                         bool last, const LinkNumbers& ports) {
   const int control = last ? TC_ACT_OK : TC_ACT_PIPE;
+  if (const auto why = too_large(action)) return no(action, *why);
   switch (action.kind) {
     case ActionKind::kDrop:
       if (!last) return no(action, "nothing can follow a drop");
@@ -111,7 +113,6 @@ Result<void> put_action(NetlinkMessage& message, std::uint16_t number, const Act
       return {};
     }
     case ActionKind::kPushVlan: {
-      if (action.number > 0xfff) return no(action, "a VLAN id has 12 bits");
       if (action.number == 0xfff) return no(action, "VLAN id 4095 is reserved, and not pushed");
       const OpenAction open(message, number, "vlan");
       tc_vlan parameters{};

@@ -161,7 +161,8 @@ std::optional<std::string> state_objection(const FieldMatch& part) {
 }
 
 std::optional<std::string> objection(const Match& match, const FieldMatch& part) {
-  if (!tc_takes(part.field)) return "it has no such key";
+  if (part.field == F::kInPort) return "filters belong to an interface already";
+  if (!tc_takes(part.field)) return "this driver knows no key for it";
   if (part.bits != full_mask(part.field) && !tc_takes_any_mask(part.field)) {
     return "it takes no mask, only an exact value";
   }
@@ -177,7 +178,7 @@ std::optional<std::string> objection(const Match& match, const FieldMatch& part)
       std::none_of(kFragmentForms.begin(), kFragmentForms.end(), [&](const FragmentForm& form) {
         return form.value == part.value && form.bits == part.bits;
       })) {
-    return "it knows only no, yes, first and later";
+    return "it knows only " + tc_forms(part.field);
   }
   // Tunnel keys are metadata of the packet there: no outer header has to be named.
   if (info(part.field).layer != FieldLayer::kTunnel) return missing_header(match, part.field);
@@ -346,6 +347,12 @@ bool tc_takes_any_mask(MatchField field) {
       std::find_if(kKeys.begin(), kKeys.end(), [&](const Key& row) { return row.field == field; });
   if (key != kKeys.end()) return key->mask != kNoMask;
   return !contains(kExactOnly, field);
+}
+
+std::string tc_forms(MatchField field) {
+  if (field == F::kIpFragment) return "no, yes, first and later";
+  if (field == F::kCtState) return "new, est, rel, rpl, inv with trk, as docs/flows.md says";
+  return "";
 }
 
 std::uint16_t tc_protocol(const Match& match) {

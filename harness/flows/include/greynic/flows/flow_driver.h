@@ -28,7 +28,8 @@ class Journal;
 /// One line of what a device offers, as probed on it or fixed by its interface.
 struct OfferedField {
   MatchField field;
-  bool any_mask = false;  ///< every mask; else only the exact value
+  bool any_mask = false;   ///< every mask; else only the exact value, or what `forms` says
+  std::string forms = {};  ///< where the field takes some masks and values only: which
 };
 
 /// What a device takes: `greynic devices TARGET` prints it.
