@@ -26,10 +26,11 @@ constexpr std::array<std::string_view, 3> kDoorbells = {"default", "dedicated", 
 constexpr std::array<std::string_view, 3> kDirections = {"unidirectional", "bidirectional",
                                                          "loopback"};
 constexpr std::array<std::string_view, 3> kCompletion = {"polling", "events", "hybrid"};
-constexpr std::array<std::string_view, 15> kFaults = {
-    "none",         "remote_key",      "remote_bounds",   "remote_access",    "local_key",
-    "local_length", "receive_length",  "receive_missing", "peer_silent",      "flush",
-    "cq_overrun",   "remote_disabled", "remote_domain",   "remote_alignment", "local_domain"};
+constexpr std::array<std::string_view, 19> kFaults = {
+    "none",         "remote_key",      "remote_bounds",    "remote_access",    "local_key",
+    "local_length", "receive_length",  "receive_missing",  "peer_silent",      "flush",
+    "cq_overrun",   "remote_disabled", "remote_domain",    "remote_alignment", "local_domain",
+    "send_state",   "send_elements",   "receive_elements", "handle_domain"};
 constexpr std::array<std::string_view, 3> kMixes = {"uniform", "mixed_sge", "mixed_requests"};
 constexpr std::array<std::string_view, 3> kPlacements = {"local", "cross_socket", "gpu"};
 constexpr std::array<std::string_view, 2> kPlatforms = {"intel", "amd"};

@@ -50,6 +50,17 @@ constexpr FaultRow kRows[] = {
     {Fault::kPeerSilent, "peer_silent", "WRITE", "IBV_WC_RETRY_EXC_ERR", "nobody acknowledges"},
     {Fault::kFlush, "flush", "SEND", "IBV_WC_WR_FLUSH_ERR", "queued when the QP fails"},
     {Fault::kCqOverrun, "cq_overrun", "WRITE", kCompletionsLost, "more completions than room"},
+    {Fault::kSendState, "send_state", "SEND", kNotPosted, "the QP is not ready to send"},
+    {Fault::kSendState, "send_state", "WRITE", kNotPosted, "the QP is not ready to send"},
+    {Fault::kSendElements, "send_elements", "SEND", kNotPosted,
+     "more SGEs than a request may have"},
+    {Fault::kSendElements, "send_elements", "WRITE", kNotPosted,
+     "more SGEs than a request may have"},
+    {Fault::kReceiveElements, "receive_elements", "SEND", kNotPosted,
+     "more SGEs than a receive may have"},
+    // Or an immediate error, as the channel adapter likes; libibverbs documents the status.
+    {Fault::kHandleDomain, "handle_domain", "SEND", "IBV_WC_LOC_QP_OP_ERR",
+     "the address handle is of another protection domain", "UD"},
 };
 
 }  // namespace

@@ -124,8 +124,8 @@ TEST(RemotePeer, SeesTheSameFaults) {
   const Child agent;
   const auto target = open(agent.address);
   for (const FaultRow& row : fault_table()) {
-    const Observation seen =
-        measure(*target, fmt::format("fault={},operation={}", row.name, row.operation));
+    const Observation seen = measure(*target, fmt::format("fault={},operation={},transport={}",
+                                                          row.name, row.operation, row.transport));
     ASSERT_EQ(seen.outcome, Outcome::kMeasured) << row.name << ": " << seen.reason;
     EXPECT_EQ(seen.value("status_as_expected_share"), 1.0)
         << row.name << " " << row.operation << ": " << seen.environment.at("observed_status");

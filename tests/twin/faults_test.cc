@@ -21,8 +21,8 @@ Observation measure(const std::string& configuration) {
 // Oracle: the fault table; the twin works the request through its own checks and does not read it.
 TEST(TwinFaults, EndWithTheStatusOfTheBook) {
   for (const FaultRow& row : fault_table()) {
-    const Observation seen =
-        measure(fmt::format("fault={},operation={},transport=RC", row.name, row.operation));
+    const Observation seen = measure(
+        fmt::format("fault={},operation={},transport={}", row.name, row.operation, row.transport));
     ASSERT_EQ(seen.outcome, Outcome::kMeasured) << row.name << ": " << seen.reason;
     EXPECT_EQ(seen.environment.at("observed_status"), row.expected)
         << row.name << " " << row.operation;
@@ -36,6 +36,7 @@ TEST(TwinFaults, AreNoTraffic) {
   EXPECT_EQ(measure("fault=receive_missing,operation=READ,transport=RC").outcome,
             Outcome::kRefused);
   EXPECT_EQ(measure("fault=remote_key,operation=WRITE,transport=UC").outcome, Outcome::kRefused);
+  EXPECT_EQ(measure("fault=handle_domain,operation=SEND,transport=RC").outcome, Outcome::kRefused);
 }
 
 }  // namespace

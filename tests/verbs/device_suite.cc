@@ -199,8 +199,8 @@ TEST(VerbsTraffic, FollowsAnOfferedRate) {
 TEST(VerbsFaults, EndWithTheStatusOfTheBook) {
   std::size_t departures = 0;
   for (const FaultRow& row : fault_table()) {
-    const Observation seen =
-        measure("", fmt::format("fault={},operation={},transport=RC", row.name, row.operation));
+    const Observation seen = measure("", fmt::format("fault={},operation={},transport={}", row.name,
+                                                     row.operation, row.transport));
     ASSERT_EQ(seen.outcome, Outcome::kMeasured) << row.name << ": " << seen.reason;
     EXPECT_EQ(seen.value("status_as_expected_share"), 1.0)
         << row.name << " " << row.operation << ": expected "

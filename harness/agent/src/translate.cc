@@ -71,7 +71,7 @@ verbs::TrafficPlan read(const wire::Plan& in) {
   plan.direction = enum_of(in.direction(), verbs::Direction::kBidirectional);
   plan.completion = enum_of(in.completion(), verbs::CompletionMode::kHybrid);
   plan.mode = enum_of(in.mode(), verbs::Mode::kLatency);
-  plan.fault = enum_of(in.fault(), Fault::kLocalDomain);
+  plan.fault = enum_of(in.fault(), Fault::kHandleDomain);
   // Counts of 0 would divide by zero further on; a caller of ours never sends them.
   plan.qp_count = std::max(in.qp_count(), 1U);
   plan.qps_per_cq = std::max(in.qps_per_cq(), 1U);

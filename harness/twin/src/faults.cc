@@ -13,6 +13,7 @@ constexpr std::uint64_t kRegionBytes = 4096;
 constexpr std::uint64_t kMessageBytes = 64;
 constexpr int kRetries = 7;
 constexpr std::size_t kCqDepth = 16;
+constexpr std::size_t kMostElements = 4;
 
 struct Region {
   std::uint32_t key = 0;
@@ -48,6 +49,7 @@ struct End {
   bool connected = true;
   bool one_sided = true;  ///< enabled for WRITE, READ and atomics of the other end
   int domain = 0;
+  bool ready_to_send = true;
   bool in_error = false;
 
   /// What a key stands for in the QP's own domain.
@@ -60,6 +62,8 @@ struct End {
 };
 
 struct Request {
+  std::size_t elements = 1;
+  int handle_domain = 0;  ///< of the address handle of a datagram
   bool send = false;
   bool atomic = false;
   std::uint64_t bytes = kMessageBytes;
@@ -94,6 +98,7 @@ Answer respond(End& end, const Request& request) {
 /// The requester (9.9.2): local checks, then retries of what is not answered or not ready.
 std::string_view carry_out(End& mine, End& peer, const Request& request) {
   if (mine.in_error) return "IBV_WC_WR_FLUSH_ERR";
+  if (request.handle_domain != mine.domain) return "IBV_WC_LOC_QP_OP_ERR";
   const Region* region = mine.find(request.local_key);
   if (region == nullptr || !region->holds(request.local_address, request.bytes)) {
     return "IBV_WC_LOC_PROT_ERR";
@@ -118,10 +123,19 @@ std::string_view carry_out(End& mine, End& peer, const Request& request) {
   }
 }
 
-void post(End& mine, End& peer, const Request& request) {
+/// False for an immediate error (11.4.1.1): state and length of the list are looked at by the call.
+bool post(End& mine, End& peer, const Request& request) {
+  if (!mine.ready_to_send || request.elements > kMostElements) return false;
   const std::string_view status = carry_out(mine, peer, request);
   mine.completions.add(status);
   if (status != "IBV_WC_SUCCESS") mine.in_error = true;
+  return true;
+}
+
+bool post_receive(End& mine, std::uint64_t bytes, std::size_t elements) {
+  if (elements > kMostElements) return false;
+  mine.receives.push_back(bytes);
+  return true;
 }
 
 }  // namespace
@@ -139,6 +153,7 @@ std::string provoke(Fault fault, std::string_view operation) {
                   .remote_address = there.begin,
                   .remote_key = there.key};
   std::size_t times = 1;
+  std::size_t receive_elements = 1;
   switch (fault) {
     case Fault::kNone:
       break;
@@ -184,8 +199,22 @@ std::string provoke(Fault fault, std::string_view operation) {
     case Fault::kLocalDomain:
       mine.regions[0].domain = 1;
       break;
+    case Fault::kSendState:
+      mine.ready_to_send = false;
+      break;
+    case Fault::kSendElements:
+      request.elements = kMostElements + 1;
+      break;
+    case Fault::kReceiveElements:
+      receive_elements = kMostElements + 1;
+      break;
+    case Fault::kHandleDomain:
+      request.handle_domain = 1;
+      break;
   }
-  for (std::size_t i = 0; i < times; ++i) post(mine, peer, request);
+  bool posted = post_receive(mine, kMessageBytes, receive_elements);
+  for (std::size_t i = 0; i < times && posted; ++i) posted = post(mine, peer, request);
+  if (!posted) return std::string(kNotPosted);
   return std::string(mine.completions.overrun ? kCompletionsLost
                                               : mine.completions.entries.front());
 }
@@ -196,7 +225,7 @@ Observation observe_fault(const Configuration& configuration) {
   const std::string operation = configuration.text("operation");
   const std::string transport = configuration.text("transport");
   const FaultRow* row = find_fault(fault, operation);
-  if (row == nullptr || transport != "RC") {
+  if (row == nullptr || transport != row->transport) {
     observation.outcome = Outcome::kRefused;
     observation.reason =
         fmt::format("fault {} is not defined for {} on {}", fault, operation, transport);

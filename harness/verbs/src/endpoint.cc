@@ -158,6 +158,15 @@ Result<Endpoint> Endpoint::create(const Device& device, const TrafficPlan& plan,
   return endpoint;
 }
 
+Result<const ProtectionDomain*> Endpoint::domain_under(
+    Fault fault, std::optional<ProtectionDomain>& other) const {
+  if (plan_.fault != fault) return pd_.get();
+  auto made = ProtectionDomain::create(*device_);
+  if (!made) return pass_on(made);
+  other = std::move(*made);
+  return &*other;
+}
+
 Result<void> Endpoint::make_memory() {
   const std::uint64_t sets = (role_.requests ? 1 : 0) + (role_.answers ? 1 : 0);
   const double wanted =
@@ -169,16 +178,11 @@ Result<void> Endpoint::make_memory() {
                             "that is available ({} MiB); lower mr_count or mr_bytes",
                             plan_.mr_count, plan_.mr_bytes, available >> 20));
   }
-  // A region of a domain that no QP here belongs to.
-  const bool elsewhere =
-      role_.requests ? plan_.fault == Fault::kLocalDomain : plan_.fault == Fault::kRemoteDomain;
+  const Fault elsewhere = role_.requests ? Fault::kLocalDomain : Fault::kRemoteDomain;
   std::optional<ProtectionDomain> other;
-  if (elsewhere) {
-    auto made = ProtectionDomain::create(*device_);
-    if (!made) return pass_on(made);
-    other = std::move(*made);
-  }
-  const ProtectionDomain& pd = other ? *other : *pd_;
+  const auto domain = domain_under(elsewhere, other);
+  if (!domain) return pass_on(domain);
+  const ProtectionDomain& pd = **domain;
   for (std::uint32_t i = 0; i < plan_.mr_count; ++i) {
     if (role_.requests) {
       auto region = MemoryRegion::create(pd, plan_.mr_bytes, {}, plan_.huge_pages);
@@ -423,7 +427,10 @@ Result<void> Endpoint::connect_directly(const ConnectOptions& options) {
     const RemoteEnd end = end_of(lane, ends[lane]);
     if (auto done = qps_[lane].connect(end, own); !done) return failed(done.error());
     if (plan_.transport == Transport::kUD) {
-      auto handle = AddressHandle::create(*device_, *pd_, end);
+      std::optional<ProtectionDomain> other;
+      const auto domain = domain_under(Fault::kHandleDomain, other);
+      if (!domain) return pass_on(domain);
+      auto handle = AddressHandle::create(*device_, **domain, end);
       if (!handle) return pass_on(handle);
       address_handles_.push_back(std::move(*handle));
     }

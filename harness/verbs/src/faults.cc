@@ -4,7 +4,10 @@
 #include <infiniband/verbs.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <cstring>
 #include <thread>
+#include <vector>
 
 #include "greynic/core/completion_status.h"
 #include "refusal.h"
@@ -25,16 +28,49 @@ ibv_wr_opcode opcode_of(std::string_view operation) {
                                 : IBV_WR_SEND;
 }
 
-Result<void> post(Endpoint& endpoint, const FaultRow& row) {
+/// What came of posting, in the words of kNotPosted.
+std::string posting(int error) {
+  if (error == 0) return "posted";
+  // Soft-RoCE's says some negatively.
+  const char* const name = strerrorname_np(std::abs(error));
+  return fmt::format("not posted: {}", name != nullptr ? name : std::to_string(error));
+}
+
+/// A receive with one SGE more than a receive may have.
+std::string post_wide_receive(Endpoint& endpoint) {
+  const MemoryRegion& mine = endpoint.local(Slot{});
+  QueuePair& qp = endpoint.qp(0);
+  std::vector<ibv_sge> sges(
+      qp.granted().receive_sge + std::size_t{1},
+      {reinterpret_cast<std::uintptr_t>(mine.address()), kMessageBytes, mine.local_key()});
+  ibv_recv_wr request{};
+  request.sg_list = sges.data();
+  request.num_sge = static_cast<int>(sges.size());
+  ibv_recv_wr* bad = nullptr;
+  return posting(ibv_post_recv(qp.handle(), &request, &bad));
+}
+
+/// Posts the request of a row, wrong in what the row says. 0 or an errno.
+int post(Endpoint& endpoint, const FaultRow& row) {
   const Slot first{};
   const MemoryRegion& mine = endpoint.local(first);
-  ibv_sge sge{reinterpret_cast<std::uintptr_t>(mine.address()), kMessageBytes, mine.local_key()};
+  QueuePair& qp = endpoint.qp(0);
+  const std::size_t elements =
+      row.fault == Fault::kSendElements ? qp.granted().send_sge + std::size_t{1} : 1;
+  std::vector<ibv_sge> sges(elements, {reinterpret_cast<std::uintptr_t>(mine.address()),
+                                       kMessageBytes, mine.local_key()});
+  ibv_sge& sge = sges.front();
   ibv_send_wr request{};
   request.wr_id = 1;
-  request.sg_list = &sge;
-  request.num_sge = 1;
+  request.sg_list = sges.data();
+  request.num_sge = static_cast<int>(elements);
   request.opcode = opcode_of(row.operation);
   request.send_flags = IBV_SEND_SIGNALED;
+  if (ibv_ah* const handle = endpoint.address_handle(0)) {
+    request.wr.ud.ah = handle;
+    request.wr.ud.remote_qpn = endpoint.remote().qp_numbers.at(0);
+    request.wr.ud.remote_qkey = ConnectOptions{}.qkey;
+  }
   std::uint64_t address = endpoint.remote().target_addresses.at(0);
   std::uint32_t key = endpoint.remote().target_keys.at(0);
   switch (row.fault) {
@@ -68,10 +104,7 @@ Result<void> post(Endpoint& endpoint, const FaultRow& row) {
     request.wr.rdma.rkey = key;
   }
   ibv_send_wr* bad = nullptr;
-  if (const int error = ibv_post_send(endpoint.qp(0).handle(), &request, &bad)) {
-    return refused("ibv_post_send", error);
-  }
-  return {};
+  return ibv_post_send(qp.handle(), &request, &bad);
 }
 
 std::string wait_for_status(CompletionQueue& cq, std::chrono::milliseconds patience) {
@@ -89,7 +122,7 @@ std::string wait_for_status(CompletionQueue& cq, std::chrono::milliseconds patie
 /// Fills a small CQ far beyond its depth without polling, then counts what is left of it.
 Result<std::string> overrun(Endpoint& endpoint, const FaultRow& row) {
   for (std::uint32_t i = 0; i < kOverrunSends; ++i) {
-    if (auto done = post(endpoint, row); !done) return pass_on(done);
+    if (const int error = post(endpoint, row)) return refused("ibv_post_send", error);
   }
   const auto stall = endpoint.plan().stall_limit;
   std::this_thread::sleep_for(std::min(stall, std::chrono::milliseconds(500)));
@@ -111,7 +144,7 @@ constexpr StatusDeparture kDepartures[] = {
      "rxe_req.c: whatever fails while a packet is filled is a QP operation error, kernel 6.1"},
     {"software", "local_domain", "WRITE", "IBV_WC_LOC_QP_OP_ERR",
      "rxe_req.c: whatever fails while a packet is filled is a QP operation error, kernel 6.1"},
-    {"software", "remote_alignment", "FADD", "ibv_post_send: Invalid argument (errno 22)",
+    {"software", "remote_alignment", "FADD", kNotPosted,
      "observed with rdma-core 44, whose provider checks the address before it posts"},
     {"software", "receive_length", "SEND", "IBV_WC_REM_OP_ERR",
      "rxe_resp.c: a receive that is too short counts as a malformed one, kernel 6.1"},
@@ -124,6 +157,7 @@ std::span<const StatusDeparture> known_departures() { return kDepartures; }
 TrafficPlan fault_plan(const FaultRow& row, const TrafficPlan& base) {
   TrafficPlan plan;
   plan.fault = row.fault;
+  if (row.transport == "UD") plan.transport = Transport::kUD;
   plan.operation = row.operation == "READ"    ? Operation::kRead
                    : row.operation == "WRITE" ? Operation::kWrite
                    : row.operation == "FADD"  ? Operation::kFetchAdd
@@ -156,15 +190,20 @@ Result<FaultResult> provoke(Endpoint& endpoint, const FaultRow& row, std::string
     auto observed = overrun(endpoint, row);
     if (!observed) return pass_on(observed);
     result.observed = std::move(*observed);
+  } else if (row.fault == Fault::kReceiveElements) {
+    result.observed = post_wide_receive(endpoint);
   } else {
     if (row.fault == Fault::kFlush) {
       if (auto done = endpoint.qp(0).to_error(); !done) return pass_on(done);
     }
+    if (row.fault == Fault::kSendState) {
+      if (auto done = endpoint.qp(0).to_reset(); !done) return pass_on(done);
+    }
     // A provider may see that a request is wrong and not take it.
-    const auto posted = post(endpoint, row);
+    const int error = post(endpoint, row);
     result.observed =
-        posted ? wait_for_status(endpoint.groups()[0].send_cq, endpoint.plan().stall_limit)
-               : posted.error().message;
+        error == 0 ? wait_for_status(endpoint.groups()[0].send_cq, endpoint.plan().stall_limit)
+                   : posting(error);
   }
   result.as_expected = result.observed == result.expected;
   result.by_the_book = result.observed == row.expected;

@@ -353,14 +353,17 @@ Result<void> QueuePair::connect(const RemoteEnd& remote, const ConnectOptions& o
   return step(send, send_mask, "RTS");
 }
 
-Result<void> QueuePair::to_error() {
+Result<void> QueuePair::leave_for(int state, const char* name) {
   ibv_qp_attr attributes{};
-  attributes.qp_state = IBV_QPS_ERR;
+  attributes.qp_state = static_cast<ibv_qp_state>(state);
   if (const int error = ibv_modify_qp(handle(), &attributes, IBV_QP_STATE)) {
-    return refused("ibv_modify_qp to ERR", error);
+    return refused(fmt::format("ibv_modify_qp to {}", name), error);
   }
   return {};
 }
+
+Result<void> QueuePair::to_error() { return leave_for(IBV_QPS_ERR, "ERR"); }
+Result<void> QueuePair::to_reset() { return leave_for(IBV_QPS_RESET, "RESET"); }
 
 std::uint32_t QueuePair::number() const { return qp_->qp_num; }
 

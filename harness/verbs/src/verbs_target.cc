@@ -201,7 +201,7 @@ class VerbsTarget final : public target::Target {
                  Observation& observation) {
     const std::string operation = configuration.text("operation");
     const FaultRow* row = find_fault(fault, operation);
-    if (row == nullptr || configuration.text("transport") != "RC") {
+    if (row == nullptr || configuration.text("transport") != row->transport) {
       return end(observation, Outcome::kRefused,
                  fmt::format("fault {} is not defined for {} on {}", fault, operation,
                              configuration.text("transport")));

@@ -1,8 +1,9 @@
 #pragma once
 
 /// Negative tests: one wrong request at a time, and the completion status that the InfiniBand
-/// specification (vol. 1, 9.9 and 11.6.2) or the verbs manual asks for. The factor `fault` names
-/// what is done wrong. The table is the book; what a device answers is for its target to find out.
+/// specification (vol. 1, 9.9, 11.4.1 and 11.6.2) or the verbs manual asks for. The factor `fault`
+/// names what is done wrong. The table is the book; what a device answers is for its target to find
+/// out.
 
 #include <cstdint>
 #include <span>
@@ -26,6 +27,10 @@ enum class Fault : std::uint8_t {
   kRemoteDomain,     ///< the remote region is of another protection domain than the QP
   kRemoteAlignment,  ///< an atomic that is not aligned to its eight bytes
   kLocalDomain,      ///< the own region is of another protection domain than the QP
+  kSendState,        ///< a request is posted to a QP that is not ready to send
+  kSendElements,     ///< it has more SGEs than the send queue takes
+  kReceiveElements,  ///< a receive has more SGEs than the receive queue takes
+  kHandleDomain,     ///< a datagram's address handle is of another protection domain than the QP
 };
 
 struct FaultRow {
@@ -34,12 +39,17 @@ struct FaultRow {
   std::string_view operation;  ///< "WRITE", "READ", "SEND", "FADD"
   std::string_view expected;   ///< verbs name of the requester's status, or what happens
   std::string_view meaning;
+  std::string_view transport = "RC";
 };
 
 /// What a CQ without room leads to: no status, but lost completions.
 inline constexpr std::string_view kCompletionsLost = "completions lost or CQ in error";
 
-/// One row for each fault and operation that it is defined for, all on RC.
+/// An immediate error of the specification: the call that posts says so, and nothing completes. The
+/// error number is the convention of libibverbs.
+inline constexpr std::string_view kNotPosted = "not posted: EINVAL";
+
+/// One row for each fault and operation that it is defined for, on one transport.
 [[nodiscard]] std::span<const FaultRow> fault_table();
 /// Null when the fault is not defined for the operation.
 [[nodiscard]] const FaultRow* find_fault(std::string_view fault, std::string_view operation);

@@ -120,6 +120,10 @@ class Endpoint {
   Endpoint();
   Result<void> connect_directly(const ConnectOptions& options);
   Result<void> connect_by_manager(const ConnectOptions& options);
+  /// The protection domain of what `fault` puts into another one: under that fault one to which no
+  /// QP belongs, made in `other`, and else the endpoint's.
+  Result<const ProtectionDomain*> domain_under(Fault fault,
+                                               std::optional<ProtectionDomain>& other) const;
   Result<void> make_memory();
   Result<void> make_queues();
   Result<void> make_group(std::uint32_t first_lane);

@@ -26,21 +26,23 @@ struct StatusDeparture {
 [[nodiscard]] std::span<const StatusDeparture> known_departures();
 
 struct FaultResult {
-  std::string observed;  ///< verbs name of the status that came, or "no completion"
+  /// Verbs name of the status that came, "no completion", or what came of posting: kNotPosted.
+  std::string observed;
   std::string expected;  ///< of this driver: the book, unless a departure is known
   bool as_expected = false;
   bool by_the_book = false;
 };
 
-/// The plan of a negative test: one RC QP at each end, small queues. Both ends build theirs from
+/// The plan of a negative test: one QP at each end, small queues. Both ends build theirs from
 /// it, so the other end may be in this process or behind an agent.
 [[nodiscard]] TrafficPlan fault_plan(const FaultRow& row, const TrafficPlan& base);
 
 /// Timers of the requesting end: few, short retries, because what is asked is that they end.
 [[nodiscard]] ConnectOptions fault_timers();
 
-/// Does the wrong thing on a connected endpoint of fault_plan. Errors: kRefused when the device
-/// does not even take the request. Every wait is limited by the plan's stall limit.
+/// Does the wrong thing on a connected endpoint of fault_plan. Errors: kRefused when the QP
+/// cannot be brought into the state that the fault needs. Every wait is limited by the plan's stall
+/// limit.
 [[nodiscard]] Result<FaultResult> provoke(Endpoint& endpoint, const FaultRow& row,
                                           std::string_view driver);
 

@@ -211,6 +211,8 @@ class QueuePair : MoveOnly {
   [[nodiscard]] Result<void> connect(const RemoteEnd& remote, const ConnectOptions& options);
   /// All that is queued comes back with IBV_WC_WR_FLUSH_ERR.
   [[nodiscard]] Result<void> to_error();
+  /// Takes no requests until it is connected again.
+  [[nodiscard]] Result<void> to_reset();
 
   [[nodiscard]] std::uint32_t number() const;
   [[nodiscard]] Transport transport() const { return transport_; }
@@ -220,6 +222,8 @@ class QueuePair : MoveOnly {
   [[nodiscard]] ibv_qp_ex* extended() const { return extended_; }
 
  private:
+  Result<void> leave_for(int state, const char* name);
+
   std::shared_ptr<ibv_qp> qp_;
   ibv_qp_ex* extended_ = nullptr;
   Transport transport_ = Transport::kRC;
