@@ -1,7 +1,10 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "command.h"
 #include "greynic/campaign/job.h"
@@ -22,12 +25,32 @@ std::string duration_text(double seconds) {
   return to_string(std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9)));
 }
 
+/// The commonest first; those of single configurations often differ in a number only.
+void print_reasons(const std::map<std::string, std::size_t>& reasons) {
+  constexpr std::size_t kShown = 3;
+  std::vector<std::pair<std::size_t, std::string>> sorted;
+  for (const auto& [reason, count] : reasons) sorted.emplace_back(count, reason);
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  for (std::size_t i = 0; i < std::min(kShown, sorted.size()); ++i) {
+    fmt::print("    {:>6} x  {}\n", sorted[i].first, sorted[i].second);
+  }
+  if (sorted.size() > kShown) {
+    fmt::print("              and {} reasons more; `greynic export` has them all\n",
+               sorted.size() - kShown);
+  }
+}
+
 void print_summary(const Flags& flags, const campaign::Prepared& prepared,
                    const campaign::RunSummary& summary) {
   if (flags.json) {
     nlohmann::json outcomes = nlohmann::json::object();
     for (const auto& [outcome, count] : summary.outcomes) {
       outcomes[std::string(to_string(outcome))] = count;
+    }
+    nlohmann::json reasons = nlohmann::json::object();
+    for (const auto& [outcome, counts] : summary.reasons) {
+      reasons[std::string(to_string(outcome))] = counts;
     }
     const nlohmann::json document = {{"run", prepared.out},
                                      {"campaign", prepared.plan.campaign.name},
@@ -38,6 +61,7 @@ void print_summary(const Flags& flags, const campaign::Prepared& prepared,
                                      {"found_stored", summary.found},
                                      {"stored_now", summary.measured},
                                      {"outcomes", outcomes},
+                                     {"reasons", reasons},
                                      {"complete", summary.complete},
                                      {"seconds", summary.seconds}};
     fmt::print("{}\n", document.dump(1));
@@ -50,6 +74,8 @@ void print_summary(const Flags& flags, const campaign::Prepared& prepared,
              duration_text(summary.seconds));
   for (const auto& [outcome, count] : summary.outcomes) {
     fmt::print("  {:<14}{}\n", to_string(outcome), count);
+    const auto why = summary.reasons.find(outcome);
+    if (why != summary.reasons.end()) print_reasons(why->second);
   }
 }
 

@@ -1,11 +1,15 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "agent.grpc.pb.h"
 #include "credentials.h"
@@ -143,6 +147,92 @@ TEST_F(Certificates, AreLookedAtBeforehand) {
   std::ofstream(lab + "/client.pem") << "no certificate";
   const std::string none = failure_of("127.0.0.1:1", lab);
   EXPECT_NE(none.find("client.pem: is no certificate"), std::string::npos) << none;
+}
+
+template <auto Free>
+struct Freed {
+  template <typename T>
+  void operator()(T* object) const {
+    Free(object);
+  }
+};
+using Key = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY_free>>;
+using X509Pointer = std::unique_ptr<X509, Freed<X509_free>>;
+
+/// A lab whose agent's certificate ends soon: `greynic agent init` makes none.
+class ShortLab {
+ public:
+  ShortLab(std::string directory, long seconds_of_agent) : directory_(std::move(directory)) {
+    std::filesystem::create_directories(directory_);
+    ca_key_.reset(EVP_EC_gen("P-256"));
+    ca_ = signed_by_us(ca_key_.get(), "lab", 3600, true);
+    write("ca", nullptr, ca_.get());
+    for (const auto& [name, seconds] : {std::pair{"client", 3600L}, {"agent", seconds_of_agent}}) {
+      const Key key(EVP_EC_gen("P-256"));
+      const X509Pointer made = signed_by_us(key.get(), name, seconds, false);
+      write(name, key.get(), made.get());
+    }
+  }
+
+ private:
+  X509Pointer signed_by_us(EVP_PKEY* key, const char* name, long seconds, bool authority) {
+    X509Pointer made(X509_new());
+    X509_set_version(made.get(), 2);
+    ASN1_INTEGER_set(X509_get_serialNumber(made.get()), ++serial_);
+    X509_gmtime_adj(X509_getm_notBefore(made.get()), -3600);
+    X509_gmtime_adj(X509_getm_notAfter(made.get()), seconds);
+    X509_set_pubkey(made.get(), key);
+    X509_NAME_add_entry_by_txt(X509_get_subject_name(made.get()), "CN", MBSTRING_ASC,
+                               reinterpret_cast<const unsigned char*>(name), -1, -1, 0);
+    X509* const issuer = ca_ ? ca_.get() : made.get();
+    X509_set_issuer_name(made.get(), X509_get_subject_name(issuer));
+    const auto extend = [&](int kind, const char* value) {
+      X509V3_CTX context;
+      X509V3_set_ctx(&context, issuer, made.get(), nullptr, nullptr, 0);
+      const std::unique_ptr<X509_EXTENSION, Freed<X509_EXTENSION_free>> extension(
+          X509V3_EXT_conf_nid(nullptr, &context, kind, value));
+      X509_add_ext(made.get(), extension.get(), -1);
+    };
+    extend(NID_basic_constraints, authority ? "critical,CA:TRUE" : "critical,CA:FALSE");
+    if (!authority) extend(NID_subject_alt_name, "IP:127.0.0.1");
+    X509_sign(made.get(), ca_key_.get(), EVP_sha256());
+    return made;
+  }
+  void write(const std::string& name, EVP_PKEY* key, X509* certificate) {
+    using File = std::unique_ptr<FILE, Freed<fclose>>;
+    const File pem(fopen((directory_ + "/" + name + ".pem").c_str(), "w"));
+    PEM_write_X509(pem.get(), certificate);
+    if (key == nullptr) return;
+    const File secret(fopen((directory_ + "/" + name + ".key").c_str(), "w"));
+    PEM_write_PrivateKey(secret.get(), key, nullptr, nullptr, 0, nullptr, nullptr);
+  }
+
+  std::string directory_;
+  Key ca_key_;
+  X509Pointer ca_;
+  long serial_ = 0;
+};
+
+// Claim:  an agent whose certificate ends while it runs goes on serving who is connected; who comes
+//         later is told that it is out of date, and so is who starts another agent with it.
+// Oracle: a certificate of three seconds, waited out.
+TEST_F(Certificates, ThatEndWhileAnAgentRunsAreToldToTheNextOne) {
+  const ShortLab made(lab, 3);
+  const Listener agent(lab);
+  auto connected = remote_peer(agent.address(), {{"certificates", lab}});
+  ASSERT_TRUE(connected) << connected.error().message;
+  const auto answer = [&] {
+    const auto opened = (*connected)->open({}, std::chrono::seconds(1));
+    return opened ? std::string() : opened.error().message;
+  };
+  const std::string served = answer();
+  EXPECT_EQ(served.find("certificate"), std::string::npos) << served;
+  while (server_credentials(lab)) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  const std::string old = server_credentials(lab).error().message;
+  EXPECT_NE(old.find("agent.pem: is out of date"), std::string::npos) << old;
+  EXPECT_EQ(answer(), served) << "who is connected stays so";
+  const std::string next = failure_of(agent.address(), lab);
+  EXPECT_NE(next.find("out of date"), std::string::npos) << next;
 }
 
 // Claim:  what is no address to listen at is told so, and a name that only looks like loopback is

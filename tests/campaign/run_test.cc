@@ -34,6 +34,7 @@ class FakeTarget : public target::Target {
       ++asked[{requests[i].configuration.name(), requests[i].repeat}];
       Observation observation;
       observation.outcome = i % 7 == 3 ? Outcome::kRefused : Outcome::kMeasured;
+      if (i % 7 == 3) observation.reason = i % 2 == 0 ? "it is even" : "it is odd";
       observation.measures["bandwidth_gbps"] = {static_cast<double>(requests[i].seed % 1000), {}};
       observation.measures["other"] = {1.0, {}};
       if (!sink(i, observation)) return {};
@@ -94,6 +95,23 @@ TEST(CampaignRun, MeasuresEachOnceAcrossFailures) {
     auto store = store_in(scratch);
     EXPECT_EQ(store.keys()->size(), 120U);
   }
+}
+
+// Claim:  the summary says how often each outcome came, and why what was not measured was not.
+// Oracle: of requests 3, 10, 17, 24, 31 and 38, which the device refuses, half are even.
+TEST(CampaignRun, CountsReasonsOfWhatWasNotMeasured) {
+  const Scratch scratch;
+  FakeTarget device;
+  auto store = store_in(scratch);
+  RunOptions options;
+  options.repeats = 1;
+  const auto summary = run(device, plan_of(40), store, options);
+  ASSERT_TRUE(summary) << summary.error().message;
+  EXPECT_EQ(summary->outcomes,
+            (std::map<Outcome, std::size_t>{{Outcome::kMeasured, 34}, {Outcome::kRefused, 6}}));
+  ASSERT_EQ(summary->reasons.size(), 1U);
+  EXPECT_EQ(summary->reasons.at(Outcome::kRefused),
+            (std::map<std::string, std::size_t>{{"it is even", 3}, {"it is odd", 3}}));
 }
 
 // Claim:  only the measures asked for are kept, and seeds depend on the request alone.

@@ -54,6 +54,9 @@ class Recorder {
       });
     }
     ++outcomes_[observation.outcome];
+    if (observation.outcome != Outcome::kMeasured) {
+      ++reasons_[observation.outcome][observation.reason];
+    }
     pending_.push_back(std::move(observation));
     const bool full = pending_.size() >= kBatch || Clock::now() - last_flush_ > kBatchTime;
     return (batched_ && !full) || flush();
@@ -70,7 +73,10 @@ class Recorder {
   }
 
   [[nodiscard]] const std::optional<Error>& error() const { return error_; }
-  [[nodiscard]] const std::map<Outcome, std::size_t>& outcomes() const { return outcomes_; }
+  void add_to(RunSummary& summary) const {
+    summary.outcomes = outcomes_;
+    summary.reasons = reasons_;
+  }
 
  private:
   results::RunStore& store_;
@@ -79,6 +85,7 @@ class Recorder {
   std::vector<Observation> pending_;
   Clock::time_point last_flush_ = Clock::now();
   std::map<Outcome, std::size_t> outcomes_;
+  std::map<Outcome, std::map<std::string, std::size_t>> reasons_;
   std::optional<Error> error_;
 };
 
@@ -138,7 +145,7 @@ Result<RunSummary> run(target::Target& device, std::span<const Configuration> pl
   recorder.flush();
   if (recorder.error()) return tl::unexpected<Error>(*recorder.error());
   if (!measured && measured.error().code != ErrorCode::kInterrupted) return pass_on(measured);
-  summary.outcomes = recorder.outcomes();
+  recorder.add_to(summary);
   summary.complete = summary.found + summary.measured == summary.total;
   summary.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   return summary;

@@ -38,8 +38,10 @@ struct RunSummary {
   std::size_t found = 0;                    ///< were stored before
   std::size_t measured = 0;                 ///< were stored now, whatever their outcome
   std::map<Outcome, std::size_t> outcomes;  ///< of those stored now
-  bool complete = false;                    ///< nothing is left to do
-  double seconds = 0.0;                     ///< wall time of this call
+  /// Why, for those stored now that were not measured, and how often.
+  std::map<Outcome, std::map<std::string, std::size_t>> reasons;
+  bool complete = false;  ///< nothing is left to do
+  double seconds = 0.0;   ///< wall time of this call
 };
 
 /// kInterrupted is no error here: the summary is then not complete. Errors: those of the target
