@@ -100,8 +100,8 @@ Result<json> JsonRpc::receive(std::chrono::steady_clock::time_point deadline) {
     if (const std::size_t length = whole_object(unread_); length > 0) {
       json message = json::parse(unread_.substr(0, length), nullptr, false);
       unread_.erase(0, length);
-      if (message.is_discarded()) {
-        return fail(ErrorCode::kIo, fmt::format("{}: the answer is no JSON", path_));
+      if (!message.is_object()) {
+        return fail(ErrorCode::kIo, fmt::format("{}: the answer is no JSON object", path_));
       }
       return message;
     }
@@ -131,7 +131,7 @@ Result<json> JsonRpc::call(std::string_view method, json parameters,
   while (true) {
     auto message = receive(deadline);
     if (!message) return pass_on(message);
-    if (message->value("method", "") == "echo") {
+    if ((*message)["method"] == "echo") {
       sent = send({{"result", (*message)["params"]}, {"error", nullptr}, {"id", (*message)["id"]}});
       if (!sent) return pass_on(sent);
       continue;

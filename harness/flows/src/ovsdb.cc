@@ -49,6 +49,27 @@ std::vector<json> elements(const json& column) {
   return {column};
 }
 
+tl::unexpected<Error> strange(const char* what) {
+  return fail(ErrorCode::kIo,
+              fmt::format("the switch's database answers otherwise than RFC 7047 says: {}", what));
+}
+
+/// Reads an answer; one without the rows and columns that were asked for is an error and no crash.
+template <typename Read>
+auto reading(Read&& read) -> decltype(read()) {
+  try {
+    return read();
+  } catch (const json::exception& problem) {
+    return strange(problem.what());
+  } catch (const std::out_of_range&) {
+    return strange("a row is named that is not there");
+  }
+}
+
+const json& rows_in(const json& answers, std::size_t operation) {
+  return answers.at(operation).at("rows");
+}
+
 }  // namespace
 
 Result<Ovsdb> Ovsdb::connect(const std::string& socket_path) {
@@ -62,14 +83,16 @@ Result<json> Ovsdb::transact(const std::vector<json>& operations) {
   for (const json& operation : operations) parameters.push_back(operation);
   auto results = rpc_.call("transact", std::move(parameters));
   if (!results) return results;
-  for (const json& result : *results) {
-    if (result.is_object() && result.contains("error") && !result["error"].is_null()) {
-      return fail(ErrorCode::kRefused,
-                  fmt::format("the switch's database: {} ({})", result["error"].get<std::string>(),
-                              result.value("details", "no details")));
+  return reading([&]() -> Result<json> {
+    for (const json& result : *results) {
+      if (result.is_object() && result.contains("error") && !result["error"].is_null()) {
+        return fail(ErrorCode::kRefused, fmt::format("the switch's database: {} ({})",
+                                                     result["error"].get<std::string>(),
+                                                     result.value("details", "no details")));
+      }
     }
-  }
-  return results;
+    return std::move(results);
+  });
 }
 
 Result<void> Ovsdb::configure(std::vector<json> operations) {
@@ -78,12 +101,20 @@ Result<void> Ovsdb::configure(std::vector<json> operations) {
   operations.push_back(progress);
   auto done = transact(operations);
   if (!done) return pass_on(done);
-  const auto wanted = done->back()["rows"][0]["next_cfg"].get<std::int64_t>();
+  const auto number = [](const json& answers, std::size_t operation, const char* column) {
+    return reading([&]() -> Result<std::int64_t> {
+      return rows_in(answers, operation).at(0).at(column).get<std::int64_t>();
+    });
+  };
+  const auto wanted = number(*done, operations.size() - 1, "next_cfg");
+  if (!wanted) return pass_on(wanted);
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   while (std::chrono::steady_clock::now() < deadline) {
     auto state = transact({progress});
     if (!state) return pass_on(state);
-    if (state->front()["rows"][0]["cur_cfg"].get<std::int64_t>() >= wanted) return {};
+    const auto reached = number(*state, 0, "cur_cfg");
+    if (!reached) return pass_on(reached);
+    if (*reached >= *wanted) return {};
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   return fail(ErrorCode::kIo, "ovs-vswitchd did not act on its configuration within 30 s");
@@ -146,24 +177,28 @@ Result<void> Ovsdb::add_ports(const std::vector<std::pair<std::string, PortSetti
   if (!done) return done.error().while_doing(what);
   auto state = transact(questions);
   if (!state) return pass_on(state);
-  for (const json& answer : *state) {
-    const json& error = answer["rows"][0]["error"];
-    if (!error.is_string()) continue;
-    for (const auto& [bridge, settings] : ports) (void)remove_port(bridge, settings.name);
-    return fail(ErrorCode::kRefused, what + ": " + error.get<std::string>());
-  }
-  return {};
+  return reading([&]() -> Result<void> {
+    for (std::size_t i = 0; i < questions.size(); ++i) {
+      const json& error = rows_in(*state, i).at(0).at("error");
+      if (!error.is_string()) continue;
+      for (const auto& [bridge, settings] : ports) (void)remove_port(bridge, settings.name);
+      return fail(ErrorCode::kRefused, what + ": " + error.get<std::string>());
+    }
+    return {};
+  });
 }
 
 Result<void> Ovsdb::remove_port(const std::string& bridge, const std::string& port) {
   auto found = transact({select("Port", where_name(port), {"_uuid"})});
   if (!found) return pass_on(found);
-  const json& rows = found->front()["rows"];
-  if (rows.empty()) return {};
-  auto done = configure(
-      {mutate("Bridge", where_name(bridge), {mutation("ports", "delete", rows[0]["_uuid"])})});
-  if (!done) return done.error().while_doing("removing port " + port);
-  return {};
+  return reading([&]() -> Result<void> {
+    const json& rows = rows_in(*found, 0);
+    if (rows.empty()) return {};
+    auto done = configure({mutate("Bridge", where_name(bridge),
+                                  {mutation("ports", "delete", rows.at(0).at("_uuid"))})});
+    if (!done) return done.error().while_doing("removing port " + port);
+    return {};
+  });
 }
 
 Result<std::map<std::string, std::uint32_t>> Ovsdb::ports(const std::string& bridge) {
@@ -171,23 +206,26 @@ Result<std::map<std::string, std::uint32_t>> Ovsdb::ports(const std::string& bri
                         select("Port", kEveryRow, {"_uuid", "interfaces"}),
                         select("Interface", kEveryRow, {"_uuid", "name", "ofport"})});
   if (!rows) return pass_on(rows);
-  if ((*rows)[0]["rows"].empty()) {
-    return fail(ErrorCode::kMissing, fmt::format("the switch has no bridge {}", bridge));
-  }
-  std::map<json, json> interface_of;
-  for (const json& row : (*rows)[2]["rows"]) interface_of[row["_uuid"]] = row;
-  std::map<json, json> port_of;
-  for (const json& row : (*rows)[1]["rows"]) port_of[row["_uuid"]] = row;
-  std::map<std::string, std::uint32_t> numbers;
-  for (const json& port : elements((*rows)[0]["rows"][0]["ports"])) {
-    for (const json& id : elements(port_of[port]["interfaces"])) {
-      const json& interface = interface_of[id];
-      if (interface["ofport"].is_number_integer() && interface["ofport"].get<int>() > 0) {
-        numbers[interface["name"].get<std::string>()] = interface["ofport"].get<std::uint32_t>();
+  return reading([&]() -> Result<std::map<std::string, std::uint32_t>> {
+    if (rows_in(*rows, 0).empty()) {
+      return fail(ErrorCode::kMissing, fmt::format("the switch has no bridge {}", bridge));
+    }
+    std::map<json, json> interface_of;
+    for (const json& row : rows_in(*rows, 2)) interface_of[row.at("_uuid")] = row;
+    std::map<json, json> port_of;
+    for (const json& row : rows_in(*rows, 1)) port_of[row.at("_uuid")] = row;
+    std::map<std::string, std::uint32_t> numbers;
+    for (const json& port : elements(rows_in(*rows, 0).at(0).at("ports"))) {
+      for (const json& id : elements(port_of.at(port).at("interfaces"))) {
+        const json& interface = interface_of.at(id);
+        const json& number = interface.at("ofport");
+        if (number.is_number_integer() && number.get<std::int64_t>() > 0) {
+          numbers[interface.at("name").get<std::string>()] = number.get<std::uint32_t>();
+        }
       }
     }
-  }
-  return numbers;
+    return numbers;
+  });
 }
 
 }  // namespace greynic::flows

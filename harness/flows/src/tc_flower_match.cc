@@ -258,7 +258,8 @@ void read_key(const Attributes& attributes, Match& match, MatchField field, std:
   if (!number) return;
   const U128 bits =
       mask == kNoMask ? full_mask(field) : number_at(attributes, mask, order).value_or(0);
-  match.set(field, *number & bits, bits & full_mask(field));
+  const U128 kept = bits & full_mask(field);
+  match.set(field, *number & kept, kept);
 }
 
 /// The kernel shows the innermost type as the filter's own; that there is a tag follows from what
@@ -421,6 +422,13 @@ Result<Match> read_flower_match(Bytes options, std::uint16_t filed_under) {
                   fmt::format("a filter has a key (attribute {} of flower) that no match field can "
                               "hold",
                               type));
+    }
+  }
+  for (const FieldMatch& part : match.fields()) {
+    if (((part.value | part.bits) & ~full_mask(part.field)) != 0) {
+      return fail(
+          ErrorCode::kUnsupported,
+          fmt::format("a filter's key for {} is wider than the field", info(part.field).name));
     }
   }
   return match;
