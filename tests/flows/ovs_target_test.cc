@@ -1,8 +1,11 @@
 #include <gtest/gtest.h>
+#include <sched.h>
 
+#include <atomic>
 #include <cmath>
 #include <numeric>
 #include <set>
+#include <thread>
 
 #include "greynic/flows/kinds.h"
 #include "private_ovs.h"
@@ -65,6 +68,42 @@ TEST(PrivateOvs, ChargesEachMaskTheSame) {
   const Line line = line_through(masks, costs);
   EXPECT_GT(line.r2, 0.98);
   EXPECT_GT(line.slope * 10, costs[0] * 0.5) << "ten masks cost less than half a packet";
+}
+
+// Claim:  cycles a packet are those of the packet thread, whoever else wants its CPU.
+// Oracle: the time stamp counter has one rate, so cycles by CPU time are the same alone and in a
+//         crowd; without a correction two others on its CPU make three times of it.
+TEST(PrivateOvs, CountsNoCyclesThatItWaitedFor) {
+  GREYNIC_NEEDS_OVS();
+  auto opened = ovs_kind().open({.text = "ovs:br0", .kind = "ovs", .place = "br0", .options = {}});
+  ASSERT_TRUE(opened.has_value()) << opened.error().message;
+  const auto cycles_by_ns = [&] {
+    const auto got = target::measure_one(
+        **opened, {.configuration = {{"server_decap_masks", 20.0}, {"flow_count", 800.0}},
+                   .duration = std::chrono::milliseconds(500)});
+    EXPECT_TRUE(got.has_value() && got->outcome == Outcome::kMeasured);
+    return got->value("packet_cost_cycles").value_or(0) / got->value("packet_cost_ns").value_or(1);
+  };
+  const double alone = cycles_by_ns();
+  cpu_set_t all;
+  ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
+  cpu_set_t last;
+  CPU_ZERO(&last);
+  for (int cpu = CPU_SETSIZE - 1; cpu >= 0 && CPU_COUNT(&last) == 0; --cpu) {
+    if (CPU_ISSET(cpu, &all)) CPU_SET(cpu, &last);
+  }
+  std::atomic<bool> enough = false;
+  std::vector<std::thread> others;
+  for (int i = 0; i < 2; ++i) {
+    others.emplace_back([&] {
+      sched_setaffinity(0, sizeof last, &last);
+      while (!enough) continue;
+    });
+  }
+  const double crowded = cycles_by_ns();
+  enough = true;
+  for (std::thread& other : others) other.join();
+  EXPECT_NEAR(crowded / alone, 1.0, 0.2);
 }
 
 // Claim:  the exact-match cache hides the masks from traffic of few flows.

@@ -15,7 +15,7 @@ namespace greynic::flows {
 
 struct PacketTimes {
   Measure cost_ns;         ///< CPU time of the packet thread for one packet
-  double cost_cycles = 0;  ///< the same by the switch's own cycle counter, waiting included
+  double cost_cycles = 0;  ///< the same by the switch's own cycle counter, waiting taken out
   double packets = 0;
   double wall_seconds = 0;
   PmdStats stats;  ///< of the timed part

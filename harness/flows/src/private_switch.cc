@@ -237,15 +237,15 @@ Result<std::string> PrivateSwitch::ask(const std::string& command,
   return answer->is_string() ? answer->get<std::string>() : answer->dump();
 }
 
-Result<std::uint64_t> PrivateSwitch::packet_thread_ns() const {
+Result<PrivateSwitch::ThreadTime> PrivateSwitch::packet_thread_time() const {
   const std::string tasks = fmt::format("/proc/{}/task", switch_.pid());
   std::error_code error;
   for (const auto& task : std::filesystem::directory_iterator(tasks, error)) {
     std::string name;
     std::getline(std::ifstream(task.path() / "comm"), name);
     if (!name.starts_with("pmd")) continue;
-    std::uint64_t on_cpu = 0;
-    if (std::ifstream(task.path() / "schedstat") >> on_cpu) return on_cpu;
+    ThreadTime time;
+    if (std::ifstream(task.path() / "schedstat") >> time.on_cpu_ns >> time.waiting_ns) return time;
     return fail(ErrorCode::kMissing,
                 "the kernel keeps no /proc/PID/task/TID/schedstat, so the CPU "
                 "time of a packet cannot be measured");

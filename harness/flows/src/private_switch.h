@@ -70,8 +70,12 @@ class PrivateSwitch {
   /// The answer of the control socket to an ovs-appctl command, e.g. "dpif-netdev/pmd-stats-show".
   [[nodiscard]] Result<std::string> ask(const std::string& command,
                                         const std::vector<std::string>& arguments = {});
-  /// CPU time that the packet thread has had, in nanoseconds.
-  [[nodiscard]] Result<std::uint64_t> packet_thread_ns() const;
+  /// What the packet thread has had of its CPU, and how long it was ready and waited for it.
+  struct ThreadTime {
+    std::uint64_t on_cpu_ns = 0;
+    std::uint64_t waiting_ns = 0;
+  };
+  [[nodiscard]] Result<ThreadTime> packet_thread_time() const;
 
   [[nodiscard]] const std::string& folder() const { return folder_.path(); }
   [[nodiscard]] const std::string& bridge() const { return options_.bridge; }
