@@ -131,12 +131,11 @@ TEST(SendWithInvalidate, SaysWhatItDoesNotDo) {
     change(changed);
     return impossible(changed, limits, port).value_or("nothing");
   };
-  EXPECT_NE(refusal([](TrafficPlan& p) { p.mode = Mode::kLatency; }).find("in bandwidth mode"),
-            std::string::npos);
+  EXPECT_EQ(refusal([](TrafficPlan& p) { p.mode = Mode::kLatency; }), "nothing");
   EXPECT_NE(
       refusal([](TrafficPlan& p) { p.direction = Direction::kBidirectional; }).find("one way"),
       std::string::npos);
-  EXPECT_NE(refusal([](TrafficPlan& p) { p.shared_receive_queue = true; }).find("window of its QP"),
+  EXPECT_NE(refusal([](TrafficPlan& p) { p.shared_receive_queue = true; }).find("any QP"),
             std::string::npos);
 }
 

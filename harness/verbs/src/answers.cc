@@ -13,6 +13,7 @@
 #include "pingpong.h"
 #include "receives.h"
 #include "waiting.h"
+#include "windows.h"
 
 namespace greynic::verbs {
 namespace {
@@ -35,7 +36,7 @@ class ReceiveThread {
         expected_(plan_.qp_count) {
     if (plan_.mode != Mode::kLatency) return;
     sender_.emplace(endpoint);
-    answers_first_ = plan_.receive_depth > 1;
+    answers_first_ = receives_per_lane(plan_) > 1;
   }
 
   void run() {
@@ -80,8 +81,9 @@ class ReceiveThread {
     const std::uint64_t message = expected_[lane]++;
     ++report_.received;
     if (plan_.validate) check(completion, lane, posted_lane, slot, message);
-    if (plan_.operation == Operation::kSendWithInv) return rebind(completion, lane, message);
-    if (receive(posted_lane, slot) && sender_ && !answers_first_) answer(lane);
+    const bool renewed = plan_.operation == Operation::kSendWithInv ? rebind(completion, lane, slot)
+                                                                    : receive(posted_lane, slot);
+    if (renewed && sender_ && !answers_first_) answer(lane);
   }
 
   bool answer(std::uint32_t lane) {
@@ -139,63 +141,37 @@ class ReceiveThread {
     return static_cast<std::uint32_t>(message % slots.size());
   }
 
-  // SEND_WITH_INV: a receive is posted when its window is bound, so the sender, held back by
-  // receiver-not-ready, never names a key that is not yet valid.
+  // SEND_WITH_INV (windows.h).
+
   bool bind_all() {
-    keys_ = endpoint_.describe().window_keys;
     for (const Endpoint::Group* group : waiter_.groups()) {
       for (std::uint32_t i = 0; i < group->lane_count; ++i) {
         for (std::uint32_t w = 0; w < windows_per_lane(plan_); ++w) {
-          if (!bind(group->first_lane + i, w, 1)) return false;
+          if (!bind(group->first_lane + i, w)) return false;
         }
       }
     }
     return true;
   }
 
-  void rebind(const ibv_wc& completion, std::uint32_t lane, std::uint64_t message) {
-    const std::uint32_t windows = windows_per_lane(plan_);
-    const auto index = static_cast<std::uint32_t>(message % windows);
-    const auto binds = static_cast<std::uint32_t>(message / windows) + 1;
-    const std::uint32_t first_key = keys_[std::size_t{lane} * windows + index];
-    const std::uint32_t key = (first_key & 0xffffff00) | ((first_key + binds) & 0xff);
+  bool rebind(const ibv_wc& completion, std::uint32_t lane, std::uint32_t index) {
     // By the key and not by IBV_WC_WITH_INV: Soft-RoCE sets the kernel's bit of that name, which is
     // IBV_WC_IP_CSUM_OK up here.
-    if (completion.invalidated_rkey != key) ++report_.payload_errors;
-    bind(lane, index, binds + 1);
+    if (completion.invalidated_rkey != endpoint_.window(lane, index).remote_key()) {
+      ++report_.payload_errors;
+    }
+    return bind(lane, index);
   }
 
-  bool bind(std::uint32_t lane, std::uint32_t index, std::uint32_t nth) {
-    const std::uint32_t windows = windows_per_lane(plan_);
-    const std::uint32_t first_key = keys_[std::size_t{lane} * windows + index];
-    const Slot& slot = endpoint_.slots(lane).front();
-    const MemoryRegion& region = endpoint_.target(slot);
-    ibv_send_wr request{};
-    request.opcode = IBV_WR_BIND_MW;
-    request.send_flags = IBV_SEND_SIGNALED;
-    request.bind_mw.mw = endpoint_.window(lane, index).handle();
-    request.bind_mw.rkey = (first_key & 0xffffff00) | ((first_key + nth) & 0xff);
-    request.bind_mw.bind_info = {region.handle(),
-                                 reinterpret_cast<std::uintptr_t>(region.address()),
-                                 region.bytes().size(), IBV_ACCESS_REMOTE_WRITE};
-    ibv_send_wr* bad = nullptr;
-    ibv_qp* qp = endpoint_.qp(lane).handle();
-    if (const int error = ibv_post_send(qp, &request, &bad)) {
-      fail_run(fmt::format("binding a memory window: {}", std::strerror(error)));
+  bool bind(std::uint32_t lane, std::uint32_t index) {
+    if (sender_ && !sender_->complete()) {
+      fail_run(sender_->failure()->reason);
       return false;
     }
-    ibv_wc completion{};
-    ibv_cq* cq = endpoint_.groups()[lane / plan_.qps_per_cq].send_cq.handle();
-    const std::int64_t end = now_ns() + plan_.stall_limit.count() * 1'000'000;
-    int count = 0;
-    while (count == 0 && now_ns() < end) count = ibv_poll_cq(cq, 1, &completion);
-    if (count != 1 || completion.status != IBV_WC_SUCCESS) {
-      fail_run("binding a memory window: " + (count == 1 ? completion_status_name(completion.status)
-                                                         : std::string("no completion")));
+    if (const auto wrong = bind_window(endpoint_, lane, index)) {
+      fail_run(*wrong);
       return false;
     }
-    // The next bind of this window is looked up by the key that it has now.
-    request.bind_mw.mw->rkey = request.bind_mw.rkey;
     return receive(lane, index);
   }
 
@@ -208,7 +184,6 @@ class ReceiveThread {
   std::vector<std::uint64_t> expected_;  ///< by lane: number of the next message
   std::optional<OneByOne> sender_;       ///< latency mode: what arrived is sent back
   bool answers_first_ = false;           ///< before its receive is posted again
-  std::vector<std::uint32_t> keys_;
   AnswerReport report_;
   ibv_wc completions_[kPollBatch];
 };

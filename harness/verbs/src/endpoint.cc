@@ -90,14 +90,16 @@ bool slots_overlap(const TrafficPlan& plan) {
   const std::uint64_t lanes = plan.mr_count > plan.qp_count ? 1 : lanes_of_region(plan, 0);
   if (plan.mr_bytes / lanes / 64 * 64 < stride_of(plan)) return true;
   // Receives that are posted at the same time need buffers of their own.
-  const std::uint32_t posted =
-      plan.operation == Operation::kSendWithInv ? windows_per_lane(plan) : plan.receive_depth;
-  return fills_receives(plan.operation) && slots_of(plan, 0).size() < posted;
+  return fills_receives(plan.operation) && slots_of(plan, 0).size() < receives_per_lane(plan);
 }
 
 std::uint32_t windows_per_lane(const TrafficPlan& plan) {
   if (plan.operation != Operation::kSendWithInv) return 0;
   return std::min({plan.receive_depth, plan.send_depth, kMostWindows});
+}
+
+std::uint32_t receives_per_lane(const TrafficPlan& plan) {
+  return plan.operation == Operation::kSendWithInv ? windows_per_lane(plan) : plan.receive_depth;
 }
 
 Endpoint::Endpoint() = default;

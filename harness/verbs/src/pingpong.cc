@@ -10,6 +10,7 @@
 #include "payload.h"
 #include "trip_book.h"
 #include "waiting.h"
+#include "windows.h"
 
 namespace greynic::verbs {
 namespace {
@@ -81,6 +82,7 @@ class Pinger {
   }
 
   RequestReport run(std::chrono::nanoseconds duration) {
+    if (plan_.operation == Operation::kSendWithInv && !bind_all()) return std::move(report_);
     if (plan_.one_sided_answer()) return run_rounds<&Pinger::fetch>(duration);
     return plan_.operation == Operation::kWrite ? run_rounds<&Pinger::write>(duration)
                                                 : run_rounds<&Pinger::send>(duration);
@@ -178,7 +180,8 @@ class Pinger {
       return failed(count < 0 ? "ibv_poll_cq failed" : completion_status_name(completion.status));
     }
     taken_ = completion.wr_id;
-    return (plan_.receive_depth > 1 || replenish()) && completed();
+    if (plan_.operation == Operation::kSendWithInv) check_key(completion);
+    return (receives_per_lane(plan_) > 1 || replenish()) && completed();
   }
 
   /// Posts the receive that was taken last again: while the next ping travels, unless there is no
@@ -188,8 +191,32 @@ class Pinger {
     const auto posted_lane = static_cast<std::uint32_t>(*taken_ >> 32);
     const auto slot = static_cast<std::uint32_t>(*taken_);
     taken_.reset();
+    if (plan_.operation == Operation::kSendWithInv && !bind(posted_lane, slot)) return false;
     const int error = endpoint_.post_receive(posted_lane, slot);
     return error == 0 || failed(fmt::format("ibv_post_recv: {}", std::strerror(error)));
+  }
+
+  /// SEND_WITH_INV: posts all receives, each behind its window.
+  bool bind_all() {
+    for (std::uint32_t lane = 0; lane < plan_.qp_count; ++lane) {
+      for (std::uint32_t window = 0; window < windows_per_lane(plan_); ++window) {
+        taken_ = (std::uint64_t{lane} << 32) | window;
+        if (!replenish()) return false;
+      }
+    }
+    return true;
+  }
+  bool bind(std::uint32_t lane, std::uint32_t window) {
+    if (!sender_.complete()) return failed();
+    const auto wrong = bind_window(endpoint_, lane, window);
+    return !wrong || failed(*wrong);
+  }
+  void check_key(const ibv_wc& completion) {
+    const auto lane = static_cast<std::uint32_t>(completion.wr_id >> 32);
+    const auto window = static_cast<std::uint32_t>(completion.wr_id);
+    if (completion.invalidated_rkey != endpoint_.window(lane, window).remote_key()) {
+      ++report_.payload_errors;
+    }
   }
 
   /// Waits for the ping's own completion, behind its answer.

@@ -58,8 +58,7 @@ void mix_messages(std::string_view mix, TrafficPlan& plan) {
 /// Receives that a thread gathers are missing meanwhile. Of a queue some must stay posted though
 /// each thread that draws from it holds all but one of a list back, or nothing would ever come.
 std::uint32_t longest_receive_list(const TrafficPlan& plan) {
-  std::uint32_t queue = plan.receive_depth;
-  if (plan.operation == Operation::kSendWithInv) queue = windows_per_lane(plan);
+  const std::uint32_t queue = receives_per_lane(plan);
   const bool one_for_all =
       plan.shared_receive_queue && !plan.srq_per_cq && plan.transport != Transport::kXRC;
   return std::max(queue / (one_for_all ? plan.thread_count : 1), 1U);
@@ -245,18 +244,13 @@ std::optional<std::string> impossible(const TrafficPlan& plan, const DeviceLimit
     return fmt::format("{} needs receive_queue_depth of 1 or more", operation);
   }
   if (plan.operation == Operation::kSendWithInv) {
-    if (plan.mode == Mode::kLatency) {
-      return "SEND_WITH_INV is offered in bandwidth mode: before each answer a window would "
-             "have to be bound, a work request and a completion of its own in the time that is "
-             "measured";
-    }
-    if (plan.both_ways()) {
-      return "SEND_WITH_INV is offered one way: binding windows for what arrives takes the send "
-             "queue and its completions, which belong to what is sent";
+    if (plan.direction == Direction::kBidirectional) {
+      return "SEND_WITH_INV is offered one way: the binds for what arrives would stand in the send "
+             "queue behind messages that wait for the other end's";
     }
     if (plan.shared_receive_queue) {
-      return "SEND_WITH_INV is offered without a shared receive queue: a receive belongs to a "
-             "window of its QP";
+      return "SEND_WITH_INV is offered without a shared receive queue: the key that a sender names "
+             "is that of a window of its QP, and a receive of a shared queue is of any QP";
     }
   }
   const auto over = [](const char* name, std::uint64_t asked,

@@ -37,6 +37,8 @@ struct Slot {
 [[nodiscard]] bool slots_overlap(const TrafficPlan& plan);
 /// Memory windows of each lane under SEND_WITH_INV: the messages that may be under way.
 [[nodiscard]] std::uint32_t windows_per_lane(const TrafficPlan& plan);
+/// Receives that a lane has posted at most: under SEND_WITH_INV one for each window.
+[[nodiscard]] std::uint32_t receives_per_lane(const TrafficPlan& plan);
 
 /// What the other end must know; travels in one message whatever the number of QPs.
 struct EndpointDescription {
