@@ -107,13 +107,7 @@ int run(const Flags& flags) {
   if (!flags.dry_run) {
     const auto applied =
         (*target)->apply(*layout, flags.traffic.empty() ? nullptr : &traffic, placement);
-    if (!applied) {
-      // apply is all or nothing; rolling back also undoes what an earlier apply left behind.
-      const auto rolled_back = (*target)->roll_back();
-      say(rolled_back ? "refused; the rules are as they were"
-                      : "refused, and rolling back failed: " + rolled_back.error().message);
-      return tell(applied.error());
-    }
+    if (!applied) return tell(applied.error());  // all or nothing: the rules are as they were
   }
   print_what(*layout, flags, !flags.dry_run);
   if (flags.dry_run) return 0;

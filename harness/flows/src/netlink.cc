@@ -170,6 +170,7 @@ Result<void> NetlinkSocket::send(std::vector<NetlinkMessage>& messages, std::siz
     }
     std::size_t answered = 0;
     std::string refusal;
+    ErrorCode kind = ErrorCode::kRefused;
     const auto look = [&](const nlmsghdr& header, Bytes payload) {
       if (header.nlmsg_type != NLMSG_ERROR || header.nlmsg_seq < first) return;
       ++answered;
@@ -177,13 +178,16 @@ Result<void> NetlinkSocket::send(std::vector<NetlinkMessage>& messages, std::siz
       if (error == 0 || !refusal.empty()) return;
       const std::string words = words_of(header, payload);
       refusal = std::strerror(error) + (words.empty() ? "" : " (" + words + ")");
+      if (error != EPERM) return;
+      refusal += "; run as root or with CAP_NET_ADMIN";
+      kind = ErrorCode::kMissing;
       if (refused != nullptr) *refused = begin + (header.nlmsg_seq - first);
     };
     std::vector<std::uint8_t> buffer(1 << 16);
     while (answered < end - begin) {
       if (auto got = receive(descriptor_, buffer, look); !got) return got;
     }
-    if (!refusal.empty()) return fail(ErrorCode::kRefused, "the kernel refused: " + refusal);
+    if (!refusal.empty()) return fail(kind, "the kernel refused: " + refusal);
   }
   return {};
 }

@@ -74,9 +74,9 @@ class NetlinkSocket {
   NetlinkSocket& operator=(NetlinkSocket&& other) noexcept;
   ~NetlinkSocket();
 
-  /// Sends all in order and waits for every answer. kRefused with the kernel's words for the first
-  /// that it refused, of which `refused` (when given) gets the index; those behind it in its batch
-  /// have been tried too.
+  /// Sends all in order and waits for every answer. kRefused with the kernel's words (kMissing for
+  /// want of a right) for the first that it refused, of which `refused` (when given) gets the
+  /// index; those behind it in its batch have been tried too.
   [[nodiscard]] Result<void> send(std::vector<NetlinkMessage>& messages,
                                   std::size_t* refused = nullptr);
   [[nodiscard]] Result<std::vector<NetlinkAnswer>> dump(NetlinkMessage message);
