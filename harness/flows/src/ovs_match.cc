@@ -39,8 +39,9 @@ std::optional<unsigned> prefix_length(MatchField field, U128 bits) {
   const unsigned width = info(field).width_bits;
   unsigned length = 0;
   while (length < width && (bits >> (width - 1 - length) & 1) != 0) ++length;
+  if (length == width) return length;
   const U128 rest = full_mask(field) >> length;
-  return length == width || (bits & rest) == 0 ? std::optional(length) : std::nullopt;
+  return (bits & rest) == 0 ? std::optional(length) : std::nullopt;
 }
 
 std::string masked(MatchField field, std::string_view name, U128 value, U128 bits) {

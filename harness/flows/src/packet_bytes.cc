@@ -222,7 +222,7 @@ Result<Frame> frame_of(const Packet& packet, std::size_t payload_bytes, const Tu
 
 std::string pcap_of(const std::vector<Frame>& frames) {
   std::string text;
-  const auto put = [&](std::uint32_t value, std::size_t count) {
+  const auto put = [&](std::uint64_t value, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) text += static_cast<char>(value >> (8 * i));
   };
   put(0xa1b2c3d4, 4);  // little endian, microseconds
