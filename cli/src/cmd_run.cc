@@ -96,9 +96,17 @@ int measure(const Flags& flags, const campaign::Prepared& prepared) {
                                                 "; the same command goes on from there"});
   }
   print_summary(flags, prepared, *summary);
-  if (summary->complete) return 0;
-  say("stopped; what was measured is kept, and the same command goes on from there");
-  return exit_code(ErrorCode::kInterrupted);
+  if (!summary->complete) {
+    say("stopped; what was measured is kept, and the same command goes on from there");
+    return exit_code(ErrorCode::kInterrupted);
+  }
+  // A script that goes on to explain or compare would find nothing.
+  if (summary->found == 0 && summary->measured > 0 &&
+      !summary->outcomes.contains(Outcome::kMeasured)) {
+    say("nothing could be measured; the reasons stand above");
+    return exit_code(ErrorCode::kRefused);
+  }
+  return 0;
 }
 
 int run(const Flags& flags) {
