@@ -1,6 +1,6 @@
 #include "greynic/causal/explain.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #include "judge.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <boost/math/distributions/students_t.hpp>

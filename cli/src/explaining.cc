@@ -1,6 +1,6 @@
 #include "explaining.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "greynic/campaign/laboratory.h"
 #include "greynic/files/campaign_file.h"

@@ -1,6 +1,6 @@
 #include "gain.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>

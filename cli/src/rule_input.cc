@@ -1,6 +1,6 @@
 #include "rule_input.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "greynic/rules/read_rules.h"
 

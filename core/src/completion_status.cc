@@ -1,6 +1,6 @@
 #include "greynic/core/completion_status.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 

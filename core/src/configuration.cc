@@ -1,6 +1,6 @@
 #include "greynic/core/configuration.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 #include "greynic/core/flow_rule.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #include "greynic/core/mask_group.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <set>

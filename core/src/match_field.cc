@@ -1,6 +1,6 @@
 #include "greynic/core/match_field.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <charconv>

@@ -1,6 +1,6 @@
 #include "greynic/core/units.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 #include <charconv>

@@ -1,6 +1,6 @@
 #include "greynic/files/core_json.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "greynic/core/units.h"
 #include "greynic/files/json_file.h"

@@ -1,4 +1,4 @@
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "greynic/core/mask_group.h"
 #include "greynic/files/core_json.h"

@@ -1,6 +1,6 @@
 #include "greynic/model/comparison.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 #include "fit_report.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cmath>
 #include <set>

@@ -1,6 +1,6 @@
 #include "fit_together.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 #include "greynic/model/grid.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 #include "greynic/model/least_squares.h"
 
 #include <ceres/ceres.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <Eigen/Dense>
 #include <algorithm>

@@ -1,6 +1,6 @@
 #include "pipeline_fit.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <Eigen/Dense>
 #include <algorithm>

@@ -99,7 +99,7 @@ struct Prepared {
 
   explicit Prepared(const std::array<T, kParameterCount>& shown_values) : p(shown_values) {
     using std::exp;
-    for (int o = 0; o < kOperationCount; ++o) {
+    for (int o = 0; o < static_cast<int>(kOperationCount); ++o) {
       encap_us[static_cast<std::size_t>(o)] = p[kEncapNs] * exp(p[kEncapOfOperation + o]) * 1e-3;
       decap_us[static_cast<std::size_t>(o)] = p[kDecapNs] * exp(p[kDecapOfOperation + o]) * 1e-3;
     }

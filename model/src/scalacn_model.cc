@@ -1,6 +1,6 @@
 #include "scalacn_model.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <Eigen/Dense>
 #include <algorithm>

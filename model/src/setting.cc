@@ -1,6 +1,6 @@
 #include "setting.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>
@@ -91,12 +91,12 @@ Result<Setting> read_setting(const Configuration& configuration, const Configura
   }
   setting.mr_pages = mr_count * std::max(1.0, std::ceil(mr_bytes / kPageBytes));
   const std::string operation = read_text(configuration, assumed, "operation");
-  const auto* const found = std::find(kOperationNames.begin(), kOperationNames.end(), operation);
-  if (found == kOperationNames.end()) {
+  const auto known = operation_named(operation);
+  if (!known) {
     return fail(ErrorCode::kBadInput,
                 fmt::format("operation '{}' is none of SEND, WRITE, READ, ATOMIC", operation));
   }
-  setting.operation = static_cast<Operation>(found - kOperationNames.begin());
+  setting.operation = *known;
   const std::string transport = read_text(configuration, assumed, "transport");
   setting.dedicated_doorbells =
       read_text(configuration, assumed, "doorbell_sharing") == "dedicated";

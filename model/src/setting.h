@@ -9,13 +9,9 @@
 
 #include "greynic/core/configuration.h"
 #include "greynic/core/result.h"
+#include "greynic/core/verbs_words.h"
 
 namespace greynic::model {
-
-enum class Operation { kSend, kWrite, kRead, kAtomic };
-inline constexpr int kOperationCount = 4;
-inline constexpr std::array<std::string_view, kOperationCount> kOperationNames = {"SEND", "WRITE",
-                                                                                  "READ", "ATOMIC"};
 
 struct Setting {
   Operation operation = Operation::kSend;

@@ -1,6 +1,6 @@
 #include "surrogate.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <Eigen/Dense>
 #include <algorithm>

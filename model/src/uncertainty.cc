@@ -1,6 +1,6 @@
 #include "uncertainty.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <Eigen/Dense>
 #include <algorithm>

@@ -1,6 +1,6 @@
 #include "packed_table.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace greynic::optimizer {
 

@@ -1,6 +1,6 @@
 #include "observation_rows.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <charconv>
 #include <nlohmann/json.hpp>

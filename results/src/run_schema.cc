@@ -1,6 +1,6 @@
 #include "run_schema.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace greynic::results {
 

@@ -1,7 +1,7 @@
 #include "greynic/results/store.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sqlite3.h>
 #include <sys/file.h>
 #include <sys/stat.h>

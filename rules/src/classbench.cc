@@ -4,7 +4,7 @@
 /// generators leave the flags out; of ICMP they are type and code). The first line has the highest
 /// priority.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <optional>
 #include <variant>

@@ -1,6 +1,6 @@
 /// resolve_conjunctions: each choice of one rule a clause becomes a plain rule.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <charconv>

@@ -4,7 +4,7 @@
 /// They do not overlap where their actions differ, so all get the same priority. A port named
 /// instead of numbered gets a number by order of first appearance, counted from 1.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 #include <map>

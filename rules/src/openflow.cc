@@ -1,7 +1,7 @@
 /// OpenFlow rules: what ovs-ofctl dump-flows prints (with actions, tables, larger-wins priorities),
 /// and ClassBench-ng's bare lists of fields (first line wins).
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <map>
 

@@ -1,6 +1,6 @@
 #include "greynic/rules/read_rules.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 

@@ -1,7 +1,7 @@
 /// What `tc -j filter show` prints: an array of filters, of which those of kind flower with options
 /// are rules. Chains are tables; the smaller preference wins.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 #include <nlohmann/json.hpp>

@@ -1,6 +1,6 @@
 #include "greynic/rules/traffic.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <charconv>

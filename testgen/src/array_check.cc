@@ -1,6 +1,6 @@
 #include "greynic/testgen/array_check.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 #include "greynic/testgen/array_file.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <map>

@@ -1,6 +1,6 @@
 #include "constraint_compiler.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <map>

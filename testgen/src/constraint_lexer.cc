@@ -1,6 +1,6 @@
 #include "constraint_lexer.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cctype>
 #include <charconv>

@@ -1,6 +1,6 @@
 #include "greynic/testgen/cover_model.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <chrono>

@@ -1,6 +1,6 @@
 #include "greynic/testgen/mask_group.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

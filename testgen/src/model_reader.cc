@@ -1,6 +1,6 @@
 #include "greynic/testgen/model_reader.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 #include <filesystem>

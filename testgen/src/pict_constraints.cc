@@ -1,6 +1,6 @@
 #include "pict_constraints.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cctype>
 #include <charconv>

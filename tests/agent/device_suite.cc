@@ -1,7 +1,7 @@
 // Runs inside the small machine: an agent on rxe1 in a process of its own, driven from rxe0.
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <spawn.h>
 #include <sys/wait.h>

@@ -1,7 +1,7 @@
 /// Runs over an agent on the device in memory (tests/verbs/fake_rdma.h): what needs no real device,
 /// and XRC, which no device in software has.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <thread>

@@ -85,14 +85,13 @@ TEST(Translate, KeepsTheChoicesOfAPlan) {
 
 // Claim:  every transport and operation travels as itself.
 TEST(Translate, KeepsTransportAndOperation) {
-  using verbs::Operation;
+  using verbs::Opcode;
   using verbs::Transport;
   for (const Transport transport :
        {Transport::kRC, Transport::kUC, Transport::kUD, Transport::kXRC}) {
-    for (const Operation operation :
-         {Operation::kSend, Operation::kSendWithImm, Operation::kSendWithInv, Operation::kWrite,
-          Operation::kWriteWithImm, Operation::kRead, Operation::kCompareSwap,
-          Operation::kFetchAdd}) {
+    for (const Opcode operation :
+         {Opcode::kSend, Opcode::kSendWithImm, Opcode::kSendWithInv, Opcode::kWrite,
+          Opcode::kWriteWithImm, Opcode::kRead, Opcode::kCompareSwap, Opcode::kFetchAdd}) {
       verbs::TrafficPlan plan;
       plan.transport = transport;
       plan.operation = operation;

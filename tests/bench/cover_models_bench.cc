@@ -7,7 +7,7 @@
 /// A deadline counts this process's CPU seconds divided by the threads, so what else runs on the
 /// machine does not change what is compared. CASA constraints are looked for beside the model.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdio>
 #include <cstdlib>

@@ -5,7 +5,7 @@
 //   fit_bench [problems] [path of fit_scipy.py]      default 200; without python3-scipy our half
 //   alone
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <chrono>
 #include <cstdio>

@@ -3,7 +3,7 @@
 /// prints the CPU time of a packet, the megaflow masks and the subtables searched, for both, and
 /// the ratio of the costs with its 95 % interval over rounds.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cmath>
 #include <cstdlib>

@@ -5,7 +5,7 @@
 //
 // usage: scalacn_grid_bench [target] [message bytes]
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <chrono>

@@ -7,7 +7,7 @@
 //
 // usage: twin_bench [rounds] [QPs]     QPs: only 8 MiB over so many
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstdlib>

@@ -6,7 +6,7 @@
 //
 // usage: twin_sensitivity_bench [MODEL] [THREADS] [PARAMETER ...]     default: cx6, 1, all
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <atomic>

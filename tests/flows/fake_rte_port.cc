@@ -1,6 +1,6 @@
 #include "fake_rte_port.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <rte_errno.h>
 
 #include <algorithm>

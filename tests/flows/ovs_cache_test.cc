@@ -1,6 +1,6 @@
 /// The exact-match cache of a real Open vSwitch, together with masks.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <map>

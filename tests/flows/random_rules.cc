@@ -1,6 +1,6 @@
 #include "random_rules.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdlib>
 #include <set>

@@ -1,7 +1,7 @@
 #include "rte_reading.h"
 
 #include <arpa/inet.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <rte_byteorder.h>
 

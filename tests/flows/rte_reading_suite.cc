@@ -2,7 +2,7 @@
 /// net_tap, the only port in software, does not take is held against DPDK's headers here. Needs no
 /// device and no rights.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include "fake_rte_port.h"

@@ -1,7 +1,7 @@
 /// rte_flow on DPDK's net_tap, which turns rules into tc flower filters of its tap interface: what
 /// it made of them is read back there by another driver. Runs in the small machine, as root.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <set>

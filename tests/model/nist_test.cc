@@ -1,5 +1,5 @@
 #include <ceres/jet.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,6 +1,6 @@
 #include "greynic/testgen/constraint_language.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <random>

@@ -3,7 +3,7 @@
 /// The oracle of the topology tests: brute-force packet simulation over the JSON text of a
 /// topology.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <map>

@@ -2,7 +2,7 @@
 
 /// Random small networks for the topology tests.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <nlohmann/json.hpp>
 #include <random>

@@ -34,7 +34,7 @@ TEST(Pause, BeginsWhenTheBufferIsFullAndEndsWhenItHasDrained) {
     const std::size_t resume = size / 2;
     PauseBuffer buffer(size, resume);
     std::deque<Time> inside;
-    Random random(kSeed);
+    statistics::Random random(kSeed);
     Time t = 0, served = 0;
     std::uint64_t pauses = 0;
     for (int i = 0; i < 20000; ++i) {
@@ -93,7 +93,7 @@ TEST(Dcqcn, MarksBySwitchQueueAsRedDoes) {
   constexpr int kPackets = 20000;
   for (const double backlog : {0.0, 900.0, 1000.0, 3000.0, 5000.0, 8990.0, 9000.0, 20000.0}) {
     SwitchPort port(2, limits, 1);
-    Random random(kSeed);
+    statistics::Random random(kSeed);
     Time leaves = port.pass(0, 0, backlog / 2, true, random);  // fills the queue
     int marked = 0;
     for (int i = 0; i < kPackets; ++i) {

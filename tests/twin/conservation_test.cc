@@ -46,9 +46,9 @@ Workload any_workload(std::mt19937_64& random) {
     return all[random() % sizeof...(options)];
   };
   Workload w;
-  w.transport = pick(Transport::kRc, Transport::kRc, Transport::kUc);
+  w.transport = pick(Transport::kRC, Transport::kRC, Transport::kUC);
   w.operation = pick(Operation::kSend, Operation::kWrite);
-  if (w.transport == Transport::kRc && random() % 2 == 0) {
+  if (w.transport == Transport::kRC && random() % 2 == 0) {
     w.operation = pick(Operation::kRead, Operation::kAtomic, Operation::kSend);
   }
   w.qp_count = pick(1U, 3U, 40U);
@@ -61,7 +61,7 @@ Workload any_workload(std::mt19937_64& random) {
   if (w.operation == Operation::kAtomic) w.message_bytes = {8};
   w.signal_every = pick(1U, 4U);
   w.post_batch = pick(1U, 4U);
-  w.direction = pick(Direction::kOneWay, Direction::kBothWays, Direction::kLoopback);
+  w.direction = pick(Direction::kUnidirectional, Direction::kBidirectional, Direction::kLoopback);
   if (w.direction == Direction::kLoopback && w.qp_count == 1) w.qp_count = 2;
   w.posting = pick(Posting::kWindow, Posting::kRound);
   w.loss = pick(0.0, 0.001, 0.05);
@@ -71,7 +71,7 @@ Workload any_workload(std::mt19937_64& random) {
     w.server_link_gbps = 50;
     w.dcqcn = random() % 2 == 0;
   }
-  if (random() % 3 == 0 && w.direction == Direction::kOneWay) {
+  if (random() % 3 == 0 && w.direction == Direction::kUnidirectional) {
     w.sender_count = pick(2U, 3U, 9U);
     w.dcqcn = random() % 2 == 0;
   }

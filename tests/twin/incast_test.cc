@@ -95,7 +95,7 @@ TEST(Incast, LosesPacketsWithoutPauses) {
     SCOPED_TRACE(testing::Message() << n << " senders");
     Workload w = writes(n);
     w.pfc = false;
-    w.transport = Transport::kUc;
+    w.transport = Transport::kUC;
     w.message_bytes = {1024};
     w.qp_count = 16;
     w.post_batch = w.signal_every = 8;
@@ -166,7 +166,7 @@ TEST(SwitchPort, CountsSendersApart) {
                             .resume = 500,
                             .buffer = 2000};
     SwitchPort port(1, limits, 3);
-    Random unused(kSeed);
+    statistics::Random unused(kSeed);
     std::mt19937_64 random(kSeed);
     struct Waiting {
       std::size_t sender;

@@ -140,7 +140,7 @@ TEST(ReceiverNotReady, MakesTheSenderGoBack) {
 //         them; all requests that were posted, but for the one that failed, are flushed.
 // Method: nobody posts a receive WQE; every number of retries, both ways as well.
 TEST(ReceiverNotReady, EndsInAnErrorAfterSoManyTries) {
-  for (const Direction direction : {Direction::kOneWay, Direction::kBothWays}) {
+  for (const Direction direction : {Direction::kUnidirectional, Direction::kBidirectional}) {
     for (int retries = 0; retries <= 7; ++retries) {
       Workload w = sends(0);
       w.qp_count = 5;
@@ -158,7 +158,7 @@ TEST(ReceiverNotReady, EndsInAnErrorAfterSoManyTries) {
       }
       EXPECT_EQ(failed, 5U) << "a QP has two ends, and fails once";
       EXPECT_EQ(seen.client.flushed + seen.server.flushed, 5 * 31U);
-      if (direction == Direction::kBothWays) continue;
+      if (direction == Direction::kBidirectional) continue;
       EXPECT_EQ(seen.server.rnr_naks, 5 * (retries + 1U));
       EXPECT_NEAR(seen.end, retries * 645e3, 40e3) << "nothing happens afterwards";
     }
@@ -206,7 +206,7 @@ TEST(Retries, TakeTheTimesOfTheSpecification) {
 TEST(Outage, IsSurvivedWhenItEndsBeforeTheLastRetry) {
   for (const Operation operation :
        {Operation::kSend, Operation::kWrite, Operation::kRead, Operation::kAtomic}) {
-    for (const Direction direction : {Direction::kOneWay, Direction::kBothWays}) {
+    for (const Direction direction : {Direction::kUnidirectional, Direction::kBidirectional}) {
       for (const auto& [timeout, count] : {std::pair(14, 7), {14, 1}, {10, 3}, {18, 7}, {12, 0}}) {
         for (const bool longer : {false, true}) {
           Workload w = sends(512, operation == Operation::kAtomic ? 8 : 4096);
@@ -230,7 +230,7 @@ TEST(Outage, IsSurvivedWhenItEndsBeforeTheLastRetry) {
           };
           EXPECT_EQ(both(&NicCounters::retries_exceeded), longer ? 4U : 0U);
           EXPECT_EQ(both(&NicCounters::rnr_retries_exceeded), 0U);
-          const std::uint64_t lanes = direction == Direction::kBothWays ? 2 : 1;
+          const std::uint64_t lanes = direction == Direction::kBidirectional ? 2 : 1;
           if (longer) {
             EXPECT_LE(both(&NicCounters::flushed), 4 * 15U);
             EXPECT_GE(both(&NicCounters::flushed), 4 * 13U);  // some were about to complete

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "fleet_network.h"
-#include "random.h"
+#include "greynic/statistics/random.h"
 
 namespace greynic::twin {
 
@@ -155,7 +155,7 @@ class PacketFleet {
   const std::vector<MessageCost>& costs_;
   const FleetTraffic& t_;
   int packets_;
-  Random random_;
+  statistics::Random random_;
   std::vector<std::uint32_t> containers_;  ///< their groups
   std::vector<std::size_t> service_;       ///< of each group
   std::vector<Message> messages_;

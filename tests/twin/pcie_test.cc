@@ -64,7 +64,7 @@ TEST(Pcie, NarrowLinkCarriesWhatHeadersLeave) {
       Workload w = writes(65536);
       const double one_way = tlp * 1024 / writes_take;
       EXPECT_NEAR(run(p, w).gbps, one_way, 0.01 * one_way);
-      w.direction = Direction::kBothWays;
+      w.direction = Direction::kBidirectional;
       const double each = tlp * 1024 / (writes_take + requests_take);
       EXPECT_NEAR(run(p, w).gbps, 2 * each, 0.02 * 2 * each)
           << payload_bytes << " " << request_bytes;

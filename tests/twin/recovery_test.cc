@@ -84,11 +84,11 @@ TEST(GoBackN, WaitsForItsTimerWhenNothingFollows) {
 
 // Claim:  UC and UD lose messages, and a message with k packets survives with (1-p)^k.
 TEST(WireLoss, CostsUnreliableTransportsTheWholeMessage) {
-  for (const Transport transport : {Transport::kUc, Transport::kUd}) {
+  for (const Transport transport : {Transport::kUC, Transport::kUD}) {
     Workload w = one_qp();
     w.transport = transport;
-    w.message_bytes = {transport == Transport::kUd ? 1024U : 16384U};
-    const double k = transport == Transport::kUd ? 1 : 16;
+    w.message_bytes = {transport == Transport::kUD ? 1024U : 16384U};
+    const double k = transport == Transport::kUD ? 1 : 16;
     const EngineRun lossy = run(w, 0.01, 400000);
     const double expected = 1 - std::pow(0.99, k);
     const double messages = static_cast<double>(lossy.result.packets) / k;
@@ -103,7 +103,7 @@ TEST(WireLoss, CostsUnreliableTransportsTheWholeMessage) {
 TEST(WireLoss, KeepsTheBooks) {
   for (const Operation operation : {Operation::kSend, Operation::kWrite, Operation::kRead}) {
     for (const Direction direction :
-         {Direction::kOneWay, Direction::kBothWays, Direction::kLoopback}) {
+         {Direction::kUnidirectional, Direction::kBidirectional, Direction::kLoopback}) {
       Workload w;
       w.operation = operation;
       w.direction = direction;

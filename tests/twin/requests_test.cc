@@ -84,7 +84,7 @@ TEST(Requests, WithoutReceiveAreRefusedOrLost) {
   EXPECT_GT(reliable.server.rnr_naks, 100U);
   EXPECT_EQ(reliable.result.loss_share, 0);
   EXPECT_GE(reliable.client.retransmitted_packets, reliable.server.rnr_naks);
-  for (const Transport transport : {Transport::kUc, Transport::kUd}) {
+  for (const Transport transport : {Transport::kUC, Transport::kUD}) {
     w.transport = transport;
     const EngineRun lossy = run(w, 20000);
     EXPECT_EQ(lossy.server.rnr_naks, 0U);
@@ -92,7 +92,7 @@ TEST(Requests, WithoutReceiveAreRefusedOrLost) {
     const double judged = number(lossy.server.send_messages + lossy.server.out_of_buffer);
     EXPECT_NEAR(lossy.result.loss_share, number(lossy.server.out_of_buffer) / judged, 1e-9);
   }
-  w.transport = Transport::kRc;
+  w.transport = Transport::kRC;
   w.receive_depth = 512;
   EXPECT_EQ(run(w, 2000).server.rnr_naks, 0U);
 }

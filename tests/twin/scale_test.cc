@@ -39,7 +39,7 @@ TEST(TwinScale, HoldsLessThanAKibibyteForAnIdleQp) {
   const auto held = [&](std::uint32_t qps) {
     Workload w = scalacn(qps);
     w.send_depth = 128;
-    w.transport = Transport::kRc;
+    w.transport = Transport::kRC;
     const std::size_t before = heap_bytes();
     Engine engine(parameters, w, Effects{}, kSeed);
     RunLimits limits;
@@ -117,8 +117,8 @@ TEST(TwinCache, BehavesAsASetWithRandomVictims) {
   for (const std::uint64_t bound : {std::uint64_t{5000}, std::uint64_t{1} << 40}) {
     constexpr std::uint64_t kCapacity = 300;
     Cache cache(kCapacity, 5000, bound, kSeed);
-    QuickRandom victims(kSeed);
-    Random ids(kSeed + 1);
+    statistics::QuickRandom victims(kSeed);
+    statistics::Random ids(kSeed + 1);
     std::set<std::uint64_t> kept;
     std::vector<std::uint64_t> slots;
     for (int i = 0; i < 20000; ++i) {
@@ -144,7 +144,7 @@ TEST(TwinCache, BehavesAsASetWithRandomVictims) {
 // Oracle: an ordered set of pairs.
 // Method: random pushes and pops, times out of few values, so that ties are common.
 TEST(TwinUnitQueue, GivesUnitsOutByTime) {
-  Random random(kSeed);
+  statistics::Random random(kSeed);
   for (const auto& [nics, units] : {std::pair(1U, 1U), {1U, 16U}, {2U, 5U}, {3U, 1U}, {9U, 33U}}) {
     UnitQueue queue(nics, units);
     std::set<std::pair<Time, std::uint32_t>> expected;  // nic x units + index

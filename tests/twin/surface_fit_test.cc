@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "random.h"
+#include "greynic/statistics/random.h"
 
 namespace greynic::twin {
 namespace {
@@ -18,7 +18,7 @@ constexpr std::uint64_t kSeed = 17;
 TEST(SurfaceFit, FindsThePlantedFunction) {
   const PublishedSurface planted[] = {{320, 26, -20, -27, 28, 0.047, 0.068, 2.69},
                                       {200, 30, -5, -10, 10, 0.02, 0.05, 5.0}};
-  Random random(kSeed);
+  statistics::Random random(kSeed);
   for (const PublishedSurface& truth : planted) {
     for (const double noise : {0.0, 0.01}) {
       std::vector<SurfaceSample> rates;

@@ -1,6 +1,6 @@
 // Runs inside the small machine, on Soft-RoCE: rxe0 connects to rxe1 by rdma_cm.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <thread>

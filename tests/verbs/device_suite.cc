@@ -1,6 +1,6 @@
 // Runs inside the small machine, on Soft-RoCE: rxe0 talks to rxe1 over a veth pair.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>

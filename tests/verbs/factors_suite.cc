@@ -2,7 +2,7 @@
 /// handed over, how a message lies in its SG list, which doorbell register a QP has. Over a device
 /// in memory (fake_rdma.h), which writes down what it is told.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include "fake_rdma.h"

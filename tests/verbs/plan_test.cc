@@ -59,12 +59,12 @@ TEST(Slots, AreAsManyAsMayBeUnderWay) {
   plan.receive_depth = 512;
   for (const std::uint32_t depth : {1U, 128U}) {
     plan.send_depth = depth;
-    for (const Operation alone :
-         {Operation::kWrite, Operation::kWriteWithImm, Operation::kRead, Operation::kFetchAdd}) {
+    for (const Opcode alone :
+         {Opcode::kWrite, Opcode::kWriteWithImm, Opcode::kRead, Opcode::kFetchAdd}) {
       plan.operation = alone;
       EXPECT_EQ(slots_of(plan, 0).size(), depth) << to_string(alone);
     }
-    plan.operation = Operation::kSend;
+    plan.operation = Opcode::kSend;
     EXPECT_EQ(slots_of(plan, 0).size(), 512U);
   }
 }
@@ -124,7 +124,7 @@ TEST(SendWithInvalidate, SaysWhatItDoesNotDo) {
                             .memory_windows_2b = true};
   const PortState port{.active = true, .ethernet = true, .active_mtu_bytes = 4096};
   TrafficPlan plan;
-  plan.operation = Operation::kSendWithInv;
+  plan.operation = Opcode::kSendWithInv;
   EXPECT_EQ(impossible(plan, limits, port), std::nullopt);
   const auto refusal = [&](auto change) {
     TrafficPlan changed = plan;

@@ -2,7 +2,7 @@
 // target as one line (bandwidth, sent bandwidth, median latency, CPU time a message), or another
 // program's CPU time, to the microsecond, which no shell tells.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 /// XRC over a device in memory (fake_rdma.h); no device in software has XRC.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace greynic::verbs {
 namespace {
 
-TrafficPlan small_plan(Operation operation) {
+TrafficPlan small_plan(Opcode operation) {
   TrafficPlan plan;
   plan.transport = Transport::kXRC;
   plan.operation = operation;
@@ -63,7 +63,7 @@ Result<Run> run(const TrafficPlan& plan,
   return result;
 }
 
-class XrcOperation : public testing::TestWithParam<std::tuple<Operation, bool>> {};
+class XrcOperation : public testing::TestWithParam<std::tuple<Opcode, bool>> {};
 
 // Claim:  every operation of XRC arrives, once, unchanged, in the receive queue that the request
 //         names, by ibv_wr_* and by ibv_post_send; the device sees nothing that the book forbids,
@@ -87,16 +87,16 @@ TEST_P(XrcOperation, ArrivesUnchanged) {
   EXPECT_EQ(device.objects, 0U);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, XrcOperation,
-    testing::Combine(testing::Values(Operation::kSend, Operation::kSendWithImm, Operation::kWrite,
-                                     Operation::kWriteWithImm, Operation::kRead,
-                                     Operation::kCompareSwap, Operation::kFetchAdd),
-                     testing::Bool()),
-    [](const auto& the) {
-      return fmt::format("{}_{}", to_string(std::get<0>(the.param)),
-                         std::get<1>(the.param) ? "extended" : "plain");
-    });
+INSTANTIATE_TEST_SUITE_P(All, XrcOperation,
+                         testing::Combine(testing::Values(Opcode::kSend, Opcode::kSendWithImm,
+                                                          Opcode::kWrite, Opcode::kWriteWithImm,
+                                                          Opcode::kRead, Opcode::kCompareSwap,
+                                                          Opcode::kFetchAdd),
+                                          testing::Bool()),
+                         [](const auto& the) {
+                           return fmt::format("{}_{}", to_string(std::get<0>(the.param)),
+                                              std::get<1>(the.param) ? "extended" : "plain");
+                         });
 
 // Claim:  a campaign may have XRC as a level where the device has it, which is then measured and
 //         says that it received through shared queues; elsewhere it is refused by name.
@@ -135,7 +135,7 @@ TEST(Xrc, IsALevelWhereTheDeviceHasIt) {
 TEST(Xrc, AnswersPings) {
   for (const std::uint32_t receives : {1U, 2U, 8U}) {
     fake_rdma() = {};
-    TrafficPlan plan = small_plan(Operation::kSend);
+    TrafficPlan plan = small_plan(Opcode::kSend);
     plan.mode = Mode::kLatency;
     plan.signal_every = 1;
     plan.thread_count = 1;
@@ -161,7 +161,7 @@ TEST(Xrc, AnswersPings) {
 TEST(Xrc, TakesNoOldMarkForAnAnswer) {
   for (const std::uint32_t depth : {1U, 254U, 255U, 256U}) {
     fake_rdma() = {};
-    TrafficPlan plan = small_plan(Operation::kWrite);
+    TrafficPlan plan = small_plan(Opcode::kWrite);
     plan.mode = Mode::kLatency;
     plan.thread_count = 1;
     plan.qp_count = 1;
@@ -185,7 +185,7 @@ TEST(OpenLoop, PostsListsAtTheRateAskedFor) {
   for (const bool extended : {true, false}) {
     fake_rdma() = {};
     fake_rdma().extended = extended;
-    TrafficPlan plan = small_plan(Operation::kWrite);
+    TrafficPlan plan = small_plan(Opcode::kWrite);
     plan.thread_count = 1;
     plan.signal_every = 1;
     plan.post_batch = 4;
@@ -209,7 +209,7 @@ TEST(Lists, NeverWaitForCompletionsThatDoNotCome) {
     for (std::uint32_t batch = 1; batch <= depth; ++batch) {
       for (std::uint32_t every = 1; every <= depth; ++every) {
         fake_rdma() = {};
-        TrafficPlan plan = small_plan(Operation::kWrite);
+        TrafficPlan plan = small_plan(Opcode::kWrite);
         plan.thread_count = 1;
         plan.qp_count = 1;
         plan.qps_per_cq = 1;
@@ -304,7 +304,7 @@ TEST(FanOut, ReachesEveryPeer) {
 //         book, and so the run.
 TEST(Xrc, NamesTheReceiveQueueOfThePeer) {
   fake_rdma() = {};
-  const auto seen = run(small_plan(Operation::kSend), [](EndpointDescription& told) {
+  const auto seen = run(small_plan(Opcode::kSend), [](EndpointDescription& told) {
     for (std::uint32_t& number : told.srq_numbers) number += 1;
   });
   ASSERT_TRUE(seen.has_value()) << seen.error().message;
@@ -316,7 +316,7 @@ TEST(Xrc, NamesTheReceiveQueueOfThePeer) {
 // Claim:  a peer whose description does not fit the plan is refused, not believed.
 TEST(Xrc, RefusesAPeerThatLacksTargets) {
   fake_rdma() = {};
-  const auto seen = run(small_plan(Operation::kSend),
+  const auto seen = run(small_plan(Opcode::kSend),
                         [](EndpointDescription& told) { told.xrc_targets.pop_back(); });
   ASSERT_FALSE(seen.has_value());
   EXPECT_NE(seen.error().message.find("4 targets"), std::string::npos) << seen.error().message;
@@ -325,11 +325,11 @@ TEST(Xrc, RefusesAPeerThatLacksTargets) {
 // Claim:  what a device, or this driver, does not offer over XRC is refused by name beforehand.
 TEST(Xrc, IsRefusedByNameWhereItIsNotOffered) {
   fake_rdma() = {};
-  const auto inv = run(small_plan(Operation::kSendWithInv));
+  const auto inv = run(small_plan(Opcode::kSendWithInv));
   ASSERT_FALSE(inv.has_value());
   EXPECT_NE(inv.error().message.find("SEND_WITH_INV"), std::string::npos) << inv.error().message;
   fake_rdma().xrc = false;
-  const auto none = run(small_plan(Operation::kSend));
+  const auto none = run(small_plan(Opcode::kSend));
   ASSERT_FALSE(none.has_value());
   EXPECT_EQ(none.error().message, "the device has no XRC");
   EXPECT_EQ(fake_rdma().objects, 0U);

@@ -1,7 +1,7 @@
 #include "greynic/agent/agent.h"
 
 #include <arpa/inet.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <grpcpp/grpcpp.h>
 
 #include <charconv>

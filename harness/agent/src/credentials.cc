@@ -1,6 +1,6 @@
 #include "credentials.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 

@@ -1,6 +1,6 @@
 #include "greynic/campaign/mask_target.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <bit>

@@ -1,6 +1,6 @@
 #include "greynic/exec/exec_target.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <poll.h>
 #include <sys/utsname.h>
 

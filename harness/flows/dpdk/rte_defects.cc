@@ -1,6 +1,6 @@
 #include "rte_defects.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "field_needs.h"
 

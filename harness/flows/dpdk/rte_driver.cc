@@ -1,6 +1,6 @@
 #include "rte_driver.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 #include <functional>

@@ -1,6 +1,6 @@
 #include "rte_port.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>

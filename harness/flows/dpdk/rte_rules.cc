@@ -1,7 +1,7 @@
 #include "rte_rules.h"
 
 #include <arpa/inet.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <rte_byteorder.h>
 
 #include <charconv>

@@ -1,6 +1,6 @@
 #include "rte_templates.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <limits>

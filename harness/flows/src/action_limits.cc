@@ -1,6 +1,6 @@
 #include "action_limits.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace greynic::flows {
 

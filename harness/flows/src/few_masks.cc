@@ -1,6 +1,6 @@
 #include "greynic/flows/few_masks.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 #include <optional>

@@ -1,6 +1,6 @@
 #include "field_needs.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <map>

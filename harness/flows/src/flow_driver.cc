@@ -1,6 +1,6 @@
 #include "greynic/flows/flow_driver.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <map>
 #include <set>

@@ -1,6 +1,6 @@
 #include "flower_workload.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <random>

@@ -1,7 +1,7 @@
 /// The targets whose names begin with "flows:".
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 #include "mask_workload.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <random>

@@ -1,6 +1,6 @@
 #include "netlink.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <sys/socket.h>

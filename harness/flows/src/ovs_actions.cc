@@ -1,6 +1,6 @@
 /// Actions for ovs-ofctl, and whole rules.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

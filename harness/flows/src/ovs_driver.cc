@@ -1,6 +1,6 @@
 #include "ovs_driver.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "child_process.h"
 #include "ovs_read.h"

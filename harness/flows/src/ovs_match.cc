@@ -1,6 +1,6 @@
 /// Matches for ovs-ofctl: ovs-fields(7) says which field takes which mask and needs which header.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 #include "ovs_read.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <charconv>

@@ -1,6 +1,6 @@
 #include "packet_bytes.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

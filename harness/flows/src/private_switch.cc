@@ -1,6 +1,6 @@
 #include "private_switch.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sched.h>
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
 #include "rules_target.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "field_needs.h"
 

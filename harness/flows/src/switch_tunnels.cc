@@ -4,7 +4,7 @@
 /// addresses; from there they come to the bridge under test as out of a tunnel port.
 
 #include <arpa/inet.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <linux/if_addr.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>

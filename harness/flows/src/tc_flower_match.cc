@@ -1,5 +1,5 @@
 #include <arpa/inet.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <linux/if_ether.h>
 #include <linux/pkt_cls.h>
 

@@ -1,6 +1,6 @@
 #include "tc_trial.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <linux/pkt_cls.h>
 #include <linux/rtnetlink.h>
 #include <sys/socket.h>

@@ -1,6 +1,6 @@
 #include "tunnel_options.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "greynic/core/match_field.h"
 

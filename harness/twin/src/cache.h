@@ -13,7 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "random.h"
+#include "greynic/statistics/random.h"
 
 namespace greynic::twin {
 
@@ -60,7 +60,9 @@ class IdSet {
   static constexpr std::uint64_t kDenseBound = 1ULL << 23;  ///< 1 MiB of bits
   static constexpr std::uint64_t kEmpty = ~0ULL;
 
-  [[nodiscard]] std::uint64_t home(std::uint64_t id) const { return split_mix(id) & mask_; }
+  [[nodiscard]] std::uint64_t home(std::uint64_t id) const {
+    return statistics::split_mix(id) & mask_;
+  }
   /// Where the id is, or where it would go.
   [[nodiscard]] std::uint64_t find(std::uint64_t id) const {
     std::uint64_t at = home(id);
@@ -104,7 +106,7 @@ class Cache {
   [[nodiscard]] static Cache invalidatable(std::uint64_t capacity, std::uint64_t population,
                                            std::uint64_t seed) {
     Cache cache;
-    cache.victims_ = QuickRandom(seed);
+    cache.victims_ = statistics::QuickRandom(seed);
     cache.always_ = false;
     cache.capacity_ = std::min(capacity, population);
     cache.resident_ = IdSet(cache.capacity_, population);
@@ -200,7 +202,7 @@ class Cache {
   bool always_ = true;
   std::uint64_t capacity_ = 0;
   std::uint64_t filled_ = 0;
-  QuickRandom victims_;
+  statistics::QuickRandom victims_;
   IdSet resident_;
   bool plain_ = false;  ///< full, dense, and nothing is ever taken away
   // One of the two, so that what is looked at in random order stays small.

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "fifo.h"
-#include "random.h"
+#include "greynic/statistics/random.h"
 #include "stage.h"
 
 namespace greynic::twin {
@@ -91,7 +91,7 @@ class SwitchPort {
   }
   /// Arrives at t, whole; returns when it has left the port. `wire_ns` is what it took on the
   /// sender's link. What must not get lost is not dropped.
-  Time pass(std::size_t sender, Time t, Time wire_ns, bool may_drop, Random& random) {
+  Time pass(std::size_t sender, Time t, Time wire_ns, bool may_drop, statistics::Random& random) {
     const Time backlog = queue_.free() - t;
     const Time takes = wire_ns * stretch_;
     dropped_ = may_drop && !limits_.lossless && backlog + takes > limits_.buffer;

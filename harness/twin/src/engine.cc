@@ -36,7 +36,7 @@ Engine::Engine(const Parameters& parameters, const Workload& workload, const Eff
 
 void Engine::lay_out_shapes(bool ping_pong) {
   const double overhead =
-      packet_overhead_bytes(w_.overlay) + (w_.transport == Transport::kUd ? header::kDeth : 0.0);
+      packet_overhead_bytes(w_.overlay) + (w_.transport == Transport::kUD ? header::kDeth : 0.0);
   const double ns_per_byte = 8.0 / p_.link_rate_gbps;
   const bool response = !w_.carries_data_in_request();
   const double first_extra = w_.operation == Operation::kWrite ? header::kReth
@@ -60,7 +60,7 @@ void Engine::lay_out_shapes(bool ping_pong) {
     shape.inlined = bytes == 0 || (static_cast<double>(bytes) <= inlined && !response);
     const auto freight = [&](double payload, Time wire_ns) {
       // Who sends as much as it receives asks for the one on the link that takes the other.
-      const bool asks = w_.direction == Direction::kBothWays && !shape.inlined;
+      const bool asks = w_.direction == Direction::kBidirectional && !shape.inlined;
       return Freight{static_cast<std::uint32_t>(payload), wire_ns, pcie_.read_ns(payload),
                      pcie_.write_ns(payload) + (asks ? pcie_.request_ns(payload) : 0.0),
                      p_.stored_stage_count * payload * ns_per_byte};
@@ -85,7 +85,7 @@ void Engine::lay_out_shapes(bool ping_pong) {
 
 void Engine::lay_out_streams() {
   const bool response = !w_.carries_data_in_request();
-  const bool both = w_.direction == Direction::kBothWays || ping_pong_;
+  const bool both = w_.direction == Direction::kBidirectional || ping_pong_;
   lane_bits_ = !both && !response ? 0 : both && response && !ping_pong_ ? 2 : 1;
   lanes_ = 1U << lane_bits_;
   const std::uint32_t qps = w_.qp_count * w_.sender_count;
@@ -177,7 +177,7 @@ void Engine::lay_out_threads() {
   hosts_.resize(nics_.size());
   const auto registers =
       static_cast<std::size_t>(p_.doorbell_register_count - p_.doorbell_dedicated_count);
-  const bool both = w_.direction != Direction::kOneWay;
+  const bool both = w_.direction != Direction::kUnidirectional;
   const bool shared = w_.thread_count > w_.qp_count;
   if (shared) {
     owners_.resize(streams_.size());
@@ -205,7 +205,7 @@ void Engine::lay_out_threads() {
         Stream& s = streams_[id];
         if (s.responds || s.nic != side) continue;
         if (w_.direction == Direction::kLoopback && lane != 0) continue;
-        if (w_.direction == Direction::kOneWay && lane != 0) continue;
+        if (w_.direction == Direction::kUnidirectional && lane != 0) continue;
         if (shared) {
           for (std::uint32_t i = qp % w_.qp_count; i < w_.thread_count; i += w_.qp_count) {
             threads_[base + i].first_stream = id;
@@ -312,7 +312,7 @@ bool Engine::is_enough(const RunLimits& limits) {
   if (data_packets_ >= (open_loop ? kPatience : 1) * limits.most_packets) return true;
   std::vector<double> intervals(stamps_.size() - 1);
   for (std::size_t i = 0; i + 1 < stamps_.size(); ++i) intervals[i] = stamps_[i + 1] - stamps_[i];
-  estimate_ = estimate_steady(intervals);
+  estimate_ = statistics::estimate_steady(intervals);
   if (open_loop) return estimate_.settled && knows_latency();
   // A queue that is still building up can look settled. Every slot should have been used twice,
   // unless there are too many to wait for.
@@ -350,7 +350,7 @@ BandwidthResult Engine::run_bandwidth(const RunLimits& limits) {
   if (stamps_.size() >= 3) {
     std::vector<double> intervals(stamps_.size() - 1);
     for (std::size_t i = 0; i + 1 < stamps_.size(); ++i) intervals[i] = stamps_[i + 1] - stamps_[i];
-    result.steady = estimate_steady(intervals);
+    result.steady = statistics::estimate_steady(intervals);
     first = std::min(result.steady.cut, stamps_.size() - 2);
     span = stamps_.back() - stamps_[first];
   }
@@ -392,7 +392,7 @@ LatencyResult Engine::run_latency(const RunLimits& limits, std::uint64_t most_ro
   w_.qp_count = w_.thread_count = w_.sender_count = 1;
   nics_.resize(2, Nic(p_));
   w_.post_batch = w_.signal_every = 1;
-  w_.direction = Direction::kOneWay;
+  w_.direction = Direction::kUnidirectional;
   lay_out_shapes(true);
   lay_out_streams();
   hosts_.resize(2);
@@ -405,7 +405,7 @@ LatencyResult Engine::run_latency(const RunLimits& limits, std::uint64_t most_ro
     }
     if (trips_.size() < next_check) break;
     next_check = next_check + next_check / 2;
-    const SteadyEstimate steady = estimate_steady(trips_);
+    const statistics::SteadyEstimate steady = statistics::estimate_steady(trips_);
     const bool sure = steady.settled && steady.relative_error() <= limits.target_error;
     const bool long_enough = trips_.size() >= 1000 || data_packets_ >= limits.most_packets;
     if (!limits.whole_duration && long_enough && sure) break;

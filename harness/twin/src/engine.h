@@ -19,11 +19,11 @@
 #include "event_queue.h"
 #include "fifo.h"
 #include "greynic/core/histogram.h"
+#include "greynic/statistics/random.h"
+#include "greynic/statistics/steady_state.h"
 #include "host.h"
 #include "nic.h"
 #include "pcie.h"
-#include "random.h"
-#include "steady.h"
 #include "unit_queue.h"
 #include "workload.h"
 
@@ -41,7 +41,7 @@ struct BandwidthResult {
   double gbps = 0, gbps_error = 0;
   double packets_per_second = 0, packets_error = 0;
   double messages_per_second = 0, messages_error = 0;
-  SteadyEstimate steady;
+  statistics::SteadyEstimate steady;
   double warmup_share = 0;
   double pause_share = 0;  ///< of the time, in which a sender was told to pause
   double loss_share = 0;   ///< of messages
@@ -52,7 +52,7 @@ struct BandwidthResult {
 struct LatencyResult {
   LatencyHistogram histogram;
   double mean_ns = 0, mean_error_ns = 0;
-  SteadyEstimate steady;
+  statistics::SteadyEstimate steady;
 };
 
 /// One run; use an object once.
@@ -366,7 +366,7 @@ class Engine {
   Parameters p_;
   Workload w_;
   Effects effects_;
-  Random random_;
+  statistics::Random random_;
   PcieLink pcie_;
   std::vector<Nic> nics_;
   std::vector<Host> hosts_;
@@ -411,7 +411,7 @@ class Engine {
   std::uint64_t next_stamp_ = kPacketsPerStamp;
   std::vector<double> stamp_bytes_;
   std::size_t next_check_ = 0;
-  SteadyEstimate estimate_;
+  statistics::SteadyEstimate estimate_;
   Time period_ = kNever, next_period_ = kNever;
   std::function<void(Time)> on_period_;
   Time round_began_ = 0;

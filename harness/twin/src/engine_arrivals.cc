@@ -50,14 +50,14 @@ std::uint32_t Engine::take_due(Thread& thread, std::uint32_t stream, std::uint32
 
 bool Engine::knows_latency() const {
   if (trips_.size() < kFewestTrips) return false;
-  const SteadyEstimate trips = estimate_steady(trips_);
+  const statistics::SteadyEstimate trips = statistics::estimate_steady(trips_);
   return trips.settled && trips.relative_error() <= kTargetError &&
          estimate_.relative_error() <= kTargetError;
 }
 
 LatencyResult Engine::latency() const {
   LatencyResult result;
-  result.steady = estimate_steady(trips_);
+  result.steady = statistics::estimate_steady(trips_);
   // A first trip that found caches cold is warm-up; a trip that simply took long is data.
   const std::size_t cut = result.steady.settled ? result.steady.cut : 0;
   for (std::size_t i = cut; i < trips_.size(); ++i) {

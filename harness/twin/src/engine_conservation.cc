@@ -1,4 +1,4 @@
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>
@@ -113,7 +113,7 @@ void Engine::check_stream(std::uint32_t id, const Ledger& ledger, Laws& laws) co
   };
   double away = number(line.completing);
   if (!recoveries_.empty()) away += recoveries_[id].unacknowledged;
-  if (w_.transport == Transport::kRc) away += number(line.arriving) + behind_gap(id);
+  if (w_.transport == Transport::kRC) away += number(line.arriving) + behind_gap(id);
   if (!w_.carries_data_in_request()) {
     const Stream& p = streams_[peer_of(id)];
     const Ledger::Line& back = ledger.lines[peer_of(id)];

@@ -105,7 +105,7 @@ void Engine::call_context(Nic& nic, std::uint32_t id, Time t) {
   ++nic.counters.context_misses;
   // RC keeps requester and acknowledgement state, which are fetched one beside the other.
   Time there = nic.fetch_slots.pass(t, p_.context_fetch_ns);
-  if (w_.transport == Transport::kRc) there = nic.fetch_slots.pass(t, p_.context_fetch_ns);
+  if (w_.transport == Transport::kRC) there = nic.fetch_slots.pass(t, p_.context_fetch_ns);
   Time& not_before = streams_[id].not_before;
   not_before = std::max(not_before, there);
 }
@@ -131,7 +131,7 @@ Time Engine::unit_begins(std::size_t side, std::uint32_t index, Time t) {
 /// flows at random. Returns when the packet goes on.
 Time Engine::recall_flow(Nic& nic, std::uint32_t id, Time t) {
   const std::uint64_t message = static_cast<std::uint64_t>(id) << 32 | streams_[id].sent;
-  if (nic.steering.touch(split_mix(message) % w_.flow_count)) return t;
+  if (nic.steering.touch(statistics::split_mix(message) % w_.flow_count)) return t;
   ++nic.counters.steering_misses;
   return nic.fetch_slots.pass(t, p_.context_fetch_ns);
 }
@@ -250,7 +250,7 @@ void Engine::send_again(std::uint32_t id, Time t) {
     events_.push(arrival.at_memory + (to != kServer ? far_memory_ns_ : 0.0), kDelivered, id,
                  lossy ? recoveries_[id].refusals : 0);
   }
-  if (!s.responds && w_.transport != Transport::kRc) {
+  if (!s.responds && w_.transport != Transport::kRC) {
     events_.push(arrival.wire_end + p_.pcie_post_ns, kCompleted, id);
   }
 }

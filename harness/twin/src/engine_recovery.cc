@@ -55,7 +55,7 @@ Engine::Fate Engine::fate_of_packet(std::uint32_t id, Time t) {
 /// A packet is lost; `packets_left` of its message, itself among them.
 void Engine::open_gap(std::uint32_t id, std::uint32_t packets_left, Time t) {
   Recovery& recovery = recoveries_[id];
-  if (w_.transport != Transport::kRc) {
+  if (w_.transport != Transport::kRC) {
     recovery.broken = true;
     return;
   }
@@ -157,7 +157,7 @@ bool Engine::message_survives(std::uint32_t id) {
 bool Engine::announces(const Stream& s) const {
   const std::uint32_t packets = shape_at(s.sent).packets;
   return s.packets_left == packets && packets > 1 && w_.operation == Operation::kSend &&
-         w_.transport == Transport::kRc && !loopback_ && effects_.slow_path_share <= 0;
+         w_.transport == Transport::kRC && !loopback_ && effects_.slow_path_share <= 0;
 }
 
 void Engine::announced(std::uint32_t id, std::uint32_t refusals, Time t) {

@@ -221,7 +221,7 @@ Time Engine::recall_wqe(std::uint32_t id, Time t) {
 void Engine::delivered(std::uint32_t id, std::uint32_t number, Time t) {
   Stream& s = streams_[id];
   Nic& receiver = nics_[s.to];
-  const bool reliable = w_.transport == Transport::kRc;
+  const bool reliable = w_.transport == Transport::kRC;
   if (s.responds) {  // a READ response or an atomic's answer: the request is done
     ++messages_delivered_;
     const std::uint32_t request = peer_of(id);

@@ -1,4 +1,4 @@
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>
@@ -101,8 +101,8 @@ void qp_count_cx7(Bench& bench) {
   Series published{"published, RC", true, {{60, 1}, {60000, 0.83}}};
   Series rc{"twin, RC", false, {}};
   Series uc{"twin, UC", false, {}};
-  for (const Transport transport : {Transport::kRc, Transport::kUc}) {
-    const bool reliable = transport == Transport::kRc;
+  for (const Transport transport : {Transport::kRC, Transport::kUC}) {
+    const bool reliable = transport == Transport::kRC;
     double base = 0;
     for (const std::uint32_t n : {60U, 600U, 6000U, 60000U}) {
       Workload w = transfers(Operation::kWrite, n, 4096, 4096);

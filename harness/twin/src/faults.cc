@@ -1,6 +1,6 @@
 #include "faults.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <deque>
 #include <optional>

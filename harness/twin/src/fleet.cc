@@ -1,6 +1,6 @@
 #include "fleet.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>
@@ -8,9 +8,9 @@
 
 #include "fleet_network.h"
 #include "fleet_placement.h"
+#include "greynic/statistics/random.h"
 #include "measurement.h"
 #include "pcie.h"
-#include "random.h"
 
 namespace greynic::twin {
 namespace {

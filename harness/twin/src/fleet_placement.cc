@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "random.h"
+#include "greynic/statistics/random.h"
 
 namespace greynic::twin {
 namespace {
@@ -73,7 +73,7 @@ FleetPlacement place_fleet(const FleetSize& size, std::uint64_t seed) {
   const double members = std::max(2.0, std::round(size.service_span_hosts * per_host));
   const auto services = static_cast<std::uint64_t>(
       std::max(1.0, std::round(static_cast<double>(size.container_count) / members)));
-  Random random(seed);
+  statistics::Random random(seed);
   std::vector<std::uint32_t> on_host(size.host_count, 0);
   std::vector<std::uint32_t> rnics;
   placement.first.push_back(0);
@@ -107,7 +107,8 @@ std::vector<RnicHolding> holdings_of(const FleetPlacement& placement,
   std::vector<double> nowhere(rnics, 1.0);
   Tally hosts(placement.host_count);
   for (std::size_t s = 0; s < placement.service_count(); ++s) {
-    const std::uint64_t shape = split_mix(seed ^ split_mix(s)) % rule_shape_count;
+    const std::uint64_t shape =
+        statistics::split_mix(seed ^ statistics::split_mix(s)) % rule_shape_count;
     for (std::uint32_t g = placement.first[s]; g < placement.first[s + 1]; ++g) {
       hosts.add(placement.host_of[placement.groups[g].rnic], 1);
     }

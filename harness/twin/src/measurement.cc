@@ -1,6 +1,6 @@
 #include "measurement.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <chrono>
@@ -74,8 +74,8 @@ void judge_failures(const Engine& engine, const Workload& workload, const std::s
 void live_through_outage(const Settings& settings, const Workload& workload, double outage_ms,
                          double resets, const target::MeasureRequest& request,
                          Observation& observation) {
-  if (outage_ms <= 0 || workload.transport != Transport::kRc) return;
-  Engine engine(settings.model.parameters, workload, {}, split_mix(request.seed + 1));
+  if (outage_ms <= 0 || workload.transport != Transport::kRC) return;
+  Engine engine(settings.model.parameters, workload, {}, statistics::split_mix(request.seed + 1));
   engine.run_outage(outage_ms * 1e6);
   judge_failures(engine, workload, fmt::format(" while the device was down for {:g} ms", outage_ms),
                  observation);
@@ -113,7 +113,7 @@ void put_shares(const std::vector<NicCounters>& rnics, Time time, Observation& o
 void run_bandwidth(const Settings& settings, const Workload& workload, const Effects& effects,
                    const target::MeasureRequest& request, Observation& observation) {
   const Parameters& p = settings.model.parameters;
-  Engine engine(p, workload, effects, split_mix(request.seed));
+  Engine engine(p, workload, effects, statistics::split_mix(request.seed));
   RunLimits limits;
   limits.duration = static_cast<Time>(request.duration.count());
   limits.most_packets = kMostBandwidthPackets;
@@ -156,7 +156,7 @@ void run_bandwidth(const Settings& settings, const Workload& workload, const Eff
 
 void run_latency(const Settings& settings, const Workload& workload, const Effects& effects,
                  const target::MeasureRequest& request, Observation& observation) {
-  Engine engine(settings.model.parameters, workload, effects, split_mix(~request.seed));
+  Engine engine(settings.model.parameters, workload, effects, statistics::split_mix(~request.seed));
   RunLimits limits;
   limits.duration = static_cast<Time>(request.duration.count());
   limits.most_packets = kMostLatencyPackets;
@@ -223,7 +223,7 @@ Observation observe_pair(const Settings& settings, const target::MeasureRequest&
   for (std::size_t hop = 0; hop < 4; ++hop) {
     if (settings.installed[hop]) workload->walks[hop] = *settings.installed[hop];
   }
-  if (workload->operation == Operation::kSend && workload->transport == Transport::kRc &&
+  if (workload->operation == Operation::kSend && workload->transport == Transport::kRC &&
       workload->receive_depth == 0 && workload->retries.rnr_retry == Retries{}.rnr_retry) {
     observation.outcome = Outcome::kTimedOut;
     observation.reason =

@@ -1,6 +1,6 @@
 #include "parameter_fact.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <nlohmann/json.hpp>
 

@@ -133,9 +133,6 @@ const Row* find_row(std::string_view name) {
   return nullptr;
 }
 
-constexpr std::array<std::string_view, kOperationCount> kOperationNames = {"SEND", "WRITE", "READ",
-                                                                           "ATOMIC"};
-
 /// READ and ATOMIC move data by RDMA as WRITE does: they take its value unless they have their own.
 PerOperation spread(const ParameterFact& fact) {
   PerOperation result;

@@ -13,12 +13,10 @@
 #include <vector>
 
 #include "greynic/core/result.h"
+#include "greynic/core/verbs_words.h"
 #include "parameter_fact.h"
 
 namespace greynic::twin {
-
-enum class Operation : std::uint8_t { kSend, kWrite, kRead, kAtomic };
-inline constexpr std::size_t kOperationCount = 4;
 
 /// A parameter that may differ between SEND, WRITE, READ and ATOMIC.
 struct PerOperation {

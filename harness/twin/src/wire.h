@@ -10,8 +10,6 @@
 
 namespace greynic::twin {
 
-enum class Transport : std::uint8_t { kRc, kUc, kUd };
-
 namespace header {
 inline constexpr double kEthernet = 14;
 inline constexpr double kFrameCheck = 4;

@@ -1,6 +1,6 @@
 #include "workload.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>
@@ -13,21 +13,6 @@ namespace {
 constexpr std::uint64_t kLargestMessage = 1ULL << 31;
 constexpr double kMostHosts = 250;  ///< packet by packet
 
-std::optional<Transport> transport_named(const std::string& name) {
-  if (name == "RC") return Transport::kRc;
-  if (name == "UC") return Transport::kUc;
-  if (name == "UD") return Transport::kUd;
-  return std::nullopt;
-}
-
-std::optional<Operation> operation_named(const std::string& name) {
-  if (name == "SEND") return Operation::kSend;
-  if (name == "WRITE") return Operation::kWrite;
-  if (name == "READ") return Operation::kRead;
-  if (name == "ATOMIC") return Operation::kAtomic;
-  return std::nullopt;
-}
-
 std::optional<Doorbells> doorbells_named(const std::string& name) {
   if (name == "default") return Doorbells::kDriverDefault;
   if (name == "dedicated") return Doorbells::kOwn;
@@ -36,8 +21,8 @@ std::optional<Doorbells> doorbells_named(const std::string& name) {
 }
 
 std::optional<Direction> direction_named(const std::string& name) {
-  if (name == "unidirectional") return Direction::kOneWay;
-  if (name == "bidirectional") return Direction::kBothWays;
+  if (name == "unidirectional") return Direction::kUnidirectional;
+  if (name == "bidirectional") return Direction::kBidirectional;
   if (name == "loopback") return Direction::kLoopback;
   return std::nullopt;
 }
@@ -73,12 +58,12 @@ Time Retries::rnr_timer_ns() const {
 }
 
 std::optional<Refusal> refuse(const Workload& w, const Parameters& parameters) {
-  const bool ud = w.transport == Transport::kUd;
+  const bool ud = w.transport == Transport::kUD;
   const std::uint64_t largest = *std::max_element(w.message_bytes.begin(), w.message_bytes.end());
   if (ud && w.operation != Operation::kSend) {
     return Refusal{"IBV_WC_LOC_QP_OP_ERR: UD offers SEND only"};
   }
-  if (w.transport == Transport::kUc &&
+  if (w.transport == Transport::kUC &&
       (w.operation == Operation::kRead || w.operation == Operation::kAtomic)) {
     return Refusal{"IBV_WC_LOC_QP_OP_ERR: UC offers SEND and WRITE only"};
   }
@@ -125,7 +110,7 @@ std::optional<Refusal> add_senders(const Configuration& configuration, Workload&
   if (w.direction == Direction::kLoopback) {
     return Refusal{"EOPNOTSUPP: loopback is modelled between two hosts"};
   }
-  if (w.direction == Direction::kBothWays && w.thread_count > w.qp_count) {
+  if (w.direction == Direction::kBidirectional && w.thread_count > w.qp_count) {
     return Refusal{"EOPNOTSUPP: threads that share QPs with several hosts both ways"};
   }
   return std::nullopt;
@@ -135,7 +120,9 @@ tl::expected<Workload, Refusal> read_workload(const Configuration& c, const Para
                                               const WorkloadOptions& options) {
   Workload w;
   const auto transport = transport_named(c.text("transport"));
-  if (!transport) return tl::unexpected(unknown("transport", c.text("transport")));
+  if (!transport || *transport == Transport::kXRC) {
+    return tl::unexpected(unknown("transport", c.text("transport")));
+  }
   w.transport = *transport;
   const auto operation = operation_named(c.text("operation"));
   if (!operation) return tl::unexpected(unknown("operation", c.text("operation")));

@@ -18,7 +18,6 @@
 namespace greynic::twin {
 
 enum class Doorbells : std::uint8_t { kDriverDefault, kOwn, kSharedQp };
-enum class Direction : std::uint8_t { kOneWay, kBothWays, kLoopback };
 /// Keep the queues full, as perftest does, or post a round and wait for all of it, as SMART does.
 enum class Posting : std::uint8_t { kWindow, kRound };
 
@@ -47,7 +46,7 @@ struct Retries {
 };
 
 struct Workload {
-  Transport transport = Transport::kRc;
+  Transport transport = Transport::kRC;
   Operation operation = Operation::kSend;
   std::uint32_t sender_count = 1;  ///< clients of the one server, each with its own RNIC
   std::uint32_t qp_count = 1;      ///< of each client
@@ -66,7 +65,7 @@ struct Workload {
   std::uint64_t page_bytes = 4096;
   bool far_memory = false;  ///< the client's buffers lie on the socket away from its RNIC
   Doorbells doorbells = Doorbells::kDriverDefault;
-  Direction direction = Direction::kOneWay;
+  Direction direction = Direction::kUnidirectional;
   Posting posting = Posting::kWindow;
   bool overlay = true;
   double loss = 0;  ///< share of data packets that are corrupted on the wire

@@ -1,5 +1,5 @@
 #include <arpa/inet.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <infiniband/verbs.h>
 
 #include <algorithm>
@@ -40,7 +40,7 @@ class ReceiveThread {
   }
 
   void run() {
-    if (plan_.operation == Operation::kSendWithInv && !bind_all()) return;
+    if (plan_.operation == Opcode::kSendWithInv && !bind_all()) return;
     while (!stop_.load(std::memory_order_relaxed) && !report_.failure) {
       const int count = waiter_.poll(completions_, kPollBatch);
       if (count == 0) {
@@ -81,8 +81,8 @@ class ReceiveThread {
     const std::uint64_t message = expected_[lane]++;
     ++report_.received;
     if (plan_.validate) check(completion, lane, posted_lane, slot, message);
-    const bool renewed = plan_.operation == Operation::kSendWithInv ? rebind(completion, lane, slot)
-                                                                    : receive(posted_lane, slot);
+    const bool renewed = plan_.operation == Opcode::kSendWithInv ? rebind(completion, lane, slot)
+                                                                 : receive(posted_lane, slot);
     if (renewed && sender_ && !answers_first_) answer(lane);
   }
 
@@ -109,7 +109,7 @@ class ReceiveThread {
         ++report_.payload_errors;
       }
     }
-    const bool written = plan_.operation == Operation::kWriteWithImm;
+    const bool written = plan_.operation == Opcode::kWriteWithImm;
     const std::vector<Slot>& sent_from = endpoint_.slots(lane);
     const std::vector<Slot>& landed_in = endpoint_.slots(posted_lane);
     const Slot& landed =
@@ -230,7 +230,7 @@ Answerer::~Answerer() { work_->join(); }
 void Answerer::start() {
   Endpoint& endpoint = work_->endpoint;
   const TrafficPlan& plan = endpoint.plan();
-  if (plan.mode == Mode::kLatency && plan.operation == Operation::kWrite) {
+  if (plan.mode == Mode::kLatency && plan.operation == Opcode::kWrite) {
     work_->threads.emplace_back([this] {
       own_files(work_->endpoint.files());
       answer_writes(work_->endpoint, work_->stop, work_->writes);
@@ -263,7 +263,7 @@ AnswerReport Answerer::finish(const std::vector<std::uint64_t>& completed_by_lan
     if (part.failure && !all.failure) all.failure = part.failure;
   }
   const TrafficPlan& plan = work_->endpoint.plan();
-  if (plan.validate && plan.operation == Operation::kWrite) {
+  if (plan.validate && plan.operation == Opcode::kWrite) {
     all.payload_errors += check_written(work_->endpoint, completed_by_lane);
   }
   return all;

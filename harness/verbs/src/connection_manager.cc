@@ -2,7 +2,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <infiniband/verbs.h>
 #include <net/if.h>
 #include <poll.h>

@@ -1,6 +1,6 @@
 #include "greynic/verbs/endpoint.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <infiniband/verbs.h>
 #include <unistd.h>
 
@@ -26,8 +26,8 @@ std::uint64_t stride_of(const TrafficPlan& plan) {
 }
 
 /// Receives have buffers of their own; the immediate value of a WRITE needs none.
-bool fills_receives(Operation operation) {
-  return takes_receive(operation) && operation != Operation::kWriteWithImm;
+bool fills_receives(Opcode operation) {
+  return takes_receive(operation) && operation != Opcode::kWriteWithImm;
 }
 
 /// Places in memory for what may be under way in one lane. No more: each is a page or a cache line
@@ -94,12 +94,12 @@ bool slots_overlap(const TrafficPlan& plan) {
 }
 
 std::uint32_t windows_per_lane(const TrafficPlan& plan) {
-  if (plan.operation != Operation::kSendWithInv) return 0;
+  if (plan.operation != Opcode::kSendWithInv) return 0;
   return std::min({plan.receive_depth, plan.send_depth, kMostWindows});
 }
 
 std::uint32_t receives_per_lane(const TrafficPlan& plan) {
-  return plan.operation == Operation::kSendWithInv ? windows_per_lane(plan) : plan.receive_depth;
+  return plan.operation == Opcode::kSendWithInv ? windows_per_lane(plan) : plan.receive_depth;
 }
 
 Endpoint::Endpoint() = default;
@@ -192,7 +192,7 @@ Result<void> Endpoint::make_memory() {
       local_.push_back(std::move(*region));
     }
     if (role_.answers) {
-      const bool windows = plan_.operation == Operation::kSendWithInv;
+      const bool windows = plan_.operation == Opcode::kSendWithInv;
       const bool open = plan_.fault != Fault::kRemoteAccess;
       auto region = MemoryRegion::create(pd, plan_.mr_bytes,
                                          {.local_write = true,
@@ -207,7 +207,7 @@ Result<void> Endpoint::make_memory() {
   }
   // What travels carries the pattern; atomics count from zero.
   if (is_atomic(plan_.operation)) return {};
-  const bool pulled = plan_.operation == Operation::kRead;
+  const bool pulled = plan_.operation == Opcode::kRead;
   for (std::uint32_t lane = 0; lane < plan_.qp_count; ++lane) {
     for (std::uint32_t i = 0; i < slots_[lane].size(); ++i) {
       const Slot& slot = slots_[lane][i];

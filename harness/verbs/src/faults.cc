@@ -1,6 +1,6 @@
 #include "greynic/verbs/faults.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <infiniband/verbs.h>
 
 #include <algorithm>
@@ -158,10 +158,10 @@ TrafficPlan fault_plan(const FaultRow& row, const TrafficPlan& base) {
   TrafficPlan plan;
   plan.fault = row.fault;
   if (row.transport == "UD") plan.transport = Transport::kUD;
-  plan.operation = row.operation == "READ"    ? Operation::kRead
-                   : row.operation == "WRITE" ? Operation::kWrite
-                   : row.operation == "FADD"  ? Operation::kFetchAdd
-                                              : Operation::kSend;
+  plan.operation = row.operation == "READ"    ? Opcode::kRead
+                   : row.operation == "WRITE" ? Opcode::kWrite
+                   : row.operation == "FADD"  ? Opcode::kFetchAdd
+                                              : Opcode::kSend;
   plan.send_depth = row.fault == Fault::kCqOverrun ? kOverrunSends : 16;
   plan.receive_depth = 4;
   plan.sizes = {is_atomic(plan.operation) ? 8 : kMessageBytes};

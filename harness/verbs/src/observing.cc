@@ -1,6 +1,6 @@
 #include "observing.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #include "optional_counters.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <libmnl/libmnl.h>
 #include <rdma/rdma_netlink.h>
 

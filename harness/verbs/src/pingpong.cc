@@ -1,6 +1,6 @@
 #include "pingpong.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <infiniband/verbs.h>
 
 #include <algorithm>
@@ -82,10 +82,10 @@ class Pinger {
   }
 
   RequestReport run(std::chrono::nanoseconds duration) {
-    if (plan_.operation == Operation::kSendWithInv && !bind_all()) return std::move(report_);
+    if (plan_.operation == Opcode::kSendWithInv && !bind_all()) return std::move(report_);
     if (plan_.one_sided_answer()) return run_rounds<&Pinger::fetch>(duration);
-    return plan_.operation == Operation::kWrite ? run_rounds<&Pinger::write>(duration)
-                                                : run_rounds<&Pinger::send>(duration);
+    return plan_.operation == Opcode::kWrite ? run_rounds<&Pinger::write>(duration)
+                                             : run_rounds<&Pinger::send>(duration);
   }
 
  private:
@@ -180,7 +180,7 @@ class Pinger {
       return failed(count < 0 ? "ibv_poll_cq failed" : completion_status_name(completion.status));
     }
     taken_ = completion.wr_id;
-    if (plan_.operation == Operation::kSendWithInv) check_key(completion);
+    if (plan_.operation == Opcode::kSendWithInv) check_key(completion);
     return (receives_per_lane(plan_) > 1 || replenish()) && completed();
   }
 
@@ -191,7 +191,7 @@ class Pinger {
     const auto posted_lane = static_cast<std::uint32_t>(*taken_ >> 32);
     const auto slot = static_cast<std::uint32_t>(*taken_);
     taken_.reset();
-    if (plan_.operation == Operation::kSendWithInv && !bind(posted_lane, slot)) return false;
+    if (plan_.operation == Opcode::kSendWithInv && !bind(posted_lane, slot)) return false;
     const int error = endpoint_.post_receive(posted_lane, slot);
     return error == 0 || failed(fmt::format("ibv_post_recv: {}", std::strerror(error)));
   }
@@ -277,7 +277,7 @@ OneByOne::OneByOne(Endpoint& endpoint) : endpoint_(endpoint), waiter_(endpoint, 
   for (std::uint32_t lane = 0; lane < endpoint.plan().qp_count; ++lane) {
     std::vector<LastBytes> slots;
     for (const Slot& slot : endpoint.slots(lane)) {
-      if (endpoint.plan().operation != Operation::kWrite) break;
+      if (endpoint.plan().operation != Opcode::kWrite) break;
       slots.push_back({endpoint.local(slot).address() + slot.offset,
                        endpoint.target(slot).address() + slot.offset});
     }

@@ -1,6 +1,6 @@
 #include "greynic/verbs/plan.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <charconv>
@@ -15,18 +15,18 @@ constexpr std::uint32_t kUdHeaderBytes = 40;  // global route header in front of
 
 struct OperationName {
   std::string_view name;
-  Operation operation;
+  Opcode operation;
 };
 constexpr OperationName kOperationNames[] = {
-    {"SEND", Operation::kSend},
-    {"SEND_WITH_IMM", Operation::kSendWithImm},
-    {"SEND_WITH_INV", Operation::kSendWithInv},
-    {"WRITE", Operation::kWrite},
-    {"WRITE_WITH_IMM", Operation::kWriteWithImm},
-    {"READ", Operation::kRead},
-    {"CAS", Operation::kCompareSwap},
-    {"FADD", Operation::kFetchAdd},
-    {"ATOMIC", Operation::kFetchAdd},
+    {"SEND", Opcode::kSend},
+    {"SEND_WITH_IMM", Opcode::kSendWithImm},
+    {"SEND_WITH_INV", Opcode::kSendWithInv},
+    {"WRITE", Opcode::kWrite},
+    {"WRITE_WITH_IMM", Opcode::kWriteWithImm},
+    {"READ", Opcode::kRead},
+    {"CAS", Opcode::kCompareSwap},
+    {"FADD", Opcode::kFetchAdd},
+    {"ATOMIC", Opcode::kFetchAdd},
 };
 
 std::uint32_t count(const Configuration& configuration, std::string_view name) {
@@ -70,20 +70,20 @@ bool valid_mtu(std::uint32_t bytes) {
 
 }  // namespace
 
-std::string_view to_string(Operation operation) {
+std::string_view to_string(Opcode operation) {
   for (const OperationName& row : kOperationNames) {
     if (row.operation == operation) return row.name;
   }
   return "?";
 }
 
-bool takes_receive(Operation operation) {
-  return operation == Operation::kSend || operation == Operation::kSendWithImm ||
-         operation == Operation::kSendWithInv || operation == Operation::kWriteWithImm;
+bool takes_receive(Opcode operation) {
+  return operation == Opcode::kSend || operation == Opcode::kSendWithImm ||
+         operation == Opcode::kSendWithInv || operation == Opcode::kWriteWithImm;
 }
 
-bool is_atomic(Operation operation) {
-  return operation == Operation::kCompareSwap || operation == Operation::kFetchAdd;
+bool is_atomic(Opcode operation) {
+  return operation == Opcode::kCompareSwap || operation == Opcode::kFetchAdd;
 }
 
 std::uint32_t TrafficPlan::largest_message() const {
@@ -201,22 +201,22 @@ std::optional<std::string> impossible(const TrafficPlan& plan, const DeviceLimit
                                       const PortState& port) {
   const auto operation = to_string(plan.operation);
   if (plan.transport == Transport::kXRC && !limits.xrc) return "the device has no XRC";
-  if (plan.transport == Transport::kXRC && plan.operation == Operation::kSendWithInv) {
+  if (plan.transport == Transport::kXRC && plan.operation == Opcode::kSendWithInv) {
     return "SEND_WITH_INV is offered on RC, whose QPs memory windows are bound to";
   }
   if (!is_reliable(plan.transport) &&
-      (plan.one_sided_answer() || plan.operation == Operation::kSendWithInv)) {
+      (plan.one_sided_answer() || plan.operation == Opcode::kSendWithInv)) {
     return fmt::format("{} is not defined on {}", operation, to_string(plan.transport));
   }
-  if (plan.transport == Transport::kUD && plan.operation != Operation::kSend &&
-      plan.operation != Operation::kSendWithImm) {
+  if (plan.transport == Transport::kUD && plan.operation != Opcode::kSend &&
+      plan.operation != Opcode::kSendWithImm) {
     return fmt::format("{} is not defined on UD", operation);
   }
   if (plan.connection_manager && (plan.transport != Transport::kRC || !port.ethernet)) {
     return "connect=rdma_cm is offered for RC over Ethernet; leave it out";
   }
   if (is_atomic(plan.operation) && !limits.atomics) return "the device has no atomics";
-  if (plan.operation == Operation::kSendWithInv && !limits.memory_windows_2b) {
+  if (plan.operation == Opcode::kSendWithInv && !limits.memory_windows_2b) {
     return "SEND_WITH_INV needs type 2B memory windows, which the device does not have";
   }
   if (!valid_mtu(plan.mtu_bytes)) {
@@ -243,7 +243,7 @@ std::optional<std::string> impossible(const TrafficPlan& plan, const DeviceLimit
   if (takes_receive(plan.operation) && plan.receive_depth == 0) {
     return fmt::format("{} needs receive_queue_depth of 1 or more", operation);
   }
-  if (plan.operation == Operation::kSendWithInv) {
+  if (plan.operation == Opcode::kSendWithInv) {
     if (plan.direction == Direction::kBidirectional) {
       return "SEND_WITH_INV is offered one way: the binds for what arrives would stand in the send "
              "queue behind messages that wait for the other end's";

@@ -7,23 +7,23 @@
 namespace greynic::verbs {
 namespace {
 
-ibv_wr_opcode opcode_of(Operation operation) {
+ibv_wr_opcode opcode_of(Opcode operation) {
   switch (operation) {
-    case Operation::kSend:
+    case Opcode::kSend:
       return IBV_WR_SEND;
-    case Operation::kSendWithImm:
+    case Opcode::kSendWithImm:
       return IBV_WR_SEND_WITH_IMM;
-    case Operation::kSendWithInv:
+    case Opcode::kSendWithInv:
       return IBV_WR_SEND_WITH_INV;
-    case Operation::kWrite:
+    case Opcode::kWrite:
       return IBV_WR_RDMA_WRITE;
-    case Operation::kWriteWithImm:
+    case Opcode::kWriteWithImm:
       return IBV_WR_RDMA_WRITE_WITH_IMM;
-    case Operation::kRead:
+    case Opcode::kRead:
       return IBV_WR_RDMA_READ;
-    case Operation::kCompareSwap:
+    case Opcode::kCompareSwap:
       return IBV_WR_ATOMIC_CMP_AND_SWP;
-    case Operation::kFetchAdd:
+    case Opcode::kFetchAdd:
       return IBV_WR_ATOMIC_FETCH_AND_ADD;
   }
   return IBV_WR_SEND;
@@ -87,26 +87,26 @@ void Poster::build_requests() {
 }
 
 Poster::Post Poster::choose_post() const {
-  const auto choose = [&]<Operation kOperation>() -> Post {
+  const auto choose = [&]<Opcode kOperation>() -> Post {
     return extended_ != nullptr ? post_extended<kOperation> : post_plain<kOperation>;
   };
   switch (plan_.operation) {
-    case Operation::kSend:
-      return choose.operator()<Operation::kSend>();
-    case Operation::kSendWithImm:
-      return choose.operator()<Operation::kSendWithImm>();
-    case Operation::kSendWithInv:
-      return choose.operator()<Operation::kSendWithInv>();
-    case Operation::kWrite:
-      return choose.operator()<Operation::kWrite>();
-    case Operation::kWriteWithImm:
-      return choose.operator()<Operation::kWriteWithImm>();
-    case Operation::kRead:
-      return choose.operator()<Operation::kRead>();
-    case Operation::kCompareSwap:
-      return choose.operator()<Operation::kCompareSwap>();
-    case Operation::kFetchAdd:
-      return choose.operator()<Operation::kFetchAdd>();
+    case Opcode::kSend:
+      return choose.operator()<Opcode::kSend>();
+    case Opcode::kSendWithImm:
+      return choose.operator()<Opcode::kSendWithImm>();
+    case Opcode::kSendWithInv:
+      return choose.operator()<Opcode::kSendWithInv>();
+    case Opcode::kWrite:
+      return choose.operator()<Opcode::kWrite>();
+    case Opcode::kWriteWithImm:
+      return choose.operator()<Opcode::kWriteWithImm>();
+    case Opcode::kRead:
+      return choose.operator()<Opcode::kRead>();
+    case Opcode::kCompareSwap:
+      return choose.operator()<Opcode::kCompareSwap>();
+    case Opcode::kFetchAdd:
+      return choose.operator()<Opcode::kFetchAdd>();
   }
   return nullptr;
 }
@@ -158,21 +158,19 @@ int Poster::cut(ibv_sge* sges) const {
 
 // Atomics find one counter a lane, in its first slot: message k finds k there.
 
-template <Operation kOperation>
+template <Opcode kOperation>
 void Poster::write_operation(ibv_send_wr& request) const {
-  if constexpr (kOperation == Operation::kSendWithInv) {
+  if constexpr (kOperation == Opcode::kSendWithInv) {
     request.invalidate_rkey = key_to_invalidate();
-  } else if constexpr (kOperation == Operation::kSendWithImm ||
-                       kOperation == Operation::kWriteWithImm) {
+  } else if constexpr (kOperation == Opcode::kSendWithImm || kOperation == Opcode::kWriteWithImm) {
     request.imm_data = htonl(static_cast<std::uint32_t>(next_));
   }
-  if constexpr (kOperation == Operation::kWrite || kOperation == Operation::kWriteWithImm ||
-                kOperation == Operation::kRead) {
+  if constexpr (kOperation == Opcode::kWrite || kOperation == Opcode::kWriteWithImm ||
+                kOperation == Opcode::kRead) {
     request.wr.rdma.remote_addr = place_->remote_address;
     request.wr.rdma.rkey = place_->remote_key;
-  } else if constexpr (kOperation == Operation::kCompareSwap ||
-                       kOperation == Operation::kFetchAdd) {
-    const bool swaps = kOperation == Operation::kCompareSwap;
+  } else if constexpr (kOperation == Opcode::kCompareSwap || kOperation == Opcode::kFetchAdd) {
+    const bool swaps = kOperation == Opcode::kCompareSwap;
     request.wr.atomic.remote_addr = places_.front().remote_address;
     request.wr.atomic.rkey = places_.front().remote_key;
     request.wr.atomic.compare_add = swaps ? next_ : 1;
@@ -180,7 +178,7 @@ void Poster::write_operation(ibv_send_wr& request) const {
   }
 }
 
-template <Operation kOperation>
+template <Opcode kOperation>
 int Poster::post_plain(Poster& self, std::uint32_t count, bool signal_last) {
   for (std::uint32_t i = 0; i < count; ++i) {
     ibv_send_wr& request = self.requests_[i];
@@ -204,31 +202,31 @@ int Poster::post_plain(Poster& self, std::uint32_t count, bool signal_last) {
   return error;
 }
 
-template <Operation kOperation>
+template <Opcode kOperation>
 void Poster::call_operation(const Place& place) const {
   ibv_qp_ex* const qp = extended_;
   const Place& counter = places_.front();
   const auto number = static_cast<std::uint32_t>(next_);
-  if constexpr (kOperation == Operation::kSend) {
+  if constexpr (kOperation == Opcode::kSend) {
     ibv_wr_send(qp);
-  } else if constexpr (kOperation == Operation::kSendWithImm) {
+  } else if constexpr (kOperation == Opcode::kSendWithImm) {
     ibv_wr_send_imm(qp, htonl(number));
-  } else if constexpr (kOperation == Operation::kSendWithInv) {
+  } else if constexpr (kOperation == Opcode::kSendWithInv) {
     ibv_wr_send_inv(qp, key_to_invalidate());
-  } else if constexpr (kOperation == Operation::kWrite) {
+  } else if constexpr (kOperation == Opcode::kWrite) {
     ibv_wr_rdma_write(qp, place.remote_key, place.remote_address);
-  } else if constexpr (kOperation == Operation::kWriteWithImm) {
+  } else if constexpr (kOperation == Opcode::kWriteWithImm) {
     ibv_wr_rdma_write_imm(qp, place.remote_key, place.remote_address, htonl(number));
-  } else if constexpr (kOperation == Operation::kRead) {
+  } else if constexpr (kOperation == Opcode::kRead) {
     ibv_wr_rdma_read(qp, place.remote_key, place.remote_address);
-  } else if constexpr (kOperation == Operation::kCompareSwap) {
+  } else if constexpr (kOperation == Opcode::kCompareSwap) {
     ibv_wr_atomic_cmp_swp(qp, counter.remote_key, counter.remote_address, next_, next_ + 1);
   } else {
     ibv_wr_atomic_fetch_add(qp, counter.remote_key, counter.remote_address, 1);
   }
 }
 
-template <Operation kOperation>
+template <Opcode kOperation>
 int Poster::post_extended(Poster& self, std::uint32_t count, bool signal_last) {
   ibv_qp_ex* const qp = self.extended_;
   ibv_wr_start(qp);

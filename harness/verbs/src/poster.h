@@ -51,9 +51,9 @@ class Poster {
 
   void build_requests();
   [[nodiscard]] Post choose_post() const;
-  template <Operation kOperation>
+  template <Opcode kOperation>
   static int post_plain(Poster& self, std::uint32_t count, bool signal_last);
-  template <Operation kOperation>
+  template <Opcode kOperation>
   static int post_extended(Poster& self, std::uint32_t count, bool signal_last);
 
   void advance();
@@ -65,9 +65,9 @@ class Poster {
   /// Cuts it into plan.elements, else plan.sge_count pieces; how many there are, of the latter
   /// fewer when it has fewer bytes.
   int cut(ibv_sge* sges) const;
-  template <Operation kOperation>
+  template <Opcode kOperation>
   void write_operation(ibv_send_wr& request) const;
-  template <Operation kOperation>
+  template <Opcode kOperation>
   void call_operation(const Place& place) const;
   void call_address() const;
   void call_pieces(bool inlined);

@@ -1,6 +1,6 @@
 #include "rdma_netlink.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <libmnl/libmnl.h>
 #include <rdma/rdma_netlink.h>
 

@@ -47,7 +47,7 @@ void Endpoint::describe_receive(std::uint32_t lane, std::uint32_t slot, ibv_recv
   request.wr_id = (std::uint64_t{lane} << 32) | slot;
   request.next = nullptr;
   request.sg_list = &sge;
-  request.num_sge = plan_.operation == Operation::kWriteWithImm ? 0 : 1;
+  request.num_sge = plan_.operation == Opcode::kWriteWithImm ? 0 : 1;
 }
 
 int Endpoint::post_receives(std::uint32_t queue, ibv_recv_wr& first) {
@@ -65,7 +65,7 @@ int Endpoint::post_receive(std::uint32_t lane, std::uint32_t slot) {
 
 Result<void> Endpoint::fill_receive_queues() {
   // Under SEND_WITH_INV a slot is posted when its memory window is bound: the receiver's loop.
-  if (plan_.operation == Operation::kSendWithInv) return {};
+  if (plan_.operation == Opcode::kSendWithInv) return {};
   if (plan_.fault == Fault::kReceiveMissing) return {};
   ReceiveLists lists(*this);
   // The lanes that share a queue take turns in it.

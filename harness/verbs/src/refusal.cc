@@ -1,6 +1,6 @@
 #include "refusal.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cerrno>
 #include <fstream>

@@ -1,6 +1,6 @@
 #include "greynic/verbs/resources.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <infiniband/verbs.h>
 #include <sys/mman.h>
 
@@ -68,20 +68,6 @@ std::uint64_t extended_operations(Transport transport) {
 }
 
 }  // namespace
-
-std::string_view to_string(Transport transport) {
-  switch (transport) {
-    case Transport::kRC:
-      return "RC";
-    case Transport::kUC:
-      return "UC";
-    case Transport::kUD:
-      return "UD";
-    case Transport::kXRC:
-      return "XRC";
-  }
-  return "?";
-}
 
 Result<ProtectionDomain> ProtectionDomain::create(const Device& device) {
   errno = 0;

@@ -2,7 +2,7 @@
 /// connections.
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <infiniband/verbs.h>
 
 #include <cerrno>

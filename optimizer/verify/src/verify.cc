@@ -1,6 +1,6 @@
 #include "greynic/verify/verify.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <set>

@@ -1,6 +1,6 @@
 #include "page.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 #include <span>

@@ -2,7 +2,7 @@
 
 /// Measurements on a twin, and how well a model explains them.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

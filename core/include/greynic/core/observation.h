@@ -13,6 +13,7 @@
 
 #include "greynic/core/configuration.h"
 #include "greynic/core/histogram.h"
+#include "greynic/core/measure.h"
 
 namespace greynic {
 
@@ -40,19 +41,6 @@ struct SteadyState {
   std::string test;           ///< "MSER-5", "slope of 4 windows"
   bool operator==(const SteadyState&) const = default;
 };
-
-/// Names of the measures that greynic itself knows; exec: targets may add others. The unit is in
-/// the name: bandwidth_gbps is goodput, latency is half a round trip.
-namespace measure {
-inline constexpr std::string_view kBandwidth = "bandwidth_gbps";
-inline constexpr std::string_view kMessageRate = "message_rate_mops";
-inline constexpr std::string_view kPacketRate = "packet_rate_mpps";
-inline constexpr std::string_view kLatencyP50 = "latency_us_p50";
-inline constexpr std::string_view kLatencyP99 = "latency_us_p99";
-inline constexpr std::string_view kLatencyP999 = "latency_us_p999";
-inline constexpr std::string_view kLatencyMean = "latency_us_mean";
-inline constexpr std::string_view kLoss = "loss_share";
-}  // namespace measure
 
 struct Observation {
   Configuration asked;

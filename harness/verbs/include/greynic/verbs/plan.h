@@ -14,11 +14,12 @@
 #include "greynic/core/configuration.h"
 #include "greynic/core/fault_table.h"
 #include "greynic/core/result.h"
+#include "greynic/core/verbs_words.h"
 #include "greynic/verbs/resources.h"
 
 namespace greynic::verbs {
 
-enum class Operation : std::uint8_t {
+enum class Opcode : std::uint8_t {
   kSend,
   kSendWithImm,
   kSendWithInv,
@@ -28,12 +29,11 @@ enum class Operation : std::uint8_t {
   kCompareSwap,
   kFetchAdd,
 };
-[[nodiscard]] std::string_view to_string(Operation operation);
+[[nodiscard]] std::string_view to_string(Opcode operation);
 /// Each message takes a receive slot of the other end.
-[[nodiscard]] bool takes_receive(Operation operation);
-[[nodiscard]] bool is_atomic(Operation operation);
+[[nodiscard]] bool takes_receive(Opcode operation);
+[[nodiscard]] bool is_atomic(Opcode operation);
 
-enum class Direction : std::uint8_t { kUnidirectional, kBidirectional };
 enum class CompletionMode : std::uint8_t { kPolling, kEvents, kHybrid };
 
 /// kBandwidth keeps send queues full, or follows a rate; kLatency has one message in flight.
@@ -41,7 +41,7 @@ enum class Mode : std::uint8_t { kBandwidth, kLatency };
 
 struct TrafficPlan {
   Transport transport = Transport::kRC;
-  Operation operation = Operation::kSend;
+  Opcode operation = Opcode::kSend;
   Direction direction = Direction::kUnidirectional;
   CompletionMode completion = CompletionMode::kPolling;
   Mode mode = Mode::kBandwidth;
@@ -85,7 +85,7 @@ struct TrafficPlan {
   }
   /// READ and atomics: the answer comes without the other end's doing.
   [[nodiscard]] bool one_sided_answer() const {
-    return operation == Operation::kRead || is_atomic(operation);
+    return operation == Opcode::kRead || is_atomic(operation);
   }
 };
 

@@ -19,6 +19,7 @@
 #include <string_view>
 
 #include "greynic/core/result.h"
+#include "greynic/core/verbs_words.h"
 #include "greynic/verbs/device.h"
 
 struct ibv_ah;
@@ -33,13 +34,6 @@ struct ibv_srq;
 struct ibv_xrcd;
 
 namespace greynic::verbs {
-
-enum class Transport : std::uint8_t { kRC, kUC, kUD, kXRC };
-[[nodiscard]] std::string_view to_string(Transport transport);
-/// Nothing is lost or reordered, and READ and atomics are defined.
-[[nodiscard]] constexpr bool is_reliable(Transport transport) {
-  return transport == Transport::kRC || transport == Transport::kXRC;
-}
 
 /// Base of all wrappers here: one owner each, handed on by move.
 struct MoveOnly {

@@ -1,11 +1,11 @@
-#include "steady.h"
+#include "greynic/statistics/steady_state.h"
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <vector>
 
-namespace greynic::twin {
+namespace greynic::statistics {
 namespace {
 
 constexpr std::size_t kBlock = 5;
@@ -147,4 +147,4 @@ SteadyEstimate estimate_steady(std::span<const double> samples) {
   return estimate;
 }
 
-}  // namespace greynic::twin
+}  // namespace greynic::statistics

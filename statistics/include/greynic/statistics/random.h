@@ -1,13 +1,13 @@
 #pragma once
 
-/// The simulator's random numbers: xoshiro256++, seeded by splitmix64, so that one 64-bit seed
+/// Seeded random numbers: xoshiro256++, seeded by splitmix64, so that one 64-bit seed
 /// gives the same run everywhere.
 
 #include <array>
 #include <cmath>
 #include <cstdint>
 
-namespace greynic::twin {
+namespace greynic::statistics {
 
 /// Spreads a seed; also joins two seeds into one: split_mix(a ^ split_mix(b)).
 [[nodiscard]] constexpr std::uint64_t split_mix(std::uint64_t x) {
@@ -61,4 +61,4 @@ class QuickRandom {
   std::uint64_t state_;
 };
 
-}  // namespace greynic::twin
+}  // namespace greynic::statistics

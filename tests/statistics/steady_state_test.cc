@@ -1,14 +1,14 @@
-#include "steady.h"
+#include "greynic/statistics/steady_state.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <vector>
 
+#include "greynic/statistics/random.h"
 #include "greynic/twin/twin.h"
-#include "random.h"
 
-namespace greynic::twin {
+namespace greynic::statistics {
 namespace {
 
 constexpr std::uint64_t kSeed = 4711;
@@ -151,4 +151,4 @@ TEST(SteadyState, IsReachedOverAGridOfSizesAndQps) {
 }
 
 }  // namespace
-}  // namespace greynic::twin
+}  // namespace greynic::statistics

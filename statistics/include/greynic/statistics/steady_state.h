@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <span>
 
-namespace greynic::twin {
+namespace greynic::statistics {
 
 struct SteadyEstimate {
   bool settled = false;       ///< the best cut lies in the first half of the series
@@ -24,4 +24,4 @@ struct SteadyEstimate {
 /// Fewer than 40 samples are never settled.
 [[nodiscard]] SteadyEstimate estimate_steady(std::span<const double> samples);
 
-}  // namespace greynic::twin
+}  // namespace greynic::statistics
