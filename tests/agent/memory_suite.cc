@@ -81,7 +81,7 @@ TEST(RemotePeer, WaitsForAnAgentThatIsBusy) {
   auto held = remote_peer(agent->address(), {});
   ASSERT_TRUE(held.has_value());
   verbs::TrafficPlan plan;
-  plan.transport = verbs::Transport::kXRC;
+  plan.transport = Transport::kXRC;
   plan.mr_bytes = 65536;
   ASSERT_TRUE((*held)->open(plan, std::chrono::seconds(60)).has_value());
   std::thread release([&] {

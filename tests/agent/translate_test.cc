@@ -86,7 +86,6 @@ TEST(Translate, KeepsTheChoicesOfAPlan) {
 // Claim:  every transport and operation travels as itself.
 TEST(Translate, KeepsTransportAndOperation) {
   using verbs::Opcode;
-  using verbs::Transport;
   for (const Transport transport :
        {Transport::kRC, Transport::kUC, Transport::kUD, Transport::kXRC}) {
     for (const Opcode operation :

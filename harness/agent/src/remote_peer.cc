@@ -64,7 +64,7 @@ class RemotePeer final : public verbs::Peer {
     auto description = read(reply.endpoint());
     if (!description) return description;
     // Under XRC an end that only answers has no QPs, but their targets.
-    const std::size_t told = plan.transport == verbs::Transport::kXRC
+    const std::size_t told = plan.transport == Transport::kXRC
                                  ? description->xrc_targets.size()
                                  : description->qp_numbers.size();
     if (told != plan.qp_count) {

@@ -66,9 +66,9 @@ void write(const verbs::TrafficPlan& plan, wire::Plan& out) {
 
 verbs::TrafficPlan read(const wire::Plan& in) {
   verbs::TrafficPlan plan;
-  plan.transport = enum_of(in.transport(), verbs::Transport::kXRC);
+  plan.transport = enum_of(in.transport(), Transport::kXRC);
   plan.operation = enum_of(in.operation(), verbs::Opcode::kFetchAdd);
-  plan.direction = enum_of(in.direction(), verbs::Direction::kBidirectional);
+  plan.direction = enum_of(in.direction(), Direction::kBidirectional);
   plan.completion = enum_of(in.completion(), verbs::CompletionMode::kHybrid);
   plan.mode = enum_of(in.mode(), verbs::Mode::kLatency);
   plan.fault = enum_of(in.fault(), Fault::kHandleDomain);
