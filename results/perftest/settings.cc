@@ -4,7 +4,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "perftest_report.h"
+#include "perftest/log.h"
 
 namespace greynic::results {
 namespace {

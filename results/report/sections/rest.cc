@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <set>
 
-#include "content.h"
 #include "greynic/core/units.h"
+#include "sections/content.h"
 
 namespace greynic::report {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "greynic/core/observation.h"
 #include "greynic/core/result.h"
-#include "run_schema.h"
+#include "store/run_schema.h"
 
 namespace greynic::results {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "perftest_report.h"
+#include "perftest/log.h"
 
 namespace greynic::results {
 namespace {

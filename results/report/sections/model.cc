@@ -4,8 +4,8 @@
 #include <cmath>
 #include <optional>
 
-#include "content.h"
 #include "greynic/core/units.h"
+#include "sections/content.h"
 
 namespace greynic::report {
 namespace {

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <limits>
 
-#include "content.h"
 #include "greynic/core/units.h"
 #include "greynic/files/json_file.h"
 #include "greynic/results/compare.h"
+#include "sections/content.h"
 
 namespace greynic::report {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "greynic/core/units.h"
-#include "perftest_report.h"
+#include "perftest/log.h"
 
 namespace greynic::results {
 namespace {

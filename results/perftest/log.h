@@ -1,7 +1,7 @@
 #pragma once
 
 /// What one perftest report says, before it is put into greynic's words. The text and the JSON
-/// reader both produce it, perftest_settings.cc translates it.
+/// reader both produce it, settings.cc translates it.
 
 #include <map>
 #include <string>

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "greynic/files/json_file.h"
-#include "perftest_report.h"
+#include "perftest/log.h"
 
 namespace greynic::results {
 namespace {

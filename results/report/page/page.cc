@@ -1,4 +1,4 @@
-#include "page.h"
+#include "page/page.h"
 
 #include <fmt/core.h>
 

@@ -1,4 +1,4 @@
-#include "observation_rows.h"
+#include "store/observation_rows.h"
 
 #include <fmt/core.h>
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "content.h"
 #include "greynic/core/units.h"
 #include "greynic/files/core_json.h"
+#include "sections/content.h"
 
 namespace greynic::report {
 namespace {

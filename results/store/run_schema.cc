@@ -1,4 +1,4 @@
-#include "run_schema.h"
+#include "store/run_schema.h"
 
 #include <fmt/core.h>
 

@@ -11,7 +11,7 @@
 #include "greynic/core/campaign.h"
 #include "greynic/report/report.h"
 #include "greynic/results/columns.h"
-#include "page.h"
+#include "page/page.h"
 
 namespace greynic::report {
 

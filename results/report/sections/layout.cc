@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "content.h"
+#include "sections/content.h"
 
 namespace greynic::report {
 namespace {

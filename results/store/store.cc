@@ -13,8 +13,8 @@
 #include <filesystem>
 
 #include "greynic/files/campaign_file.h"
-#include "observation_rows.h"
-#include "run_schema.h"
+#include "store/observation_rows.h"
+#include "store/run_schema.h"
 
 namespace greynic::results {
 namespace {

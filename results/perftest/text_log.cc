@@ -6,7 +6,7 @@
 
 #include "greynic/core/completion_status.h"
 #include "greynic/core/units.h"
-#include "perftest_report.h"
+#include "perftest/log.h"
 
 namespace greynic::results {
 namespace {
