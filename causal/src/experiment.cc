@@ -102,7 +102,7 @@ Result<Verdict> Experiment::decide(const Configuration& configuration, double al
   while (!(verdict.decided && std::min(verdict.p_wall, verdict.p_clear) <= each) &&
          verdict.tests < options_.most_repeats) {
     if (ordered_ >= options_.most_tests) {
-      return fail(ErrorCode::kTooFewPoints,
+      return fail(ErrorCode::kAllowanceSpent,
                   fmt::format("the allowance of {} tests is spent; raise it with --most-tests",
                               options_.most_tests));
     }
@@ -164,15 +164,13 @@ void Experiment::keep_evidence(Cause& cause, const Configuration& configuration,
   cause.evidence.push_back(std::move(evidence));
 }
 
-Result<void> Experiment::confirm(const Factors& terms, Cause& cause) {
+Result<void> Experiment::confirm(const Factors& terms, const Configuration& all, Cause& cause) {
   // The answers a cause rests on share its error: one for all terms, one for each removal.
   const double alpha = (1.0 - options_.confidence) / static_cast<double>(terms.size() + 1);
   double error = 0.0;
-  const auto all = with_levels(terms);
-  if (!all) return fail(ErrorCode::kTooFewPoints, "constraints forbid the terms without the rest");
-  auto whole = decide(*all, alpha, "confirming the cause");
+  auto whole = decide(all, alpha, "confirming the cause");
   if (!whole) return pass_on(whole);
-  keep_evidence(cause, *all, *whole, "all terms");
+  keep_evidence(cause, all, *whole, "all terms");
   cause.severity = whole->ratio;
   error += whole->wall ? whole->p_wall : 1.0;
   for (std::size_t i = 0; i < terms.size(); ++i) {
@@ -213,12 +211,10 @@ Result<void> Experiment::bisect(const Factors& terms, Condition& condition, Caus
   return {};
 }
 
-Result<Cause> Experiment::cause_of(const Configuration& wall) {
+Result<Finding> Experiment::cause_of(const Configuration& wall) {
   wall_ = wall;
   const Factors changed = changed_factors(baseline_, wall);
-  if (changed.empty()) {
-    return fail(ErrorCode::kTooFewPoints, "the baseline itself is a wall; choose another baseline");
-  }
+  if (changed.empty()) return Finding{{}, "the baseline itself is a wall; choose another baseline"};
   auto terms = minimal({}, false, changed);
   if (!terms) return pass_on(terms);
   std::sort(terms->begin(), terms->end());
@@ -229,15 +225,20 @@ Result<Cause> Experiment::cause_of(const Configuration& wall) {
     const FactorValue& level = *wall_.find(name);
     cause.all_of.push_back(condition_for(name, base != nullptr ? *base : FactorValue(), level));
   }
-  if (auto done = confirm(*terms, cause); !done) return pass_on(done);
+  const auto all = with_levels(*terms);
+  if (!all) return Finding{{}, "constraints forbid the terms without the rest"};
+  if (auto done = confirm(*terms, *all, cause); !done) return pass_on(done);
   for (Condition& condition : cause.all_of) {
     if (auto done = bisect(*terms, condition, cause); !done) {
       // The cause stands without its threshold.
-      if (done.error().code == ErrorCode::kTooFewPoints) break;
+      if (done.error().code == ErrorCode::kAllowanceSpent) break;
       return pass_on(done);
     }
   }
-  return cause;
+  if (!cause.holds(wall)) {
+    return Finding{{}, cause.text() + " brings the wall from the baseline, but not here"};
+  }
+  return Finding{std::move(cause), {}};
 }
 
 Result<void> Experiment::confirm_exception(Cause& cause, const Configuration& wall,

@@ -11,6 +11,12 @@
 
 namespace greynic::causal {
 
+/// The cause of one wall, or why there is none to tell.
+struct Finding {
+  std::optional<Cause> cause;
+  std::string why_not;
+};
+
 class Experiment {
  public:
   Experiment(const Campaign& campaign, const Configuration& baseline, Judge& judge,
@@ -20,9 +26,8 @@ class Experiment {
   [[nodiscard]] Result<Verdict> decide(const Configuration& configuration, double alpha,
                                        const std::string& what);
 
-  /// The cause of one wall. kTooFewPoints when the allowance of tests is spent, or when the wall
-  /// does not show from the baseline with all its own levels.
-  [[nodiscard]] Result<Cause> cause_of(const Configuration& wall);
+  /// kAllowanceSpent when the tests run out before the cause is confirmed.
+  [[nodiscard]] Result<Finding> cause_of(const Configuration& wall);
 
   /// Tests an exception from the baseline: all terms at the wall's levels, and the exception's
   /// level.
@@ -42,7 +47,7 @@ class Experiment {
   [[nodiscard]] std::optional<Configuration> completed(const Configuration& levels) const;
   [[nodiscard]] Result<bool> is_wall(const Factors& factors, const std::string& what);
   [[nodiscard]] Result<Factors> minimal(const Factors& kept, bool changed, const Factors& open);
-  [[nodiscard]] Result<void> confirm(const Factors& terms, Cause& cause);
+  [[nodiscard]] Result<void> confirm(const Factors& terms, const Configuration& all, Cause& cause);
   [[nodiscard]] Result<void> bisect(const Factors& terms, Condition& condition, Cause& cause);
   void keep_evidence(Cause& cause, const Configuration& configuration, const Verdict& verdict,
                      std::string role) const;

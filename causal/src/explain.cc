@@ -100,22 +100,18 @@ Result<void> find_causes(Explanation& explanation, const Configuration& baseline
     std::optional<Cause> cause;
     if (experiment != nullptr) {
       auto found = experiment->cause_of(wall.configuration);
-      if (!found && found.error().code != ErrorCode::kTooFewPoints) return pass_on(found);
-      if (found && found->holds(wall.configuration)) {
-        cause = std::move(*found);
-      } else if (found) {
-        explanation.notes.push_back(
-            fmt::format("{}: {} brings the wall from the baseline, but not here",
-                        wall.configuration.name(), found->text()));
+      if (!found && found.error().code != ErrorCode::kAllowanceSpent) return pass_on(found);
+      if (found && found->cause) {
+        cause = std::move(found->cause);
       } else {
-        explanation.notes.push_back(
-            fmt::format("{}: {}", wall.configuration.name(), found.error().message));
+        explanation.notes.push_back(fmt::format("{}: {}", wall.configuration.name(),
+                                                found ? found->why_not : found.error().message));
       }
     } else {
       cause = best_hypothesis(baseline, wall.configuration, judged, options.most_terms);
       if (cause) cause->severity = wall.ratio;
     }
-    if (!cause || !cause->holds(wall.configuration)) continue;
+    if (!cause) continue;
     assign(explanation.walls, *cause, explanation.causes.size());
     explanation.causes.push_back(std::move(*cause));
   }
@@ -177,7 +173,7 @@ Result<void> find_exceptions(Explanation& explanation, const std::vector<Configu
       if (!tested) error = tested.error();
       return tested && exception.confirmed;
     });
-    if (error && error->code != ErrorCode::kTooFewPoints) return tl::unexpected<Error>(*error);
+    if (error && error->code != ErrorCode::kAllowanceSpent) return tl::unexpected<Error>(*error);
     if (error) explanation.notes.push_back(error->message);
   }
   for (Wall& wall : explanation.walls) wall.cause.reset();
@@ -265,7 +261,7 @@ Result<Explanation> explain(const Campaign& campaign, std::span<const Observatio
   if (laboratory != nullptr) {
     experiment.emplace(campaign, baseline, *judge, options, *laboratory);
     auto settled = settle(judged, *experiment, alpha);
-    if (!settled && settled.error().code != ErrorCode::kTooFewPoints) return pass_on(settled);
+    if (!settled && settled.error().code != ErrorCode::kAllowanceSpent) return pass_on(settled);
     if (!settled) explanation.notes.push_back(settled.error().message);
   }
   explanation.walls = accepted_walls(judged, alpha);

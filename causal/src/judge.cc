@@ -54,21 +54,21 @@ Result<Judge> Judge::create(const Campaign& campaign, const Configuration& basel
     if (value && observation.asked == baseline) baseline_values.push_back(*value);
   }
   if (!metric_seen) {
-    return fail(ErrorCode::kTooFewPoints,
+    return fail(ErrorCode::kNotMeasured,
                 fmt::format("no observation holds the wall's metric {}; `greynic export` shows "
                             "which measures there are",
                             metric));
   }
   if (judge.relative_) {
     if (baseline_values.empty()) {
-      return fail(ErrorCode::kTooFewPoints,
+      return fail(ErrorCode::kNotMeasured,
                   fmt::format("the baseline {} was not measured; run the campaign again, or give a "
                               "target with --target",
                               baseline.name()));
     }
     judge.expected_ = mean_of(baseline_values);
     if (!(judge.expected_ > 0.0)) {
-      return fail(ErrorCode::kTooFewPoints,
+      return fail(ErrorCode::kBadInput,
                   fmt::format("the baseline's {} is {}; a share of it says nothing, state an "
                               "absolute bound (wall.below or wall.above)",
                               metric, judge.expected_));
@@ -128,6 +128,7 @@ void Judge::add(const Observation& observation) {
       ++samples.refused;
       break;
     case Outcome::kNotRun:
+    case Outcome::kTooShort:
       break;
   }
 }

@@ -4,8 +4,8 @@
 
 namespace greynic {
 namespace {
-constexpr std::array<std::string_view, 5> kOutcomes = {"not_run", "measured", "refused", "failed",
-                                                       "timed_out"};
+constexpr std::array<std::string_view, 6> kOutcomes = {"not_run", "measured",  "refused",
+                                                       "failed",  "timed_out", "too_short"};
 }
 
 std::string_view to_string(Outcome outcome) { return kOutcomes[static_cast<std::size_t>(outcome)]; }

@@ -405,7 +405,7 @@ Result<Observation> observation_from_json(const json& object, const std::string&
       } else if (key == "outcome") {
         const auto outcome = outcome_named(value.get<std::string>());
         if (!outcome) {
-          return bad_value(source, here, "must be measured, refused, failed or timed_out");
+          return bad_value(source, here, "must be measured, refused, failed, timed_out or too_short");
         }
         result.outcome = *outcome;
       } else if (key == "reason") {

@@ -107,6 +107,11 @@ Result<Observation> read_row(SQLite::Statement& row, const std::string& path) {
   }
   observation.outcome = *outcome;
   observation.reason = row.getColumn(kReason).getString();
+  // Older runs say timed_out where nothing completed in time.
+  if (observation.outcome == Outcome::kTimedOut &&
+      observation.reason.starts_with("nothing completed within the measured time")) {
+    observation.outcome = Outcome::kTooShort;
+  }
   auto asked = read_configuration(row.getColumn(kAsked).getString(), source, "asked");
   if (!asked) return pass_on(asked);
   observation.asked = std::move(*asked);

@@ -334,7 +334,7 @@ TEST(Explain, SaysWhatIsMissing) {
   Observation observation;
   observation.asked = campaign.baseline;
   observation.outcome = Outcome::kMeasured;
-  EXPECT_EQ(explain(campaign, {&observation, 1}).error().code, ErrorCode::kTooFewPoints);
+  EXPECT_EQ(explain(campaign, {&observation, 1}).error().code, ErrorCode::kNotMeasured);
   observation.measures["bandwidth_gbps"] = {1.0, {}};
   observation.asked.set("n0", 10.0);
   const auto refused = explain(campaign, {&observation, 1});

@@ -118,12 +118,14 @@ TEST_F(ExecTarget, KeepsRefusalsAsOutcomes) {
   auto device = open_script(
       "for line in sys.stdin:\n"
       "  i = json.loads(line)['id']\n"
-      "  say(id=i, outcome=['refused', 'failed', 'timed_out'][i % 3], reason='R%d' % i)\n");
-  const auto got = measure(*device, requests(3));
+      "  say(id=i, outcome=['refused', 'failed', 'timed_out', 'too_short'][i % 4], reason='R%d' % "
+      "i)\n");
+  const auto got = measure(*device, requests(4));
   EXPECT_EQ(got[0].outcome, Outcome::kFailed);
   EXPECT_EQ(got[1].outcome, Outcome::kTimedOut);
-  EXPECT_EQ(got[2].outcome, Outcome::kRefused);
-  EXPECT_EQ(got[2].reason, "R3");
+  EXPECT_EQ(got[2].outcome, Outcome::kTooShort);
+  EXPECT_EQ(got[3].outcome, Outcome::kRefused);
+  EXPECT_EQ(got[3].reason, "R4");
 }
 
 // Claim:  the command's exit is an outcome of what it still owes, and of nothing else.

@@ -97,6 +97,29 @@ TEST(RunStore, GivesBackWhatWasStored) {
   EXPECT_EQ(store->keys().value().size(), 3U);
 }
 
+// Claim:  a run of a version that knew no outcome too_short is read as one that does: where it says
+// that
+//         nothing completed in time, nothing is known. A true timeout stays one.
+TEST(RunStore, ReadsAnOldRunsShortMeasurementAsTooShort) {
+  const Scratch scratch;
+  const std::string path = scratch / "run.db";
+  Observation hung = observation_of(0, 0);
+  hung.outcome = Outcome::kTimedOut;
+  hung.reason = "no answer from the peer";
+  Observation brief = observation_of(1, 0);
+  brief.outcome = Outcome::kTimedOut;
+  brief.reason = "nothing completed within the measured time; measure longer";
+  {
+    auto store = RunStore::open_to_append(path, header_of("verbs:rxe0"));
+    ASSERT_TRUE(store) << store.error().message;
+    ASSERT_TRUE(store->append_all(std::vector{hung, brief}));
+  }
+  const auto got = RunStore::open_to_read(path)->observations();
+  ASSERT_TRUE(got) << got.error().message;
+  EXPECT_EQ((*got)[0].outcome, Outcome::kTimedOut);
+  EXPECT_EQ((*got)[1].outcome, Outcome::kTooShort);
+}
+
 // Claim:  nothing is stored twice, nothing is stored by halves, and no number that is none.
 TEST(RunStore, RefusesWhatItHasAndWhatIsNoNumber) {
   const Scratch scratch;

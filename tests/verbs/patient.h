@@ -14,8 +14,7 @@ inline Observation measure_patiently(target::Target& target, target::MeasureRequ
   for (;; request.duration *= 4) {
     const auto observed = target::measure_one(target, request);
     EXPECT_TRUE(observed) << (observed ? "" : observed.error().message);
-    const bool starved = observed && observed->outcome == Outcome::kTimedOut &&
-                         observed->reason.find("measure longer") != std::string::npos;
+    const bool starved = observed && observed->outcome == Outcome::kTooShort;
     if (!starved || request.duration * 4 > kLongest) return observed.value_or(Observation{});
   }
 }

@@ -23,7 +23,7 @@ void write(const std::optional<verbs::Failure>& failure, wire::Failure* out) {
 
 std::optional<verbs::Failure> read(const wire::Failure& in) {
   if (in.reason().empty()) return std::nullopt;
-  return verbs::Failure{enum_of(in.outcome(), Outcome::kTimedOut), in.reason()};
+  return verbs::Failure{enum_of(in.outcome(), Outcome::kTooShort), in.reason()};
 }
 
 }  // namespace

@@ -107,7 +107,7 @@ bool Conversation::answer(std::string_view line, const target::ObservationSink& 
     read = files::bad_value(source, "", "holds no measure, such as \"bandwidth_gbps\":91.2");
   }
   if (read && read->outcome == Outcome::kNotRun) {
-    read = files::bad_value(source, "/outcome", "must be measured, refused, failed or timed_out");
+    read = files::bad_value(source, "/outcome", "must be measured, refused, failed, timed_out or too_short");
   }
   if (!read) {
     report(read.error().message);

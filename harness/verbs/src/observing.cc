@@ -68,7 +68,7 @@ void note_measures(const TrafficPlan& plan, const RequestReport& report, const P
       remedy += fmt::format(", or lower signal_every: a QP reports each {}th message only",
                             plan.signal_every);
     }
-    return end(observation, Outcome::kTimedOut,
+    return end(observation, Outcome::kTooShort,
                "nothing completed within the measured time; " + remedy);
   }
   observation.outcome = Outcome::kMeasured;

@@ -129,7 +129,8 @@ struct Laboratory {
   std::function<void(std::size_t tests_ordered, const std::string& what)> progress;
 };
 
-/// Errors: kTooFewPoints (no baseline, or no metric of that name), and what the laboratory returns.
+/// Errors: kNotMeasured (the baseline, or the metric), kBadInput (a relative bound of a baseline
+/// that is not positive), and what the laboratory returns.
 [[nodiscard]] Result<Explanation> explain(const Campaign& campaign,
                                           std::span<const Observation> observations,
                                           const ExplainOptions& options = {},

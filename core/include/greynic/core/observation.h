@@ -23,6 +23,7 @@ enum class Outcome : std::uint8_t {
   kRefused,  ///< the device would not set it up
   kFailed,   ///< it ran and broke: failed completion, crashed driver, dead peer
   kTimedOut,
+  kTooShort,  ///< nothing completed within the measured time, so nothing is known of it
 };
 [[nodiscard]] std::string_view to_string(Outcome outcome);
 [[nodiscard]] std::optional<Outcome> outcome_named(std::string_view name);

@@ -13,18 +13,20 @@
 namespace greynic {
 
 enum class ErrorCode {
-  kBadInput,       ///< a file, flag or value is wrong; the user can mend it
-  kIo,             ///< the file system or a socket said no
-  kMissing,        ///< a device, library, program or right is not there
-  kUnsupported,    ///< understood, but this target or format cannot do it
-  kRefused,        ///< a device refused a control operation outside a measurement
-  kInfeasible,     ///< constraints leave nothing
-  kTooFewPoints,   ///< not enough distinct data for the question
-  kNotConverged,   ///< an iteration ended before its answer was good
-  kRankDeficient,  ///< the data cannot tell parameters apart
-  kTooBig,         ///< beyond the stated limits of size, time or memory
-  kInterrupted,    ///< stopped by the user; what was done is kept
-  kInternal,       ///< our bug
+  kBadInput,        ///< a file, flag or value is wrong; the user can mend it
+  kIo,              ///< the file system or a socket said no
+  kMissing,         ///< a device, library, program or right is not there
+  kUnsupported,     ///< understood, but this target or format cannot do it
+  kRefused,         ///< a device refused a control operation outside a measurement
+  kInfeasible,      ///< constraints leave nothing
+  kTooFewPoints,    ///< a fit has fewer distinct points than it needs
+  kNotMeasured,     ///< the run lacks a measurement that the question needs
+  kAllowanceSpent,  ///< the tests allowed are used up; what was found before stands
+  kNotConverged,    ///< an iteration ended before its answer was good
+  kRankDeficient,   ///< the data cannot tell parameters apart
+  kTooBig,          ///< beyond the stated limits of size, time or memory
+  kInterrupted,     ///< stopped by the user; what was done is kept
+  kInternal,        ///< our bug
 };
 
 /// The program's exit code for an error: 2 bad usage or input, 3 device or right missing, 4 our
