@@ -1,0 +1,45 @@
+#pragma once
+
+/// A fleet as a target: "twin:cx6?hosts=8000&rnics=40000". N RNICs of one model on a leaf-spine,
+/// containers on them, flows among them. Packets are not simulated one by one: what an RNIC must
+/// hold (flows, masks, contexts) gives the cost of a message there, and a network of queues gives
+/// what the fleet carries (placement.h, network.h; docs/fleet.md).
+
+#include <cstdint>
+
+#include "greynic/core/observation.h"
+#include "greynic/target/target.h"
+#include "parameters/parameter_set.h"
+
+namespace greynic::twin {
+
+struct Settings;
+
+struct FleetParameters {
+  double host_count = 0;
+  double rnic_count = 0;
+  double container_count = 0;
+  double hosts_per_leaf = 0;
+  double leaf_oversubscription = 0;
+  double fabric_hop_ns = 0;
+  double service_span_hosts = 0;
+  double active_peer_share = 0;
+  double rule_shape_count = 0;
+};
+
+struct FleetModel {
+  ParameterSet set;
+  FleetParameters parameters;
+};
+
+/// "cloud", or the path of a file.
+[[nodiscard]] Result<FleetModel> load_fleet(const std::string& name_or_path);
+
+/// One observation: means over the RNICs of the fleet. `settings.fleet` must be there.
+[[nodiscard]] Observation observe_fleet(const Settings& settings,
+                                        const target::MeasureRequest& request);
+
+/// Narrows what a twin says of itself to what a fleet honours, and adds the fleet's parameters.
+void describe_fleet(const Settings& settings, target::Info& info);
+
+}  // namespace greynic::twin

@@ -1,0 +1,34 @@
+#include "parameters/parameter_fact.h"
+
+#include <fmt/core.h>
+
+#include <nlohmann/json.hpp>
+
+#include "greynic/files/json_file.h"
+
+namespace greynic::twin {
+
+Result<ParameterFact> read_fact(const nlohmann::json& document, const std::string& json_path,
+                                const std::string& file) {
+  const nlohmann::json& object = document.at(nlohmann::json::json_pointer(json_path));
+  ParameterFact fact;
+  fact.name = json_path.substr(json_path.rfind('/') + 1);
+  if (!object.at("value").is_null()) fact.value = object.at("value").get<double>();
+  if (const auto found = object.find("by_operation"); found != object.end()) {
+    for (const auto& [operation, value] : found->items()) {
+      fact.by_operation.emplace_back(operation, value.get<double>());
+    }
+  }
+  fact.unit = object.at("unit").get<std::string>();
+  fact.grade = object.at("grade").get<std::string>();
+  fact.source = object.at("source").get<std::string>();
+  fact.note = object.value("note", "");
+  fact.free = object.value("free", false);
+  if (!document.at("sources").contains(fact.source)) {
+    return files::bad_value(file, json_path + "/source",
+                            fmt::format("\"sources\" does not explain '{}'", fact.source));
+  }
+  return fact;
+}
+
+}  // namespace greynic::twin

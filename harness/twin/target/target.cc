@@ -1,0 +1,296 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <cmath>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "greynic/twin/twin.h"
+#include "switch/layout_walk.h"
+#include "target/measurement.h"
+#include "target/target_options.h"
+
+namespace greynic::twin {
+namespace {
+
+using target::Info;
+using target::MeasureRequest;
+
+Result<unsigned> read_threads(const std::string& text) {
+  unsigned threads = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), threads);
+  if (error != std::errc{} || end != text.data() + text.size() || threads < 1 || threads > 1024) {
+    return fail(ErrorCode::kBadInput,
+                fmt::format("option threads={}: write a whole number from 1 to 1024", text));
+  }
+  return threads;
+}
+
+/// How many hosts or RNICs a fleet has.
+Result<double> read_count(const std::string& option, const std::string& text, double most) {
+  std::uint64_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error != std::errc{} || end != text.data() + text.size() || count < 2 ||
+      static_cast<double>(count) > most) {
+    return fail(ErrorCode::kBadInput,
+                fmt::format("option {}={}: write a whole number from 2 to {}", option, text, most));
+  }
+  return static_cast<double>(count);
+}
+
+/// Loads the fleet when any of its options is there; hosts without rnics keep as many each.
+Result<std::optional<FleetModel>> read_fleet(const std::optional<std::string>& file, double hosts,
+                                             double rnics) {
+  if (!file && hosts == 0 && rnics == 0) return std::optional<FleetModel>();
+  auto fleet = load_fleet(file.value_or("cloud"));
+  if (!fleet) return pass_on(fleet);
+  FleetParameters& f = fleet->parameters;
+  const double own = f.rnic_count / f.host_count;
+  const double containers = f.container_count / f.host_count;
+  f.host_count = hosts > 0   ? hosts
+                 : rnics > 0 ? std::max(2.0, std::round(rnics / own))
+                             : f.host_count;
+  f.rnic_count = rnics > 0 ? rnics : std::round(own * f.host_count);
+  f.container_count = std::round(containers * f.host_count);
+  if (f.rnic_count < f.host_count) {
+    return fail(ErrorCode::kBadInput, fmt::format("{} RNICs on {} hosts: a host has at least one",
+                                                  f.rnic_count, f.host_count));
+  }
+  for (ParameterFact& fact : fleet->set.facts) {
+    if (fact.name == "host_count") fact.value = f.host_count;
+    if (fact.name == "rnic_count") fact.value = f.rnic_count;
+    if (fact.name == "container_count") fact.value = f.container_count;
+  }
+  return std::optional(std::move(*fleet));
+}
+
+class TwinTarget final : public Twin {
+ public:
+  TwinTarget(target::Spec spec, Settings settings, unsigned threads)
+      : spec_(std::move(spec)), settings_(std::move(settings)), threads_(threads) {}
+
+  void set_counter_sink(CounterSink sink) override { settings_.sink = std::move(sink); }
+
+  Info info() const override { return describe(settings_, spec_.text); }
+
+  Result<void> measure(std::span<const MeasureRequest> requests,
+                       const target::ObservationSink& sink) override {
+    const auto workers = static_cast<unsigned>(std::min<std::size_t>(threads_, requests.size()));
+    if (workers <= 1) {
+      for (std::size_t i = 0; i < requests.size(); ++i) {
+        if (!sink(i, observe(settings_, requests[i]))) return {};
+      }
+      return {};
+    }
+    return measure_on(workers, requests, sink);
+  }
+
+  Result<void> check(const Layout& layout, const target::Placement&) override {
+    const Parameters& p = settings_.model.parameters;
+    if (settings_.fleet) {
+      return fail(ErrorCode::kUnsupported,
+                  fmt::format("a fleet takes no layout: its rules follow from its containers; "
+                              "apply it to twin:{}",
+                              settings_.model.id));
+    }
+    if (!p.has_switch()) {
+      return fail(ErrorCode::kUnsupported,
+                  settings_.model.name + " has no switch that rules could be offloaded to");
+    }
+    return check_shapes(layout);
+  }
+
+  Result<void> apply(const Layout& layout, const Traffic* traffic,
+                     const target::Placement& placement) override {
+    if (auto ok = check(layout, placement); !ok) return ok;
+    settings_.installed[static_cast<std::size_t>(placement.hop)] =
+        walk_of(layout, traffic, settings_.options.grouping);
+    return {};
+  }
+
+  Result<void> roll_back() override {
+    settings_.installed = {};
+    return {};
+  }
+
+ private:
+  /// A switch has lookup recipes for so many shapes of masks, and a wide one takes several.
+  Result<void> check_shapes(const Layout& layout) const {
+    const Parameters& p = settings_.model.parameters;
+    if (p.mask_shape_limit <= 0) return {};
+    double recipes = 0;
+    for (const LayoutTable& table : layout.tables) {
+      for (const Matcher& matcher : table.matchers) {
+        const double own =
+            p.recipe_word_count > 0 ? recipes_of(matcher.mask, p.recipe_word_count) : 1;
+        if (p.recipe_chain_limit > 0 && own > p.recipe_chain_limit) {
+          return fail(ErrorCode::kRefused,
+                      fmt::format("the mask {} takes {} recipes; {} chains {} at most",
+                                  to_string(matcher.mask), own, settings_.model.name,
+                                  p.recipe_chain_limit));
+        }
+        recipes += own;
+      }
+    }
+    if (recipes <= p.mask_shape_limit) return {};
+    return fail(
+        ErrorCode::kRefused,
+        fmt::format("the layout's {} matchers take {} recipes; {} has {}", layout.matcher_count(),
+                    recipes, settings_.model.name, p.mask_shape_limit));
+  }
+
+  /// Workers take requests as they come; answers leave in the order of the requests, so that what
+  /// is stored does not depend on the number of workers.
+  Result<void> measure_on(unsigned workers, std::span<const MeasureRequest> requests,
+                          const target::ObservationSink& sink) {
+    std::mutex mutex;
+    std::condition_variable done;
+    std::map<std::size_t, Observation> finished;
+    std::atomic<std::size_t> next{0};
+    std::atomic<bool> stop{false};
+    const auto work = [&] {
+      for (std::size_t i = next++; i < requests.size() && !stop; i = next++) {
+        Observation observation = observe(settings_, requests[i]);
+        const std::lock_guard lock(mutex);
+        finished.emplace(i, std::move(observation));
+        done.notify_one();
+      }
+    };
+    std::vector<std::jthread> pool;
+    pool.reserve(workers);
+    for (unsigned i = 0; i < workers; ++i) pool.emplace_back(work);
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      std::unique_lock lock(mutex);
+      done.wait(lock, [&] { return finished.contains(i); });
+      Observation observation = std::move(finished.extract(i).mapped());
+      lock.unlock();
+      if (!sink(i, std::move(observation))) {
+        stop = true;
+        break;
+      }
+    }
+    return {};
+  }
+
+  target::Spec spec_;
+  Settings settings_;
+  unsigned threads_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Twin>> create(const target::Spec& spec) {
+  Settings settings;
+  unsigned threads = std::max(1U, std::thread::hardware_concurrency());
+  const auto wrong = [&](const Error& error) {
+    return error.while_doing("target '" + spec.text + "'");
+  };
+  std::string profile;
+  std::string virtual_switch = "ovs";
+  std::optional<std::string> fleet_file;
+  double hosts = 0;
+  double rnics = 0;
+  for (const auto& [name, value] : spec.options) {
+    if (name == "profile") {
+      profile = value;
+    } else if (name == "threads") {
+      const auto read = read_threads(value);
+      if (!read) return wrong(read.error());
+      threads = *read;
+    } else if (name == "stop") {
+      const auto whole = read_choice(name, value, "steady", "duration");
+      if (!whole) return wrong(whole.error());
+      settings.whole_duration = *whole;
+    } else if (name == "defects") {
+      auto defects = read_defects(value);
+      if (!defects) return wrong(defects.error());
+      settings.defects = *defects;
+    } else if (name == "switch") {
+      virtual_switch = value;
+    } else if (name == "fleet") {
+      fleet_file = value;
+    } else if (name == "hosts" || name == "rnics") {
+      const auto count = read_count(name, value, name == "hosts" ? 1e6 : 1e7);
+      if (!count) return wrong(count.error());
+      (name == "hosts" ? hosts : rnics) = *count;
+    } else {
+      const auto known = read_workload_option(name, value, settings.options);
+      if (!known) return wrong(known.error());
+      if (*known) continue;
+      return wrong({ErrorCode::kBadInput,
+                    fmt::format("there is no option '{}'; a twin has profile, defects, switch, "
+                                "fleet, hosts, rnics, threads, stop, {}",
+                                name, workload_options())});
+    }
+  }
+  auto model = load_model(spec.place.empty() ? "cx6" : spec.place, profile);
+  if (!model) return wrong(model.error());
+  settings.model = std::move(*model);
+  const Parameters& parameters = settings.model.parameters;
+  if (settings.options.server_link_gbps > parameters.link_rate_gbps) {
+    return wrong({ErrorCode::kBadInput,
+                  fmt::format("option server_link_gbps={}: the client's link has {}; write less",
+                              settings.options.server_link_gbps, parameters.link_rate_gbps)});
+  }
+  if (settings.options.dcqcn && parameters.dcqcn_gain <= 0) {
+    return wrong({ErrorCode::kBadInput, settings.model.name + " has no DCQCN; leave dcqcn off"});
+  }
+  if (settings.options.grouping.large_groups && parameters.large_group_count <= 0) {
+    return wrong({ErrorCode::kBadInput,
+                  settings.model.name + "'s driver makes no groups by itself; leave large_groups "
+                                        "out"});
+  }
+  auto vswitch = load_switch(virtual_switch);
+  if (!vswitch) return wrong(vswitch.error());
+  settings.virtual_switch = std::move(*vswitch);
+  auto fleet = read_fleet(fleet_file, hosts, rnics);
+  if (!fleet) return wrong(fleet.error());
+  settings.fleet = std::move(*fleet);
+  if (settings.fleet && !settings.model.parameters.has_switch()) {
+    return wrong({ErrorCode::kBadInput, settings.model.name +
+                                            " has no switch that containers' flows could be "
+                                            "offloaded to; take another model for a fleet"});
+  }
+  return std::unique_ptr<Twin>(std::make_unique<TwinTarget>(spec, std::move(settings), threads));
+}
+
+Result<std::unique_ptr<Twin>> create(std::string_view text) {
+  auto specs = target::parse_specs(text);
+  if (!specs) return pass_on(specs);
+  if (specs->size() != 1 || specs->front().kind != "twin") {
+    return fail(ErrorCode::kBadInput,
+                fmt::format("'{}' is no twin; write twin:cx6 or twin:model.json", text));
+  }
+  return create(specs->front());
+}
+
+target::Kind kind() {
+  return {
+      .name = "twin",
+      .open = [](const target::Spec& spec) -> Result<std::unique_ptr<target::Target>> {
+        auto twin = create(spec);
+        if (!twin) return pass_on(twin);
+        return std::unique_ptr<target::Target>(std::move(*twin));
+      },
+      .probe =
+          [] {
+            std::vector<target::Candidate> found;
+            for (const std::string& name : embedded_model_names()) {
+              const auto model = load_model(name, "");
+              if (!model) continue;
+              found.push_back({.spec = "twin:" + name,
+                               .available = true,
+                               .what = fmt::format("virtual {}, {:g} Gbit/s, virtual time",
+                                                   model->name, model->parameters.link_rate_gbps),
+                               .why_not = "",
+                               .remedy = ""});
+            }
+            return found;
+          }};
+}
+
+}  // namespace greynic::twin
