@@ -1,12 +1,12 @@
-/// Runs over an agent on the device in memory (tests/verbs/fake_rdma.h): what needs no real device,
-/// and XRC, which no device in software has.
+/// Runs over an agent on the device in memory (tests/verbs/fake_device/fake_rdma.h): what needs no
+/// real device, and XRC, which no device in software has.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <thread>
 
-#include "fake_rdma.h"
+#include "fake_device/fake_rdma.h"
 #include "greynic/agent/agent.h"
 #include "greynic/target/target.h"
 #include "greynic/verbs/verbs_target.h"

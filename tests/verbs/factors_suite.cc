@@ -5,7 +5,7 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
-#include "fake_rdma.h"
+#include "fake_device/fake_rdma.h"
 #include "greynic/verbs/verbs_target.h"
 #include "patient.h"
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "fake_rdma.h"
+#include "fake_device/fake_rdma.h"
 #include "greynic/verbs/traffic.h"
 #include "greynic/verbs/verbs_target.h"
 #include "patient.h"

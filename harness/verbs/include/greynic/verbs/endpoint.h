@@ -18,7 +18,7 @@
 #include <memory>
 #include <vector>
 
-#include "greynic/verbs/plan.h"
+#include "greynic/verbs/traffic_plan.h"
 
 struct ibv_recv_wr;
 struct ibv_sge;
