@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cut.h"
+#include "cut_tree.h"
 #include "problem.h"
 #include "proof.h"
-#include "tree.h"
+#include "table_cut.h"
 
 namespace greynic::optimizer {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "greynic/core/result.h"
-#include "space.h"
+#include "packet_space.h"
 
 namespace greynic::verify {
 

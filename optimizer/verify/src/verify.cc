@@ -6,7 +6,7 @@
 #include <set>
 
 #include "difference.h"
-#include "reading.h"
+#include "register_use.h"
 
 namespace greynic::verify {
 namespace {

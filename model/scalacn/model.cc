@@ -1,0 +1,198 @@
+#include "scalacn/model.h"
+
+#include <fmt/core.h>
+
+#include <Eigen/Dense>
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "data/model_file.h"
+#include "greynic/core/units.h"
+
+namespace greynic::model {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr double kNormal95 = 1.959964;
+constexpr double kGridEdge = 20.0;
+
+/// Bounds of 95 %; a rate or a time cannot be negative.
+PredictedMeasure normal_interval(double value, double deviation) {
+  const double mean = std::max(0.0, value);
+  return {mean, std::max(0.0, value - kNormal95 * deviation),
+          std::max(mean, value + kNormal95 * deviation)};
+}
+
+double quadratic_form(const std::vector<double>& matrix, const Eigen::VectorXd& g) {
+  if (matrix.empty()) return 0.0;
+  const auto n = g.size();
+  const Eigen::Map<const Eigen::MatrixXd> m(matrix.data(), n, n);
+  return std::max(0.0, g.dot(m * g));
+}
+
+/// Derivatives of the bandwidth form by u, v, m, n, w; Gbit/s per unit.
+Eigen::VectorXd bandwidth_gradient(const ScalacnCoefficients& k, const LocalRemote& q) {
+  const double l = q.local - k.m;
+  const double r = q.remote - k.n;
+  const double bell = std::exp(-(l * l + r * r) / (2.0 * k.v * k.v));
+  Eigen::VectorXd g(5);
+  g << bell, k.u * bell * (l * l + r * r) / (k.v * k.v * k.v), k.u * bell * l / (k.v * k.v),
+      k.u * bell * r / (k.v * k.v), 1.0;
+  return g * BitRate::from_scalacn(1.0).gbps();
+}
+
+}  // namespace
+
+LocalRemote local_remote(const Setting& setting) {
+  const auto masks = [&](Hop hop) { return setting.masks[static_cast<int>(hop)]; };
+  return {masks(Hop::kClientEncap) + masks(Hop::kClientDecap),
+          masks(Hop::kServerEncap) + masks(Hop::kServerDecap)};
+}
+
+std::vector<std::string> ScalacnModel::inputs() const {
+  return {"client_decap_masks", "client_encap_masks", "server_decap_masks", "server_encap_masks"};
+}
+
+Result<Prediction> ScalacnModel::predict(const Configuration& configuration) const {
+  const auto setting = read_setting(configuration, {});
+  if (!setting) return setting.error().while_doing("predicting " + configuration.name());
+  const LocalRemote q = local_remote(*setting);
+  const ScalacnCoefficients& k = state_.coefficients;
+  const Outside outside = state_.domain.outside(configuration, {});
+  Prediction prediction;
+  prediction.law = law();
+  prediction.distance = outside.distance;
+  prediction.outside = outside.factors;
+  prediction.extrapolated = outside.distance > 0.0;
+  // A bell and a plane are descriptions without a mechanism: outside of their domain the error
+  // grows at least with the distance.
+  const double widening = 1.0 + outside.distance;
+  if (state_.residual[pipeline::kLogBandwidth]) {
+    const double residual = *state_.residual[pipeline::kLogBandwidth];
+    const double spread =
+        std::sqrt(residual * residual +
+                  quadratic_form(state_.bandwidth_covariance, bandwidth_gradient(k, q)));
+    const double value = k.bandwidth_gbps(q.local, q.remote);
+    PredictedMeasure measure = normal_interval(value, spread * widening);
+    if (state_.line_gbps && measure.value > *state_.line_gbps) {
+      prediction.notes.push_back(fmt::format(
+          "the published surface gives {:.1f} Gbit/s here, more than the port carries; clamped",
+          value));
+      measure.value = *state_.line_gbps;
+    }
+    if (state_.line_gbps) {
+      measure.high = std::min(measure.high, *state_.line_gbps);
+      measure.low = std::min(measure.low, *state_.line_gbps);
+    }
+    prediction.measures[std::string(measure::kBandwidth)] = measure;
+  }
+  if (state_.residual[pipeline::kLogLatency]) {
+    const double residual = *state_.residual[pipeline::kLogLatency];
+    Eigen::VectorXd g(3);
+    g << q.local, q.remote, 1.0;
+    const double spread =
+        std::sqrt(residual * residual + quadratic_form(state_.latency_covariance, g));
+    prediction.measures[std::string(measure::kLatencyP50)] =
+        normal_interval(k.latency_us(q.local, q.remote), spread * widening);
+  }
+  return prediction;
+}
+
+std::string ScalacnModel::to_json_text() const {
+  const ScalacnCoefficients& k = state_.coefficients;
+  json residual = json::object();
+  for (int o = 0; o < kOutputCount; ++o) {
+    if (state_.residual[o]) residual[std::string(kOutputNames[o])] = *state_.residual[o];
+  }
+  json document = {{"version", 1},
+                   {"law", law()},
+                   {"observations", state_.observations},
+                   {"domain", model::to_json(state_.domain)},
+                   {"findings", state_.findings},
+                   {"coefficients",
+                    {{"u", k.u},
+                     {"v", k.v},
+                     {"m", k.m},
+                     {"n", k.n},
+                     {"w", k.w},
+                     {"a", k.a},
+                     {"b", k.b},
+                     {"c", k.c}}},
+                   {"residual", residual},
+                   {"bandwidth_covariance", state_.bandwidth_covariance},
+                   {"latency_covariance", state_.latency_covariance}};
+  if (state_.line_gbps) document["line_gbps"] = *state_.line_gbps;
+  return document.dump(1) + "\n";
+}
+
+Result<std::unique_ptr<Model>> scalacn_from_json(const json& document, const std::string& source) {
+  ScalacnState state;
+  const json& k = document.at("coefficients");
+  const auto number = [&](const char* name) { return k.at(name).get<double>(); };
+  state.coefficients = {number("u"), number("v"), number("m"), number("n"),
+                        number("w"), number("a"), number("b"), number("c")};
+  if (state.coefficients.v == 0.0) {
+    return fail(ErrorCode::kBadInput, source + ": at /coefficients/v: the width must not be 0");
+  }
+  for (int o = 0; o < kOutputCount; ++o) {
+    const auto found = document.at("residual").find(std::string(kOutputNames[o]));
+    if (found != document.at("residual").end()) state.residual[o] = found->get<double>();
+  }
+  state.bandwidth_covariance = document.at("bandwidth_covariance").get<std::vector<double>>();
+  state.latency_covariance = document.at("latency_covariance").get<std::vector<double>>();
+  const auto shaped = [](const std::vector<double>& m, std::size_t n) {
+    return m.empty() || m.size() == n * n;
+  };
+  if (!shaped(state.bandwidth_covariance, 5) || !shaped(state.latency_covariance, 3)) {
+    return fail(ErrorCode::kBadInput,
+                source +
+                    ": at /bandwidth_covariance: must hold 25 numbers or none, "
+                    "latency_covariance 9 or none");
+  }
+  if (document.contains("line_gbps")) state.line_gbps = document.at("line_gbps").get<double>();
+  auto domain = domain_from_file(document, source);
+  if (!domain) return pass_on(domain);
+  state.domain = std::move(*domain);
+  state.findings = document.at("findings").get<std::vector<std::string>>();
+  state.observations = document.at("observations").get<std::size_t>();
+  return std::make_unique<ScalacnModel>(std::move(state));
+}
+
+std::unique_ptr<Model> published_model(const PublishedRow& row) {
+  ScalacnState state;
+  state.coefficients = row.coefficients;
+  Setting full_packets;
+  full_packets.bytes = full_packets.mtu;
+  state.line_gbps = row.line_rate_gbps * full_packets.bytes / full_packets.wire_bytes();
+  // What the published goodness of fit leaves unexplained, over the grid it was measured on.
+  double sums[kOutputCount] = {};
+  double squares[kOutputCount] = {};
+  double count = 0.0;
+  for (double l = 0; l <= kGridEdge; ++l) {
+    for (double r = 0; r <= kGridEdge; ++r, ++count) {
+      const double values[] = {row.coefficients.bandwidth_gbps(l, r),
+                               row.coefficients.latency_us(l, r)};
+      for (int o = 0; o < kOutputCount; ++o) {
+        sums[o] += values[o];
+        squares[o] += values[o] * values[o];
+      }
+    }
+  }
+  for (int o = 0; o < kOutputCount; ++o) {
+    const double variance = squares[o] / count - std::pow(sums[o] / count, 2.0);
+    state.residual[o] = std::sqrt(variance * (1.0 - row.goodness) / row.goodness);
+  }
+  // Q_l and Q_r went to 20 each; which of a side's two hops held them is not published.
+  for (const char* factor :
+       {"client_encap_masks", "client_decap_masks", "server_encap_masks", "server_decap_masks"}) {
+    state.domain.numeric[factor] = {0.0, kGridEdge};
+  }
+  state.findings = {"published coefficients of " + row.name +
+                    " (ScalaCN, NSDI 2025); intervals from the published goodness of fit"};
+  return std::make_unique<ScalacnModel>(std::move(state));
+}
+
+}  // namespace greynic::model
