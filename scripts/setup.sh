@@ -1,17 +1,25 @@
 #!/usr/bin/env bash
-# Installs what greynic is built from, by name, from Debian's and npm's registries. Idempotent: what
-# is there stays. `--test` adds what only the tests need, `--all` also clang-tidy and clang-format. Works
-# as root or with sudo.
+# Installs what greynic is built from, by name, from Debian's and npm's registries. What is there stays.
+#   scripts/setup.sh          all that greynic can use
+#   scripts/setup.sh --demo   the compiler and the libraries, without drivers of real devices
+#   scripts/setup.sh --web    the npm packages of the report's pictures, and npm itself where there is none
+#   scripts/setup.sh --test   all that greynic can use, and what its tests need
+#   scripts/setup.sh --all    and what clang-tidy and the sanitizers need
+# Works as root or with sudo.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-classes="build optional"
+web=yes
 case "${1:-}" in
-  "") ;;
-  --test) classes="$classes test" ;;
-  --all) classes="$classes test tidy" ;;
-  *) echo "usage: scripts/setup.sh [--test | --all]" >&2; exit 2 ;;
+  "") classes="build optional" ;;
+  --demo) classes="build" web=no ;;
+  --web) classes="" ;;
+  --test) classes="build optional test" ;;
+  --all) classes="build optional test tidy" ;;
+  *) sed -n '2,8p' "$0" | cut -c3- >&2; exit 2 ;;
 esac
+# npm is asked for only where there is none: a newer one from elsewhere does as well.
+if [ $web = yes ] && ! command -v npm >/dev/null; then classes="$classes npm"; fi
 
 as_root() {
   if [ "$(id -u)" = 0 ]; then "$@"
@@ -21,9 +29,6 @@ as_root() {
 }
 
 installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
-
-# npm is asked for only where there is none: a newer one from elsewhere does as well.
-command -v npm >/dev/null || classes="$classes npm"
 
 missing=()
 while read -r class package; do
@@ -40,16 +45,21 @@ if [ ${#missing[@]} -gt 0 ]; then
     as_root chmod +x $policy
     trap 'as_root rm -f /usr/sbin/policy-rc.d' EXIT
   fi
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-    "${missing[@]}" >/dev/null
-else
+  # Packages are not synced to disk one by one: what a power cut takes away is installed again.
+  install=(apt-get install -y --no-install-recommends -o Dpkg::Options::=--force-unsafe-io "${missing[@]}")
+  if [ -t 2 ]; then
+    as_root env DEBIAN_FRONTEND=noninteractive "${install[@]}" -q -o Dpkg::Progress-Fancy=1 >&2
+  else
+    as_root env DEBIAN_FRONTEND=noninteractive "${install[@]}" -qq >/dev/null
+  fi
+elif [ -n "$classes" ]; then
   echo "setup: all packages are there" >&2
 fi
 
 # Pictures are drawn by Apache ECharts, from npm, at the version that the lock file names.
-web=results/web
-if [ -f $web/package-lock.json ] && ! cmp -s $web/package-lock.json $web/node_modules/.installed; then
-  echo "setup: installing the npm packages of $web" >&2
-  (cd $web && npm ci --silent --no-audit --no-fund --ignore-scripts)
-  cp $web/package-lock.json $web/node_modules/.installed
+folder=results/web
+if [ $web = yes ] && ! cmp -s $folder/package-lock.json $folder/node_modules/.installed; then
+  echo "setup: installing the npm packages of $folder" >&2
+  (cd $folder && npm ci --silent --no-audit --no-fund --ignore-scripts)
+  cp $folder/package-lock.json $folder/node_modules/.installed
 fi
