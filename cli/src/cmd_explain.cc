@@ -25,7 +25,7 @@ Result<causal::Explanation> explain_run(const Flags& flags) {
     auto explanation = explain_stored(*store, flags.options);
     if (!explanation) return explanation;
     // For the report. A run that cannot be written is explained all the same.
-    auto kept = store->keep("explanation", causal::to_json_text(*explanation));
+    auto kept = store->keep(results::kHypotheses, causal::to_json_text(*explanation));
     if (!kept) say("not kept with the run: " + kept.error().message);
     return explanation;
   }

@@ -98,7 +98,7 @@ Result<testgen::Plan> extend(const Flags& flags, testgen::PlanOptions options) {
     auto made = store->observations();
     if (!made) return pass_on(made);
     std::move(made->begin(), made->end(), std::back_inserter(observations));
-    const auto explanation = store->kept("explanation");
+    const auto explanation = store->best_explanation();
     if (!explanation) return pass_on(explanation);
     if (explanation->empty()) continue;
     auto named = testgen::factors_of_causes(*explanation);

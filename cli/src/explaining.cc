@@ -65,7 +65,7 @@ Result<causal::Explanation> explain_on(target::Target& device, results::RunStore
   };
   auto explanation = causal::explain(*campaign, *observations, judged, &laboratory);
   if (!explanation) return explanation;
-  if (auto kept = store.keep("explanation", causal::to_json_text(*explanation)); !kept) {
+  if (auto kept = store.keep(results::kExplanation, causal::to_json_text(*explanation)); !kept) {
     return pass_on(kept);
   }
   return explanation;

@@ -397,6 +397,11 @@ Result<std::string> RunStore::kept(const std::string& kind) const {
   });
 }
 
+Result<std::string> RunStore::best_explanation() const {
+  auto tested = kept(kExplanation);
+  return tested && tested->empty() ? kept(kHypotheses) : tested;
+}
+
 Result<std::map<std::string, std::string>> RunStore::documents() const {
   return guarded(state_->path, [&]() -> Result<std::map<std::string, std::string>> {
     return get_pairs(*state_->database, "SELECT kind, json FROM document");

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "greynic/results/store.h"
 #include "program.h"
 
 namespace greynic::integration {
@@ -75,6 +76,27 @@ TEST(Explain, RepeatsNothing) {
   for (std::size_t i = 0; i < first["causes"].size(); ++i) {
     EXPECT_EQ(first["causes"][i]["text"], second["causes"][i]["text"]);
   }
+}
+
+// Claim:  explaining a run without its device keeps the causes that were tested on it: both are
+// kept, and who
+//         plans on, or makes a report, reads the tested ones.
+TEST(Explain, KeepsTheTestedCausesBesideHypotheses) {
+  const Folder folder;
+  const std::string db = folder / "run.db";
+  ASSERT_EQ(
+      greynic(folder, "run " + kSource +
+                          "/configs/campaigns/mask_wall.json --target twin:cx6 --seed 11 -o " + db)
+          .exit_code,
+      0);
+  const Outcome tested = greynic(folder, "explain " + db + " --target twin:cx6 --json");
+  const Outcome guessed = greynic(folder, "explain " + db + " --json");
+  ASSERT_NE(tested.out, guessed.out);
+  const auto store = results::RunStore::open_to_read(db);
+  ASSERT_TRUE(store) << store.error().message;
+  EXPECT_EQ(store->kept(results::kExplanation).value(), tested.out);
+  EXPECT_EQ(store->kept(results::kHypotheses).value(), guessed.out);
+  EXPECT_EQ(store->best_explanation().value(), tested.out);
 }
 
 // Claim:  a run is explained from any folder, though its campaign names its topology by a relative

@@ -161,6 +161,20 @@ TEST(Report, HoldsEveryNumberInTables) {
   }
 }
 
+// Claim:  causes that were tested on a device are shown, not the hypotheses of a later look at the
+// same run.
+TEST(Report, ShowsTheTestedCausesBeforeHypotheses) {
+  const Scratch scratch;
+  const std::string path = scratch / "run.db";
+  const std::string guess = std::regex_replace(kExplanation, std::regex("qp_count >= 64"),
+                                               "guess_of_another_factor >= 1");
+  results::RunStore run = full_run(path);
+  ASSERT_TRUE(run.keep(results::kHypotheses, guess));
+  const std::string page = own_part(report_html(run, options_of(path)).value());
+  EXPECT_NE(page.find("qp_count &gt;= 64"), std::string::npos);
+  EXPECT_EQ(page.find("guess_of_another_factor"), std::string::npos);
+}
+
 // Claim:  in a browser every picture is drawn and nothing is complained of.
 // Oracle: headless Chromium: its console, and the page's own pictures after its scripts ran.
 TEST(Report, OpensInABrowserWithItsChartsDrawn) {

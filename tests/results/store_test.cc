@@ -120,6 +120,20 @@ TEST(RunStore, ReadsAnOldRunsShortMeasurementAsTooShort) {
   EXPECT_EQ((*got)[1].outcome, Outcome::kTooShort);
 }
 
+// Claim:  explaining a run again without its device hides no explanation that was tested on it.
+TEST(RunStore, PrefersTheTestedExplanation) {
+  const Scratch scratch;
+  auto store = RunStore::open_to_append(scratch / "run.db", header_of("twin:cx6"));
+  ASSERT_TRUE(store);
+  EXPECT_EQ(store->best_explanation().value(), "");
+  ASSERT_TRUE(store->keep(kHypotheses, "{\"a\":1}"));
+  EXPECT_EQ(store->best_explanation().value(), "{\"a\":1}");
+  ASSERT_TRUE(store->keep(kExplanation, "{\"a\":2}"));
+  ASSERT_TRUE(store->keep(kHypotheses, "{\"a\":3}"));
+  EXPECT_EQ(store->best_explanation().value(), "{\"a\":2}");
+  EXPECT_EQ(store->documents()->size(), 2U);
+}
+
 // Claim:  nothing is stored twice, nothing is stored by halves, and no number that is none.
 TEST(RunStore, RefusesWhatItHasAndWhatIsNoNumber) {
   const Scratch scratch;

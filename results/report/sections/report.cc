@@ -18,6 +18,11 @@ Result<std::map<std::string, nlohmann::json>> read_documents(const results::RunS
   auto texts = store.documents();
   if (!texts) return pass_on(texts);
   if (!options.model_text.empty()) (*texts)["model"] = options.model_text;
+  // One explanation is shown: the tested one, where there is one.
+  auto explanation = store.best_explanation();
+  if (!explanation) return pass_on(explanation);
+  texts->erase(results::kHypotheses);
+  if (!explanation->empty()) (*texts)[results::kExplanation] = std::move(*explanation);
   std::map<std::string, nlohmann::json> documents;
   for (const auto& [kind, text] : *texts) {
     auto document =

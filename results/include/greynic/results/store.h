@@ -36,6 +36,11 @@ struct RunHeader {
   std::map<std::string, std::string> environment;
 };
 
+/// Kinds of kept documents. An explanation's causes were tested on a device; hypotheses come from
+/// stored observations alone.
+inline constexpr const char* kExplanation = "explanation";
+inline constexpr const char* kHypotheses = "hypotheses";
+
 /// (canonical configuration name, repeat)
 using ObservationKey = std::pair<std::string, int>;
 
@@ -73,6 +78,9 @@ class RunStore {
   [[nodiscard]] Result<void> keep(const std::string& kind, const std::string& json_text);
   /// Empty text when nothing of that kind is kept.
   [[nodiscard]] Result<std::string> kept(const std::string& kind) const;
+  /// The kept explanation, or the hypotheses where no cause was tested yet; empty text when neither
+  /// is kept.
+  [[nodiscard]] Result<std::string> best_explanation() const;
   /// Every kept document by kind.
   [[nodiscard]] Result<std::map<std::string, std::string>> documents() const;
 
