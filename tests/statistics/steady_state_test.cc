@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "greynic/statistics/random.h"
-#include "greynic/twin/twin.h"
 
 namespace greynic::statistics {
 namespace {
@@ -125,28 +124,6 @@ TEST(SteadyState, SeesADriftBelowWhatRepeatsItself) {
   Random random(kSeed);
   for (const std::size_t period : {100U, 515U, 1030U}) {
     EXPECT_FALSE(estimate_steady(repeating(random, 7300, period, 20, 0.1, 50)).settled) << period;
-  }
-}
-
-// Claim:  closed loops settle, whatever the length of the messages and the number of QPs: QPs that
-//         began together complete together, and that is no warm-up.
-// Oracle: a closed loop without losses or defects has a steady state.
-TEST(SteadyState, IsReachedOverAGridOfSizesAndQps) {
-  const auto twin = create("twin:cx6?threads=1").value();
-  for (const char* operation : {"SEND", "WRITE", "READ"}) {
-    for (const double bytes : {4096.0, 65536.0, 1048576.0, 8388608.0}) {
-      for (const double qps : {1.0, 4.0, 16.0, 64.0, 256.0}) {
-        target::MeasureRequest request;
-        request.seed = 11;
-        request.configuration.set("operation", std::string(operation));
-        request.configuration.set("message_bytes", bytes);
-        request.configuration.set("qp_count", qps);
-        const Observation seen = target::measure_one(*twin, request).value();
-        ASSERT_TRUE(seen.steady.has_value());
-        EXPECT_TRUE(seen.steady->settled)
-            << operation << " of " << bytes << " bytes over " << qps << " QPs";
-      }
-    }
   }
 }
 
