@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <memory>
 
-#include "commands.h"
+#include "command.h"
 #include "greynic/agent/agent.h"
 
 namespace greynic::cli {
@@ -19,7 +19,20 @@ struct Flags {
   std::vector<std::string> names = {"localhost", "127.0.0.1"};
 };
 
+int make_certificates(const Flags& flags) {
+  const auto done = agent::create_certificates(flags.directory, flags.names);
+  if (!done) return tell(done.error());
+  say("copy this directory to every host of the lab; client.key is for hosts that run campaigns, "
+      "agent.key for those that serve");
+  fmt::print("{}\n", flags.directory);
+  return 0;
+}
+
 int serve(const Flags& flags) {
+  if (flags.options.device.empty()) {
+    return tell(
+        {ErrorCode::kBadInput, "name the device: --device DEVICE (`greynic devices` lists them)"});
+  }
   auto agent = agent::Agent::start(flags.options);
   if (!agent) return tell(agent.error());
   if (flags.options.certificates.empty()) {
@@ -35,47 +48,26 @@ int serve(const Flags& flags) {
 
 }  // namespace
 
-void add_agent(CLI::App& root, Program& program) {
+void add_agent(Program& program) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = add_command(
-      root, "agent", "Serve the other end of verbs traffic to a greynic on another host",
+  Command command = program.command(
+      "agent", "Serve the other end of verbs traffic to a greynic on another host",
       "  greynic agent --device mlx5_0 --listen 0.0.0.0:18600 --certificates /etc/greynic/lab\n"
       "  greynic agent init /etc/greynic/lab --name lab7.example --name 10.0.0.7\n"
       "  greynic agent --device rxe1     # loopback only, without certificates");
-  command->add_option("--device", flags->options.device, "RDMA device to serve");
-  command->add_option("--listen", flags->options.listen, "ADDRESS:PORT; port 0 takes a free one")
-      ->capture_default_str();
-  command->add_option("--certificates", flags->options.certificates,
-                      "Directory made by `greynic agent init`");
-  command->add_option("--port", flags->options.port, "Port of the device")->capture_default_str();
-  command->add_option("--gid", flags->options.gid_rule, "auto, ipv4, ipv6, an index or an address")
-      ->capture_default_str();
-  CLI::App* init = command->add_subcommand("init", "Make a lab's certificates in a directory");
-  init->add_option("directory", flags->directory, "New or empty directory")->required();
-  init->add_option("--name", flags->names,
-                   "Host name or address of an agent; give it once for each host")
-      ->capture_default_str();
-  command->require_subcommand(0, 1);
-  command->callback([flags, init, &program] {
-    if (*init) {
-      const auto done = agent::create_certificates(flags->directory, flags->names);
-      if (!done) {
-        program.exit_code = tell(done.error());
-        return;
-      }
-      say("copy this directory to every host of the lab; client.key is for hosts that run "
-          "campaigns, "
-          "agent.key for those that serve");
-      fmt::print("{}\n", flags->directory);
-      return;
-    }
-    if (flags->options.device.empty()) {
-      program.exit_code = tell(Error{
-          ErrorCode::kBadInput, "name the device: --device DEVICE (`greynic devices` lists them)"});
-      return;
-    }
-    program.exit_code = serve(*flags);
-  });
+  command.option("--device", flags->options.device, "RDMA device to serve");
+  command.option("--listen", flags->options.listen, "ADDRESS:PORT; port 0 takes a free one");
+  command.option("--certificates", flags->options.certificates,
+                 "Directory made by `greynic agent init`");
+  command.option("--port", flags->options.port, "Port of the device");
+  command.option("--gid", flags->options.gid_rule, "auto, ipv4, ipv6, an index or an address");
+  command.run([flags] { return serve(*flags); });
+
+  Command init = command.command("init", "Make a lab's certificates in a directory");
+  init.option("directory", flags->directory, "New or empty directory").required();
+  init.option("--name", flags->names,
+              "Host name or address of an agent; give it once for each host");
+  init.run([flags] { return make_certificates(*flags); });
 }
 
 }  // namespace greynic::cli

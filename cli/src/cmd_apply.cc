@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "commands.h"
+#include "command.h"
 #include "counted_rules.h"
 #include "greynic/files/core_json.h"
 #include "greynic/rules/traffic.h"
@@ -88,6 +88,9 @@ void wait_for_interrupt() {
 }
 
 int run(const Flags& flags) {
+  if (flags.layout.empty()) {
+    return tell({ErrorCode::kBadInput, "name the layout: `greynic apply layout.json --target T`"});
+  }
   const auto layout = files::read_layout(flags.layout);
   if (!layout) return tell(layout.error());
   Traffic traffic;
@@ -126,34 +129,31 @@ int run(const Flags& flags) {
 
 }  // namespace
 
-void add_apply(CLI::App& root, Program& program) {
+void add_apply(Program& program) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = add_command(
-      root, "apply", "Install a layout on a target, all of it or nothing",
+  Command command = program.command(
+      "apply", "Install a layout on a target, all of it or nothing",
       "  greynic apply layout.json --target twin:cx6 --dry-run   # what would change\n"
       "  greynic apply layout.json --target flows:tc:enp1s0f0\n"
       "  greynic apply --undo --target flows:tc:enp1s0f0            # as it was before\n"
       "  greynic apply layout.json --target 'ovs:br0?rundir=/run/openvswitch'\n"
       "  greynic apply layout.json --target flows:dpdk:net_tap0 --hold");
-  CLI::Option* layout =
-      command->add_option("LAYOUT", flags->layout, "Layout file (docs/formats/layout.md)");
-  command->add_option("--target", flags->target, "Where; greynic devices lists what there is")
-      ->required();
-  add_hop(*command, flags->hop);
-  command->add_option("--traffic", flags->traffic,
-                      "Traffic file that later measurements send through it");
-  command->add_flag("--dry-run", flags->dry_run, "Check and say what would change; change nothing");
-  command->add_flag("--hold", flags->hold,
-                    "Stay until Ctrl-C, then say what went through each rule and put back what was "
-                    "there: for devices that belong to the process");
-  CLI::Option* back = command->add_flag(
-      "--undo", flags->undo, "Put back the rules of before the first apply, without LAYOUT");
-  back->excludes(layout);
-  command->add_flag("--json", flags->as_json, "JSON on stdout");
-  command->callback([flags, &program] {
-    if (!flags->undo && flags->layout.empty()) throw CLI::RequiredError("LAYOUT");
-    program.exit_code = flags->undo ? undo(*flags) : run(*flags);
-  });
+  const Option layout =
+      command.option("LAYOUT", flags->layout, "Layout file (docs/formats/layout.md)");
+  command.option("--target", flags->target, "Where; greynic devices lists what there is")
+      .required();
+  add_hop(command, flags->hop);
+  command.option("--traffic", flags->traffic,
+                 "Traffic file that later measurements send through it");
+  command.flag("--dry-run", flags->dry_run, "Check and say what would change; change nothing");
+  command.flag("--hold", flags->hold,
+               "Stay until Ctrl-C, then say what went through each rule and put back what was "
+               "there: for devices that belong to the process");
+  const Option back = command.flag("--undo", flags->undo,
+                                   "Put back the rules of before the first apply, without LAYOUT");
+  back.excludes(layout);
+  command.flag("--json", flags->as_json, "JSON on stdout");
+  command.run([flags] { return flags->undo ? undo(*flags) : run(*flags); });
 }
 
 }  // namespace greynic::cli

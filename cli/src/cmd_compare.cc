@@ -104,31 +104,25 @@ int compare(const Flags& flags) {
 
 }  // namespace
 
-void add_compare(CLI::App& root, Program& program) {
+void add_compare(Program& program) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = add_command(
-      root, "compare", "Did anything get worse from one run to another? Exits 1 if so",
+  Command command = program.command(
+      "compare", "Did anything get worse from one run to another? Exits 1 if so",
       "  greynic compare base.db new.db\n"
       "  greynic compare base.db new.db --junit regressions.xml --metric latency_us_p99\n"
       "  greynic compare base.db new.db --tolerance 0.05 --all");
-  command->add_option("base", flags->base, "Run file to compare with")->required();
-  command->add_option("new", flags->fresh, "Run file to judge")->required();
-  command->add_option("--junit", flags->junit, "JUnit XML file to write");
-  command
-      ->add_option("--metric", flags->options.metrics,
-                   "Only this metric, larger taken as better when not known; may come again")
-      ->allow_extra_args(false);
-  command->add_option("--alpha", flags->options.alpha, "Chance of any false regression in all")
-      ->check(CLI::Range(1e-6, 0.5))
-      ->capture_default_str();
-  command
-      ->add_option("--tolerance", flags->options.tolerance,
-                   "Share of the base that does not matter")
-      ->check(CLI::Range(0.0, 0.9))
-      ->capture_default_str();
-  command->add_flag("--all", flags->all, "Show comparisons without a change too");
-  command->add_flag("--json", flags->json, "JSON on stdout");
-  command->callback([flags, &program] { program.exit_code = compare(*flags); });
+  command.option("base", flags->base, "Run file to compare with").required();
+  command.option("new", flags->fresh, "Run file to judge").required();
+  command.option("--junit", flags->junit, "JUnit XML file to write");
+  command.option("--metric", flags->options.metrics,
+                 "Only this metric, larger taken as better when not known; may come again");
+  command.option("--alpha", flags->options.alpha, "Chance of any false regression in all")
+      .range(1e-6, 0.5);
+  command.option("--tolerance", flags->options.tolerance, "Share of the base that does not matter")
+      .range(0.0, 0.9);
+  command.flag("--all", flags->all, "Show comparisons without a change too");
+  command.flag("--json", flags->json, "JSON on stdout");
+  command.run([flags] { return compare(*flags); });
 }
 
 }  // namespace greynic::cli

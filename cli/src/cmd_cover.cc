@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "command.h"
-#include "greynic/core/units.h"
 #include "greynic/files/json_file.h"
 #include "greynic/testgen/array_check.h"
 #include "greynic/testgen/array_file.h"
@@ -24,9 +23,9 @@ struct Flags {
   std::string constraints;
   std::string seeds;
   std::string already;
-  int strength = 0;
+  std::optional<int> strength;
   std::uint64_t seed = 1;
-  std::string deadline;
+  std::optional<std::chrono::nanoseconds> deadline;
   int threads = 1;
   std::string check;
   bool lower_bound = false;
@@ -96,7 +95,7 @@ int run(const Flags& flags) {
        {std::pair(&flags.seeds, &model->seeds), std::pair(&flags.already, &model->already)}) {
     if (auto added = add_rows(*model, *path, *into); !added) return tell(added.error());
   }
-  const int strength = flags.strength > 0 ? flags.strength : model->strength.value_or(2);
+  const int strength = flags.strength.value_or(model->strength.value_or(2));
   if (!flags.check.empty()) return check_file(*model, flags, strength);
 
   testgen::CoverOptions options;
@@ -105,11 +104,11 @@ int run(const Flags& flags) {
   options.threads = flags.threads;
   options.report_lower_bound = flags.lower_bound;
   options.list_infeasible = flags.explain;
-  if (!flags.deadline.empty()) {
-    const auto parsed = parse_duration(flags.deadline);
-    if (!parsed) return tell(parsed.error());
-    if (parsed->count() == 0) return tell({ErrorCode::kBadInput, "a deadline of 0 leaves no time"});
-    options.deadline_seconds = std::chrono::duration<double>(*parsed).count();
+  if (flags.deadline) {
+    if (flags.deadline->count() == 0) {
+      return tell({ErrorCode::kBadInput, "a deadline of 0 leaves no time; give one such as 2s"});
+    }
+    options.deadline_seconds = std::chrono::duration<double>(*flags.deadline).count();
   }
   const double deadline = options.deadline_seconds;
   if (flags.explain) options.deadline_seconds *= 1 - kShareToExplain;
@@ -144,38 +143,36 @@ int run(const Flags& flags) {
 
 }  // namespace
 
-void add_cover(CLI::App& root, Program& program) {
+void add_cover(Program& program) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = add_command(
-      root, "cover", "A covering array for a model of PICT, CASA, a feature model or our own",
+  Command command = program.command(
+      "cover", "A covering array for a model of PICT, CASA, a feature model or our own",
       "  greynic cover model.pict --strength 2 > rows.tsv\n"
       "  greynic cover model.citmodel --constraints model.constraints --deadline 2s --threads 2\n"
       "  greynic cover busybox.dimacs --lower-bound > rows.tsv\n"
       "  greynic cover model.json --strength 3 --check rows.tsv   # 0: good, 1: not\n"
       "  greynic cover model.json --already-run rows.tsv --strength 3 > more.tsv\n"
       "  greynic cover model.json --explain-infeasible > rows.tsv");
-  command->add_option("model", flags->model, "The model file")->required();
-  command->add_option("--format", flags->format, "pict, casa, cnf or json; guessed when not given")
-      ->check(CLI::IsMember({"pict", "casa", "cnf", "json"}));
-  command->add_option("--constraints", flags->constraints,
-                      "CASA's constraints file; else NAME.constraints beside the model");
-  command->add_option("--seeds", flags->seeds, "Rows that must be in, as a table");
-  command->add_option("--already-run", flags->already,
-                      "Rows that were run before, as a table: what they cover is covered");
-  command->add_option("--strength", flags->strength, "1 to 6; 2, or what the model says")
-      ->check(CLI::Range(1, 6));
-  command->add_option("--seed", flags->seed, "Of every random choice");
-  command->add_option("--deadline", flags->deadline,
-                      "Improve the array until then, e.g. 2s; else one fast pass");
-  command->add_option("--threads", flags->threads, "Threads to use")->check(CLI::Range(1, 64));
-  command->add_option("--check", flags->check, "Verify this array instead of making one");
-  command->add_flag("--lower-bound", flags->lower_bound, "Spend time on a better lower bound");
-  command->add_flag(
-      "--explain-infeasible", flags->explain,
-      "Tell each infeasible tuple and the constraints that forbid it, on stderr; takes "
-      "a minute at most, or half of the deadline");
-  command->add_flag("--json", flags->json, "JSON on stdout");
-  command->callback([flags, &program] { program.exit_code = run(*flags); });
+  command.option("model", flags->model, "The model file").required();
+  command.option("--format", flags->format, "pict, casa, cnf or json; guessed when not given")
+      .choices({"pict", "casa", "cnf", "json"});
+  command.option("--constraints", flags->constraints,
+                 "CASA's constraints file; else NAME.constraints beside the model");
+  command.option("--seeds", flags->seeds, "Rows that must be in, as a table");
+  command.option("--already-run", flags->already,
+                 "Rows that were run before, as a table: what they cover is covered");
+  command.option("--strength", flags->strength, "1 to 6; 2, or what the model says").range(1, 6);
+  command.option("--seed", flags->seed, "Of every random choice");
+  command.option("--deadline", flags->deadline,
+                 "Improve the array until then, e.g. 2s; else one fast pass");
+  command.option("--threads", flags->threads, "Threads to use").range(1, 64);
+  command.option("--check", flags->check, "Verify this array instead of making one");
+  command.flag("--lower-bound", flags->lower_bound, "Spend time on a better lower bound");
+  command.flag("--explain-infeasible", flags->explain,
+               "Tell each infeasible tuple and the constraints that forbid it, on stderr; takes "
+               "a minute at most, or half of the deadline");
+  command.flag("--json", flags->json, "JSON on stdout");
+  command.run([flags] { return run(*flags); });
 }
 
 }  // namespace greynic::cli

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "commands.h"
+#include "command.h"
 #include "greynic/target/target.h"
 
 namespace greynic::cli {
@@ -16,7 +16,7 @@ struct Flags {
   bool json = false;
 };
 
-void print_candidates(bool as_json) {
+int print_all(bool as_json) {
   std::vector<target::Candidate> all;
   std::size_t widest = 0;
   for (const target::Kind& kind : target::kinds()) {
@@ -43,6 +43,7 @@ void print_candidates(bool as_json) {
     }
   }
   if (as_json) fmt::print("{}\n", rows.dump(1));
+  return 0;
 }
 
 int print_one(const Flags& flags) {
@@ -76,23 +77,17 @@ int print_one(const Flags& flags) {
 
 }  // namespace
 
-void add_devices(CLI::App& root, Program& program) {
+void add_devices(Program& program) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command =
-      add_command(root, "devices", "What can be tested here; for what cannot, why and the remedy",
-                  "  greynic devices\n"
-                  "  greynic devices twin:cx6     # its parameters and their sources\n"
-                  "  greynic devices verbs:rxe0   # its limits and known traits\n"
-                  "  greynic devices --json");
-  command->add_option("target", flags->spec, "Describe this one target");
-  command->add_flag("--json", flags->json, "JSON on stdout");
-  command->callback([flags, &program] {
-    if (flags->spec.empty()) {
-      print_candidates(flags->json);
-    } else {
-      program.exit_code = print_one(*flags);
-    }
-  });
+  Command command =
+      program.command("devices", "What can be tested here; for what cannot, why and the remedy",
+                      "  greynic devices\n"
+                      "  greynic devices twin:cx6     # its parameters and their sources\n"
+                      "  greynic devices verbs:rxe0   # its limits and known traits\n"
+                      "  greynic devices --json");
+  command.option("target", flags->spec, "Describe this one target");
+  command.flag("--json", flags->json, "JSON on stdout");
+  command.run([flags] { return flags->spec.empty() ? print_all(flags->json) : print_one(*flags); });
 }
 
 }  // namespace greynic::cli

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "commands.h"
+#include "command.h"
 #include "explaining.h"
 #include "greynic/campaign/mask_target.h"
 #include "greynic/results/store.h"
@@ -52,25 +52,24 @@ int explain_command(const Flags& flags) {
 
 }  // namespace
 
-void add_explain(CLI::App& root, Program& program) {
+void add_explain(Program& program) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = add_command(
-      root, "explain", "Walls of a run and the few settings that cause each",
+  Command command = program.command(
+      "explain", "Walls of a run and the few settings that cause each",
       "  greynic explain run.db\n"
       "  greynic explain run.db --target twin:cx6      # orders the tests that it needs\n"
       "  greynic explain run.db --confidence 0.999 --json");
-  command->add_option("run", flags->run, "Run file of `greynic run`")->required();
-  command->add_option("--target", flags->target,
-                      "Device to order further tests from; they are stored with the run");
-  command->add_option("--confidence", flags->options.confidence, "Confidence asked for (0.99)")
-      ->check(CLI::Range(0.5, 0.999999));
-  command->add_option("--most-tests", flags->options.most_tests, "Tests to order at most (400)");
+  command.option("run", flags->run, "Run file of `greynic run`").required();
+  command.option("--target", flags->target,
+                 "Device to order further tests from; they are stored with the run");
+  command.option("--confidence", flags->options.confidence, "Confidence asked for")
+      .range(0.5, 0.999999);
+  command.option("--most-tests", flags->options.most_tests, "Tests to order at most");
   command
-      ->add_option("--most-repeats", flags->options.most_repeats,
-                   "Repeats of one configuration at most (12)")
-      ->check(CLI::Range(2, 10000));
-  command->add_flag("--json", flags->json, "JSON on stdout");
-  command->callback([flags, &program] { program.exit_code = explain_command(*flags); });
+      .option("--most-repeats", flags->options.most_repeats, "Repeats of one configuration at most")
+      .range(2, 10000);
+  command.flag("--json", flags->json, "JSON on stdout");
+  command.run([flags] { return explain_command(*flags); });
 }
 
 }  // namespace greynic::cli

@@ -34,20 +34,19 @@ int export_run(const Flags& flags) {
 
 }  // namespace
 
-void add_export(CLI::App& root, Program& program) {
+void add_export(Program& program) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command =
-      add_command(root, "export", "A run in other tools' formats, one observation a line",
-                  "  greynic export run.db --format csv -o run.csv\n"
-                  "  greynic export run.db --format jsonl | jq .bandwidth_gbps\n"
-                  "  greynic export run.db --format openmetrics\n"
-                  "  greynic export run.db --format markdown     # one configuration a row");
-  command->add_option("run", flags->run, "Run file")->required();
-  command->add_option("--format", flags->format, "jsonl, csv, markdown, openmetrics or influx")
-      ->check(CLI::IsMember({"jsonl", "csv", "markdown", "openmetrics", "influx"}))
-      ->capture_default_str();
-  command->add_option("-o,--out", flags->out, "File to write; stdout when absent");
-  command->callback([flags, &program] { program.exit_code = export_run(*flags); });
+  Command command =
+      program.command("export", "A run in other tools' formats, one observation a line",
+                      "  greynic export run.db --format csv -o run.csv\n"
+                      "  greynic export run.db --format jsonl | jq .bandwidth_gbps\n"
+                      "  greynic export run.db --format openmetrics\n"
+                      "  greynic export run.db --format markdown     # one configuration a row");
+  command.option("run", flags->run, "Run file").required();
+  command.option("--format", flags->format, "jsonl, csv, markdown, openmetrics or influx")
+      .choices({"jsonl", "csv", "markdown", "openmetrics", "influx"});
+  command.option("-o,--out", flags->out, "File to write; stdout when absent");
+  command.run([flags] { return export_run(*flags); });
 }
 
 }  // namespace greynic::cli

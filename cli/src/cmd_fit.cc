@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "commands.h"
+#include "command.h"
 #include "greynic/files/json_file.h"
 #include "greynic/model/comparison.h"
 #include "greynic/model/model.h"
@@ -177,36 +177,31 @@ int run_fit(Flags flags) {
 
 }  // namespace
 
-void add_fit(CLI::App& root, Program& program) {
+void add_fit(Program& program) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = add_command(
-      root, "fit", "Fit a law to a run, with intervals and findings",
+  Command command = program.command(
+      "fit", "Fit a law to a run, with intervals and findings",
       "  greynic fit run.db -o model.json\n"
       "  greynic fit run.db -o model.json --form scalacn\n"
       "  greynic fit run.db --json --intervals bootstrap\n"
       "  greynic fit cx5.db cx6.db cx7.db -o models   # together, one model each\n"
       "  greynic fit --compare old.json new.json\n"
       "  greynic fit run.db --compare old.json new.json   # who predicts the run better");
-  command->add_option("run", flags->runs,
-                      "Run to fit (SQLite), which keeps the model; several are fitted together");
-  command->add_option("-o,--out", flags->out, "Write the model here; a folder for several runs");
-  command->add_option("--compare", flags->compare, "Compare two model files instead of fitting")
-      ->expected(2);
-  command->add_option("--form", flags->form, std::string(model::kFormNames))->capture_default_str();
-  command
-      ->add_option("--intervals", flags->intervals,
-                   "Of the pipeline law's parameters: covariance, profile (where covariance does "
-                   "not hold) or bootstrap")
-      ->capture_default_str();
-  command->add_option("--samples", flags->options.bootstrap_samples, "Fits of the bootstrap")
-      ->capture_default_str()
-      ->check(CLI::Range(100, 100000));
-  command->add_option("--seed", flags->options.seed, "Seed of the starts")->capture_default_str();
-  command->add_option("--starts", flags->options.starts, "Starting points of the search")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1000));
-  command->add_flag("--json", flags->json, "JSON on stdout");
-  command->callback([flags, &program] { program.exit_code = run_fit(*flags); });
+  command.option("run", flags->runs,
+                 "Run to fit (SQLite), which keeps the model; several are fitted together");
+  command.option("-o,--out", flags->out, "Write the model here; a folder for several runs");
+  command.option("--compare", flags->compare, "Compare two model files instead of fitting")
+      .words(2);
+  command.option("--form", flags->form, std::string(model::kFormNames));
+  command.option("--intervals", flags->intervals,
+                 "Of the pipeline law's parameters: covariance, profile (where covariance does "
+                 "not hold) or bootstrap");
+  command.option("--samples", flags->options.bootstrap_samples, "Fits of the bootstrap")
+      .range(100, 100000);
+  command.option("--seed", flags->options.seed, "Seed of the starts");
+  command.option("--starts", flags->options.starts, "Starting points of the search").range(1, 1000);
+  command.flag("--json", flags->json, "JSON on stdout");
+  command.run([flags] { return run_fit(*flags); });
 }
 
 }  // namespace greynic::cli

@@ -68,26 +68,25 @@ int import(const Flags& flags) {
 
 }  // namespace
 
-void add_import(CLI::App& root, Program& program) {
+void add_import(Program& program) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command =
-      add_command(root, "import", "Make a run of measurements made elsewhere",
-                  "  greynic import perftest ib_write_bw.log -o run.db\n"
-                  "  greynic import perftest logs/*.log -o run.db --name-pattern \\\n"
-                  "    'cen_{client_encap_masks}_sde_{server_decap_masks}_{*}.log'");
-  command->require_subcommand(1);
-  CLI::App* perftest =
-      command->add_subcommand("perftest", "Logs of linux-rdma/perftest: text tables and JSON");
-  perftest->add_option("logs", flags->logs, "Log files")->required();
-  perftest->add_option("--name-pattern", flags->pattern,
-                       "Settings in the files' names: {factor} takes one, {*} anything");
+  Command command =
+      program.command("import", "Make a run of measurements made elsewhere",
+                      "  greynic import perftest ib_write_bw.log -o run.db\n"
+                      "  greynic import perftest logs/*.log -o run.db --name-pattern \\\n"
+                      "    'cen_{client_encap_masks}_sde_{server_decap_masks}_{*}.log'");
+  command.needs_command();
+  Command perftest =
+      command.command("perftest", "Logs of linux-rdma/perftest: text tables and JSON");
+  perftest.option("logs", flags->logs, "Log files").required();
+  perftest.option("--name-pattern", flags->pattern,
+                  "Settings in the files' names: {factor} takes one, {*} anything");
   perftest
-      ->add_option("--json-unit", flags->json_unit,
-                   "Bandwidth unit of JSON logs that do not tell it")
-      ->check(CLI::IsMember({"MiB/s", "Gb/s"}));
-  perftest->add_option("-o,--out", flags->out, "Run file to make")->required();
-  perftest->add_flag("--json", flags->json, "Summary as JSON on stdout");
-  perftest->callback([flags, &program] { program.exit_code = import(*flags); });
+      .option("--json-unit", flags->json_unit, "Bandwidth unit of JSON logs that do not tell it")
+      .choices({"MiB/s", "Gb/s"});
+  perftest.option("-o,--out", flags->out, "Run file to make").required();
+  perftest.flag("--json", flags->json, "Summary as JSON on stdout");
+  perftest.run([flags] { return import(*flags); });
 }
 
 }  // namespace greynic::cli

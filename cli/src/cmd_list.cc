@@ -4,7 +4,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "commands.h"
+#include "command.h"
 #include "counted_rules.h"
 #include "greynic/files/core_json.h"
 #include "greynic/target/target.h"
@@ -52,20 +52,20 @@ int run(const Flags& flags) {
 
 }  // namespace
 
-void add_list(CLI::App& root, Program& program) {
+void add_list(Program& program) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = add_command(
-      root, "list", "The rules that a device holds, with its packet and byte counters",
+  Command command = program.command(
+      "list", "The rules that a device holds, with its packet and byte counters",
       "  greynic list --target flows:tc:enp1s0f0\n"
       "  greynic list --target 'ovs:br0?rundir=/run/openvswitch' --json\n"
       "  greynic list --target flows:tc:enp1s0f0 -o now.json     # as a layout, weighed by hits\n"
       "  greynic optimize now.json -o better.json\n"
       "  greynic apply better.json --target flows:tc:enp1s0f0");
-  command->add_option("--target", flags->target, "Where; greynic devices lists what there is")
-      ->required();
-  command->add_option("-o,--out", flags->layout, "Write them as a layout file too");
-  command->add_flag("--json", flags->as_json, "JSON on stdout");
-  command->callback([flags, &program] { program.exit_code = run(*flags); });
+  command.option("--target", flags->target, "Where; greynic devices lists what there is")
+      .required();
+  command.option("-o,--out", flags->layout, "Write them as a layout file too");
+  command.flag("--json", flags->as_json, "JSON on stdout");
+  command.run([flags] { return run(*flags); });
 }
 
 }  // namespace greynic::cli

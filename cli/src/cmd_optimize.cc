@@ -3,7 +3,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "commands.h"
+#include "command.h"
 #include "greynic/files/core_json.h"
 #include "greynic/model/model.h"
 #include "greynic/optimizer/optimize.h"
@@ -120,30 +120,30 @@ int run(const Flags& flags) {
 
 }  // namespace
 
-void add_optimize(CLI::App& root, Program& program) {
+void add_optimize(Program& program) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command =
-      add_command(root, "optimize", "An equivalent rule layout that tries fewer matchers, proven",
-                  "  greynic optimize filters.rules --model published:cx6 -o layout.json\n"
-                  "  greynic optimize flows.txt --traffic zipf:1.1 --growth 1.1 --json\n"
-                  "  greynic optimize flows.txt --model model.json --at "
-                  "operation=SEND,message_bytes=8388608 \\\n"
-                  "                   --hop client_encap --traffic traffic.json -o layout.json");
-  add_rule_input(*command, flags->rules);
-  command->add_option("--model", flags->model,
-                      "Model file, or published:cx4 cx5 cx6 cx7 bf3 e810; without it nothing is "
-                      "predicted");
-  command->add_option("--at", flags->at, "Factors of the prediction: name=level,name=level");
-  add_hop(*command, flags->hop);
-  command->add_option("--traffic", flags->traffic,
-                      "uniform (one packet inside each rule), zipf:EXPONENT, or a traffic file");
-  command->add_option("-o,--out", flags->out, "Write the layout here");
-  command->add_option("--seed", flags->seed, "Of the made-up traffic and of the search");
-  command->add_option("--growth", flags->growth,
-                      "Rules in the layout, jumps included, at most this times the input");
-  command->add_flag("--single-table", flags->single_table, "No jumps: one chain for each table");
-  command->add_flag("--json", flags->as_json, "JSON on stdout");
-  command->callback([flags, &program] { program.exit_code = run(*flags); });
+  Command command = program.command(
+      "optimize", "An equivalent rule layout that tries fewer matchers, proven",
+      "  greynic optimize filters.rules --model published:cx6 -o layout.json\n"
+      "  greynic optimize flows.txt --traffic zipf:1.1 --growth 1.1 --json\n"
+      "  greynic optimize flows.txt --model model.json --at "
+      "operation=SEND,message_bytes=8388608 \\\n"
+      "                   --hop client_encap --traffic traffic.json -o layout.json");
+  add_rule_input(command, flags->rules);
+  command.option("--model", flags->model,
+                 "Model file, or published:cx4 cx5 cx6 cx7 bf3 e810; without it nothing is "
+                 "predicted");
+  command.option("--at", flags->at, "Factors of the prediction: name=level,name=level");
+  add_hop(command, flags->hop);
+  command.option("--traffic", flags->traffic,
+                 "uniform (one packet inside each rule), zipf:EXPONENT, or a traffic file");
+  command.option("-o,--out", flags->out, "Write the layout here");
+  command.option("--seed", flags->seed, "Of the made-up traffic and of the search");
+  command.option("--growth", flags->growth,
+                 "Rules in the layout, jumps included, at most this times the input");
+  command.flag("--single-table", flags->single_table, "No jumps: one chain for each table");
+  command.flag("--json", flags->as_json, "JSON on stdout");
+  command.run([flags] { return run(*flags); });
 }
 
 }  // namespace greynic::cli

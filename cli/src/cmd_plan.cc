@@ -25,7 +25,7 @@ struct Flags {
   std::string target;
   std::uint64_t seed = 1;
   std::vector<std::string> set;
-  std::string deadline;
+  std::optional<std::chrono::nanoseconds> deadline;
   std::vector<std::string> extend;  ///< runs; the first one's campaign counts
   std::string for_model;
   std::string model;
@@ -118,13 +118,11 @@ Result<testgen::Plan> make(const Flags& flags) {
   options.threads = flags.threads;
   options.overrides = flags.set;
   options.explain_infeasible = flags.explain;
-  if (!flags.deadline.empty()) {
-    const auto deadline = parse_duration(flags.deadline);
-    if (!deadline) return pass_on(deadline);
-    if (deadline->count() == 0) {
-      return fail(ErrorCode::kBadInput, "a deadline of 0 leaves no time");
+  if (flags.deadline) {
+    if (flags.deadline->count() == 0) {
+      return fail(ErrorCode::kBadInput, "a deadline of 0 leaves no time; give one such as 2s");
     }
-    options.deadline_seconds = std::chrono::duration<double>(*deadline).count();
+    options.deadline_seconds = std::chrono::duration<double>(*flags.deadline).count();
   }
   if (!flags.target.empty()) {
     auto limits = limits_of(flags.target);
@@ -174,6 +172,9 @@ Flags sort_out(Flags flags) {
 }
 
 int run(const Flags& given) {
+  if (given.campaign.empty() && given.extend.empty()) {
+    return tell({ErrorCode::kBadInput, "name a campaign file, or the run to add to: --extend RUN"});
+  }
   const Flags flags = sort_out(given);
   const auto plan = make(flags);
   if (!plan) return tell(plan.error());
@@ -194,10 +195,10 @@ int run(const Flags& given) {
 
 }  // namespace
 
-void add_plan(CLI::App& root, Program& program) {
+void add_plan(Program& program) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = add_command(
-      root, "plan", "The smallest valid set of configurations that a campaign's design asks for",
+  Command command = program.command(
+      "plan", "The smallest valid set of configurations that a campaign's design asks for",
       "  greynic plan configs/campaigns/mask_wall.json -o plan.json\n"
       "  greynic plan configs/campaigns/qp_wall.json --target twin:cx6 --seed 7\n"
       "  greynic plan configs/campaigns/qp_wall.json --set qp_count=1,64 --json\n"
@@ -205,41 +206,36 @@ void add_plan(CLI::App& root, Program& program) {
       "  greynic plan --extend run.db -o more.json\n"
       "  greynic plan --extend run.db more.db -o still_more.json\n"
       "  greynic plan --for-model pipeline --budget 50 model.json -o next.json");
-  CLI::Option* campaign = command->add_option(
-      "campaign", flags->campaign, "The campaign file; with --for-model a model will do");
-  CLI::Option* run_file =
-      command->add_option("--extend", flags->extend,
-                          "Plan what to add to this run (and to further ones of its campaign): "
-                          "tuples still open, causes explained");
-  campaign->excludes(run_file);
-  command->add_option("-o,--out", flags->out, "Write the plan here");
-  command->add_option("--target", flags->target, "Ask this target for its limits and its speed");
-  command->add_option("--seed", flags->seed, "Of every random choice");
-  command->add_option("--set", flags->set, "factor=level,level: replace a factor's levels");
-  command->add_option("--deadline", flags->deadline,
-                      "Improve a covering plan until then, e.g. 2s; else one fast pass");
-  CLI::Option* for_model =
-      command->add_option("--for-model", flags->for_model,
-                          "Choose the settings that tell most about this law: pipeline");
-  for_model->excludes(run_file);
-  command->add_option("--budget", flags->budget, "Settings to choose with --for-model")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 100000))
-      ->needs(for_model);
-  command->add_option("--model", flags->model, "What is known already, with a campaign")
-      ->needs(for_model);
-  command->add_option("--threads", flags->threads, "Threads to use")->check(CLI::Range(1, 64));
-  command->add_option(
-      "--explain-infeasible", flags->explain,
-      "Tell of so many infeasible tuples which rules forbid each, on stderr; takes a "
-      "minute at most, or half of the deadline");
-  command->add_flag("--json", flags->json, "The plan as JSON on stdout");
-  command->callback([flags, &program] {
-    if (flags->campaign.empty() && flags->extend.empty()) {
-      throw CLI::RequiredError("a campaign file, or --extend RUN");
-    }
-    program.exit_code = run(*flags);
-  });
+  const Option campaign = command.option("campaign", flags->campaign,
+                                         "The campaign file; with --for-model a model will do");
+  const Option run_file =
+      command
+          .option("--extend", flags->extend,
+                  "Plan what to add to this run (and to further ones of its campaign): "
+                  "tuples still open, causes explained")
+          .list();
+  campaign.excludes(run_file);
+  command.option("-o,--out", flags->out, "Write the plan here");
+  command.option("--target", flags->target, "Ask this target for its limits and its speed");
+  command.option("--seed", flags->seed, "Of every random choice");
+  command.option("--set", flags->set, "factor=level,level: replace a factor's levels").list();
+  command.option("--deadline", flags->deadline,
+                 "Improve a covering plan until then, e.g. 2s; else one fast pass");
+  const Option for_model =
+      command.option("--for-model", flags->for_model,
+                     "Choose the settings that tell most about this law: pipeline");
+  for_model.excludes(run_file);
+  command.option("--budget", flags->budget, "Settings to choose with --for-model")
+      .range(1, 100000)
+      .needs(for_model);
+  command.option("--model", flags->model, "What is known already, with a campaign")
+      .needs(for_model);
+  command.option("--threads", flags->threads, "Threads to use").range(1, 64);
+  command.option("--explain-infeasible", flags->explain,
+                 "Tell of so many infeasible tuples which rules forbid each, on stderr; takes a "
+                 "minute at most, or half of the deadline");
+  command.flag("--json", flags->json, "The plan as JSON on stdout");
+  command.run([flags] { return run(*flags); });
 }
 
 }  // namespace greynic::cli

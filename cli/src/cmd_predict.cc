@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "commands.h"
+#include "command.h"
 #include "greynic/model/grid.h"
 #include "greynic/model/model.h"
 #include "greynic/model/workload.h"
@@ -184,31 +184,28 @@ int run_predict(const Flags& flags) {
 
 }  // namespace
 
-void add_predict(CLI::App& root, Program& program) {
+void add_predict(Program& program) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = add_command(
-      root, "predict", "Predict bandwidth and latency of a configuration, with intervals",
+  Command command = program.command(
+      "predict", "Predict bandwidth and latency of a configuration, with intervals",
       "  greynic predict model.json --at "
       "client_encap_masks=20,server_decap_masks=40,operation=SEND,message_bytes=8388608\n"
       "  greynic predict published:cx6 --at server_decap_masks=10 --json\n"
       "  greynic predict model.json --grid 'client_encap_masks=0:40:5,operation=SEND|WRITE' > "
       "grid.csv\n"
       "  greynic predict model.json --workload workload.json");
-  command
-      ->add_option("model,--model", flags->model,
-                   "Model file, or published:cx4 cx5 cx6 cx7 bf3 e810")
-      ->required();
-  CLI::Option* at =
-      command->add_option("--at", flags->at, "Configuration: factor=level,factor=level");
-  CLI::Option* grid =
-      command->add_option("--grid", flags->grid,
-                          "Many: factor=low:high:step,factor=a|b; CSV, or JSON lines with --json");
-  CLI::Option* workload = command->add_option("--workload", flags->workload,
-                                              "Flows between hosts: what each of them gets");
-  at->excludes(grid);
-  workload->excludes(at)->excludes(grid);
-  command->add_flag("--json", flags->json, "JSON on stdout");
-  command->callback([flags, &program] { program.exit_code = run_predict(*flags); });
+  command.option("model,--model", flags->model, "Model file, or published:cx4 cx5 cx6 cx7 bf3 e810")
+      .required();
+  const Option at = command.option("--at", flags->at, "Configuration: factor=level,factor=level");
+  const Option grid =
+      command.option("--grid", flags->grid,
+                     "Many: factor=low:high:step,factor=a|b; CSV, or JSON lines with --json");
+  const Option workload =
+      command.option("--workload", flags->workload, "Flows between hosts: what each of them gets");
+  at.excludes(grid);
+  workload.excludes(at).excludes(grid);
+  command.flag("--json", flags->json, "JSON on stdout");
+  command.run([flags] { return run_predict(*flags); });
 }
 
 }  // namespace greynic::cli

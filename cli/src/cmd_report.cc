@@ -50,19 +50,18 @@ int report(const Flags& flags) {
 
 }  // namespace
 
-void add_report(CLI::App& root, Program& program) {
+void add_report(Program& program) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command =
-      add_command(root, "report", "A run as one HTML file with pictures; needs no network",
-                  "  greynic report run.db -o report.html\n"
-                  "  greynic report run.db --model model.json -o report.html");
-  command->add_option("run", flags->run, "Run file")->required();
-  command->add_option("-o,--out", flags->out, "HTML file to write")->required();
-  command->add_option(
-      "--model", flags->model,
-      "Model file or published:NAME to show; the one kept with the run when absent");
-  command->add_option("--title", flags->title, "Heading; the campaign's name when absent");
-  command->callback([flags, &program] { program.exit_code = report(*flags); });
+  Command command =
+      program.command("report", "A run as one HTML file with pictures; needs no network",
+                      "  greynic report run.db -o report.html\n"
+                      "  greynic report run.db --model model.json -o report.html");
+  command.option("run", flags->run, "Run file").required();
+  command.option("-o,--out", flags->out, "HTML file to write").required();
+  command.option("--model", flags->model,
+                 "Model file or published:NAME to show; the one kept with the run when absent");
+  command.option("--title", flags->title, "Heading; the campaign's name when absent");
+  command.run([flags] { return report(*flags); });
 }
 
 }  // namespace greynic::cli

@@ -140,35 +140,30 @@ int run(const Flags& flags) {
 
 }  // namespace
 
-void add_run(CLI::App& root, Program& program) {
+void add_run(Program& program) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command =
-      add_command(root, "run", "Measure a campaign on a target; goes on where it was stopped",
-                  "  greynic run configs/campaigns/mask_wall.json --target twin:cx6 -o run.db\n"
-                  "  greynic run configs/campaigns/qp_wall.json --target twin:cx7 --set "
-                  "qp_count=64,4096\n"
-                  "  greynic run configs/campaigns/faults.json --target "
-                  "'verbs:rxe0?peer_device=rxe1'\n"
-                  "  greynic run configs/campaigns/ovs_masks.json --target ovs:br0\n"
-                  "  greynic run plan.json --target 'exec:./measure.sh' -o run.db --dry-run");
-  command->add_option("campaign", flags->job.file, "Campaign file, or a plan of `greynic plan -o`")
-      ->required();
-  command->add_option("--target", flags->job.target, "What is measured; see `greynic devices`")
-      ->required();
-  command->add_option("-o,--out", flags->job.out,
-                      "Run file; results/<date>-<campaign>/run.db when absent");
-  command->add_option("--seed", flags->job.seed, "Seed of the plan and of every measurement")
-      ->capture_default_str();
-  command
-      ->add_option("--set", flags->job.overrides,
-                   "factor=level,level: replaces the campaign's levels; may come again")
-      ->allow_extra_args(false);
-  command->add_option("--threads", flags->job.threads, "Threads for planning")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
-  command->add_flag("--dry-run", flags->dry_run, "Plan and print the settings; measure nothing");
-  command->add_flag("--json", flags->json, "Summary as JSON on stdout");
-  command->callback([flags, &program] { program.exit_code = run(*flags); });
+  Command command =
+      program.command("run", "Measure a campaign on a target; goes on where it was stopped",
+                      "  greynic run configs/campaigns/mask_wall.json --target twin:cx6 -o run.db\n"
+                      "  greynic run configs/campaigns/qp_wall.json --target twin:cx7 --set "
+                      "qp_count=64,4096\n"
+                      "  greynic run configs/campaigns/faults.json --target "
+                      "'verbs:rxe0?peer_device=rxe1'\n"
+                      "  greynic run configs/campaigns/ovs_masks.json --target ovs:br0\n"
+                      "  greynic run plan.json --target 'exec:./measure.sh' -o run.db --dry-run");
+  command.option("campaign", flags->job.file, "Campaign file, or a plan of `greynic plan -o`")
+      .required();
+  command.option("--target", flags->job.target, "What is measured; see `greynic devices`")
+      .required();
+  command.option("-o,--out", flags->job.out,
+                 "Run file; results/<date>-<campaign>/run.db when absent");
+  command.option("--seed", flags->job.seed, "Seed of the plan and of every measurement");
+  command.option("--set", flags->job.overrides,
+                 "factor=level,level: replaces the campaign's levels; may come again");
+  command.option("--threads", flags->job.threads, "Threads for planning").range(1, 1024);
+  command.flag("--dry-run", flags->dry_run, "Plan and print the settings; measure nothing");
+  command.flag("--json", flags->json, "Summary as JSON on stdout");
+  command.run([flags] { return run(*flags); });
 }
 
 }  // namespace greynic::cli

@@ -6,7 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "commands.h"
+#include "command.h"
 #include "greynic/files/campaign_file.h"
 #include "tuning.h"
 
@@ -147,41 +147,32 @@ int tune_command(Flags flags) {
 
 }  // namespace
 
-void add_tune(CLI::App& root, Program& program) {
+void add_tune(Program& program) {
   auto flags = std::make_shared<Flags>();
   TuneOptions& options = flags->options;
-  CLI::App* command = add_command(
-      root, "tune",
-      "The whole loop: find the walls, explain them, fit, re-lay the rules, prove, measure",
+  Command command = program.command(
+      "tune", "The whole loop: find the walls, explain them, fit, re-lay the rules, prove, measure",
       "  greynic tune configs/campaigns/mask_wall.json --target twin:cx6 \\\n"
       "      --rules configs/rules/container_host.flows\n"
       "  greynic tune configs/campaigns/ovs_masks.json --target ovs:br0 --rules filters.rules\n"
       "  greynic tune campaign.json --target twin:cx6 --rules filters.rules --traffic uniform "
       "--json");
-  command->add_option("campaign", options.job.file, "Campaign file")->required();
-  command->add_option("--target", options.job.target, "Device under test")->required();
-  command->add_option("--rules", options.rules,
-                      "Rules to lay out anew; without: stop after the fit");
-  command->add_option("--format", options.rules_format, "Format of the rules; told from the text");
-  command->add_option("--traffic", options.traffic, "uniform, zipf:EXPONENT or a traffic file")
-      ->capture_default_str();
-  command->add_option("--form", options.model_form, std::string(model::kFormNames))
-      ->capture_default_str();
-  command->add_option("--seed", options.job.seed, "Seed of everything random")
-      ->capture_default_str();
-  command->add_option("--set", options.job.overrides, "factor=level,level: replaces levels");
-  command->add_option("--pairs", options.pairs, "Pairs of the gain measurement")
-      ->capture_default_str()
-      ->check(CLI::Range(2, 1000));
-  command->add_option("--confidence", options.explain.confidence, "Confidence of walls and causes")
-      ->capture_default_str()
-      ->check(CLI::Range(0.5, 0.999999));
-  command->add_option("--most-tests", options.explain.most_tests, "Tests the explanation may order")
-      ->capture_default_str();
-  command->add_flag("--keep", options.keep, "Leave the new layout on the device; else roll back");
-  command->add_option("--out", options.folder, "Folder for all files; results/<date>-<campaign>");
-  command->add_flag("--json", flags->json, "JSON on stdout");
-  command->callback([flags, &program] { program.exit_code = tune_command(*flags); });
+  command.option("campaign", options.job.file, "Campaign file").required();
+  command.option("--target", options.job.target, "Device under test").required();
+  command.option("--rules", options.rules, "Rules to lay out anew; without: stop after the fit");
+  command.option("--format", options.rules_format, "Format of the rules; told from the text");
+  command.option("--traffic", options.traffic, "uniform, zipf:EXPONENT or a traffic file");
+  command.option("--form", options.model_form, std::string(model::kFormNames));
+  command.option("--seed", options.job.seed, "Seed of everything random");
+  command.option("--set", options.job.overrides, "factor=level,level: replaces levels").list();
+  command.option("--pairs", options.pairs, "Pairs of the gain measurement").range(2, 1000);
+  command.option("--confidence", options.explain.confidence, "Confidence of walls and causes")
+      .range(0.5, 0.999999);
+  command.option("--most-tests", options.explain.most_tests, "Tests the explanation may order");
+  command.flag("--keep", options.keep, "Leave the new layout on the device; else roll back");
+  command.option("--out", options.folder, "Folder for all files; results/<date>-<campaign>");
+  command.flag("--json", flags->json, "JSON on stdout");
+  command.run([flags] { return tune_command(*flags); });
 }
 
 }  // namespace greynic::cli

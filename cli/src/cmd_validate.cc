@@ -4,7 +4,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "commands.h"
+#include "command.h"
 #include "greynic/files/json_file.h"
 #include "greynic/target/target.h"
 #include "greynic/twin/validation.h"
@@ -93,21 +93,21 @@ int run(const Flags& flags) {
 
 }  // namespace
 
-void add_validate(CLI::App& root, Program& program) {
+void add_validate(Program& program) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command =
-      add_command(root, "validate", "Hold a twin against the curves published for its RNIC",
-                  "  greynic validate twin:cx6\n"
-                  "  greynic validate twin:cx5 --pictures /tmp/pictures\n"
-                  "  greynic validate twin:cx5 --markdown --pictures pictures > cx5.md\n"
-                  "  greynic validate twin:my_rnic.json --json");
-  command->add_option("target", flags->target, "The twin, such as twin:cx6")->required();
-  command->add_option("--pictures", flags->pictures, "Write one SVG for each curve to this folder");
-  command->add_option("--seed", flags->seed, "Of the simulations")->capture_default_str();
-  auto* json = command->add_flag("--json", flags->json, "JSON on stdout");
-  command->add_flag("--markdown", flags->markdown, "A page's section, with links to the pictures")
-      ->excludes(json);
-  command->callback([flags, &program] { program.exit_code = run(*flags); });
+  Command command =
+      program.command("validate", "Hold a twin against the curves published for its RNIC",
+                      "  greynic validate twin:cx6\n"
+                      "  greynic validate twin:cx5 --pictures /tmp/pictures\n"
+                      "  greynic validate twin:cx5 --markdown --pictures pictures > cx5.md\n"
+                      "  greynic validate twin:my_rnic.json --json");
+  command.option("target", flags->target, "The twin, such as twin:cx6").required();
+  command.option("--pictures", flags->pictures, "Write one SVG for each curve to this folder");
+  command.option("--seed", flags->seed, "Of the simulations");
+  const Option json = command.flag("--json", flags->json, "JSON on stdout");
+  command.flag("--markdown", flags->markdown, "A page's section, with links to the pictures")
+      .excludes(json);
+  command.run([flags] { return run(*flags); });
 }
 
 }  // namespace greynic::cli

@@ -3,7 +3,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "commands.h"
+#include "command.h"
 #include "greynic/files/core_json.h"
 #include "greynic/verify/verify.h"
 #include "progress.h"
@@ -62,16 +62,16 @@ int run(const Flags& flags) {
 
 }  // namespace
 
-void add_verify(CLI::App& root, Program& program) {
+void add_verify(Program& program) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = add_command(
-      root, "verify", "Does a layout do to every packet what the rules do?",
+  Command command = program.command(
+      "verify", "Does a layout do to every packet what the rules do?",
       "  greynic verify filters.rules layout.json         # exit 1 and a packet if not\n"
       "  greynic verify flows.txt.xz layout.json --json");
-  add_rule_input(*command, flags->rules);
-  command->add_option("LAYOUT", flags->layout, "Layout file (docs/formats/layout.md)")->required();
-  command->add_flag("--json", flags->as_json, "JSON on stdout");
-  command->callback([flags, &program] { program.exit_code = run(*flags); });
+  add_rule_input(command, flags->rules);
+  command.option("LAYOUT", flags->layout, "Layout file (docs/formats/layout.md)").required();
+  command.flag("--json", flags->as_json, "JSON on stdout");
+  command.run([flags] { return run(*flags); });
 }
 
 }  // namespace greynic::cli

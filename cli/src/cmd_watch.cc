@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "commands.h"
+#include "command.h"
 #include "greynic/core/units.h"
 #include "greynic/zero/region.h"
 
@@ -14,7 +14,7 @@ namespace {
 
 struct Flags {
   std::string region;
-  std::string every = "1s";
+  std::chrono::nanoseconds every = std::chrono::seconds(1);
   std::uint64_t count = 1;
   bool json = false;
 };
@@ -40,15 +40,13 @@ void print(const zero::Group& group, const zero::Snapshot& snapshot, bool as_jso
 }
 
 int watch(const Flags& flags) {
-  const auto every = parse_duration(flags.every);
-  if (!every) return tell(every.error());
   auto source = zero::map_region(flags.region);
   if (!source) return tell(source.error());
   auto reader = zero::RegionReader::discover(std::move(*source));
   if (!reader)
     return tell(Error{reader.error().code, flags.region + ": " + reader.error().message});
   for (std::uint64_t round = 0; round < flags.count; ++round) {
-    if (round > 0) std::this_thread::sleep_for(*every);
+    if (round > 0) std::this_thread::sleep_for(flags.every);
     for (std::size_t i = 0; i < reader->groups().size(); ++i) {
       const auto snapshot = reader->read(i);
       if (!snapshot) return tell(snapshot.error());
@@ -61,18 +59,17 @@ int watch(const Flags& flags) {
 
 }  // namespace
 
-void add_watch(CLI::App& root, Program& program) {
+void add_watch(Program& program) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = add_command(
-      root, "watch", "Read the counters in a shared region, one-sided",
+  Command command = program.command(
+      "watch", "Read the counters in a shared region, one-sided",
       "  greynic run mask_wall.json --target 'twin:cx6?counters=/dev/shm/cx6' -o run.db &\n"
       "  greynic watch /dev/shm/cx6 --every 100ms --count 50 --json");
-  command->add_option("region", flags->region, "Region file that a target publishes to")
-      ->required();
-  command->add_option("--every", flags->every, "Time between reads (default 1s)");
-  command->add_option("--count", flags->count, "How many times to read (default 1)");
-  command->add_flag("--json", flags->json, "One JSON object a group and read");
-  command->callback([flags, &program] { program.exit_code = watch(*flags); });
+  command.option("region", flags->region, "Region file that a target publishes to").required();
+  command.option("--every", flags->every, "Time between reads");
+  command.option("--count", flags->count, "How many times to read");
+  command.flag("--json", flags->json, "One JSON object a group and read");
+  command.run([flags] { return watch(*flags); });
 }
 
 }  // namespace greynic::cli

@@ -2,36 +2,242 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
-#include <cstdio>
+#include <CLI/CLI.hpp>
+
+#include "greynic/core/units.h"
+#include "nearest.h"
 
 namespace greynic::cli {
+namespace {
 
-CLI::App* add_command(CLI::App& root, const std::string& name, const std::string& summary,
-                      const std::string& examples) {
-  CLI::App* command = root.add_subcommand(name, summary);
+using Duration = std::chrono::nanoseconds;
+
+/// Adds an option that shows its default.
+template <typename T>
+CLI::Option* add(CLI::App& app, const std::string& names, T& into, const std::string& help) {
+  return app.add_option(names, into, help)->capture_default_str();
+}
+
+template <typename T>
+CLI::Option* add_duration(CLI::App& app, const std::string& names, T& into,
+                          const std::string& help) {
+  return app
+      .add_option_function<std::string>(
+          names,
+          [names, &into](const std::string& text) {
+            const auto duration = parse_duration(text);
+            if (!duration) throw CLI::ValidationError(names, duration.error().message);
+            into = *duration;
+          },
+          help)
+      ->type_name("DURATION");
+}
+
+OptionPage page_of(const CLI::Option& option) {
+  OptionPage page;
+  for (const std::string& name : option.get_snames()) page.names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) page.names.push_back("--" + name);
+  page.argument = page.names.empty();
+  if (page.argument) page.names = {option.get_name(true)};
+  if (option.get_expected_max() != 0) page.value = option.get_type_name();
+  page.help = option.get_description();
+  page.standard = option.get_default_str();
+  page.required = option.get_required();
+  return page;
+}
+
+CommandPage page_of(const CLI::App& app) {
+  CommandPage page{app.get_name(), app.get_description(), app.get_footer(), {}, {}};
+  for (const CLI::Option* option : app.get_options()) page.options.push_back(page_of(*option));
+  for (const CLI::App* below : app.get_subcommands({})) page.commands.push_back(page_of(*below));
+  return page;
+}
+
+std::vector<std::string> names_of_commands(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* below : app.get_subcommands({})) names.push_back(below->get_name());
+  return names;
+}
+
+std::vector<std::string> names_of_options(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+/// The command that was called, as far as the command line was understood.
+const CLI::App* called(const CLI::App* app) {
+  while (!app->get_subcommands().empty()) app = app->get_subcommands().back();
+  return app;
+}
+
+std::string path_of(const CLI::App& app) {
+  return app.get_parent() == nullptr ? app.get_name()
+                                     : path_of(*app.get_parent()) + " " + app.get_name();
+}
+
+/// What is wrong with the command line, in one line, with what was probably meant.
+std::string complaint(const CLI::App& root, const CLI::ParseError& error) {
+  const CLI::App& app = *called(&root);
+  for (const std::string& word : root.remaining(true)) {
+    if (word.starts_with("-")) {
+      const std::string name = word.substr(0, word.find('='));
+      return fmt::format("there is no option {}{}", name, suggestion(name, names_of_options(app)));
+    }
+    const auto commands = names_of_commands(app);
+    if (!commands.empty()) {
+      return fmt::format("there is no command '{}'{}", word, suggestion(word, commands));
+    }
+  }
+  return error.what();
+}
+
+}  // namespace
+
+Option Option::required() const { return Option(option_->required()); }
+Option Option::range(int low, int high) const {
+  return Option(option_->check(CLI::Range(low, high)));
+}
+Option Option::range(double low, double high) const {
+  return Option(option_->check(CLI::Range(low, high)));
+}
+Option Option::choices(std::vector<std::string> words) const {
+  return Option(option_->check(CLI::IsMember(std::move(words))));
+}
+Option Option::excludes(Option other) const { return Option(option_->excludes(other.option_)); }
+Option Option::needs(Option other) const { return Option(option_->needs(other.option_)); }
+Option Option::words(int count) const { return Option(option_->expected(count)); }
+Option Option::list() const { return Option(option_->allow_extra_args(true)); }
+
+Option Command::option(const std::string& names, std::string& into, const std::string& help) {
+  return Option(add(*app_, names, into, help));
+}
+Option Command::option(const std::string& names, int& into, const std::string& help) {
+  return Option(add(*app_, names, into, help));
+}
+Option Command::option(const std::string& names, std::optional<int>& into,
+                       const std::string& help) {
+  return Option(app_->add_option(names, into, help));
+}
+Option Command::option(const std::string& names, std::uint64_t& into, const std::string& help) {
+  return Option(add(*app_, names, into, help));
+}
+Option Command::option(const std::string& names, std::optional<std::uint64_t>& into,
+                       const std::string& help) {
+  return Option(app_->add_option(names, into, help));
+}
+Option Command::option(const std::string& names, double& into, const std::string& help) {
+  return Option(add(*app_, names, into, help));
+}
+Option Command::option(const std::string& names, std::vector<std::string>& into,
+                       const std::string& help) {
+  CLI::Option* option = app_->add_option(names, into, help);
+  if (!into.empty()) option->capture_default_str();
+  return Option(option->get_positional() ? option : option->allow_extra_args(false));
+}
+Option Command::option(const std::string& names, Duration& into, const std::string& help) {
+  return Option(add_duration(*app_, names, into, help)->default_str(to_string(into)));
+}
+Option Command::option(const std::string& names, std::optional<Duration>& into,
+                       const std::string& help) {
+  return Option(add_duration(*app_, names, into, help));
+}
+Option Command::option(const std::string& names,
+                       std::function<Result<void>(const std::string&)> read,
+                       const std::string& help) {
+  return Option(app_->add_option_function<std::string>(
+      names,
+      [names, read = std::move(read)](const std::string& word) {
+        if (const auto done = read(word); !done) {
+          throw CLI::ValidationError(names, done.error().message);
+        }
+      },
+      help));
+}
+Option Command::flag(const std::string& names, bool& into, const std::string& help) {
+  return Option(app_->add_flag(names, into, help));
+}
+
+Command Command::command(const std::string& name, const std::string& summary) {
+  return {app_->add_subcommand(name, summary), exit_code_};
+}
+
+void Command::needs_command() { app_->require_subcommand(1); }
+
+void Command::run(std::function<int()> action) {
+  app_->callback([app = app_, exit_code = exit_code_, action = std::move(action)] {
+    if (app->get_subcommands().empty()) *exit_code = action();
+  });
+}
+
+Program::Program()
+    : app_(std::make_unique<CLI::App>(
+          "greynic finds the scalability walls of an RDMA NIC, names their causes, fits laws that "
+          "predict bandwidth and latency, and proposes a proven-equivalent rule layout that is "
+          "faster.",
+          "greynic")) {
+  app_->set_version_flag("--version", GREYNIC_VERSION);
+  app_->require_subcommand(1);
+  app_->footer(
+      "Exit codes: 0 done, 1 wall or regression found, 2 bad usage or input, 3 device or right "
+      "missing, 4 our bug.\n\nStart here:\n  greynic devices\n  greynic tune --help");
+}
+
+Program::~Program() = default;
+
+Command Program::command(const std::string& name, const std::string& summary,
+                         const std::string& examples) {
+  CLI::App* command = app_->add_subcommand(name, summary);
   command->footer("\nExamples:\n" + examples);
-  return command;
+  return {command, &exit_code_};
 }
 
-int tell(const Error& error) {
-  // A message may quote a file: what would steer the terminal is not passed on.
-  std::string message = error.message;
-  const auto steers = [](unsigned char c) { return (c < 0x20 && c != '\n') || c == 0x7f; };
-  std::ranges::replace_if(message, steers, '?');
-  fmt::print(stderr, "greynic: {}\n", message);
-  return exit_code(error.code);
+int Program::run(int argc, const char* const* argv) {
+  if (argc < 2) {
+    fmt::print(stderr, "{}", app_->help());
+    return exit_code(ErrorCode::kBadInput);
+  }
+  try {
+    app_->parse(argc, argv);
+  } catch (const CLI::Success& success) {  // --help and --version
+    return app_->exit(success);
+  } catch (const CLI::ParseError& error) {
+    return tell(
+        {ErrorCode::kBadInput, fmt::format("{}; `{} --help` shows how it is used",
+                                           complaint(*app_, error), path_of(*called(app_.get())))});
+  } catch (const std::exception& error) {
+    return tell({ErrorCode::kInternal, std::string("this is our bug: ") + error.what()});
+  }
+  return exit_code_;
 }
 
-void say(std::string_view line) { fmt::print(stderr, "{}\n", line); }
+Result<CLI::App*> Program::find(const std::vector<std::string>& command) const {
+  CLI::App* app = app_.get();
+  for (const std::string& name : command) {
+    const auto below =
+        app->get_subcommands([&](const CLI::App* one) { return one->get_name() == name; });
+    if (below.empty()) {
+      return fail(ErrorCode::kBadInput, fmt::format("there is no command '{}'{}", name,
+                                                    suggestion(name, names_of_commands(*app))));
+    }
+    app = below.front();
+  }
+  return app;
+}
 
-void tell_infeasible(const std::vector<std::string>& lines, std::size_t left) {
-  for (const std::string& line : lines) say("infeasible: " + line);
-  if (left == 0) return;
-  say(
-      fmt::format("{} infeasible tuples explained, {} left: the time was over; --deadline allows "
-                  "more",
-                  lines.size(), left));
+Result<std::string> Program::help(const std::vector<std::string>& command) const {
+  const auto app = find(command);
+  if (!app) return pass_on(app);
+  // App::help would show the help of the command that was called, which is `help`.
+  return (*app)->get_formatter()->make_help(*app, path_of(**app), CLI::AppFormatMode::Normal);
+}
+
+Result<CommandPage> Program::page(const std::vector<std::string>& command) const {
+  const auto app = find(command);
+  if (!app) return pass_on(app);
+  return page_of(**app);
 }
 
 }  // namespace greynic::cli

@@ -1,34 +1,114 @@
 #pragma once
 
-/// What every subcommand shares: how it is added, how an error is told, how people see progress.
+/// A command of the program: its options, its help and what it does. One file (command.cc) knows
+/// the library that parses the command line, so that the others compile quickly. The same
+/// description makes `--help`, the man pages and the shell completion (pages.h).
 
-#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "greynic/core/result.h"
+#include "pages.h"
+#include "talk.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
 
 namespace greynic::cli {
 
-/// The one state of the program: what it will exit with. 0 done, 1 wall or regression found.
-struct Program {
-  int exit_code = 0;
+/// An option that was added to a command; its setters chain.
+class Option {
+ public:
+  explicit Option(CLI::Option* option) : option_(option) {}
+
+  Option required() const;
+  Option range(int low, int high) const;
+  Option range(double low, double high) const;
+  /// Only these words.
+  Option choices(std::vector<std::string> words) const;
+  Option excludes(Option other) const;
+  Option needs(Option other) const;
+  /// Takes exactly so many words.
+  Option words(int count) const;
+  /// Takes every word up to the next option.
+  Option list() const;
+
+ private:
+  CLI::Option* option_;
 };
 
-/// Adds a subcommand. `examples` end its --help, one command a line.
-CLI::App* add_command(CLI::App& root, const std::string& name, const std::string& summary,
-                      const std::string& examples);
+/// A command, or one below it. The variables that options fill must live as long as the action that
+/// run() was given: let the action own them (`[flags] { return fit(*flags); }`).
+class Command {
+ public:
+  Command(CLI::App* app, int* exit_code) : app_(app), exit_code_(exit_code) {}
 
-/// Tells an error on stderr and gives the exit code that goes with it:
-/// `return program.exit_code = tell(error), void();` is how callbacks end.
-[[nodiscard]] int tell(const Error& error);
+  /// `names`: "--seed", "-o,--out", or "campaign" for an argument that is given by its place. The
+  /// value that `into` has now is the default, and --help shows it.
+  Option option(const std::string& names, std::string& into, const std::string& help);
+  Option option(const std::string& names, int& into, const std::string& help);
+  Option option(const std::string& names, std::optional<int>& into, const std::string& help);
+  Option option(const std::string& names, std::uint64_t& into, const std::string& help);
+  Option option(const std::string& names, std::optional<std::uint64_t>& into,
+                const std::string& help);
+  Option option(const std::string& names, double& into, const std::string& help);
+  /// Once for each word; list() lets one option take several.
+  Option option(const std::string& names, std::vector<std::string>& into, const std::string& help);
+  /// "2s", "100ms"; a number without its unit is refused.
+  Option option(const std::string& names, std::chrono::nanoseconds& into, const std::string& help);
+  Option option(const std::string& names, std::optional<std::chrono::nanoseconds>& into,
+                const std::string& help);
+  /// A word that `read` understands; the error that it returns is shown.
+  Option option(const std::string& names, std::function<Result<void>(const std::string&)> read,
+                const std::string& help);
+  /// An option without a value.
+  Option flag(const std::string& names, bool& into, const std::string& help);
 
-/// A warning or a hint on stderr, for people.
-void say(std::string_view line);
+  /// A command below this one, such as `greynic agent init`.
+  Command command(const std::string& name, const std::string& summary);
+  /// One of the commands below must be named.
+  void needs_command();
+  /// What the command does when it, and none below it, is called; gives the exit code.
+  void run(std::function<int()> action);
 
-/// Infeasible tuples and what forbids them, one a line on stderr, and how many more there are that
-/// were not explained.
-void tell_infeasible(const std::vector<std::string>& lines, std::size_t left);
+ private:
+  CLI::App* app_;
+  int* exit_code_;
+};
+
+/// The program: all its commands.
+class Program {
+ public:
+  Program();
+  ~Program();
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  /// `examples` end the command's --help, one command line a line.
+  Command command(const std::string& name, const std::string& summary, const std::string& examples);
+  /// Parses the command line, runs the command, and gives the exit code: 0 done, 1 wall or
+  /// regression found, 2 bad usage or input, 3 device or right missing, 4 our bug.
+  int run(int argc, const char* const* argv);
+
+  /// What --help prints for a command, such as {"agent", "init"}; for the program when empty.
+  /// kBadInput names the command that comes nearest.
+  [[nodiscard]] Result<std::string> help(const std::vector<std::string>& command) const;
+  /// The same as data.
+  [[nodiscard]] Result<CommandPage> page(const std::vector<std::string>& command) const;
+
+ private:
+  [[nodiscard]] Result<CLI::App*> find(const std::vector<std::string>& command) const;
+  int refuse(const std::string& why) const;
+
+  std::unique_ptr<CLI::App> app_;
+  int exit_code_ = 0;
+};
 
 }  // namespace greynic::cli

@@ -2,10 +2,10 @@
 
 /// Explaining a run, with or without its device: shared by the commands explain and tune.
 
-#include "command.h"
 #include "greynic/causal/explain.h"
 #include "greynic/results/store.h"
 #include "greynic/target/target.h"
+#include "talk.h"
 
 namespace greynic::cli {
 

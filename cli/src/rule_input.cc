@@ -6,21 +6,22 @@
 
 namespace greynic::cli {
 
-void add_rule_input(CLI::App& command, RuleInput& input) {
-  command.add_option("RULES", input.path, "Rule set; .xz and .gz are unpacked")->required();
-  command.add_option("--format", input.format,
-                     "classbench, openflow, fields, megaflow, tc or layout; else told from the "
-                     "text (docs/formats/rules.md)");
+void add_rule_input(Command& command, RuleInput& input) {
+  command.option("RULES", input.path, "Rule set; .xz and .gz are unpacked").required();
+  command.option("--format", input.format,
+                 "classbench, openflow, fields, megaflow, tc or layout; else told from the "
+                 "text (docs/formats/rules.md)");
 }
 
-void add_hop(CLI::App& command, Hop& hop) {
-  command.add_option_function<std::string>(
-      "--hop",
-      [&hop](const std::string& name) {
-        const auto named = hop_named(name);
-        if (!named) throw CLI::ValidationError("--hop", named.error().message);
-        hop = *named;
-      },
+void add_hop(Command& command, Hop& hop) {
+  const auto read = [&hop](const std::string& name) -> Result<void> {
+    const auto named = hop_named(name);
+    if (!named) return pass_on(named);
+    hop = *named;
+    return {};
+  };
+  command.option(
+      "--hop", read,
       "Which mask sequence: client_encap, server_decap (standard), server_encap, client_decap");
 }
 

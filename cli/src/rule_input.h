@@ -16,10 +16,10 @@ struct RuleInput {
 };
 
 /// Adds the argument RULES and the option --format.
-void add_rule_input(CLI::App& command, RuleInput& input);
+void add_rule_input(Command& command, RuleInput& input);
 
 /// Adds --hop: which of the four mask sequences the rules are.
-void add_hop(CLI::App& command, Hop& hop);
+void add_hop(Command& command, Hop& hop);
 
 /// Reads the rules; says on stderr when conjunctions became plain rules.
 [[nodiscard]] Result<RuleSet> load_rules(const RuleInput& input);

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "command.h"
 #include "explaining.h"
 #include "greynic/files/core_json.h"
 #include "greynic/files/json_file.h"
@@ -17,6 +16,7 @@
 #include "progress.h"
 #include "reporting.h"
 #include "rule_input.h"
+#include "talk.h"
 
 namespace greynic::cli {
 namespace {

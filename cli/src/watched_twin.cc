@@ -4,9 +4,9 @@
 #include <mutex>
 #include <optional>
 
-#include "command.h"
 #include "greynic/twin/twin.h"
 #include "greynic/zero/region.h"
+#include "talk.h"
 
 namespace greynic::cli {
 namespace {
