@@ -77,7 +77,7 @@ int undo(const Flags& flags) {
                                   "process that applied it ends",
                                   flags.target)});
   }
-  if (const auto back = (*target)->roll_back(); !back) return tell(back.error());
+  if (const auto back = (*target)->rules().roll_back(); !back) return tell(back.error());
   fmt::print("{} has the rules of before the first apply\n", flags.target);
   return 0;
 }
@@ -103,23 +103,22 @@ int run(const Flags& flags) {
   const target::InterruptGuard guard;
   auto target = target::open(flags.target);
   if (!target) return tell(target.error());
+  target::RuleHolder& holder = (*target)->rules();
+  const target::FittedLayout fitted = holder.fit(*layout);
   const target::Placement placement{flags.hop};
-  if (const auto checked = (*target)->check(*layout, placement); !checked) {
-    return tell(checked.error());
-  }
-  if (!flags.dry_run) {
-    const auto applied =
-        (*target)->apply(*layout, flags.traffic.empty() ? nullptr : &traffic, placement);
-    if (!applied) return tell(applied.error());  // all or nothing: the rules are as they were
-  }
-  print_what(*layout, flags, !flags.dry_run);
+  // All or nothing: after an error the rules are as they were.
+  const auto done =
+      flags.dry_run ? holder.check(fitted, placement)
+                    : holder.install(fitted, flags.traffic.empty() ? nullptr : &traffic, placement);
+  if (!done) return tell(done.error());
+  print_what(fitted.layout(), flags, !flags.dry_run);
   if (flags.dry_run) return 0;
   if (flags.hold) {
     std::fflush(stdout);
     say("holding the layout; Ctrl-C puts back what was there");
     wait_for_interrupt();
-    if (const auto counted = (*target)->rules()) print_rules(*counted, flags.as_json);
-    if (const auto back = (*target)->roll_back(); !back) return tell(back.error());
+    if (const auto counted = holder.counted_rules()) print_rules(*counted, flags.as_json);
+    if (const auto back = holder.roll_back(); !back) return tell(back.error());
   } else if (!(*target)->info().keeps_layout) {
     say("the device belongs to this process and the layout goes with it; --hold stays until "
         "Ctrl-C");

@@ -35,7 +35,7 @@ RuleSet weighed(const std::vector<target::CountedRule>& counted) {
 int run(const Flags& flags) {
   auto target = target::open(flags.target);
   if (!target) return tell(target.error());
-  const auto counted = (*target)->rules();
+  const auto counted = (*target)->rules().counted_rules();
   if (!counted) return tell(counted.error());
   if (!flags.layout.empty()) {
     const auto written = files::write_layout(flat_layout(weighed(*counted)), flags.layout);

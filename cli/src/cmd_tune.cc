@@ -45,9 +45,10 @@ void print_layout(const TuneOutcome& outcome, const std::string& metric) {
                    before.matchers, after.rules, after.matchers, after.tables));
   line("", fmt::format("a packet tries {:.2f} matchers -> {:.2f}", before.matchers_tried,
                        after.matchers_tried));
-  if (!(outcome.to_apply == outcome.layout->layout)) {
+  if (!(outcome.fitted->layout() == outcome.layout->layout)) {
     line("applied", fmt::format("in the form this device searches fastest: {} matchers, {} rules",
-                                outcome.to_apply.matcher_count(), outcome.to_apply.rule_count()));
+                                outcome.fitted->layout().matcher_count(),
+                                outcome.fitted->layout().rule_count()));
   }
   line("proof", fmt::format("equivalent: {} pairs of rules scanned{}", outcome.layout->proof.pairs,
                             outcome.verified ? ", and verified by independent code" : ""));

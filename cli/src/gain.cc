@@ -11,10 +11,10 @@ namespace {
 
 /// The metric with a layout; all measures are added to `sums`.
 Result<double> measured_with(target::Target& device, const GainQuestion& question,
-                             const Layout& layout, int pair, std::map<std::string, double>& sums) {
-  if (auto done = device.apply(layout, question.traffic, question.placement); !done) {
-    return pass_on(done);
-  }
+                             const target::FittedLayout& layout, int pair,
+                             std::map<std::string, double>& sums) {
+  auto done = device.rules().install(layout, question.traffic, question.placement);
+  if (!done) return pass_on(done);
   const target::MeasureRequest request{.configuration = question.at,
                                        .repeat = pair,
                                        .duration = question.duration,
@@ -44,7 +44,7 @@ Result<Gain> measure_gain(target::Target& device, const GainQuestion& question, 
   std::vector<double> before;
   std::vector<double> differences;  // of logarithms
   const auto give_back = [&](const Error& error) {
-    const auto restored = device.roll_back();
+    const auto restored = device.rules().roll_back();
     return fail(error.code, restored
                                 ? error.message
                                 : error.message + "; and the old rules could not be restored: " +
@@ -61,7 +61,7 @@ Result<Gain> measure_gain(target::Target& device, const GainQuestion& question, 
     differences.push_back(std::log(*new_value / *old_value));
   }
   if (!keep) {
-    if (auto done = device.roll_back(); !done) return pass_on(done);
+    if (auto done = device.rules().roll_back(); !done) return pass_on(done);
   }
   for (auto* sums : {&gain.measures_before, &gain.measures_after}) {
     for (auto& [name, sum] : *sums) sum /= question.pairs;

@@ -9,14 +9,13 @@
 #include <map>
 #include <string>
 
-#include "greynic/core/flow_rule.h"
 #include "greynic/target/target.h"
 
 namespace greynic::cli {
 
 struct GainQuestion {
-  const Layout* before = nullptr;
-  const Layout* after = nullptr;
+  const target::FittedLayout* before = nullptr;
+  const target::FittedLayout* after = nullptr;
   const Traffic* traffic = nullptr;
   target::Placement placement;
   Configuration at;

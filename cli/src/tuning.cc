@@ -88,10 +88,10 @@ Result<void> check_equivalent(const RuleSet& rules, const Layout& layout) {
 }
 
 /// The rules in the device's words, and the traffic that is to pass them.
-Result<void> prepare_rules(const TuneOptions& options, const target::Target& device, RuleSet& rules,
-                           Traffic& traffic) {
+Result<void> prepare_rules(const TuneOptions& options, const target::RuleHolder& holder,
+                           RuleSet& rules, Traffic& traffic) {
   const std::size_t read = rules.rules.size();
-  rules = device.spell_out(std::move(rules));
+  rules = holder.spell_out(std::move(rules));
   if (rules.rules.empty()) {
     return fail(ErrorCode::kBadInput,
                 fmt::format("{}: none of its {} rules can match a packet", options.rules, read));
@@ -105,7 +105,7 @@ Result<void> prepare_rules(const TuneOptions& options, const target::Target& dev
   auto made = rules::traffic_for(options.traffic, rules, options.job.seed);
   if (!made) return pass_on(made);
   traffic = std::move(*made);
-  if (auto can = device.check_traffic(traffic); !can) {
+  if (auto can = holder.check_traffic(traffic); !can) {
     return can.error().while_doing(fmt::format(
         "measuring {} with --traffic {} (`greynic optimize` lays rules out without measuring)",
         options.rules, options.traffic));
@@ -113,15 +113,15 @@ Result<void> prepare_rules(const TuneOptions& options, const target::Target& dev
   return {};
 }
 
-Result<void> optimize_rules(const TuneOptions& options, const target::Target& device,
+Result<void> optimize_rules(const TuneOptions& options, const target::RuleHolder& holder,
                             const RuleSet& rules, const Traffic& traffic, const Configuration& at,
                             results::RunStore& store, TuneOutcome& outcome) {
   step(fmt::format("optimize: {} rules", rules.rules.size()));
-  const target::LayoutRoom room = device.layout_room();
+  const target::LayoutLimits limits = holder.limits();
   optimizer::OptimizeOptions optimize_options;
   optimize_options.seed = options.job.seed;
-  optimize_options.last_table = room.last_table;
-  optimize_options.single_table = !room.cuts_pay;
+  optimize_options.last_table = limits.last_table;
+  optimize_options.single_table = !limits.cuts_pay;
   if (outcome.fit) {
     optimize_options.cost = optimizer::mask_cost(*outcome.fit->model, at, outcome.hop);
   }
@@ -131,27 +131,29 @@ Result<void> optimize_rules(const TuneOptions& options, const target::Target& de
   step("verify: by other code");
   if (auto same = check_equivalent(rules, outcome.layout->layout); !same) return same;
   outcome.verified = true;
-  outcome.to_apply = device.adapt(outcome.layout->layout);
-  if (!(outcome.to_apply == outcome.layout->layout)) {
+  outcome.fitted = holder.fit(outcome.layout->layout);
+  const Layout& fitted = outcome.fitted->layout();
+  if (!(fitted == outcome.layout->layout)) {
     step("verify: the form that this device searches fastest");
-    if (auto same = check_equivalent(rules, outcome.to_apply); !same) return same;
+    if (auto same = check_equivalent(rules, fitted); !same) return same;
   }
-  if (auto done = files::write_layout(outcome.to_apply, options.folder + "/layout.json"); !done) {
+  if (auto done = files::write_layout(fitted, options.folder + "/layout.json"); !done) {
     return done;
   }
   const auto keep = [&](const char* kind, const Layout& layout) {
     return store.keep(kind, files::to_json(layout).dump());
   };
   if (auto kept = keep("layout_before", optimizer::plain_layout(rules)); !kept) return kept;
-  return keep("layout", outcome.to_apply);
+  return keep("layout", fitted);
 }
 
 Result<void> measure_again(const TuneOptions& options, const campaign::Prepared& prepared,
                            const RuleSet& rules, const Traffic& traffic, const Configuration& at,
                            results::RunStore& store, TuneOutcome& outcome) {
-  const Layout before = optimizer::plain_layout(rules);
+  const target::FittedLayout before =
+      prepared.device->rules().fit(optimizer::plain_layout(rules), target::LayoutForm::kAsWritten);
   const GainQuestion question{.before = &before,
-                              .after = &outcome.to_apply,
+                              .after = &*outcome.fitted,
                               .traffic = &traffic,
                               .placement = {outcome.hop},
                               .at = at,
@@ -205,7 +207,7 @@ Result<TuneOutcome> tune(const TuneOptions& options) {
   if (!prepared) return pass_on(prepared);
   for (const auto& [name, value] : prepared->settings) say(fmt::format("{:<27} {}", name, value));
   if (!options.rules.empty()) {
-    if (auto ready = prepare_rules(options, *prepared->device, rules, traffic); !ready) {
+    if (auto ready = prepare_rules(options, prepared->device->rules(), rules, traffic); !ready) {
       return pass_on(ready);
     }
   }
@@ -225,7 +227,8 @@ Result<TuneOutcome> tune(const TuneOptions& options) {
     const Campaign& campaign = prepared->plan.campaign;
     auto at = testgen::complete(campaign, campaign.baseline, "the baseline");
     if (!at) return pass_on(at);
-    auto done = optimize_rules(options, *prepared->device, rules, traffic, *at, *store, outcome);
+    auto done =
+        optimize_rules(options, prepared->device->rules(), rules, traffic, *at, *store, outcome);
     if (done) done = measure_again(options, *prepared, rules, traffic, *at, *store, outcome);
     if (!done) return pass_on(done);
   }

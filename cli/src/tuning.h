@@ -35,7 +35,8 @@ struct TuneOutcome {
   std::string no_fit;           ///< why there is no law; empty when there is one
   Hop hop = Hop::kServerDecap;  ///< where the layout is placed
   std::optional<optimizer::OptimizedLayout> layout;
-  Layout to_apply;        ///< that layout in the device's own best form, verified too
+  /// That layout as the device is given it, verified too; with `layout`.
+  std::optional<target::FittedLayout> fitted;
   bool verified = false;  ///< by the independent check
   std::optional<Gain> gain;
   std::string no_gain;  ///< why nothing was measured again

@@ -34,7 +34,8 @@ void done_or_exit(const Result<void>& result) {
 }
 
 Observation measured(target::Target& ovs, const Layout& layout, const Traffic& traffic) {
-  done_or_exit(ovs.apply(layout, &traffic, {}));
+  const auto as_written = ovs.rules().fit(layout, target::LayoutForm::kAsWritten);
+  done_or_exit(ovs.rules().install(as_written, &traffic, {}));
   auto got =
       value_or_exit(target::measure_one(ovs, {.configuration = {{"message_bytes", 22.0},
                                                                 {"exact_match_cache", false},

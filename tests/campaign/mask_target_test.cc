@@ -28,7 +28,7 @@ constexpr const char* kCampaign = R"({
 Campaign campaign() { return files::parse_campaign(kCampaign, "masks.json").value(); }
 
 /// Keeps what is installed and asked; refuses layouts of more matchers than `most`.
-class Switch : public target::Target {
+class Switch : public target::Target, public target::RuleHolder {
  public:
   explicit Switch(std::size_t most = 1000) : most_(most) {}
   target::Info info() const override { return {.name = "switch", .factors = {"qp_count"}}; }
@@ -44,20 +44,29 @@ class Switch : public target::Target {
     }
     return {};
   }
-  Result<void> check(const Layout&, const target::Placement&) override { return {}; }
-  Result<void> apply(const Layout& wanted, const Traffic* sent,
-                     const target::Placement& at) override {
+  target::RuleHolder& rules() override { return *this; }
+  Result<void> check(const target::FittedLayout&, const target::Placement&) override { return {}; }
+  Result<void> install(const target::FittedLayout& wanted, const Traffic* sent,
+                       const target::Placement& at) override {
     EXPECT_EQ(at.hop, Hop::kServerDecap);
-    if (wanted.matcher_count() > most_) return fail(ErrorCode::kRefused, "table is full");
-    layout = wanted;
+    if (wanted.layout().matcher_count() > most_) return fail(ErrorCode::kRefused, "table is full");
+    layout = wanted.layout();
     for (const TrafficFlow& flow : sent->flows) {
-      EXPECT_NE(look_up(wanted, flow.packet).rule, nullptr) << "a packet that no rule wants";
+      EXPECT_NE(look_up(layout, flow.packet).rule, nullptr) << "a packet that no rule wants";
     }
     return {};
   }
   Result<void> roll_back() override {
     layout = {};
     return {};
+  }
+
+  Result<std::vector<target::CountedRule>> counted_rules() override {
+    std::vector<target::CountedRule> counted;
+    for (const Matcher& matcher : layout.tables.front().matchers) {
+      for (const FlowRule& rule : matcher.rules) counted.push_back({rule, 7, 700});
+    }
+    return counted;
   }
 
   Layout layout;
@@ -182,6 +191,34 @@ TEST(MaskTarget, RecordsARefusedLayoutAsAnOutcome) {
   }));
   EXPECT_GT(refused, 0U);
   EXPECT_LT(refused, requests.size());
+}
+
+// Claim:  rules are read through the masks' target, and a layout that is installed from outside
+//         stays whatever masks a configuration asks for, until it is rolled back.
+// Oracle: what the device under it holds.
+TEST(MaskTarget, PassesRulesThrough) {
+  auto owned = std::make_unique<Switch>();
+  Switch& device = *owned;
+  const auto ready = with_masks(std::move(owned), campaign());
+  ASSERT_TRUE(ready) << ready.error().message;
+  target::RuleHolder& holder = (*ready)->rules();
+  FlowRule rule;
+  rule.match.set(kIpv4Src, 1);
+  const Layout wanted = flat_layout({{rule}, ""});
+  const Traffic traffic = traffic_of({{rule}, ""});
+  ASSERT_TRUE(holder.install(holder.fit(wanted), &traffic, {}));
+  const auto counted = holder.counted_rules();
+  ASSERT_TRUE(counted) << counted.error().message;
+  ASSERT_EQ(counted->size(), 1U);
+  EXPECT_EQ(counted->front().rule.match, rule.match);
+  EXPECT_EQ(counted->front().packets, 7U);
+  const std::vector<Configuration> plan = planned();
+  const auto measured = target::measure_one(**ready, {.configuration = plan.front()});
+  ASSERT_TRUE(measured);
+  EXPECT_EQ(device.layout, wanted);
+  ASSERT_TRUE(holder.roll_back());
+  ASSERT_TRUE(target::measure_one(**ready, {.configuration = plan.front()}));
+  EXPECT_EQ(device.layout.matcher_count(), expected_of(plan.front()).size());
 }
 
 // Claim:  rules of one group differ, as many as its bits can tell apart.

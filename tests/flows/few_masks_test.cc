@@ -83,8 +83,9 @@ TEST(FewMasks, MakesARealSwitchFaster) {
   const Traffic traffic = rules::uniform_traffic(rules, 9);
   auto opened = ovs_kind().open({.text = "ovs:br0", .kind = "ovs", .place = "br0", .options = {}});
   ASSERT_TRUE(opened.has_value()) << opened.error().message;
-  const auto measured = [&](const Layout& layout) {
-    const auto applied = (*opened)->apply(layout, &traffic, {});
+  target::RuleHolder& holder = (*opened)->rules();
+  const auto measured = [&](const target::FittedLayout& layout) {
+    const auto applied = holder.install(layout, &traffic, {});
     EXPECT_TRUE(applied.has_value()) << (applied ? "" : applied.error().message);
     auto got = target::measure_one(
         **opened, {.configuration = {{"message_bytes", 22.0}, {"exact_match_cache", false}},
@@ -94,14 +95,14 @@ TEST(FewMasks, MakesARealSwitchFaster) {
     return *got;
   };
   const Layout plain = flat_layout(rules);
-  const Observation before = measured(plain);
-  const Observation after = measured((*opened)->adapt(plain));
+  const Observation before = measured(holder.fit(plain, target::LayoutForm::kAsWritten));
+  const Observation after = measured(holder.fit(plain));
   EXPECT_LE(after.value("megaflow_masks").value_or(99), 6.0);
   EXPECT_GT(before.value("megaflow_masks").value_or(0), 20.0);
   EXPECT_LT(after.value("packet_cost_ns").value_or(1e9),
             0.7 * before.value("packet_cost_ns").value_or(0));
   // With the rules gone the target measures configurations again.
-  ASSERT_TRUE((*opened)->roll_back().has_value());
+  ASSERT_TRUE(holder.roll_back().has_value());
 }
 
 }  // namespace

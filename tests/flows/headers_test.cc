@@ -181,7 +181,8 @@ TEST_P(RealRules, FitASwitchAndAreProven) {
   options.last_table = 100;
   const auto cut = optimizer::optimize(rules, traffic, options);
   ASSERT_TRUE(cut.has_value()) << cut.error().message;
-  const Layout named = with_decided_headers(cut->layout);
+  const Layout named = with_headers(cut->layout);
+  EXPECT_EQ(with_headers(named), named);
   for (const LayoutTable& table : named.tables) {
     EXPECT_LE(table.id, 100U);
     for (const Matcher& matcher : table.matchers) {

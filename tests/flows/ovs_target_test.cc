@@ -147,7 +147,9 @@ TEST(PrivateOvs, ForwardsToManyPorts) {
   }
   Layout layout;
   layout.tables.push_back({0, {matcher}});
-  const auto applied = (*opened)->apply(layout, &traffic, {});
+  target::RuleHolder& holder = (*opened)->rules();
+  const auto applied =
+      holder.install(holder.fit(layout, target::LayoutForm::kAsWritten), &traffic, {});
   ASSERT_TRUE(applied.has_value()) << applied.error().message;
   const auto seen = target::measure_one(
       **opened, {.configuration = {}, .duration = std::chrono::milliseconds(200)});

@@ -150,10 +150,11 @@ TEST(Tunnels, TellBeforehandWhatCannotBeSent) {
   ASSERT_TRUE(opened.has_value()) << opened.error().message;
   Traffic ends;
   for (std::uint32_t i = 1; i <= 64; ++i) ends.flows.push_back({tunnelled(5, 0, i << 8, 1), 1.0});
-  EXPECT_TRUE((*opened)->check_traffic(ends).has_value());
+  EXPECT_TRUE((*opened)->rules().check_traffic(ends).has_value());
   ends.flows.push_back({tunnelled(5, 0, 99, 1), 1.0});
-  ASSERT_FALSE((*opened)->check_traffic(ends).has_value());
-  EXPECT_NE((*opened)->check_traffic(ends).error().message.find("65 addresses"), std::string::npos);
+  ASSERT_FALSE((*opened)->rules().check_traffic(ends).has_value());
+  EXPECT_NE((*opened)->rules().check_traffic(ends).error().message.find("65 addresses"),
+            std::string::npos);
 }
 
 }  // namespace

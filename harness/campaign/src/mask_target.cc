@@ -70,12 +70,14 @@ Packet packet_of(const Match& match) {
   return packet;
 }
 
-class MaskTarget final : public target::Target {
+/// Everything about rules goes through to the device. A layout that was installed from outside
+/// stays until it is rolled back; the masks of a configuration then say nothing.
+class MaskTarget final : public target::Target, public target::RuleHolder {
  public:
   MaskTarget(std::unique_ptr<target::Target> device, const Campaign& campaign)
       : device_(std::move(device)), groups_(campaign.masks), names_(names_of_masks(campaign)) {}
   ~MaskTarget() override {
-    if (installed_) (void)device_->roll_back();
+    if (installed_) (void)device_->rules().roll_back();
   }
 
   target::Info info() const override { return device_->info(); }
@@ -98,23 +100,40 @@ class MaskTarget final : public target::Target {
     return {};
   }
 
-  Result<void> apply(const Layout& layout, const Traffic* traffic,
+  target::RuleHolder& rules() override { return *this; }
+  RuleSet spell_out(RuleSet rules) const override {
+    return device_->rules().spell_out(std::move(rules));
+  }
+  Result<void> check(const target::FittedLayout& layout,
                      const target::Placement& placement) override {
-    return device_->apply(layout, traffic, placement);
+    return device_->rules().check(layout, placement);
   }
-  Result<void> check(const Layout& layout, const target::Placement& placement) override {
-    return device_->check(layout, placement);
+  Result<void> install(const target::FittedLayout& layout, const Traffic* traffic,
+                       const target::Placement& placement) override {
+    auto done = device_->rules().install(layout, traffic, placement);
+    if (!done) return done;
+    installed_.reset();
+    laid_out_ = true;
+    return {};
   }
-  Result<void> check_traffic(const Traffic& traffic) const override {
-    return device_->check_traffic(traffic);
-  }
-  target::LayoutRoom layout_room() const override { return device_->layout_room(); }
-  RuleSet spell_out(RuleSet rules) const override { return device_->spell_out(std::move(rules)); }
-  Layout adapt(const Layout& layout) const override { return device_->adapt(layout); }
   Result<void> roll_back() override {
     installed_.reset();
-    return device_->roll_back();
+    laid_out_ = false;
+    return device_->rules().roll_back();
   }
+  Result<void> check_traffic(const Traffic& traffic) const override {
+    return device_->rules().check_traffic(traffic);
+  }
+  target::LayoutLimits limits() const override { return device_->rules().limits(); }
+  Result<std::vector<target::CountedRule>> counted_rules() override {
+    return device_->rules().counted_rules();
+  }
+
+ protected:
+  Layout spelled_out(const Layout& layout) const override {
+    return device_->rules().fit(layout, target::LayoutForm::kAsWritten).layout();
+  }
+  Layout fastest(Layout layout) const override { return device_->rules().fit(layout).layout(); }
 
  private:
   /// What a configuration says of the masks, or of all the rest.
@@ -127,14 +146,15 @@ class MaskTarget final : public target::Target {
     return out;
   }
 
-  Result<void> install(const Configuration& masks) {
+  Result<void> install_masks(const Configuration& masks) {
+    target::RuleHolder& holder = device_->rules();
     for (const Hop hop : kHops) {
       const auto here = [&](const MaskGroup& group) { return group.hop == hop; };
       if (std::ranges::none_of(groups_, here)) continue;
-      const RuleSet rules = device_->spell_out(rules_of(groups_, hop, masks));
+      const RuleSet rules = holder.spell_out(rules_of(groups_, hop, masks));
       const Traffic traffic = traffic_of(rules);
-      const Layout layout = device_->adapt(flat_layout(rules));
-      if (auto done = device_->apply(layout, &traffic, {.hop = hop}); !done) return done;
+      auto done = holder.install(holder.fit(flat_layout(rules)), &traffic, {.hop = hop});
+      if (!done) return done;
     }
     installed_ = masks;
     return {};
@@ -143,8 +163,8 @@ class MaskTarget final : public target::Target {
   Result<void> measure_with(const Configuration& masks,
                             std::span<const target::MeasureRequest> requests,
                             const target::ObservationSink& sink) {
-    if (installed_ != masks) {
-      auto done = install(masks);
+    if (!laid_out_ && installed_ != masks) {
+      auto done = install_masks(masks);
       if (!done && done.error().code != ErrorCode::kRefused) return done;
       if (!done) {
         if (auto back = roll_back(); !back) return back;
@@ -172,7 +192,8 @@ class MaskTarget final : public target::Target {
   std::unique_ptr<target::Target> device_;
   std::vector<MaskGroup> groups_;
   std::set<std::string> names_;
-  std::optional<Configuration> installed_;
+  std::optional<Configuration> installed_;  ///< the masks that the device has
+  bool laid_out_ = false;                   ///< the device has a layout from outside instead
 };
 
 }  // namespace
@@ -222,7 +243,8 @@ Result<std::unique_ptr<target::Target>> with_masks(std::unique_ptr<target::Targe
   if (campaign.masks.empty()) return device;
   const target::Info info = device->info();
   for (const MaskGroup& group : campaign.masks) {
-    const auto takes_rules = device->check({}, {.hop = group.hop});
+    target::RuleHolder& holder = device->rules();
+    const auto takes_rules = holder.check(holder.fit({}), {.hop = group.hop});
     if (takes_rules || takes_rules.error().code != ErrorCode::kUnsupported) continue;
     if (info.factors.empty()) return device;
     return fail(ErrorCode::kBadInput,

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <set>
@@ -196,6 +197,22 @@ Result<Layout> few_masks(const Layout& layout) {
     made.tables.front().matchers[i].priority = static_cast<RulePriority>(i);
   }
   return made;
+}
+
+bool has_reading_table(const Layout& layout) {
+  const auto front = std::ranges::find(layout.tables, 0U, &LayoutTable::id);
+  if (front == layout.tables.end()) return false;
+  bool reads = false;
+  for (const Matcher& matcher : front->matchers) {
+    for (const FlowRule& rule : matcher.rules) {
+      if (rule.actions.empty() || rule.actions.back().kind != ActionKind::kJump) return false;
+      for (std::size_t i = 0; i + 1 < rule.actions.size(); ++i) {
+        if (!rule.actions[i].text.starts_with("move:")) return false;
+        reads = true;
+      }
+    }
+  }
+  return reads;
 }
 
 }  // namespace greynic::flows

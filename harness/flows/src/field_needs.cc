@@ -145,17 +145,38 @@ std::optional<std::string> missing_header(const Match& match, MatchField field) 
   return std::nullopt;
 }
 
+namespace {
+
+bool names_a_type(const FlowRule& rule) { return rule.match.mask().bits(F::kEtherType) != 0; }
+
+void name_address_family(FlowRule& rule) {
+  const Mask mask = rule.match.mask();
+  const bool v6 = mask.bits(F::kIpv6Src) != 0 || mask.bits(F::kIpv6Dst) != 0 ||
+                  mask.bits(F::kIpv6FlowLabel) != 0;
+  rule.match.set(F::kEtherType, v6 ? kIpv6Type : kIpv4Type);
+}
+
+/// The rule once for each way to name its headers. Shares of traffic are not known for the parts,
+/// so each gets an equal one.
+std::vector<FlowRule> parts_with_headers(const FlowRule& rule) {
+  std::vector<FlowRule> parts;
+  for (Match& match : headers_named(rule.match)) {
+    parts.push_back(rule);
+    parts.back().match = std::move(match);
+  }
+  for (FlowRule& part : parts) part.weight /= static_cast<double>(parts.size());
+  return parts;
+}
+
+}  // namespace
+
 RuleSet with_address_family(RuleSet rules) {
   std::set<std::uint32_t> outspoken;  // tables that name a type
   for (const FlowRule& rule : rules.rules) {
-    if (rule.match.mask().bits(F::kEtherType) != 0) outspoken.insert(rule.table);
+    if (names_a_type(rule)) outspoken.insert(rule.table);
   }
   for (FlowRule& rule : rules.rules) {
-    if (outspoken.contains(rule.table)) continue;
-    const Mask mask = rule.match.mask();
-    const bool v6 = mask.bits(F::kIpv6Src) != 0 || mask.bits(F::kIpv6Dst) != 0 ||
-                    mask.bits(F::kIpv6FlowLabel) != 0;
-    rule.match.set(F::kEtherType, v6 ? kIpv6Type : kIpv4Type);
+    if (!outspoken.contains(rule.table)) name_address_family(rule);
   }
   return rules;
 }
@@ -175,15 +196,8 @@ std::vector<Match> headers_named(const Match& match) {
 RuleSet with_headers(RuleSet rules) {
   rules = with_address_family(std::move(rules));
   RuleSet complete{{}, std::move(rules.source)};
-  for (FlowRule& rule : rules.rules) {
-    std::vector<Match> named = headers_named(rule.match);
-    // Shares of traffic are not known for the parts, so each gets an equal one.
-    rule.weight /= static_cast<double>(std::max<std::size_t>(1, named.size()));
-    for (Match& match : named) {
-      FlowRule part = rule;
-      part.match = std::move(match);
-      complete.rules.push_back(std::move(part));
-    }
+  for (const FlowRule& rule : rules.rules) {
+    for (FlowRule& part : parts_with_headers(rule)) complete.rules.push_back(std::move(part));
   }
   return complete;
 }
@@ -257,34 +271,72 @@ bool leads_elsewhere(const Layout& layout) {
   return false;
 }
 
-}  // namespace
-
-Layout with_decided_headers(Layout layout) {
-  if (leads_elsewhere(layout)) return layout;
-  const Decided decided = decided_by_jumps(layout);
+/// Calls `change` for every rule of the layout.
+template <typename Change>
+void for_each_rule(Layout& layout, const Change& change) {
   for (LayoutTable& table : layout.tables) {
-    const auto known = decided.find(table.id);
-    if (known == decided.end() || !known->second || known->second->fields().empty()) continue;
     for (Matcher& matcher : table.matchers) {
-      // Rules of one mask have the same fields and so get the same headers.
-      for (FlowRule& rule : matcher.rules) {
-        const Match whole = both(*known->second, rule.match);
-        bool again = true;
-        while (again) {
-          again = false;
-          for (const FieldMatch& part : std::vector<FieldMatch>(rule.match.fields())) {
-            for (const Header& header : headers_of(part.field)) {
-              if (holds(rule.match, header) || !holds(whole, header)) continue;
-              rule.match.set(header.field, header.value);
-              again = true;
-            }
-          }
-        }
-        matcher.mask = rule.match.mask();
-      }
+      for (FlowRule& rule : matcher.rules) change(table.id, rule);
     }
   }
-  return layout;
+}
+
+/// Names the headers that the way to a rule's table has decided and its fields need.
+void name_decided_headers(Layout& layout) {
+  if (leads_elsewhere(layout)) return;
+  const Decided decided = decided_by_jumps(layout);
+  for_each_rule(layout, [&](std::uint32_t table, FlowRule& rule) {
+    const auto known = decided.find(table);
+    if (known == decided.end() || !known->second || known->second->fields().empty()) return;
+    const Match whole = both(*known->second, rule.match);
+    bool again = true;
+    while (again) {
+      again = false;
+      for (const FieldMatch& part : std::vector<FieldMatch>(rule.match.fields())) {
+        for (const Header& header : headers_of(part.field)) {
+          if (holds(rule.match, header) || !holds(whole, header)) continue;
+          rule.match.set(header.field, header.value);
+          again = true;
+        }
+      }
+    }
+  });
+}
+
+/// One matcher for each mask that the matcher's rules have with all headers named.
+std::vector<Matcher> matchers_with_headers(const Matcher& matcher) {
+  std::vector<Matcher> made;
+  for (const FlowRule& rule : matcher.rules) {
+    for (FlowRule& part : parts_with_headers(rule)) {
+      const Mask mask = part.match.mask();
+      auto place = std::ranges::find(made, mask, &Matcher::mask);
+      if (place == made.end()) {
+        place = made.insert(made.end(), {.mask = mask, .priority = matcher.priority});
+      }
+      place->rules.push_back(std::move(part));
+    }
+  }
+  return made;
+}
+
+}  // namespace
+
+Layout with_headers(const Layout& layout) {
+  Layout named = layout;
+  name_decided_headers(named);
+  bool outspoken = false;
+  for_each_rule(named, [&](std::uint32_t, FlowRule& rule) { outspoken |= names_a_type(rule); });
+  if (!outspoken) {
+    for_each_rule(named, [](std::uint32_t, FlowRule& rule) { name_address_family(rule); });
+  }
+  for (LayoutTable& table : named.tables) {
+    std::vector<Matcher> matchers;
+    for (const Matcher& matcher : table.matchers) {
+      for (Matcher& part : matchers_with_headers(matcher)) matchers.push_back(std::move(part));
+    }
+    table.matchers = std::move(matchers);
+  }
+  return named;
 }
 
 }  // namespace greynic::flows

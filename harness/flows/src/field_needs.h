@@ -35,9 +35,11 @@ namespace greynic::flows {
 /// The same of one match: several matches, one, or none.
 [[nodiscard]] std::vector<Match> headers_named(const Match& match);
 
-/// The layout with headers named that the way to a table has already decided: cut tables leave out
-/// what every packet in them has, and devices want it said again. A table that is reached in more
-/// than one way stays as it is.
-[[nodiscard]] Layout with_decided_headers(Layout layout);
+/// The same of a layout, whose tables and order stay. Cut tables leave out what every packet in
+/// them has: headers that the way to a table has decided are named again, unless it is reached in
+/// more than one way. An address family is added only when no rule of the layout names an
+/// ether_type. A matcher whose rules then look at different headers becomes several, one behind the
+/// other. A layout whose headers are all named stays as it is.
+[[nodiscard]] Layout with_headers(const Layout& layout);
 
 }  // namespace greynic::flows

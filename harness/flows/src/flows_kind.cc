@@ -54,7 +54,7 @@ Result<std::unique_ptr<target::Target>> open_interface(const target::Spec& spec,
   info.description = "tc flower on the ingress of " + interface;
   info.keeps_layout = true;
   return std::unique_ptr<target::Target>(
-      std::make_unique<RulesTarget>(std::move(info), std::move(*driver), tc_room()));
+      std::make_unique<RulesTarget>(std::move(info), std::move(*driver), tc_limits()));
 }
 
 #ifdef GREYNIC_FLOWS_WITH_DPDK
@@ -76,9 +76,9 @@ Result<std::unique_ptr<target::Target>> open_dpdk(const target::Spec& spec,
   }
   const bool jumps = std::find(offer->actions.begin(), offer->actions.end(), ActionKind::kJump) !=
                      offer->actions.end();
-  const target::LayoutRoom room = {.last_table = offer->last_table, .cuts_pay = jumps};
+  const target::LayoutLimits limits = {.last_table = offer->last_table, .cuts_pay = jumps};
   return std::unique_ptr<target::Target>(
-      std::make_unique<RulesTarget>(std::move(info), std::move(*driver), room));
+      std::make_unique<RulesTarget>(std::move(info), std::move(*driver), limits));
 }
 #else
 Result<std::unique_ptr<target::Target>> open_dpdk(const target::Spec& spec, const std::string&) {

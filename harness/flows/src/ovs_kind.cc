@@ -68,7 +68,7 @@ Result<std::unique_ptr<target::Target>> open_running(const target::Spec& spec) {
   info.description = "rules of an Open vSwitch that runs already";
   info.keeps_layout = true;
   return std::unique_ptr<target::Target>(
-      std::make_unique<RulesTarget>(std::move(info), std::move(driver), ovs_room()));
+      std::make_unique<RulesTarget>(std::move(info), std::move(driver), ovs_limits()));
 }
 
 Result<std::unique_ptr<target::Target>> open_ovs(const target::Spec& spec) {

@@ -6,13 +6,11 @@
 #include <array>
 #include <set>
 
-#include "field_needs.h"
 #include "greynic/files/json_file.h"
 #include "greynic/flows/few_masks.h"
 #include "packet_bytes.h"
 #include "packet_clock.h"
 #include "replay.h"
-#include "rules_target.h"
 
 namespace greynic::flows {
 namespace {
@@ -226,19 +224,20 @@ Result<void> PrivateOvsTarget::measure(std::span<const target::MeasureRequest> r
   return ovs_->stop_traffic();
 }
 
-Result<void> PrivateOvsTarget::check(const Layout& layout, const target::Placement& placement) {
+Result<void> PrivateOvsTarget::check(const target::FittedLayout& layout,
+                                     const target::Placement& placement) {
   if (placement.hop != Hop::kServerDecap) {
     return fail(ErrorCode::kUnsupported, "a switch has one mask sequence: server_decap");
   }
-  const RuleSet rules = device_rules_of(layout);
+  const RuleSet rules = rules_of(layout.layout());
   if (auto made = ensure_sinks(rules); !made) return made;
   return driver_.check(rules);
 }
 
-Result<void> PrivateOvsTarget::apply(const Layout& layout, const Traffic* traffic,
-                                     const target::Placement& placement) {
+Result<void> PrivateOvsTarget::install(const target::FittedLayout& layout, const Traffic* traffic,
+                                       const target::Placement& placement) {
   if (auto accepted = check(layout, placement); !accepted) return accepted;
-  const RuleSet rules = device_rules_of(layout);
+  const RuleSet rules = rules_of(layout.layout());
   auto sent = sendable(traffic, rules, &PrivateSwitch::kTunnelEnd);
   if (!sent) return pass_on(sent);
   if (auto can = check_traffic(*sent); !can) return can;
@@ -260,10 +259,9 @@ Result<void> PrivateOvsTarget::check_traffic(const Traffic& traffic) const {
                           ends, PrivateSwitch::kMostTunnelEnds));
 }
 
-RuleSet PrivateOvsTarget::spell_out(RuleSet rules) const { return with_headers(std::move(rules)); }
-
-Layout PrivateOvsTarget::adapt(const Layout& layout) const {
-  return few_masks(layout).value_or(layout);
+Layout PrivateOvsTarget::fastest(Layout layout) const {
+  if (has_reading_table(layout)) return layout;
+  return few_masks(layout).value_or(std::move(layout));
 }
 
 Result<void> PrivateOvsTarget::roll_back() {

@@ -11,33 +11,38 @@
 #include "mask_workload.h"
 #include "ovs_driver.h"
 #include "private_switch.h"
+#include "rules_target.h"
 
 namespace greynic::flows {
 
 /// One table for the reading front of few_masks is kept free. A packet's whole way is cached as one
 /// megaflow, so that cutting tables saves nothing.
-[[nodiscard]] constexpr target::LayoutRoom ovs_room() {
+[[nodiscard]] constexpr target::LayoutLimits ovs_limits() {
   return {.last_table = 252, .cuts_pay = false};
 }
 
 /// Measures on a switch of its own. Until a layout is applied, each configuration brings its rules
 /// and packets (mask_workload.h); from then on the layout's rules stay, the traffic given with it
 /// is sent, and the mask and flow factors say nothing: `granted` holds what the switch then had.
-class PrivateOvsTarget final : public target::Target {
+class PrivateOvsTarget final : public target::Target, public NamedHeaders {
  public:
   [[nodiscard]] static Result<std::unique_ptr<target::Target>> open(const target::Spec& spec);
 
   target::Info info() const override;
+  target::RuleHolder& rules() override { return *this; }
   Result<void> measure(std::span<const target::MeasureRequest> requests,
                        const target::ObservationSink& sink) override;
-  Result<void> apply(const Layout& layout, const Traffic* traffic,
+
+  Result<void> check(const target::FittedLayout& layout,
                      const target::Placement& placement) override;
-  Result<void> check(const Layout& layout, const target::Placement& placement) override;
-  target::LayoutRoom layout_room() const override { return ovs_room(); }
+  Result<void> install(const target::FittedLayout& layout, const Traffic* traffic,
+                       const target::Placement& placement) override;
   Result<void> check_traffic(const Traffic& traffic) const override;
-  RuleSet spell_out(RuleSet rules) const override;
-  Layout adapt(const Layout& layout) const override;
+  target::LayoutLimits limits() const override { return ovs_limits(); }
   Result<void> roll_back() override;
+
+ protected:
+  Layout fastest(Layout layout) const override;
 
  private:
   PrivateOvsTarget(std::string name, std::unique_ptr<PrivateSwitch> ovs);

@@ -2,8 +2,6 @@
 
 #include <fmt/core.h>
 
-#include "field_needs.h"
-
 namespace greynic::flows {
 namespace {
 
@@ -37,10 +35,6 @@ std::string_view name_of(ActionKind kind) {
 
 }  // namespace
 
-RuleSet device_rules_of(const Layout& layout) {
-  return with_address_family(rules_of(with_decided_headers(layout)));
-}
-
 std::vector<std::vector<std::string>> facts_of(const Offer& offer) {
   std::vector<std::vector<std::string>> rows;
   for (const OfferedField& field : offer.fields) {
@@ -60,8 +54,8 @@ std::vector<std::vector<std::string>> facts_of(const Offer& offer) {
 }
 
 RulesTarget::RulesTarget(target::Info info, std::unique_ptr<FlowDriver> driver,
-                         target::LayoutRoom room)
-    : info_(std::move(info)), driver_(std::move(driver)), room_(room) {
+                         target::LayoutLimits limits)
+    : info_(std::move(info)), driver_(std::move(driver)), limits_(limits) {
   if (auto offer = driver_->probe()) info_.facts = facts_of(*offer);
 }
 
@@ -72,17 +66,5 @@ Result<void> RulesTarget::measure(std::span<const target::MeasureRequest>,
                           "verbs:DEVICE?peer=HOST+{}",
                           info_.name, info_.name));
 }
-
-Result<void> RulesTarget::check(const Layout& layout, const target::Placement&) {
-  return driver_->check(device_rules_of(layout));
-}
-
-Result<void> RulesTarget::apply(const Layout& layout, const Traffic*, const target::Placement&) {
-  return driver_->apply(device_rules_of(layout));
-}
-
-RuleSet RulesTarget::spell_out(RuleSet rules) const { return with_headers(std::move(rules)); }
-
-Result<void> RulesTarget::roll_back() { return driver_->roll_back(); }
 
 }  // namespace greynic::flows

@@ -6,10 +6,8 @@
 #include <array>
 #include <set>
 
-#include "field_needs.h"
 #include "flower_workload.h"
 #include "replay.h"
-#include "rules_target.h"
 
 namespace greynic::flows {
 namespace {
@@ -178,19 +176,20 @@ Result<void> TcTarget::measure(std::span<const target::MeasureRequest> requests,
   });
 }
 
-Result<void> TcTarget::check(const Layout& layout, const target::Placement& placement) {
+Result<void> TcTarget::check(const target::FittedLayout& layout,
+                             const target::Placement& placement) {
   if (placement.hop != Hop::kServerDecap) {
     return fail(ErrorCode::kUnsupported, "an interface has one mask sequence: server_decap");
   }
-  const RuleSet rules = device_rules_of(layout);
+  const RuleSet rules = rules_of(layout.layout());
   if (auto made = ensure_sinks(rules); !made) return made;
   return driver_->check(rules);
 }
 
-Result<void> TcTarget::apply(const Layout& layout, const Traffic* traffic,
-                             const target::Placement& placement) {
+Result<void> TcTarget::install(const target::FittedLayout& layout, const Traffic* traffic,
+                               const target::Placement& placement) {
   if (auto accepted = check(layout, placement); !accepted) return accepted;
-  const RuleSet rules = device_rules_of(layout);
+  const RuleSet rules = rules_of(layout.layout());
   auto sent = sendable(traffic, rules);
   if (!sent) return pass_on(sent);
   ready_.clear();
@@ -204,10 +203,6 @@ Result<void> TcTarget::apply(const Layout& layout, const Traffic* traffic,
 Result<void> TcTarget::check_traffic(const Traffic& traffic) const {
   return check_sendable(traffic);
 }
-
-RuleSet TcTarget::spell_out(RuleSet rules) const { return with_headers(std::move(rules)); }
-
-Layout TcTarget::adapt(const Layout& layout) const { return with_decided_headers(layout); }
 
 Result<void> TcTarget::roll_back() {
   ready_.clear();

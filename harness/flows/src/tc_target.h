@@ -8,28 +8,30 @@
 
 #include "greynic/target/target.h"
 #include "packet_wire.h"
+#include "rules_target.h"
 #include "tc_driver.h"
 
 namespace greynic::flows {
 
 /// Small tables behind jumps are chains, which a packet enters by goto and does not come back from.
-[[nodiscard]] constexpr target::LayoutRoom tc_room() { return {.last_table = 0xffff}; }
+[[nodiscard]] constexpr target::LayoutLimits tc_limits() { return {.last_table = 0xffff}; }
 
-class TcTarget final : public target::Target {
+class TcTarget final : public target::Target, public NamedHeaders {
  public:
   [[nodiscard]] static Result<std::unique_ptr<target::Target>> open(const target::Spec& spec,
                                                                     TcPlace place);
 
   target::Info info() const override;
+  target::RuleHolder& rules() override { return *this; }
   Result<void> measure(std::span<const target::MeasureRequest> requests,
                        const target::ObservationSink& sink) override;
-  Result<void> apply(const Layout& layout, const Traffic* traffic,
+
+  Result<void> check(const target::FittedLayout& layout,
                      const target::Placement& placement) override;
-  Result<void> check(const Layout& layout, const target::Placement& placement) override;
-  target::LayoutRoom layout_room() const override { return tc_room(); }
+  Result<void> install(const target::FittedLayout& layout, const Traffic* traffic,
+                       const target::Placement& placement) override;
   Result<void> check_traffic(const Traffic& traffic) const override;
-  RuleSet spell_out(RuleSet rules) const override;
-  Layout adapt(const Layout& layout) const override;
+  target::LayoutLimits limits() const override { return tc_limits(); }
   Result<void> roll_back() override;
 
  private:

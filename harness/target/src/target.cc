@@ -66,21 +66,7 @@ class Joined final : public Target {
                        const ObservationSink& sink) override {
     return traffic_->measure(requests, sink);
   }
-  Result<void> apply(const Layout& layout, const Traffic* traffic,
-                     const Placement& placement) override {
-    return rules_->apply(layout, traffic, placement);
-  }
-  Result<void> check(const Layout& layout, const Placement& placement) override {
-    return rules_->check(layout, placement);
-  }
-  Result<void> check_traffic(const Traffic& traffic) const override {
-    return rules_->check_traffic(traffic);
-  }
-  LayoutRoom layout_room() const override { return rules_->layout_room(); }
-  RuleSet spell_out(RuleSet rules) const override { return rules_->spell_out(std::move(rules)); }
-  Layout adapt(const Layout& layout) const override { return rules_->adapt(layout); }
-  Result<void> roll_back() override { return rules_->roll_back(); }
-  Result<std::vector<CountedRule>> rules() override { return rules_->rules(); }
+  RuleHolder& rules() override { return rules_->rules(); }
 
  private:
   std::unique_ptr<Target> traffic_;
@@ -112,31 +98,6 @@ Result<std::vector<Spec>> parse_specs(std::string_view text) {
     if (plus == std::string_view::npos) return specs;
     text.remove_prefix(plus + 1);
   }
-}
-
-Result<void> Target::apply(const Layout&, const Traffic*, const Placement&) {
-  return fail(ErrorCode::kUnsupported, info().name + " holds no rules; name a target that does");
-}
-
-Result<void> Target::check(const Layout&, const Placement&) {
-  return fail(ErrorCode::kUnsupported, info().name + " holds no rules; name a target that does");
-}
-
-Result<void> Target::check_traffic(const Traffic& /*traffic*/) const { return {}; }
-
-LayoutRoom Target::layout_room() const { return {}; }
-
-RuleSet Target::spell_out(RuleSet rules) const { return rules; }
-
-Layout Target::adapt(const Layout& layout) const { return layout; }
-
-Result<void> Target::roll_back() { return {}; }
-
-Result<std::vector<CountedRule>> Target::rules() {
-  return fail(ErrorCode::kUnsupported,
-              fmt::format("{} holds no rules beyond this process; flows:tc:INTERFACE and "
-                          "ovs:BRIDGE?rundir=FOLDER do",
-                          info().name));
 }
 
 Result<Observation> measure_one(Target& target, const MeasureRequest& request) {

@@ -68,7 +68,7 @@ Result<std::optional<FleetModel>> read_fleet(const std::optional<std::string>& f
   return std::optional(std::move(*fleet));
 }
 
-class TwinTarget final : public Twin {
+class TwinTarget final : public Twin, public target::RuleHolder {
  public:
   TwinTarget(target::Spec spec, Settings settings, unsigned threads)
       : spec_(std::move(spec)), settings_(std::move(settings)), threads_(threads) {}
@@ -76,6 +76,7 @@ class TwinTarget final : public Twin {
   void set_counter_sink(CounterSink sink) override { settings_.sink = std::move(sink); }
 
   Info info() const override { return describe(settings_, spec_.text); }
+  target::RuleHolder& rules() override { return *this; }
 
   Result<void> measure(std::span<const MeasureRequest> requests,
                        const target::ObservationSink& sink) override {
@@ -89,7 +90,7 @@ class TwinTarget final : public Twin {
     return measure_on(workers, requests, sink);
   }
 
-  Result<void> check(const Layout& layout, const target::Placement&) override {
+  Result<void> check(const target::FittedLayout& fitted, const target::Placement&) override {
     const Parameters& p = settings_.model.parameters;
     if (settings_.fleet) {
       return fail(ErrorCode::kUnsupported,
@@ -101,14 +102,14 @@ class TwinTarget final : public Twin {
       return fail(ErrorCode::kUnsupported,
                   settings_.model.name + " has no switch that rules could be offloaded to");
     }
-    return check_shapes(layout);
+    return check_shapes(fitted.layout());
   }
 
-  Result<void> apply(const Layout& layout, const Traffic* traffic,
-                     const target::Placement& placement) override {
-    if (auto ok = check(layout, placement); !ok) return ok;
+  Result<void> install(const target::FittedLayout& fitted, const Traffic* traffic,
+                       const target::Placement& placement) override {
+    if (auto ok = check(fitted, placement); !ok) return ok;
     settings_.installed[static_cast<std::size_t>(placement.hop)] =
-        walk_of(layout, traffic, settings_.options.grouping);
+        walk_of(fitted.layout(), traffic, settings_.options.grouping);
     return {};
   }
 

@@ -149,7 +149,8 @@ TEST(Fleet, LosesFlowsToLateCounters) {
 
 // Claim:  a fleet takes no layout, and says so, rather than measure as if it had.
 TEST(Fleet, TakesNoLayout) {
-  const auto applied = create("twin:cx6?hosts=10").value()->apply({}, nullptr, {});
+  const auto fleet = create("twin:cx6?hosts=10").value();
+  const auto applied = fleet->rules().install(fleet->rules().fit({}), nullptr, {});
   ASSERT_FALSE(applied);
   EXPECT_EQ(applied.error().code, ErrorCode::kUnsupported);
 }

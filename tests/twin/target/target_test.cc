@@ -139,7 +139,7 @@ TEST(Twin, WalksAnInstalledLayoutAsTheReferenceLookupDoes) {
   ASSERT_EQ(look_up(layout, last).matchers_tried, 30U);
 
   auto twin = create("twin:cx6").value();
-  ASSERT_TRUE(twin->apply(layout, &traffic, {Hop::kServerDecap}));
+  ASSERT_TRUE(twin->rules().install(twin->rules().fit(layout), &traffic, {Hop::kServerDecap}));
   target::MeasureRequest request;
   request.configuration = parse_configuration(kLogs).value();
   const Observation applied = target::measure_one(*twin, request).value();
@@ -147,7 +147,7 @@ TEST(Twin, WalksAnInstalledLayoutAsTheReferenceLookupDoes) {
       measured("twin:cx6", std::string(kLogs) + ",server_decap_masks=30", request.seed);
   EXPECT_NEAR(*applied.value(measure::kBandwidth), *masks.value(measure::kBandwidth),
               0.01 * *masks.value(measure::kBandwidth));
-  ASSERT_TRUE(twin->roll_back());
+  ASSERT_TRUE(twin->rules().roll_back());
   const Observation back = target::measure_one(*twin, request).value();
   EXPECT_NEAR(*back.value(measure::kBandwidth), 177.16, 0.2);
 }

@@ -24,4 +24,7 @@ namespace greynic::flows {
 /// type and code. kUnsupported when the rules leave too few registers free or no table.
 [[nodiscard]] Result<Layout> few_masks(const Layout& layout);
 
+/// Whether the layout came from few_masks: table 0 does nothing but read fields and go on.
+[[nodiscard]] bool has_reading_table(const Layout& layout);
+
 }  // namespace greynic::flows

@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "greynic/core/campaign.h"
-#include "greynic/core/flow_rule.h"
 #include "greynic/core/observation.h"
 #include "greynic/core/result.h"
+#include "greynic/target/rule_holder.h"
 
 namespace greynic::target {
 
@@ -59,25 +59,7 @@ struct Info {
       facts;                      ///< rows for people: name, value, unit, grade, source
   double seconds_per_test = 0.0;  ///< beyond the measured duration; 0: unknown
   bool virtual_time = false;      ///< durations cost no wall time
-  bool keeps_layout = false;      ///< what apply installed outlives the process
-};
-
-/// Where a layout is installed: which mask sequence it replaces.
-struct Placement {
-  Hop hop = Hop::kServerDecap;
-};
-
-/// What a layout for a device may look like.
-struct LayoutRoom {
-  std::uint32_t last_table = 0xfffffffe;
-  bool cuts_pay = true;  ///< small tables behind jumps are searched faster than one long one
-};
-
-/// A rule that a device holds, and what went through it since it was installed.
-struct CountedRule {
-  FlowRule rule;
-  std::uint64_t packets = 0;
-  std::uint64_t bytes = 0;
+  bool keeps_layout = false;      ///< installed rules outlive the process
 };
 
 class Target {
@@ -93,29 +75,8 @@ class Target {
   [[nodiscard]] virtual Result<void> measure(std::span<const MeasureRequest> requests,
                                              const ObservationSink& sink) = 0;
 
-  /// Installs a layout as one transaction: all of it or, with an error, nothing. The traffic, when
-  /// given, is what later measurements send through it. kUnsupported where there are no rules.
-  [[nodiscard]] virtual Result<void> apply(const Layout& layout, const Traffic* traffic,
-                                           const Placement& placement);
-  /// Checks that apply would be accepted, and changes nothing.
-  [[nodiscard]] virtual Result<void> check(const Layout& layout, const Placement& placement);
-  /// Whether this traffic can be sent through the device's rules, asked before any work is done on
-  /// them. kUnsupported names the fields that stand against it, kTooBig the number. Yes for devices
-  /// that have it sent by others.
-  [[nodiscard]] virtual Result<void> check_traffic(const Traffic& traffic) const;
-  /// What the optimizer may use of the device; everything, unless a device says otherwise.
-  [[nodiscard]] virtual LayoutRoom layout_room() const;
-  /// The rules as the device wants them written, before anything else is done with them: with the
-  /// headers named that they take for granted, say. Most devices take rules as they are.
-  [[nodiscard]] virtual RuleSet spell_out(RuleSet rules) const;
-  /// An equivalent layout in the form that this device searches fastest; most devices take a layout
-  /// as it is. Open vSwitch, which makes its own masks from what rules look at, does not.
-  [[nodiscard]] virtual Layout adapt(const Layout& layout) const;
-  /// Returns to the rules that were there before the first apply.
-  [[nodiscard]] virtual Result<void> roll_back();
-  /// The rules that the device holds, whoever installed them, with its own counters. kUnsupported
-  /// where rules cannot be read.
-  [[nodiscard]] virtual Result<std::vector<CountedRule>> rules();
+  /// The rules that the traffic passes; no_rules() where there are none.
+  [[nodiscard]] virtual RuleHolder& rules() { return no_rules(); }
 };
 
 /// Measures one request: the convenience over Target::measure.
