@@ -5,6 +5,7 @@
 
 #include <charconv>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 
 namespace greynic::files {
 

@@ -2,7 +2,7 @@
 
 /// What a schema validator has against a value, in words that say what would do.
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 

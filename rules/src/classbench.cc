@@ -9,8 +9,9 @@
 #include <optional>
 #include <variant>
 
+#include "field_value.h"
+#include "line_text.h"
 #include "readers.h"
-#include "text.h"
 
 namespace greynic::rules {
 namespace {

@@ -6,8 +6,9 @@
 #include <charconv>
 #include <map>
 
+#include "field_value.h"
 #include "greynic/rules/read_rules.h"
-#include "text.h"
+#include "line_text.h"
 
 namespace greynic::rules {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 
-/// What the line-based readers share: cutting text, reading numbers, expanding ranges, saying where
-/// a line is wrong.
+/// What the line-based readers share: cutting text into lines and parts, and saying where a line is
+/// wrong.
 
 #include <cstdint>
 #include <optional>
@@ -14,13 +14,6 @@
 
 namespace greynic::rules {
 
-/// A value under a mask; bits of the value outside the mask are zero.
-struct Masked {
-  U128 value = 0;
-  U128 bits = 0;
-  bool operator==(const Masked&) const = default;
-};
-
 /// A reader's way of saying no: what is wrong and what to do, without place.
 using Complaint = std::string;
 
@@ -29,20 +22,6 @@ using Complaint = std::string;
 /// Parts between separators that stand outside all brackets; brackets must match, else empty.
 [[nodiscard]] std::optional<std::vector<std::string_view>> split_outside_brackets(
     std::string_view text, char separator);
-
-/// Decimal or 0x hexadecimal.
-[[nodiscard]] std::optional<std::uint64_t> number_from(std::string_view text);
-
-/// "value", "value/mask" or, for addresses, "address/length", as any field may be written. Bits
-/// outside the mask are cut off, as Open vSwitch and tc do when they read such text.
-[[nodiscard]] std::optional<Masked> masked_from(MatchField field, std::string_view text);
-
-/// The bits of a prefix of `length` in a field of this width; length at most the width.
-[[nodiscard]] U128 prefix_bits(MatchField field, unsigned length);
-
-/// The fewest prefixes that together are exactly low..high; both in a field of `width` bits.
-[[nodiscard]] std::vector<Masked> prefixes_of_range(std::uint32_t low, std::uint32_t high,
-                                                    unsigned width);
 
 /// `text` cut for a message: at most 60 characters, unprintable ones replaced.
 [[nodiscard]] std::string shown(std::string_view text);

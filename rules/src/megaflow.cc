@@ -10,9 +10,10 @@
 #include <map>
 #include <span>
 
+#include "field_value.h"
+#include "line_text.h"
 #include "ovs_fields.h"
 #include "readers.h"
-#include "text.h"
 
 namespace greynic::rules {
 namespace {

@@ -6,8 +6,9 @@
 #include <optional>
 #include <string_view>
 
+#include "field_value.h"
 #include "greynic/core/flow_rule.h"
-#include "text.h"
+#include "line_text.h"
 
 namespace greynic::rules {
 

@@ -5,8 +5,8 @@
 #include <array>
 
 #include "greynic/files/json_file.h"
+#include "line_text.h"
 #include "readers.h"
-#include "text.h"
 
 namespace greynic::rules {
 namespace {

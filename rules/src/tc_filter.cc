@@ -6,10 +6,11 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "field_value.h"
 #include "greynic/files/json_file.h"
+#include "line_text.h"
 #include "ovs_fields.h"
 #include "readers.h"
-#include "text.h"
 
 namespace greynic::rules {
 namespace {

@@ -1,0 +1,107 @@
+#include <fmt/core.h>
+
+#include "greynic/files/core_json.h"
+#include "greynic/files/json_file.h"
+
+namespace greynic::files {
+
+using nlohmann::json;
+
+json to_json(const Layout& layout) {
+  json tables = json::array();
+  for (const LayoutTable& table : layout.tables) {
+    json matchers = json::array();
+    for (const Matcher& matcher : table.matchers) {
+      json rules = json::array();
+      for (const FlowRule& rule : matcher.rules) {
+        json actions = json::array();
+        for (const Action& action : rule.actions) actions.push_back(to_json(action));
+        rules.push_back({{"match", to_json(rule.match)},
+                         {"actions", std::move(actions)},
+                         {"weight", rule.weight},
+                         {"from", rule.from}});
+      }
+      matchers.push_back({{"mask", to_json(matcher.mask)},
+                          {"priority", matcher.priority},
+                          {"rules", std::move(rules)}});
+    }
+    tables.push_back({{"id", table.id}, {"matchers", std::move(matchers)}});
+  }
+  return {{"version", 1}, {"tables", std::move(tables)}};
+}
+
+namespace {
+
+Result<FlowRule> layout_rule_from_json(const json& object, const Matcher& matcher,
+                                       std::uint32_t table, const std::string& source,
+                                       const std::string& here) {
+  FlowRule rule;
+  rule.table = table;
+  rule.priority = matcher.priority;
+  auto match = match_from_json(object.at("match"), source, here + "/match");
+  if (!match) return pass_on(match);
+  rule.match = std::move(*match);
+  if (rule.match.mask() != matcher.mask) {
+    return bad_value(source, here + "/match",
+                     fmt::format("looks at {}, but its matcher's mask is {}",
+                                 to_string(rule.match.mask()), to_string(matcher.mask)));
+  }
+  for (const json& item : object.at("actions")) {
+    auto action = action_from_json(item, source, here + "/actions");
+    if (!action) return pass_on(action);
+    rule.actions.push_back(std::move(*action));
+  }
+  rule.weight = object.value("weight", 0.0);
+  rule.from = object.value("from", std::vector<std::uint32_t>{});
+  return rule;
+}
+
+}  // namespace
+
+Result<Layout> layout_from_json(const json& document, const std::string& source) {
+  if (auto fits = check_schema(document, "layout", source); !fits) return pass_on(fits);
+  Layout layout;
+  try {
+    for (const json& table_json : document.at("tables")) {
+      const std::string at_table = fmt::format("/tables/{}", layout.tables.size());
+      LayoutTable table;
+      table.id = table_json.at("id").get<std::uint32_t>();
+      for (const LayoutTable& other : layout.tables) {
+        if (other.id == table.id) return bad_value(source, at_table + "/id", "stands twice");
+      }
+      for (const json& matcher_json : table_json.at("matchers")) {
+        const std::string here = fmt::format("{}/matchers/{}", at_table, table.matchers.size());
+        Matcher matcher;
+        auto mask = mask_from_json(matcher_json.at("mask"), source, here + "/mask");
+        if (!mask) return pass_on(mask);
+        matcher.mask = std::move(*mask);
+        matcher.priority = matcher_json.value("priority", RulePriority{0});
+        for (const json& rule_json : matcher_json.at("rules")) {
+          auto rule = layout_rule_from_json(rule_json, matcher, table.id, source,
+                                            fmt::format("{}/rules/{}", here, matcher.rules.size()));
+          if (!rule) return pass_on(rule);
+          matcher.rules.push_back(std::move(*rule));
+        }
+        table.matchers.push_back(std::move(matcher));
+      }
+      layout.tables.push_back(std::move(table));
+    }
+  } catch (const json::exception& error) {
+    return fail(ErrorCode::kBadInput, fmt::format("{}: {}", source, error.what()));
+  }
+  return layout;
+}
+
+Result<Layout> read_layout(const std::string& path) {
+  auto text = read_text(path);
+  if (!text) return pass_on(text);
+  auto document = parse_json(*text, path);
+  if (!document) return pass_on(document);
+  return layout_from_json(*document, path);
+}
+
+Result<void> write_layout(const Layout& layout, const std::string& path) {
+  return write_text(path, to_json(layout).dump(1) + "\n");
+}
+
+}  // namespace greynic::files
