@@ -57,8 +57,10 @@ function(greynic_library name)
   endforeach()
   add_library(greynic_${name} STATIC ${sources})
   add_library(greynic::${name} ALIAS greynic_${name})
-  target_include_directories(greynic_${name} PUBLIC include PRIVATE ${private})
-  target_link_libraries(greynic_${name} PUBLIC ${arg_PUBLIC} PRIVATE greynic_settings ${arg_PRIVATE})
+  target_include_directories(greynic_${name}
+    PUBLIC $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include> PRIVATE ${private})
+  target_link_libraries(greynic_${name}
+    PUBLIC ${arg_PUBLIC} PRIVATE $<BUILD_INTERFACE:greynic_settings> ${arg_PRIVATE})
   if(arg_HOT)
     target_compile_options(greynic_${name} PRIVATE $<$<CONFIG:Release>:-O3>)
   endif()
