@@ -7,12 +7,12 @@
 #include <thread>
 
 #include "command.h"
-#include "counted_rules.h"
 #include "greynic/files/core_json.h"
+#include "greynic/loop/counted_rules.h"
 #include "greynic/rules/traffic.h"
 #include "greynic/target/interrupt.h"
 #include "greynic/target/target.h"
-#include "rule_input.h"
+#include "rule_options.h"
 
 namespace greynic::cli {
 namespace {
@@ -117,7 +117,9 @@ int run(const Flags& flags) {
     std::fflush(stdout);
     say("holding the layout; Ctrl-C puts back what was there");
     wait_for_interrupt();
-    if (const auto counted = holder.counted_rules()) print_rules(*counted, flags.as_json);
+    if (const auto counted = holder.counted_rules()) {
+      fmt::print("{}", flags.as_json ? loop::to_json_text(*counted) : loop::to_text(*counted));
+    }
     if (const auto back = holder.roll_back(); !back) return tell(back.error());
   } else if (!(*target)->info().keeps_layout) {
     say("the device belongs to this process and the layout goes with it; --hold stays until "
@@ -139,7 +141,9 @@ void add_apply(Program& program) {
       "  greynic apply layout.json --target flows:dpdk:net_tap0 --hold");
   const Option layout =
       command.option("LAYOUT", flags->layout, "Layout file (docs/formats/layout.md)");
-  command.option("--target", flags->target, "Where; greynic devices lists what there is")
+  command
+      .option("--target", flags->target,
+              "Target that takes the layout; `greynic devices` lists the targets")
       .required();
   add_hop(command, flags->hop);
   command.option("--traffic", flags->traffic,

@@ -6,6 +6,7 @@
 
 #include "command.h"
 #include "greynic/files/json_file.h"
+#include "greynic/files/shipped.h"
 #include "greynic/testgen/array_check.h"
 #include "greynic/testgen/array_file.h"
 #include "greynic/testgen/model_reader.h"
@@ -86,7 +87,7 @@ void explain(const testgen::CoverModel& model, const testgen::Cover& summary, do
 }
 
 int run(const Flags& flags) {
-  testgen::ModelFile file{flags.model, std::nullopt, std::nullopt};
+  testgen::ModelFile file{files::shipped_file("examples", flags.model), std::nullopt, std::nullopt};
   if (!flags.format.empty()) file.format = testgen::model_format_named(flags.format);
   if (!flags.constraints.empty()) file.constraints = flags.constraints;
   auto model = testgen::read_model(file);
@@ -147,30 +148,32 @@ void add_cover(Program& program) {
   auto flags = std::make_shared<Flags>();
   Command command = program.command(
       "cover", "A covering array for a model of PICT, CASA, a feature model or our own",
-      "  greynic cover model.pict --strength 2 > rows.tsv\n"
-      "  greynic cover model.citmodel --constraints model.constraints --deadline 2s --threads 2\n"
-      "  greynic cover busybox.dimacs --lower-bound > rows.tsv\n"
-      "  greynic cover model.json --strength 3 --check rows.tsv   # 0: good, 1: not\n"
-      "  greynic cover model.json --already-run rows.tsv --strength 3 > more.tsv\n"
-      "  greynic cover model.json --explain-infeasible > rows.tsv");
+      "  greynic cover model.pict --strength 2 > rows.tsv\n  greynic cover model.citmodel "
+      "--constraints model.constraints --deadline 2s --threads 2\n  greynic cover busybox.dimacs "
+      "--lower-bound > rows.tsv\n  greynic cover model.json --strength 3 --check rows.tsv   # 0: "
+      "good, 1: not\n  greynic cover model.json --already-run rows.tsv --strength 3 > more.tsv\n  "
+      "greynic cover model.json --explain-infeasible > rows.tsv");
   command.option("model", flags->model, "The model file").required();
-  command.option("--format", flags->format, "pict, casa, cnf or json; guessed when not given")
+  command
+      .option("--format", flags->format, "pict, casa, cnf or json; told from the file when absent")
       .choices({"pict", "casa", "cnf", "json"});
   command.option("--constraints", flags->constraints,
                  "CASA's constraints file; else NAME.constraints beside the model");
   command.option("--seeds", flags->seeds, "Rows that must be in, as a table");
-  command.option("--already-run", flags->already,
-                 "Rows that were run before, as a table: what they cover is covered");
-  command.option("--strength", flags->strength, "1 to 6; 2, or what the model says").range(1, 6);
-  command.option("--seed", flags->seed, "Of every random choice");
+  command.option(
+      "--already-run", flags->already,
+      "Rows that were run before, as a table: what they cover need not be covered again");
+  command.option("--strength", flags->strength, "1 to 6; when absent, what the model says, or 2")
+      .range(1, 6);
+  command.option("--seed", flags->seed, "Seed of every random choice");
   command.option("--deadline", flags->deadline,
                  "Improve the array until then, e.g. 2s; else one fast pass");
   command.option("--threads", flags->threads, "Threads to use").range(1, 64);
   command.option("--check", flags->check, "Verify this array instead of making one");
   command.flag("--lower-bound", flags->lower_bound, "Spend time on a better lower bound");
   command.flag("--explain-infeasible", flags->explain,
-               "Tell each infeasible tuple and the constraints that forbid it, on stderr; takes "
-               "a minute at most, or half of the deadline");
+               "Print each infeasible tuple and the constraints that forbid it, on stderr. Takes a "
+               "minute at most, or half of the deadline");
   command.flag("--json", flags->json, "JSON on stdout");
   command.run([flags] { return run(*flags); });
 }

@@ -3,10 +3,8 @@
 #include <memory>
 
 #include "command.h"
-#include "explaining.h"
-#include "greynic/campaign/mask_target.h"
-#include "greynic/results/store.h"
-#include "greynic/target/interrupt.h"
+#include "greynic/loop/explain_run.h"
+#include "progress.h"
 
 namespace greynic::cli {
 namespace {
@@ -18,33 +16,9 @@ struct Flags {
   bool json = false;
 };
 
-Result<causal::Explanation> explain_run(const Flags& flags) {
-  if (flags.target.empty()) {
-    auto store = results::RunStore::open_to_read(flags.run);
-    if (!store) return pass_on(store);
-    auto explanation = explain_stored(*store, flags.options);
-    if (!explanation) return explanation;
-    // For the report. A run that cannot be written is explained all the same.
-    auto kept = store->keep(results::kHypotheses, causal::to_json_text(*explanation));
-    if (!kept) say("not kept with the run: " + kept.error().message);
-    return explanation;
-  }
-  auto device = target::open(flags.target);
-  if (!device) return pass_on(device);
-  auto reading = results::RunStore::open_to_read(flags.run);
-  if (!reading) return pass_on(reading);
-  auto store = results::RunStore::open_to_append(flags.run, reading->header());
-  if (!store) return pass_on(store);
-  const auto campaign = store->campaign();
-  if (!campaign) return pass_on(campaign);
-  auto ready = campaign::with_masks(std::move(*device), *campaign);
-  if (!ready) return pass_on(ready);
-  const target::InterruptGuard guard;
-  return explain_on(**ready, *store, flags.options);
-}
-
 int explain_command(const Flags& flags) {
-  const auto explanation = explain_run(flags);
+  const auto explanation =
+      loop::explain_file(flags.run, flags.target, flags.options, terminal_talk());
   if (!explanation) return tell(explanation.error());
   fmt::print("{}", flags.json ? causal::to_json_text(*explanation) : causal::to_text(*explanation));
   return explanation->walls.empty() ? 0 : 1;

@@ -1,13 +1,12 @@
 #include <fmt/core.h>
 
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "command.h"
-#include "greynic/results/perftest.h"
-#include "greynic/results/store.h"
+#include "greynic/files/shipped.h"
+#include "greynic/loop/import_run.h"
 
 namespace greynic::cli {
 namespace {
@@ -20,29 +19,15 @@ struct Flags {
   bool json = false;
 };
 
-Result<void> store(const Flags& flags, const std::vector<Observation>& observations) {
-  results::RunHeader header;
-  header.campaign_name = "perftest";
-  header.target = "import:perftest";
-  header.settings = {{"logs", std::to_string(flags.logs.size())}, {"name_pattern", flags.pattern}};
-  auto run = results::RunStore::open_to_append(flags.out, header);
-  if (!run) return pass_on(run);
-  return run->append_all(observations);
-}
-
 int import(const Flags& flags) {
   results::PerftestOptions options;
   options.name_pattern = flags.pattern;
   options.json_unit = results::perftest_unit_named(flags.json_unit);
-  if (std::filesystem::exists(flags.out)) {
-    return tell({ErrorCode::kBadInput,
-                 flags.out + ": is there already; an import makes a new run. Remove it, or choose "
-                             "another name with -o"});
-  }
-  auto import = results::import_perftest(flags.logs, options);
+  std::vector<std::string> logs;
+  for (const std::string& log : flags.logs) logs.push_back(files::shipped_file("examples", log));
+  const auto import = loop::import_run(logs, options, flags.out);
   if (!import) return tell(import.error());
   for (const std::string& warning : import->warnings) say("warning: " + warning);
-  if (auto stored = store(flags, import->observations); !stored) return tell(stored.error());
 
   std::map<std::string, std::size_t> outcomes;
   std::map<std::string, std::size_t> measures;
@@ -82,7 +67,7 @@ void add_import(Program& program) {
   perftest.option("--name-pattern", flags->pattern,
                   "Settings in the files' names: {factor} takes one, {*} anything");
   perftest
-      .option("--json-unit", flags->json_unit, "Bandwidth unit of JSON logs that do not tell it")
+      .option("--json-unit", flags->json_unit, "Bandwidth unit of JSON logs that do not name it")
       .choices({"MiB/s", "Gb/s"});
   perftest.option("-o,--out", flags->out, "Run file to make").required();
   perftest.flag("--json", flags->json, "Summary as JSON on stdout");

@@ -8,7 +8,8 @@
 #include "greynic/model/model.h"
 #include "greynic/optimizer/optimize.h"
 #include "greynic/rules/traffic.h"
-#include "rule_input.h"
+#include "progress.h"
+#include "rule_options.h"
 
 namespace greynic::cli {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 using nlohmann::json;
 
 struct Flags {
-  RuleInput rules;
+  loop::RuleInput rules;
   std::string model;
   std::string at;
   Hop hop = Hop::kServerDecap;
@@ -93,7 +94,7 @@ int run(const Flags& flags) {
     model = std::move(*loaded);
     options.cost = optimizer::mask_cost(*model, *at, flags.hop);
   }
-  const auto rules = load_rules(flags.rules);
+  const auto rules = loop::load_rules(flags.rules, terminal_talk());
   if (!rules) return tell(rules.error());
   const auto traffic = rules::traffic_for(flags.traffic, *rules, flags.seed);
   if (!traffic) return tell(traffic.error());
@@ -133,14 +134,14 @@ void add_optimize(Program& program) {
   command.option("--model", flags->model,
                  "Model file, or published:cx4 cx5 cx6 cx7 bf3 e810; without it nothing is "
                  "predicted");
-  command.option("--at", flags->at, "Factors of the prediction: name=level,name=level");
+  command.option("--at", flags->at, "Configuration to predict for: factor=level,factor=level");
   add_hop(command, flags->hop);
   command.option("--traffic", flags->traffic,
                  "uniform (one packet inside each rule), zipf:EXPONENT, or a traffic file");
   command.option("-o,--out", flags->out, "Write the layout here");
-  command.option("--seed", flags->seed, "Of the made-up traffic and of the search");
+  command.option("--seed", flags->seed, "Seed of the made-up traffic and of the search");
   command.option("--growth", flags->growth,
-                 "Rules in the layout, jumps included, at most this times the input");
+                 "The layout may have this many times the rules of the input, jumps included");
   command.flag("--single-table", flags->single_table, "No jumps: one chain for each table");
   command.flag("--json", flags->as_json, "JSON on stdout");
   command.run([flags] { return run(*flags); });

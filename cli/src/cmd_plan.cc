@@ -1,7 +1,6 @@
 #include <fmt/core.h>
 
 #include <chrono>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -9,11 +8,10 @@
 #include "command.h"
 #include "greynic/core/units.h"
 #include "greynic/files/campaign_file.h"
-#include "greynic/results/store.h"
-#include "greynic/target/target.h"
-#include "greynic/testgen/extend.h"
+#include "greynic/files/shipped.h"
+#include "greynic/loop/extend_run.h"
+#include "greynic/loop/model_design.h"
 #include "greynic/testgen/plan.h"
-#include "model_design.h"
 #include "progress.h"
 
 namespace greynic::cli {
@@ -34,14 +32,6 @@ struct Flags {
   std::size_t explain = 0;
   bool json = false;
 };
-
-Result<testgen::DeviceLimits> limits_of(const std::string& name) {
-  auto opened = target::open(name);
-  if (!opened) return pass_on(opened);
-  const target::Info info = (*opened)->info();
-  return testgen::DeviceLimits{name, info.limits, info.categories, info.seconds_per_test,
-                               info.virtual_time};
-}
 
 std::string seconds_to_text(double seconds) {
   return to_string(std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9)));
@@ -66,52 +56,6 @@ void print_report(const testgen::Plan& plan) {
                                    : "unknown; name one with --target");
 }
 
-/// What the run's own target offers, when none was named. Opening one may start a command or a
-/// switch, which planning must not do unasked; a virtual one starts nothing.
-Result<void> ask_target_of(const results::RunStore& run, testgen::PlanOptions& options) {
-  const std::string& name = run.header().target;
-  if (options.device) return {};
-  if (!name.starts_with("twin:")) {
-    say(fmt::format("levels that {} lacks are left out with --target '{}'", name, name));
-    return {};
-  }
-  auto limits = limits_of(name);
-  if (!limits) return pass_on(limits);
-  options.device = std::move(*limits);
-  return {};
-}
-
-Result<testgen::Plan> extend(const Flags& flags, testgen::PlanOptions options) {
-  std::optional<Campaign> campaign;
-  std::vector<Observation> observations;
-  std::vector<std::vector<std::string>> causes;
-  bool explained = false;
-  for (const std::string& path : flags.extend) {
-    auto store = results::RunStore::open_to_read(path);
-    if (!store) return pass_on(store);
-    if (!campaign) {
-      auto read = store->campaign();
-      if (!read) return pass_on(read);
-      campaign = std::move(*read);
-      if (auto asked = ask_target_of(*store, options); !asked) return pass_on(asked);
-    }
-    auto made = store->observations();
-    if (!made) return pass_on(made);
-    std::move(made->begin(), made->end(), std::back_inserter(observations));
-    const auto explanation = store->best_explanation();
-    if (!explanation) return pass_on(explanation);
-    if (explanation->empty()) continue;
-    auto named = testgen::factors_of_causes(*explanation);
-    if (!named) return pass_on(named);
-    explained = true;
-    std::move(named->begin(), named->end(), std::back_inserter(causes));
-  }
-  if (!explained) {
-    say("no explanation is kept with the run; greynic explain would tell which factors matter");
-  }
-  return testgen::extend_plan(*campaign, observations, causes, options);
-}
-
 Result<testgen::Plan> make(const Flags& flags) {
   testgen::PlanOptions options;
   options.seed = flags.seed;
@@ -125,7 +69,7 @@ Result<testgen::Plan> make(const Flags& flags) {
     options.deadline_seconds = std::chrono::duration<double>(*flags.deadline).count();
   }
   if (!flags.target.empty()) {
-    auto limits = limits_of(flags.target);
+    auto limits = loop::limits_of(flags.target);
     if (!limits) return pass_on(limits);
     options.device = std::move(*limits);
   }
@@ -141,16 +85,17 @@ Result<testgen::Plan> make(const Flags& flags) {
     if (!std::exchange(explaining, true)) progress.emplace("explaining", 1.0);
     progress->update(share, fmt::format("{} infeasible tuples", explained));
   };
-  if (!flags.extend.empty()) return extend(flags, options);
+  if (!flags.extend.empty()) return loop::plan_extension(flags.extend, options, terminal_talk());
   std::unique_ptr<model::Model> known;
   if (!flags.model.empty()) {
     auto loaded = model::load(flags.model);
     if (!loaded) return pass_on(loaded);
     known = std::move(*loaded);
   }
-  options.model_design = design_by(known.get());
-  auto campaign = flags.campaign.empty() ? model::campaign_for(*known, flags.budget)
-                                         : files::read_campaign(flags.campaign);
+  options.model_design = loop::design_by(known.get());
+  auto campaign = flags.campaign.empty()
+                      ? model::campaign_for(*known, flags.budget)
+                      : files::read_campaign(files::shipped_file("campaigns", flags.campaign));
   if (!campaign) return pass_on(campaign);
   if (!flags.for_model.empty()) {
     campaign->design = {};
@@ -199,25 +144,24 @@ void add_plan(Program& program) {
   auto flags = std::make_shared<Flags>();
   Command command = program.command(
       "plan", "The smallest valid set of configurations that a campaign's design asks for",
-      "  greynic plan configs/campaigns/mask_wall.json -o plan.json\n"
-      "  greynic plan configs/campaigns/qp_wall.json --target twin:cx6 --seed 7\n"
-      "  greynic plan configs/campaigns/qp_wall.json --set qp_count=1,64 --json\n"
-      "  greynic plan configs/campaigns/leaf_spine.json --explain-infeasible 3\n"
-      "  greynic plan --extend run.db -o more.json\n"
-      "  greynic plan --extend run.db more.db -o still_more.json\n"
-      "  greynic plan --for-model pipeline --budget 50 model.json -o next.json");
+      "  greynic plan configs/campaigns/mask_wall.json -o plan.json\n  greynic plan "
+      "configs/campaigns/qp_wall.json --target twin:cx6 --seed 7\n  greynic plan "
+      "configs/campaigns/qp_wall.json --set qp_count=1,64 --json\n  greynic plan "
+      "configs/campaigns/leaf_spine.json --explain-infeasible 3\n  greynic plan --extend run.db -o "
+      "more.json\n  greynic plan --extend run.db more.db -o still_more.json\n  greynic plan "
+      "--for-model pipeline --budget 50 model.json -o next.json");
   const Option campaign = command.option("campaign", flags->campaign,
-                                         "The campaign file; with --for-model a model will do");
-  const Option run_file =
-      command
-          .option("--extend", flags->extend,
-                  "Plan what to add to this run (and to further ones of its campaign): "
-                  "tuples still open, causes explained")
-          .list();
+                                         "Campaign: a file, or the name of one that comes with "
+                                         "greynic; with --for-model a model will do");
+  const Option run_file = command
+                              .option("--extend", flags->extend,
+                                      "Plan what to add to this run (and to further ones of its "
+                                      "campaign): tuples still open, causes explained")
+                              .list();
   campaign.excludes(run_file);
   command.option("-o,--out", flags->out, "Write the plan here");
   command.option("--target", flags->target, "Ask this target for its limits and its speed");
-  command.option("--seed", flags->seed, "Of every random choice");
+  command.option("--seed", flags->seed, "Seed of every random choice");
   command.option("--set", flags->set, "factor=level,level: replace a factor's levels").list();
   command.option("--deadline", flags->deadline,
                  "Improve a covering plan until then, e.g. 2s; else one fast pass");
@@ -228,12 +172,13 @@ void add_plan(Program& program) {
   command.option("--budget", flags->budget, "Settings to choose with --for-model")
       .range(1, 100000)
       .needs(for_model);
-  command.option("--model", flags->model, "What is known already, with a campaign")
+  command
+      .option("--model", flags->model, "Model of what is known already, when a campaign is given")
       .needs(for_model);
   command.option("--threads", flags->threads, "Threads to use").range(1, 64);
   command.option("--explain-infeasible", flags->explain,
-                 "Tell of so many infeasible tuples which rules forbid each, on stderr; takes a "
-                 "minute at most, or half of the deadline");
+                 "Explain up to this many infeasible tuples: which rules forbid each, on stderr. "
+                 "Takes a minute at most, or half of the deadline");
   command.flag("--json", flags->json, "The plan as JSON on stdout");
   command.run([flags] { return run(*flags); });
 }

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "command.h"
+#include "greynic/files/shipped.h"
 #include "greynic/model/grid.h"
 #include "greynic/model/model.h"
 #include "greynic/model/workload.h"
@@ -104,7 +105,7 @@ nlohmann::json to_json(const model::PredictedMeasure& measure) {
 }
 
 int run_workload(const model::Model& loaded, const Flags& flags) {
-  const auto workload = model::read_workload(flags.workload);
+  const auto workload = model::read_workload(files::shipped_file("examples", flags.workload));
   if (!workload) return tell(workload.error());
   std::set<std::string> named;
   for (const auto& flow : workload->flows) {
@@ -196,12 +197,13 @@ void add_predict(Program& program) {
       "  greynic predict model.json --workload workload.json");
   command.option("model,--model", flags->model, "Model file, or published:cx4 cx5 cx6 cx7 bf3 e810")
       .required();
-  const Option at = command.option("--at", flags->at, "Configuration: factor=level,factor=level");
-  const Option grid =
-      command.option("--grid", flags->grid,
-                     "Many: factor=low:high:step,factor=a|b; CSV, or JSON lines with --json");
+  const Option at =
+      command.option("--at", flags->at, "One configuration: factor=level,factor=level");
+  const Option grid = command.option("--grid", flags->grid,
+                                     "A grid of configurations: factor=low:high:step,factor=a|b; "
+                                     "prints CSV, or JSON lines with --json");
   const Option workload =
-      command.option("--workload", flags->workload, "Flows between hosts: what each of them gets");
+      command.option("--workload", flags->workload, "Workload file: what each of its flows gets");
   at.excludes(grid);
   workload.excludes(at).excludes(grid);
   command.flag("--json", flags->json, "JSON on stdout");

@@ -9,7 +9,8 @@
 #include "command.h"
 #include "greynic/campaign/job.h"
 #include "greynic/core/units.h"
-#include "model_design.h"
+#include "greynic/files/shipped.h"
+#include "greynic/loop/model_design.h"
 #include "progress.h"
 
 namespace greynic::cli {
@@ -111,8 +112,9 @@ int measure(const Flags& flags, const campaign::Prepared& prepared) {
 
 int run(const Flags& flags) {
   campaign::Job job = flags.job;
+  job.file = files::shipped_file("campaigns", job.file);
   Progress planning("planning", 1.0);
-  job.model_design = design_by(nullptr);
+  job.model_design = loop::design_by(nullptr);
   job.progress = [&](double share, std::size_t configurations) {
     planning.update(share, fmt::format("{} configurations", configurations));
   };
@@ -151,7 +153,10 @@ void add_run(Program& program) {
                       "'verbs:rxe0?peer_device=rxe1'\n"
                       "  greynic run configs/campaigns/ovs_masks.json --target ovs:br0\n"
                       "  greynic run plan.json --target 'exec:./measure.sh' -o run.db --dry-run");
-  command.option("campaign", flags->job.file, "Campaign file, or a plan of `greynic plan -o`")
+  command
+      .option("campaign", flags->job.file,
+              "Campaign, or a plan of `greynic plan -o`: a file, or the name of one that comes "
+              "with greynic")
       .required();
   command.option("--target", flags->job.target, "What is measured; see `greynic devices`")
       .required();

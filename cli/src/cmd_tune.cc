@@ -8,7 +8,9 @@
 
 #include "command.h"
 #include "greynic/files/campaign_file.h"
-#include "tuning.h"
+#include "greynic/files/shipped.h"
+#include "greynic/loop/tune.h"
+#include "progress.h"
 
 namespace greynic::cli {
 namespace {
@@ -16,7 +18,7 @@ namespace {
 using nlohmann::json;
 
 struct Flags {
-  TuneOptions options;
+  loop::TuneOptions options;
   bool json = false;
 };
 
@@ -36,7 +38,7 @@ std::string predicted_text(const optimizer::LayoutCost& cost, const std::string&
                      cost.prediction->extrapolated ? " (extrapolated)" : "");
 }
 
-void print_layout(const TuneOutcome& outcome, const std::string& metric) {
+void print_layout(const loop::TuneOutcome& outcome, const std::string& metric) {
   if (!outcome.layout) return;
   const auto& before = outcome.layout->before;
   const auto& after = outcome.layout->after;
@@ -56,7 +58,7 @@ void print_layout(const TuneOutcome& outcome, const std::string& metric) {
                                 predicted_text(after, metric)));
 }
 
-void print_summary(const TuneOutcome& outcome, const std::string& folder) {
+void print_summary(const loop::TuneOutcome& outcome, const std::string& folder) {
   const causal::Explanation& explanation = outcome.explanation;
   fmt::print("\n");
   line("walls", fmt::format("{} of {} configurations ({})", explanation.walls.size(),
@@ -82,7 +84,7 @@ void print_summary(const TuneOutcome& outcome, const std::string& folder) {
   }
   print_layout(outcome, explanation.metric);
   if (outcome.gain) {
-    const Gain& gain = *outcome.gain;
+    const loop::Gain& gain = *outcome.gain;
     line("measured", fmt::format("{}: {:.4g} -> {:.4g}, ratio {:.3f} [{:.3f}, {:.3f}], {} pairs",
                                  explanation.metric, gain.before, gain.after, gain.ratio,
                                  gain.ratio_low, gain.ratio_high, gain.pairs));
@@ -99,7 +101,7 @@ void print_summary(const TuneOutcome& outcome, const std::string& folder) {
   line("files", folder);
 }
 
-void print_json(const TuneOutcome& outcome, const std::string& folder) {
+void print_json(const loop::TuneOutcome& outcome, const std::string& folder) {
   json document = {{"folder", folder},
                    {"report", outcome.report},
                    {"explanation", json::parse(causal::to_json_text(outcome.explanation))}};
@@ -129,14 +131,16 @@ void print_json(const TuneOutcome& outcome, const std::string& folder) {
 }
 
 int tune_command(Flags flags) {
-  TuneOptions& options = flags.options;
+  loop::TuneOptions& options = flags.options;
+  options.job.file = files::shipped_file("campaigns", options.job.file);
+  options.talk = terminal_talk();
   if (options.folder.empty()) {
     const auto campaign = files::read_campaign(options.job.file);
     if (!campaign) return tell(campaign.error());
     options.folder = fmt::format("results/{}-{}", today(), campaign->name);
   }
   options.job.out = options.folder + "/run.db";
-  const auto outcome = tune(options);
+  const auto outcome = loop::tune(options);
   if (!outcome) return tell(outcome.error());
   if (flags.json) {
     print_json(*outcome, options.folder);
@@ -150,7 +154,7 @@ int tune_command(Flags flags) {
 
 void add_tune(Program& program) {
   auto flags = std::make_shared<Flags>();
-  TuneOptions& options = flags->options;
+  loop::TuneOptions& options = flags->options;
   Command command = program.command(
       "tune", "The whole loop: find the walls, explain them, fit, re-lay the rules, prove, measure",
       "  greynic tune configs/campaigns/mask_wall.json --target twin:cx6 \\\n"
@@ -158,12 +162,18 @@ void add_tune(Program& program) {
       "  greynic tune configs/campaigns/ovs_masks.json --target ovs:br0 --rules filters.rules\n"
       "  greynic tune campaign.json --target twin:cx6 --rules filters.rules --traffic uniform "
       "--json");
-  command.option("campaign", options.job.file, "Campaign file").required();
+  command
+      .option("campaign", options.job.file,
+              "Campaign file, or the name of one that comes with greynic")
+      .required();
   command.option("--target", options.job.target, "Device under test").required();
-  command.option("--rules", options.rules, "Rules to lay out anew; without: stop after the fit");
-  command.option("--format", options.rules_format, "Format of the rules; told from the text");
+  command.option("--rules", options.rules,
+                 "Rule file to lay out anew, or the name of one that comes with greynic; when "
+                 "absent, stop after the fit");
+  command.option("--format", options.rules_format,
+                 "Format of the rules; told from the text when absent");
   command.option("--traffic", options.traffic, "uniform, zipf:EXPONENT or a traffic file");
-  command.option("--form", options.model_form, std::string(model::kFormNames));
+  command.option("--form", options.model_form, "Law to fit: " + std::string(model::kFormNames));
   command.option("--seed", options.job.seed, "Seed of everything random");
   command.option("--set", options.job.overrides, "factor=level,level: replaces levels").list();
   command.option("--pairs", options.pairs, "Pairs of the gain measurement").range(2, 1000);
@@ -171,7 +181,8 @@ void add_tune(Program& program) {
       .range(0.5, 0.999999);
   command.option("--most-tests", options.explain.most_tests, "Tests the explanation may order");
   command.flag("--keep", options.keep, "Leave the new layout on the device; else roll back");
-  command.option("--out", options.folder, "Folder for all files; results/<date>-<campaign>");
+  command.option("--out", options.folder,
+                 "Folder for all files; results/<date>-<campaign> when absent");
   command.flag("--json", flags->json, "JSON on stdout");
   command.run([flags] { return tune_command(*flags); });
 }

@@ -96,14 +96,14 @@ int run(const Flags& flags) {
 void add_validate(Program& program) {
   auto flags = std::make_shared<Flags>();
   Command command =
-      program.command("validate", "Hold a twin against the curves published for its RNIC",
+      program.command("validate", "Compare a twin with the curves published for its RNIC",
                       "  greynic validate twin:cx6\n"
                       "  greynic validate twin:cx5 --pictures /tmp/pictures\n"
                       "  greynic validate twin:cx5 --markdown --pictures pictures > cx5.md\n"
                       "  greynic validate twin:my_rnic.json --json");
   command.option("target", flags->target, "The twin, such as twin:cx6").required();
   command.option("--pictures", flags->pictures, "Write one SVG for each curve to this folder");
-  command.option("--seed", flags->seed, "Of the simulations");
+  command.option("--seed", flags->seed, "Seed of the simulations");
   const Option json = command.flag("--json", flags->json, "JSON on stdout");
   command.flag("--markdown", flags->markdown, "A page's section, with links to the pictures")
       .excludes(json);

@@ -7,13 +7,13 @@
 #include "greynic/files/core_json.h"
 #include "greynic/verify/verify.h"
 #include "progress.h"
-#include "rule_input.h"
+#include "rule_options.h"
 
 namespace greynic::cli {
 namespace {
 
 struct Flags {
-  RuleInput rules;
+  loop::RuleInput rules;
   std::string layout;
   bool as_json = false;
 };
@@ -35,7 +35,7 @@ void print_json(const verify::Verdict& verdict) {
 }
 
 int run(const Flags& flags) {
-  const auto rules = load_rules(flags.rules);
+  const auto rules = loop::load_rules(flags.rules, terminal_talk());
   if (!rules) return tell(rules.error());
   const auto layout = files::read_layout(flags.layout);
   if (!layout) return tell(layout.error());

@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -15,6 +16,7 @@ namespace {
 struct Flags {
   std::string region;
   std::chrono::nanoseconds every = std::chrono::seconds(1);
+  std::chrono::nanoseconds wait{};
   std::uint64_t count = 1;
   bool json = false;
 };
@@ -39,12 +41,23 @@ void print(const zero::Group& group, const zero::Snapshot& snapshot, bool as_jso
   }
 }
 
-int watch(const Flags& flags) {
+/// The region, once its target has made it: when its first measurement begins.
+Result<zero::RegionReader> reader_of(const Flags& flags) {
+  constexpr std::chrono::milliseconds kLook{20};
+  const auto until = std::chrono::steady_clock::now() + flags.wait;
+  while (!std::filesystem::exists(flags.region) && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(kLook);
+  }
   auto source = zero::map_region(flags.region);
-  if (!source) return tell(source.error());
+  if (!source) return pass_on(source);
   auto reader = zero::RegionReader::discover(std::move(*source));
-  if (!reader)
-    return tell(Error{reader.error().code, flags.region + ": " + reader.error().message});
+  if (!reader) return reader.error().while_doing(flags.region);
+  return reader;
+}
+
+int watch(const Flags& flags) {
+  auto reader = reader_of(flags);
+  if (!reader) return tell(reader.error());
   for (std::uint64_t round = 0; round < flags.count; ++round) {
     if (round > 0) std::this_thread::sleep_for(flags.every);
     for (std::size_t i = 0; i < reader->groups().size(); ++i) {
@@ -63,11 +76,12 @@ void add_watch(Program& program) {
   auto flags = std::make_shared<Flags>();
   Command command = program.command(
       "watch", "Read the counters in a shared region, one-sided",
-      "  greynic run mask_wall.json --target 'twin:cx6?counters=/dev/shm/cx6' -o run.db &\n"
-      "  greynic watch /dev/shm/cx6 --every 100ms --count 50 --json");
+      "  greynic run mask_wall --target 'twin:cx6?counters=/dev/shm/cx6' -o run.db &\n"
+      "  greynic watch /dev/shm/cx6 --wait 10s --every 100ms --count 50 --json");
   command.option("region", flags->region, "Region file that a target publishes to").required();
   command.option("--every", flags->every, "Time between reads");
   command.option("--count", flags->count, "How many times to read");
+  command.option("--wait", flags->wait, "Wait so long for a region that is not there yet");
   command.flag("--json", flags->json, "One JSON object a group and read");
   command.run([flags] { return watch(*flags); });
 }

@@ -1,9 +1,10 @@
 #include "command.h"
 #include "commands.h"
-#include "kinds.h"
+#include "greynic/loop/kinds.h"
+#include "progress.h"
 
 int main(int argc, char** argv) {
-  greynic::cli::register_kinds();
+  greynic::loop::register_kinds(greynic::cli::terminal_talk());
   greynic::cli::Program program;
   greynic::cli::add_commands(program);
   return program.run(argc, argv);

@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <memory>
+#include <optional>
 
 #include "greynic/core/units.h"
+#include "talk.h"
 
 namespace greynic::cli {
 
@@ -44,6 +47,27 @@ void Progress::clear() {
   fmt::print(stderr, "\r\x1b[K");
   std::fflush(stderr);
   visible_ = false;
+}
+
+loop::Talk terminal_talk() {
+  struct Screen {
+    std::string what;
+    std::optional<Progress> bar;
+  };
+  auto screen = std::make_shared<Screen>();
+  const auto line = [screen](const std::string& text) {
+    if (screen->bar) screen->bar->clear();
+    say(text);
+  };
+  const auto show = [screen](const std::string& what, double done, double total,
+                             const std::string& note) {
+    if (!screen->bar || screen->what != what) {
+      screen->what = what;
+      screen->bar.emplace(what, total);
+    }
+    screen->bar->update(done, note);
+  };
+  return {line, show};
 }
 
 }  // namespace greynic::cli

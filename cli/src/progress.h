@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <string>
 
+#include "greynic/loop/talk.h"
+
 namespace greynic::cli {
 
 class Progress {
@@ -33,5 +35,8 @@ class Progress {
   bool terminal_;
   bool visible_ = false;
 };
+
+/// Prints what a step says on stderr and draws its progress there. The bar goes with the object.
+[[nodiscard]] loop::Talk terminal_talk();
 
 }  // namespace greynic::cli

@@ -254,7 +254,7 @@ std::string topology_path(const Campaign& campaign) {
   for (fs::path folder = fs::absolute(campaign.source).parent_path();;
        folder = folder.parent_path()) {
     if (fs::exists(folder / written)) return (folder / written).lexically_normal().string();
-    if (folder == folder.parent_path()) return written.string();
+    if (folder == folder.parent_path()) return files::shipped_file("topologies", written.string());
   }
 }
 

@@ -1,12 +1,13 @@
-#include "gain.h"
+#include "greynic/loop/gain.h"
 
 #include <fmt/core.h>
 
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <vector>
 
-namespace greynic::cli {
+namespace greynic::loop {
 namespace {
 
 /// The metric with a layout; all measures are added to `sums`.
@@ -83,4 +84,18 @@ Result<Gain> measure_gain(target::Target& device, const GainQuestion& question, 
   return gain;
 }
 
-}  // namespace greynic::cli
+std::string to_json_text(const Gain& gain, const GainQuestion& question,
+                         std::optional<double> predicted) {
+  nlohmann::json document = {
+      {"version", 1},
+      {"metric", question.metric},
+      {"configuration", question.at.name()},
+      {"pairs", gain.pairs},
+      {"before", gain.before},
+      {"after", gain.after},
+      {"ratio", {{"value", gain.ratio}, {"low", gain.ratio_low}, {"high", gain.ratio_high}}}};
+  if (predicted) document["predicted"] = *predicted;
+  return document.dump();
+}
+
+}  // namespace greynic::loop

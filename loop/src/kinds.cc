@@ -1,4 +1,4 @@
-#include "kinds.h"
+#include "greynic/loop/kinds.h"
 
 #include "greynic/target/target.h"
 #ifdef GREYNIC_WITH_TWIN
@@ -17,11 +17,11 @@
 #include "greynic/flows/kinds.h"
 #endif
 
-namespace greynic::cli {
+namespace greynic::loop {
 
-void register_kinds() {
+void register_kinds([[maybe_unused]] const Talk& talk) {
 #ifdef GREYNIC_WITH_TWIN
-  target::register_kind(watched_twin_kind());
+  target::register_kind(watched_twin_kind(talk));
 #endif
 #ifdef GREYNIC_WITH_EXEC
   target::register_kind(exec::kind());
@@ -39,4 +39,4 @@ void register_kinds() {
 #endif
 }
 
-}  // namespace greynic::cli
+}  // namespace greynic::loop

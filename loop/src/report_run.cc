@@ -1,11 +1,36 @@
-#include "reporting.h"
+#include "greynic/loop/report_run.h"
 
-#ifdef GREYNIC_WITH_REPORT
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <filesystem>
 
 #include "greynic/files/json_file.h"
+#ifdef GREYNIC_WITH_REPORT
 #include "greynic/report/report.h"
+#endif
 
-namespace greynic::cli {
+namespace greynic::loop {
+
+Result<std::unique_ptr<model::Model>> model_of(const results::RunStore& store,
+                                               const std::string& run_path,
+                                               const std::string& model) {
+  if (!model.empty()) return model::load(model);
+  auto kept = store.kept("model");
+  if (!kept) return pass_on(kept);
+  if (kept->empty()) return nullptr;
+  // Models are loaded from files; the kept one becomes a file for as long as that takes.
+  const auto path = std::filesystem::temp_directory_path() /
+                    fmt::format("greynic-model-{}.json", static_cast<long>(::getpid()));
+  if (auto written = files::write_text(path, *kept); !written) return pass_on(written);
+  auto loaded = model::load(path.string());
+  std::error_code ignored;
+  std::filesystem::remove(path, ignored);
+  if (!loaded) return loaded.error().while_doing(run_path + ": the model kept with it");
+  return loaded;
+}
+
+#ifdef GREYNIC_WITH_REPORT
 
 Result<std::string> write_report(const results::RunStore& store, const std::string& run_path,
                                  const model::Model* model, const std::string& title,
@@ -31,17 +56,11 @@ Result<std::string> write_report(const results::RunStore& store, const std::stri
   return out;
 }
 
-}  // namespace greynic::cli
-
 #else
-
-namespace greynic::cli {
-
 Result<std::string> write_report(const results::RunStore&, const std::string&, const model::Model*,
                                  const std::string&, const std::string&) {
   return std::string();
 }
-
-}  // namespace greynic::cli
-
 #endif
+
+}  // namespace greynic::loop

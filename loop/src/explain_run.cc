@@ -1,13 +1,12 @@
-#include "explaining.h"
-
-#include <fmt/core.h>
+#include "greynic/loop/explain_run.h"
 
 #include "greynic/campaign/laboratory.h"
+#include "greynic/campaign/mask_target.h"
 #include "greynic/files/campaign_file.h"
+#include "greynic/target/interrupt.h"
 #include "greynic/testgen/campaign_model.h"
-#include "progress.h"
 
-namespace greynic::cli {
+namespace greynic::loop {
 namespace {
 
 /// The campaign as it was run: its own overrides applied, its baseline completed.
@@ -36,7 +35,7 @@ Result<causal::Explanation> explain_stored(const results::RunStore& store,
 }
 
 Result<causal::Explanation> explain_on(target::Target& device, results::RunStore& store,
-                                       const causal::ExplainOptions& options) {
+                                       const causal::ExplainOptions& options, const Talk& talk) {
   auto campaign = campaign_of(store);
   if (!campaign) return pass_on(campaign);
   auto observations = store.observations();
@@ -51,7 +50,6 @@ Result<causal::Explanation> explain_on(target::Target& device, results::RunStore
   auto ordered = campaign::Laboratory::ordered(store);
   if (!ordered) return pass_on(ordered);
   judged.ordered = std::move(*ordered);
-  Progress progress("explaining", static_cast<double>(options.most_tests));
   causal::Laboratory laboratory;
   laboratory.measure = [&](const Configuration& configuration, int count) {
     return tests->measure(configuration, count);
@@ -61,7 +59,8 @@ Result<causal::Explanation> explain_on(target::Target& device, results::RunStore
     return whole ? std::optional(std::move(*whole)) : std::nullopt;
   };
   laboratory.progress = [&](std::size_t done, const std::string& what) {
-    progress.update(static_cast<double>(done), what);
+    talk.show("explaining", static_cast<double>(done), static_cast<double>(options.most_tests),
+              what);
   };
   auto explanation = causal::explain(*campaign, *observations, judged, &laboratory);
   if (!explanation) return explanation;
@@ -71,4 +70,28 @@ Result<causal::Explanation> explain_on(target::Target& device, results::RunStore
   return explanation;
 }
 
-}  // namespace greynic::cli
+Result<causal::Explanation> explain_file(const std::string& run, const std::string& target,
+                                         const causal::ExplainOptions& options, const Talk& talk) {
+  auto reading = results::RunStore::open_to_read(run);
+  if (!reading) return pass_on(reading);
+  if (target.empty()) {
+    auto explanation = explain_stored(*reading, options);
+    if (!explanation) return explanation;
+    // For the report. A run that cannot be written is explained all the same.
+    auto kept = reading->keep(results::kHypotheses, causal::to_json_text(*explanation));
+    if (!kept) talk.line("not kept with the run: " + kept.error().message);
+    return explanation;
+  }
+  auto device = target::open(target);
+  if (!device) return pass_on(device);
+  auto store = results::RunStore::open_to_append(run, reading->header());
+  if (!store) return pass_on(store);
+  const auto campaign = store->campaign();
+  if (!campaign) return pass_on(campaign);
+  auto ready = campaign::with_masks(std::move(*device), *campaign);
+  if (!ready) return pass_on(ready);
+  const target::InterruptGuard guard;
+  return explain_on(**ready, *store, options, talk);
+}
+
+}  // namespace greynic::loop

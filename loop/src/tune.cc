@@ -1,37 +1,35 @@
-#include "tuning.h"
+#include "greynic/loop/tune.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
-#include "explaining.h"
 #include "greynic/files/core_json.h"
 #include "greynic/files/json_file.h"
+#include "greynic/loop/explain_run.h"
+#include "greynic/loop/model_design.h"
+#include "greynic/loop/report_run.h"
+#include "greynic/loop/rule_input.h"
 #include "greynic/rules/traffic.h"
 #include "greynic/target/interrupt.h"
 #include "greynic/testgen/campaign_model.h"
 #include "greynic/verify/verify.h"
-#include "model_design.h"
-#include "progress.h"
-#include "reporting.h"
-#include "rule_input.h"
-#include "talk.h"
 
-namespace greynic::cli {
+namespace greynic::loop {
 namespace {
 
-void step(std::string_view text) { say(fmt::format("== {}", text)); }
+void step(const Talk& talk, const std::string& text) { talk.line("== " + text); }
 
-Result<void> run_campaign(const campaign::Prepared& prepared, results::RunStore& store,
-                          TuneOutcome& outcome) {
-  step(fmt::format("run: {} configurations, {} repeats, on {}", prepared.plan.configurations.size(),
+Result<void> run_campaign(const TuneOptions& tuning, const campaign::Prepared& prepared,
+                          results::RunStore& store, TuneOutcome& outcome) {
+  step(tuning.talk,
+       fmt::format("run: {} configurations, {} repeats, on {}", prepared.plan.configurations.size(),
                    prepared.plan.campaign.measure.repeats, prepared.info.name));
   campaign::RunOptions options = campaign::options_of(prepared);
-  Progress bar("measuring", static_cast<double>(prepared.plan.configurations.size()) *
-                                static_cast<double>(options.repeats));
+  const double total = static_cast<double>(prepared.plan.configurations.size()) *
+                       static_cast<double>(options.repeats);
   options.progress = [&](const campaign::Progress& progress) {
-    bar.update(static_cast<double>(progress.done));
+    tuning.talk.show("measuring", static_cast<double>(progress.done), total);
   };
   auto summary = campaign::run(*prepared.device, prepared.plan.configurations, store, options);
   if (!summary) return summary.error().while_doing("running the campaign");
@@ -43,7 +41,7 @@ Result<void> run_campaign(const campaign::Prepared& prepared, results::RunStore&
 }
 
 Result<void> fit_model(const TuneOptions& options, results::RunStore& store, TuneOutcome& outcome) {
-  step("fit");
+  step(options.talk, "fit");
   model::FitOptions fit_options;
   const auto form = model::form_named(options.model_form);
   if (!form) {
@@ -97,7 +95,7 @@ Result<void> prepare_rules(const TuneOptions& options, const target::RuleHolder&
                 fmt::format("{}: none of its {} rules can match a packet", options.rules, read));
   }
   if (rules.rules.size() != read) {
-    say(
+    options.talk.line(
         fmt::format("{}: {} rules, {} with their headers named and without those that no packet "
                     "can match",
                     options.rules, read, rules.rules.size()));
@@ -116,7 +114,7 @@ Result<void> prepare_rules(const TuneOptions& options, const target::RuleHolder&
 Result<void> optimize_rules(const TuneOptions& options, const target::RuleHolder& holder,
                             const RuleSet& rules, const Traffic& traffic, const Configuration& at,
                             results::RunStore& store, TuneOutcome& outcome) {
-  step(fmt::format("optimize: {} rules", rules.rules.size()));
+  step(options.talk, fmt::format("optimize: {} rules", rules.rules.size()));
   const target::LayoutLimits limits = holder.limits();
   optimizer::OptimizeOptions optimize_options;
   optimize_options.seed = options.job.seed;
@@ -128,13 +126,13 @@ Result<void> optimize_rules(const TuneOptions& options, const target::RuleHolder
   auto optimized = optimizer::optimize(rules, traffic, optimize_options);
   if (!optimized) return optimized.error().while_doing("optimizing " + options.rules);
   outcome.layout = std::move(*optimized);
-  step("verify: by other code");
+  step(options.talk, "verify: by other code");
   if (auto same = check_equivalent(rules, outcome.layout->layout); !same) return same;
   outcome.verified = true;
   outcome.fitted = holder.fit(outcome.layout->layout);
   const Layout& fitted = outcome.fitted->layout();
   if (!(fitted == outcome.layout->layout)) {
-    step("verify: the form that this device searches fastest");
+    step(options.talk, "verify: the form that this device searches fastest");
     if (auto same = check_equivalent(rules, fitted); !same) return same;
   }
   if (auto done = files::write_layout(fitted, options.folder + "/layout.json"); !done) {
@@ -161,10 +159,11 @@ Result<void> measure_again(const TuneOptions& options, const campaign::Prepared&
                               .duration = prepared.plan.campaign.measure.duration,
                               .seed = options.job.seed,
                               .pairs = options.pairs};
-  step(fmt::format("apply and measure: {} pairs, old and new in turn", options.pairs));
-  Progress bar("measuring the gain", options.pairs);
-  auto gain =
-      measure_gain(*prepared.device, question, options.keep, [&](int pair) { bar.update(pair); });
+  step(options.talk,
+       fmt::format("apply and measure: {} pairs, old and new in turn", options.pairs));
+  auto gain = measure_gain(*prepared.device, question, options.keep, [&](int pair) {
+    options.talk.show("measuring the gain", pair, options.pairs);
+  });
   if (!gain) {
     if (gain.error().code != ErrorCode::kUnsupported && gain.error().code != ErrorCode::kRefused) {
       return gain.error().while_doing("measuring the gain");
@@ -173,19 +172,12 @@ Result<void> measure_again(const TuneOptions& options, const campaign::Prepared&
     return {};
   }
   outcome.gain = *gain;
-  nlohmann::json document = {
-      {"version", 1},
-      {"metric", question.metric},
-      {"configuration", at.name()},
-      {"pairs", gain->pairs},
-      {"before", gain->before},
-      {"after", gain->after},
-      {"ratio", {{"value", gain->ratio}, {"low", gain->ratio_low}, {"high", gain->ratio_high}}}};
-  if (const auto& predicted = outcome.layout->after.prediction) {
-    const auto found = predicted->measures.find(question.metric);
-    if (found != predicted->measures.end()) document["predicted"] = found->second.value;
+  std::optional<double> predicted;
+  if (const auto& after = outcome.layout->after.prediction) {
+    const auto found = after->measures.find(question.metric);
+    if (found != after->measures.end()) predicted = found->second.value;
   }
-  return store.keep("gain", document.dump());
+  return store.keep("gain", to_json_text(*gain, question, predicted));
 }
 
 }  // namespace
@@ -196,16 +188,18 @@ Result<TuneOutcome> tune(const TuneOptions& options) {
   RuleSet rules;
   Traffic traffic;
   if (!options.rules.empty()) {
-    auto read = load_rules({options.rules, options.rules_format});
+    auto read = load_rules({options.rules, options.rules_format}, options.talk);
     if (!read) return pass_on(read);
     rules = std::move(*read);
   }
-  step("plan");
+  step(options.talk, "plan");
   campaign::Job job = options.job;
   job.model_design = design_by(nullptr);
   auto prepared = campaign::prepare(job);
   if (!prepared) return pass_on(prepared);
-  for (const auto& [name, value] : prepared->settings) say(fmt::format("{:<27} {}", name, value));
+  for (const auto& [name, value] : prepared->settings) {
+    options.talk.line(fmt::format("{:<27} {}", name, value));
+  }
   if (!options.rules.empty()) {
     if (auto ready = prepare_rules(options, prepared->device->rules(), rules, traffic); !ready) {
       return pass_on(ready);
@@ -214,10 +208,10 @@ Result<TuneOutcome> tune(const TuneOptions& options) {
   auto store = campaign::start(*prepared);
   if (!store) return pass_on(store);
   const target::InterruptGuard guard;
-  if (auto done = run_campaign(*prepared, *store, outcome); !done) return pass_on(done);
+  if (auto done = run_campaign(options, *prepared, *store, outcome); !done) return pass_on(done);
 
-  step("explain: ordering the tests that it needs");
-  auto explanation = explain_on(*prepared->device, *store, options.explain);
+  step(options.talk, "explain: ordering the tests that it needs");
+  auto explanation = explain_on(*prepared->device, *store, options.explain, options.talk);
   if (!explanation) return explanation.error().while_doing("explaining the run");
   outcome.explanation = std::move(*explanation);
   outcome.hop = hop_of(outcome.explanation);
@@ -232,7 +226,7 @@ Result<TuneOutcome> tune(const TuneOptions& options) {
     if (done) done = measure_again(options, *prepared, rules, traffic, *at, *store, outcome);
     if (!done) return pass_on(done);
   }
-  step("report");
+  step(options.talk, "report");
   auto report = write_report(*store, options.job.out, outcome.fit ? &*outcome.fit->model : nullptr,
                              {}, options.folder + "/report.html");
   if (!report) return pass_on(report);
@@ -240,4 +234,4 @@ Result<TuneOutcome> tune(const TuneOptions& options) {
   return outcome;
 }
 
-}  // namespace greynic::cli
+}  // namespace greynic::loop

@@ -1,3 +1,5 @@
+#ifdef GREYNIC_WITH_TWIN
+
 #include "watched_twin.h"
 
 #include <memory>
@@ -6,16 +8,15 @@
 
 #include "greynic/twin/twin.h"
 #include "greynic/zero/region.h"
-#include "talk.h"
 
-namespace greynic::cli {
+namespace greynic::loop {
 namespace {
 
 /// One region for all measurements of a twin. Its table is made from the first snapshot, and made
 /// anew when a later measurement has other counters.
 class Publisher {
  public:
-  explicit Publisher(std::string path) : path_(std::move(path)) {}
+  Publisher(std::string path, Talk talk) : path_(std::move(path)), talk_(std::move(talk)) {}
 
   void publish(const twin::CounterSnapshot& snapshot) {
     const std::lock_guard lock(mutex_);
@@ -46,22 +47,23 @@ class Publisher {
       writer_.emplace(std::move(*writer));
     } else {
       writer_.reset();
-      say("warning: counters are not published: " + writer.error().message);
+      talk_.line("warning: counters are not published: " + writer.error().message);
     }
   }
 
   std::mutex mutex_;
   std::string path_;
+  Talk talk_;
   std::vector<std::string> names_;
   std::optional<zero::RegionWriter> writer_;
   std::vector<double> values_;
 };
 
-Result<std::unique_ptr<target::Target>> open_watched(const target::Spec& asked) {
+Result<std::unique_ptr<target::Target>> open_watched(const target::Spec& asked, const Talk& talk) {
   target::Spec spec = asked;
   std::shared_ptr<Publisher> publisher;
   if (const auto option = spec.options.find("counters"); option != spec.options.end()) {
-    publisher = std::make_shared<Publisher>(option->second);
+    publisher = std::make_shared<Publisher>(option->second, talk);
     spec.options.erase(option);
   }
   auto device = twin::create(spec);
@@ -75,10 +77,12 @@ Result<std::unique_ptr<target::Target>> open_watched(const target::Spec& asked) 
 
 }  // namespace
 
-target::Kind watched_twin_kind() {
+target::Kind watched_twin_kind(const Talk& talk) {
   target::Kind kind = twin::kind();
-  kind.open = open_watched;
+  kind.open = [talk](const target::Spec& spec) { return open_watched(spec, talk); };
   return kind;
 }
 
-}  // namespace greynic::cli
+}  // namespace greynic::loop
+
+#endif

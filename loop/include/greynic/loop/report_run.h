@@ -1,13 +1,20 @@
 #pragma once
 
-/// Writing the report of a run: shared by the commands report and tune.
+/// The report of a run as an HTML file, with the model that goes with it.
 
+#include <memory>
 #include <string>
 
 #include "greynic/model/model.h"
 #include "greynic/results/store.h"
 
-namespace greynic::cli {
+namespace greynic::loop {
+
+/// The model to show with a run: the one named (a file or published:NAME), else the one kept with
+/// the run, else null.
+[[nodiscard]] Result<std::unique_ptr<model::Model>> model_of(const results::RunStore& store,
+                                                             const std::string& run_path,
+                                                             const std::string& model);
 
 /// Writes the HTML file and gives its path; an empty path when this build draws none (ECharts was
 /// not there when it was configured). `model` may be null.
@@ -16,4 +23,4 @@ namespace greynic::cli {
                                                const model::Model* model, const std::string& title,
                                                const std::string& out);
 
-}  // namespace greynic::cli
+}  // namespace greynic::loop

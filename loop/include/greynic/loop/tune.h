@@ -8,13 +8,14 @@
 #include <string>
 #include <vector>
 
-#include "gain.h"
 #include "greynic/campaign/job.h"
 #include "greynic/causal/explain.h"
+#include "greynic/loop/gain.h"
+#include "greynic/loop/talk.h"
 #include "greynic/model/model.h"
 #include "greynic/optimizer/optimize.h"
 
-namespace greynic::cli {
+namespace greynic::loop {
 
 struct TuneOptions {
   campaign::Job job;         ///< its `out` is the run file inside `folder`
@@ -26,6 +27,7 @@ struct TuneOptions {
   int pairs = 5;      ///< of the gain measurement
   bool keep = false;  ///< leave the new layout on the device
   causal::ExplainOptions explain;
+  Talk talk;  ///< hears each step as it begins, and how far it is
 };
 
 struct TuneOutcome {
@@ -47,4 +49,4 @@ struct TuneOutcome {
 /// stopped goes on with the same call. Errors are those of the steps, with the step named.
 [[nodiscard]] Result<TuneOutcome> tune(const TuneOptions& options);
 
-}  // namespace greynic::cli
+}  // namespace greynic::loop

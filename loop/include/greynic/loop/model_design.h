@@ -3,7 +3,7 @@
 #include "greynic/model/design.h"
 #include "greynic/testgen/plan.h"
 
-namespace greynic::cli {
+namespace greynic::loop {
 
 /// Designs that follow a law, for the campaigns that ask for one; `known`: a fitted model, or null.
 inline testgen::ModelDesign design_by(const model::Model* known) {
@@ -14,4 +14,4 @@ inline testgen::ModelDesign design_by(const model::Model* known) {
   };
 }
 
-}  // namespace greynic::cli
+}  // namespace greynic::loop

@@ -1,17 +1,21 @@
 #pragma once
 
-/// What a new layout gains on a device: measured in pairs, old and new in turn, so that a drift of
-/// the device meets both alike.
+/// What a new layout gains on a device. Old and new are measured in turn, in pairs, so that a drift
+/// of the device affects both alike.
+///
+/// The ratio is judged on logarithms: of 5 pairs whose ratios are 2.0, 2.1, 1.9, 2.0 and 2.0 it is
+/// their geometric mean, and its interval is Student's t over the 5 logarithms.
 
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "greynic/target/target.h"
 
-namespace greynic::cli {
+namespace greynic::loop {
 
 struct GainQuestion {
   const target::FittedLayout* before = nullptr;
@@ -44,4 +48,9 @@ struct Gain {
 [[nodiscard]] Result<Gain> measure_gain(target::Target& device, const GainQuestion& question,
                                         bool keep, const std::function<void(int pair)>& progress);
 
-}  // namespace greynic::cli
+/// The gain as a run keeps it and `greynic report` reads it (docs/formats/gain.md). `predicted`:
+/// what the model said of the new layout.
+[[nodiscard]] std::string to_json_text(const Gain& gain, const GainQuestion& question,
+                                       std::optional<double> predicted);
+
+}  // namespace greynic::loop

@@ -1,0 +1,30 @@
+#include "greynic/loop/import_run.h"
+
+#include <filesystem>
+
+#include "greynic/results/store.h"
+
+namespace greynic::loop {
+
+Result<results::PerftestImport> import_run(const std::vector<std::string>& logs,
+                                           const results::PerftestOptions& options,
+                                           const std::string& out) {
+  if (std::filesystem::exists(out)) {
+    return fail(ErrorCode::kBadInput,
+                out +
+                    ": is there already, and an import makes a new run. Remove it, or choose "
+                    "another name with -o");
+  }
+  auto import = results::import_perftest(logs, options);
+  if (!import) return import;
+  results::RunHeader header;
+  header.campaign_name = "perftest";
+  header.target = "import:perftest";
+  header.settings = {{"logs", std::to_string(logs.size())}, {"name_pattern", options.name_pattern}};
+  auto run = results::RunStore::open_to_append(out, header);
+  if (!run) return pass_on(run);
+  if (auto stored = run->append_all(import->observations); !stored) return pass_on(stored);
+  return import;
+}
+
+}  // namespace greynic::loop

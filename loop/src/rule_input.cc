@@ -1,0 +1,32 @@
+#include "greynic/loop/rule_input.h"
+
+#include <fmt/core.h>
+
+#include "greynic/files/shipped.h"
+#include "greynic/rules/read_rules.h"
+
+namespace greynic::loop {
+
+Result<RuleSet> load_rules(const RuleInput& input, const Talk& talk) {
+  std::optional<rules::Format> format;
+  if (!input.format.empty()) {
+    format = rules::format_named(input.format);
+    if (!format) {
+      return fail(ErrorCode::kBadInput,
+                  fmt::format("--format {}: there are classbench, openflow, fields, megaflow, tc "
+                              "and layout",
+                              input.format));
+    }
+  }
+  auto read = rules::read_rules(files::shipped_file("rules", input.path), format);
+  if (!read || !rules::has_conjunctions(*read)) return read;
+  const std::size_t before = read->rules.size();
+  auto resolved = rules::resolve_conjunctions(std::move(*read));
+  if (resolved) {
+    talk.line(fmt::format("{}: {} rules, {} with their conjunctions as plain rules", input.path,
+                          before, resolved->rules.size()));
+  }
+  return resolved;
+}
+
+}  // namespace greynic::loop
