@@ -2,10 +2,11 @@
 
 #include <fmt/core.h>
 
-#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <vector>
+
+#include "greynic/statistics/mean.h"
 
 namespace greynic::loop {
 namespace {
@@ -30,12 +31,6 @@ Result<double> measured_with(target::Target& device, const GainQuestion& questio
   }
   for (const auto& [name, measure] : observation->measures) sums[name] += measure.value;
   return *value;
-}
-
-double mean_of(const std::vector<double>& values) {
-  double sum = 0.0;
-  for (const double value : values) sum += value;
-  return sum / static_cast<double>(values.size());
 }
 
 }  // namespace
@@ -68,19 +63,12 @@ Result<Gain> measure_gain(target::Target& device, const GainQuestion& question, 
     for (auto& [name, sum] : *sums) sum /= question.pairs;
   }
   gain.pairs = question.pairs;
-  const double middle = mean_of(differences);
-  gain.before = std::exp(mean_of(before));
-  gain.ratio = std::exp(middle);
+  const statistics::Mean change = statistics::mean_of(differences);
+  gain.before = std::exp(statistics::average(before));
+  gain.ratio = std::exp(change.value);
   gain.after = gain.before * gain.ratio;
-  double squares = 0.0;
-  for (const double difference : differences)
-    squares += (difference - middle) * (difference - middle);
-  const double n = static_cast<double>(differences.size());
-  const double half =
-      boost::math::quantile(boost::math::complement(boost::math::students_t(n - 1.0), 0.025)) *
-      std::sqrt(squares / (n - 1.0) / n);
-  gain.ratio_low = std::exp(middle - half);
-  gain.ratio_high = std::exp(middle + half);
+  gain.ratio_low = std::exp(change.value - change.half_width);
+  gain.ratio_high = std::exp(change.value + change.half_width);
   return gain;
 }
 

@@ -9,6 +9,7 @@
 #include "data/model_file.h"
 #include "greynic/files/core_json.h"
 #include "greynic/files/json_file.h"
+#include "greynic/statistics/distributions.h"
 
 namespace greynic::model {
 
@@ -16,7 +17,8 @@ using nlohmann::json;
 
 namespace {
 
-constexpr double kNormal95 = 1.959964;
+using statistics::kNormal95;
+
 /// Error outside the domain for each e-fold of 1 + distance: a straight line rests on few
 /// assumptions, but caches of the host may end.
 constexpr double kGrowth = 0.10;

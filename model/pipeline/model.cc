@@ -9,6 +9,7 @@
 #include "data/model_file.h"
 #include "greynic/core/units.h"
 #include "greynic/files/json_file.h"
+#include "greynic/statistics/distributions.h"
 
 namespace greynic::model {
 
@@ -18,7 +19,7 @@ using pipeline::Output;
 
 namespace {
 
-constexpr double kNormal95 = 1.959964;
+using statistics::kNormal95;
 
 /// Logarithm of a prediction and its standard deviation.
 struct LogPrediction {

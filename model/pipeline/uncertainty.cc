@@ -9,12 +9,13 @@
 #include <numeric>
 #include <random>
 
+#include "greynic/statistics/distributions.h"
 #include "pipeline/posterior.h"
 
 namespace greynic::model::pipeline {
 namespace {
 
-constexpr double kNormal95 = 1.959964;
+using statistics::kNormal95;
 constexpr double kRise95 = kNormal95 * kNormal95;  // of the sum of squares, one parameter
 
 double deviation_of(const PipelineFit& fit, int j) {

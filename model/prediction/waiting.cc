@@ -1,8 +1,9 @@
 #include "prediction/waiting.h"
 
 #include <algorithm>
-#include <boost/math/special_functions/gamma.hpp>
 #include <cmath>
+
+#include "greynic/statistics/distributions.h"
 
 namespace greynic::model {
 namespace {
@@ -49,7 +50,7 @@ double Wait::quantile(double share) const {
   const double below = 1.0 - (1.0 - share) / some;
   if (spread <= 1e-9 * if_any * if_any) return if_any;
   const double shape = if_any * if_any / spread;
-  return spread / if_any * boost::math::gamma_p_inv(shape, below);
+  return spread / if_any * statistics::gamma_quantile(shape, below);
 }
 
 Wait wait_in_line(std::span<const std::vector<Stream>> senders) {

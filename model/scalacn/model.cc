@@ -9,6 +9,7 @@
 
 #include "data/model_file.h"
 #include "greynic/core/units.h"
+#include "greynic/statistics/distributions.h"
 
 namespace greynic::model {
 
@@ -16,7 +17,8 @@ using nlohmann::json;
 
 namespace {
 
-constexpr double kNormal95 = 1.959964;
+using statistics::kNormal95;
+
 constexpr double kGridEdge = 20.0;
 
 /// Bounds of 95 %; a rate or a time cannot be negative.

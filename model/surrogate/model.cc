@@ -9,12 +9,15 @@
 
 #include "data/model_file.h"
 #include "greynic/files/json_file.h"
+#include "greynic/statistics/distributions.h"
 
 namespace greynic::model {
 
 using nlohmann::json;
 
 namespace {
+
+using statistics::kNormal95;
 
 constexpr double kJitter = 1e-8;
 
@@ -113,7 +116,6 @@ Result<Prediction> SurrogateModel::predict(const Configuration& configuration) c
     const Process::At at = process.at(input);
     // A process knows nothing of mechanisms: beyond its points it is trusted less with distance.
     const double deviation = at.deviation * (1.0 + outside.distance);
-    constexpr double kNormal95 = 1.959964;
     const auto bounded = [](double x) { return std::exp(std::clamp(x, -600.0, 600.0)); };
     prediction.measures[name] = {bounded(at.mean), bounded(at.mean - kNormal95 * deviation),
                                  bounded(at.mean + kNormal95 * deviation)};

@@ -11,6 +11,7 @@
 #include "greynic/core/units.h"
 #include "greynic/files/core_json.h"
 #include "greynic/results/columns.h"
+#include "greynic/statistics/mean.h"
 
 namespace greynic::results {
 namespace {
@@ -150,7 +151,7 @@ std::string markdown(const RunHeader& header, std::span<const Observation> obser
     }
     out += fmt::format(" {} |", group.repeats.size());
     for (const std::string& name : columns.measures) {
-      const Mean mean = mean_of(values_of(group, name));
+      const statistics::Mean mean = statistics::mean_of(values_of(group, name));
       if (mean.count == 0) {
         out += fmt::format(" {} |", to_string(group.repeats.front()->outcome));
       } else if (mean.count == 1) {

@@ -1,9 +1,6 @@
 #include "greynic/results/columns.h"
 
-#include <boost/math/distributions/students_t.hpp>
-#include <cmath>
 #include <map>
-#include <numeric>
 
 namespace greynic::results {
 
@@ -48,20 +45,6 @@ std::vector<double> values_of(const Group& group, std::string_view measure) {
     if (const auto value = observation->value(measure)) values.push_back(*value);
   }
   return values;
-}
-
-Mean mean_of(std::span<const double> values) {
-  Mean mean{.count = values.size(), .value = 0.0, .half_width = 0.0};
-  if (values.empty()) return mean;
-  const auto count = static_cast<double>(values.size());
-  mean.value = std::accumulate(values.begin(), values.end(), 0.0) / count;
-  if (values.size() < 2) return mean;
-  double squares = 0.0;
-  for (const double value : values) squares += (value - mean.value) * (value - mean.value);
-  const boost::math::students_t distribution(count - 1);
-  mean.half_width = boost::math::quantile(boost::math::complement(distribution, 0.025)) *
-                    std::sqrt(squares / (count - 1) / count);
-  return mean;
 }
 
 std::string name_by(const Configuration& configuration, const std::vector<std::string>& factors) {

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <vector>
+
+#include "greynic/statistics/mean.h"
 
 namespace greynic::statistics {
 namespace {
@@ -25,8 +26,7 @@ std::vector<double> block_means(std::span<const double> samples, std::size_t blo
   std::vector<double> means;
   means.reserve(samples.size() / block);
   for (std::size_t i = 0; i + block <= samples.size(); i += block) {
-    const auto part = samples.subspan(i, block);
-    means.push_back(std::accumulate(part.begin(), part.end(), 0.0) / static_cast<double>(block));
+    means.push_back(average(samples.subspan(i, block)));
   }
   return means;
 }
@@ -37,9 +37,7 @@ std::size_t mser_cut(const std::vector<double>& blocks) {
   // half's mean, which keeps the squares small.
   const std::size_t n = blocks.size();
   const std::size_t half = n / 2;
-  const double centre =
-      std::accumulate(blocks.begin() + static_cast<std::ptrdiff_t>(half), blocks.end(), 0.0) /
-      static_cast<double>(n - half);
+  const double centre = average(std::span(blocks).subspan(half));
   const double least_variance = std::pow(kResolution * centre, 2);
   double sum = 0;
   double squares = 0;
@@ -67,8 +65,7 @@ std::size_t mser_cut(const std::vector<double>& blocks) {
 /// together with itself over a quarter of the series, so it is no period.
 std::size_t period_of(const std::vector<double>& blocks) {
   const auto half = std::span(blocks).subspan(blocks.size() / 2);
-  const double mean =
-      std::accumulate(half.begin(), half.end(), 0.0) / static_cast<double>(half.size());
+  const double mean = average(half);
   const auto covariance = [&](std::size_t lag) {
     double sum = 0;
     for (std::size_t i = 0; i + lag < half.size(); ++i) {
@@ -95,12 +92,26 @@ std::size_t period_of(const std::vector<double>& blocks) {
 /// or warms up is not.
 std::vector<double> moving_means(const std::vector<double>& blocks, std::size_t period) {
   std::vector<double> means(blocks.size() - period + 1);
-  const auto length = static_cast<std::ptrdiff_t>(period);
   for (std::size_t i = 0; i < means.size(); ++i) {
-    const auto from = blocks.begin() + static_cast<std::ptrdiff_t>(i);
-    means[i] = std::accumulate(from, from + length, 0.0) / static_cast<double>(period);
+    means[i] = average(std::span(blocks).subspan(i, period));
   }
   return means;
+}
+
+/// Standard error of a mean, from the means of batches of the series. Neighbouring batches that
+/// still go together carry less than two batches' worth of knowledge.
+double error_of_batches(const std::vector<double>& means, double mean) {
+  if (means.size() < 2) return 0.0;
+  double variance = 0;
+  double covariance = 0;
+  for (std::size_t i = 0; i < means.size(); ++i) {
+    variance += (means[i] - mean) * (means[i] - mean);
+    if (i > 0) covariance += (means[i] - mean) * (means[i - 1] - mean);
+  }
+  const auto batches = static_cast<double>(means.size());
+  const double correlation = variance > 0 ? std::clamp(covariance / variance, 0.0, 0.9) : 0.0;
+  const double spread = variance / (batches - 1) / batches;
+  return std::sqrt(spread * (1 + correlation) / (1 - correlation));
 }
 
 }  // namespace
@@ -125,25 +136,12 @@ SteadyEstimate estimate_steady(std::span<const double> samples) {
     }
   }
   const auto kept = samples.subspan(estimate.cut);
-  const auto n = static_cast<double>(kept.size());
-  estimate.mean = std::accumulate(kept.begin(), kept.end(), 0.0) / n;
+  estimate.mean = average(kept);
   // Batches of whole periods, lest they differ by what part of a period they hold.
   std::size_t batch = std::max<std::size_t>(1, kept.size() / kBatches);
   if (const std::size_t whole = period * kBlock; whole > 0)
     batch = (batch + whole - 1) / whole * whole;
-  const std::vector<double> means = block_means(kept, batch);
-  const auto batches = static_cast<double>(means.size());
-  if (means.size() < 2) return estimate;
-  double variance = 0;
-  double covariance = 0;
-  for (std::size_t i = 0; i < means.size(); ++i) {
-    variance += (means[i] - estimate.mean) * (means[i] - estimate.mean);
-    if (i > 0) covariance += (means[i] - estimate.mean) * (means[i - 1] - estimate.mean);
-  }
-  // Neighbouring batches that still go together carry less than two batches' worth of knowledge.
-  const double correlation = variance > 0 ? std::clamp(covariance / variance, 0.0, 0.9) : 0.0;
-  const double spread = variance / (batches - 1) / batches;
-  estimate.standard_error = std::sqrt(spread * (1 + correlation) / (1 - correlation));
+  estimate.standard_error = error_of_batches(block_means(kept, batch), estimate.mean);
   return estimate;
 }
 

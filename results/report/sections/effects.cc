@@ -5,6 +5,7 @@
 #include <map>
 
 #include "greynic/core/units.h"
+#include "greynic/statistics/mean.h"
 #include "sections/content.h"
 
 namespace greynic::report {
@@ -24,7 +25,7 @@ void add_effect(const std::string& factor, const std::string& metric, const Leve
   json dots = json::array();
   std::size_t index = 0;
   for (const auto& [level, values] : levels) {
-    const results::Mean mean = results::mean_of(values);
+    const statistics::Mean mean = statistics::mean_of(values);
     const double low = mean.value - mean.half_width;
     const double high = mean.value + mean.half_width;
     means.push_back({to_string(level), mean.value, low, high});
@@ -68,7 +69,7 @@ void add_effects(const Content& content, Page& page) {
       Levels levels;
       for (const results::Group& group : content.groups) {
         const FactorValue* level = group.configuration->find(factor);
-        const results::Mean mean = results::mean_of(results::values_of(group, metric));
+        const statistics::Mean mean = statistics::mean_of(results::values_of(group, metric));
         if (level != nullptr && mean.count > 0) levels[*level].push_back(mean.value);
       }
       if (levels.size() > 1) add_effect(factor, metric, levels, page, table);

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "greynic/core/units.h"
+#include "greynic/statistics/mean.h"
 #include "sections/content.h"
 
 namespace greynic::report {
@@ -45,7 +46,7 @@ void add_fit(const Content& content, const std::string& metric, Page& page) {
       {"configuration", ">measured", ">predicted", ">95 % interval", ">residual", "inside"});
   std::size_t inside = 0;
   for (const results::Group& group : content.groups) {
-    const results::Mean mean = results::mean_of(results::values_of(group, metric));
+    const statistics::Mean mean = statistics::mean_of(results::values_of(group, metric));
     if (mean.count == 0) continue;
     const auto predicted = content.options.predictor(*group.configuration, metric);
     if (!predicted || predicted->value == 0.0) continue;
@@ -91,7 +92,7 @@ void add_curve(const Content& content, const std::string& metric, const std::str
     first = false;
     Configuration others = *group.configuration;
     others.set(factor, content.baseline.number(factor));
-    const results::Mean mean = results::mean_of(results::values_of(group, metric));
+    const statistics::Mean mean = statistics::mean_of(results::values_of(group, metric));
     if (others == content.baseline && mean.count > 0) {
       data.push_back({x, mean.value, mean.value - mean.half_width, mean.value + mean.half_width});
     }

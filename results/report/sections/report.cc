@@ -7,7 +7,7 @@
 
 #include "greynic/core/units.h"
 #include "greynic/files/json_file.h"
-#include "greynic/results/compare.h"
+#include "greynic/statistics/mean.h"
 #include "sections/content.h"
 
 namespace greynic::report {
@@ -57,11 +57,11 @@ void choose_metrics(Content& content) {
 /// An import has no campaign and so no baseline: the best configuration then is what others are
 /// held against.
 const Configuration& best_of(const Content& content) {
-  const int direction = results::better_direction(content.metric) < 0 ? -1 : 1;
+  const int direction = better_direction(content.metric) == Better::kLess ? -1 : 1;
   const results::Group* best = &content.groups.front();
   double most = -std::numeric_limits<double>::infinity();
   for (const results::Group& group : content.groups) {
-    const results::Mean mean = results::mean_of(results::values_of(group, content.metric));
+    const statistics::Mean mean = statistics::mean_of(results::values_of(group, content.metric));
     if (mean.count == 0 || direction * mean.value <= most) continue;
     most = direction * mean.value;
     best = &group;
@@ -82,7 +82,7 @@ void add_cards(const Content& content, Page& page) {
             broken == 0 ? "" : "warn");
   for (const results::Group& group : content.groups) {
     if (*group.configuration != content.baseline || content.metric.empty()) continue;
-    const results::Mean mean = results::mean_of(results::values_of(group, content.metric));
+    const statistics::Mean mean = statistics::mean_of(results::values_of(group, content.metric));
     if (mean.count > 0) {
       page.card(content.campaign ? "Baseline" : "Best",
                 fmt::format("{} {}", number(mean.value), unit_of(content.metric)), content.metric);

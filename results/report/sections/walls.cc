@@ -4,6 +4,7 @@
 
 #include "greynic/core/units.h"
 #include "greynic/files/core_json.h"
+#include "greynic/statistics/mean.h"
 #include "sections/content.h"
 
 namespace greynic::report {
@@ -38,7 +39,7 @@ std::map<std::string, json> walls_of(const Content& content) {
 
 struct Bar {
   const results::Group* group = nullptr;
-  results::Mean mean;
+  statistics::Mean mean;
   int cause = -2;  ///< -2: no wall, -1: a wall without a cause, else index of the cause
 };
 
@@ -51,7 +52,8 @@ void add_walls(const Content& content, Page& page) {
   std::vector<Bar> bars;
   double baseline = 0.0;
   for (const results::Group& group : content.groups) {
-    Bar bar{.group = &group, .mean = results::mean_of(results::values_of(group, content.metric))};
+    Bar bar{.group = &group,
+            .mean = statistics::mean_of(results::values_of(group, content.metric))};
     if (bar.mean.count == 0) continue;
     if (*group.configuration == content.baseline) baseline = bar.mean.value;
     const auto found = walls.find(group.configuration->name());

@@ -29,14 +29,6 @@ struct Group {
 /// The values of a measure over the repeats that have it.
 [[nodiscard]] std::vector<double> values_of(const Group& group, std::string_view measure);
 
-/// Number of values, mean, and half the width of its 95 % interval (0 with fewer than two values).
-struct Mean {
-  std::size_t count = 0;
-  double value = 0.0;
-  double half_width = 0.0;
-};
-[[nodiscard]] Mean mean_of(std::span<const double> values);
-
 /// "message_bytes=64, qp_count=8" of the given factors alone; those not set are left out.
 [[nodiscard]] std::string name_by(const Configuration& configuration,
                                   const std::vector<std::string>& factors);
