@@ -15,7 +15,9 @@ struct Flags {
   std::string base;
   std::string fresh;
   std::string junit;
+  std::string better;
   results::CompareOptions options;
+  bool allow_missing = false;
   bool all = false;
   bool json = false;
 };
@@ -31,7 +33,7 @@ void print_json(const results::CompareReport& report) {
   for (const results::Comparison& row : report.comparisons) {
     rows.push_back({{"configuration", row.configuration.name()},
                     {"metric", row.metric},
-                    {"verdict", to_string(row.verdict)},
+                    {"verdict", to_string(row.change)},
                     {"base_repeats", row.base_count},
                     {"new_repeats", row.new_count},
                     {"base_mean", row.base_mean},
@@ -46,7 +48,8 @@ void print_json(const results::CompareReport& report) {
   const nlohmann::json document = {{"version", 1},
                                    {"regressions", report.regressions},
                                    {"method", report.method},
-                                   {"only_in_base", report.only_base},
+                                   {"not_judged", report.not_judged},
+                                   {"only_in_base", report.only_base.size()},
                                    {"only_in_new", report.only_new},
                                    {"comparisons", std::move(rows)}};
   fmt::print("{}\n", document.dump(1));
@@ -57,12 +60,12 @@ void print_table(const results::CompareReport& report, bool all) {
              "new", "change", "95 % interval", "p", "configuration");
   std::size_t same = 0;
   for (const results::Comparison& row : report.comparisons) {
-    if (row.verdict == results::Verdict::kSame) ++same;
-    if (row.verdict == results::Verdict::kSame && !all) continue;
+    if (row.change == results::Change::kSame) ++same;
+    if (row.change == results::Change::kSame && !all) continue;
     const double scale = row.is_difference ? 1.0 : 100.0;
     const char* unit = row.is_difference ? "" : " %";
     const bool tested = row.reason.empty();
-    fmt::print("{:<11}{:<20}{:>11.5g}{:>11.5g}{:>10}  {:<20}{:>9}  {}{}\n", to_string(row.verdict),
+    fmt::print("{:<11}{:<20}{:>11.5g}{:>11.5g}{:>10}  {:<20}{:>9}  {}{}\n", to_string(row.change),
                row.metric, row.base_mean, row.new_mean,
                tested ? fmt::format("{:+.2f}{}", row.effect * scale, unit) : "",
                tested ? fmt::format("{:+.2f} to {:+.2f}{}", row.effect_low * scale,
@@ -74,9 +77,9 @@ void print_table(const results::CompareReport& report, bool all) {
   if (!all && same > 0) fmt::print("same       {} comparisons (--all shows them)\n", same);
   fmt::print("\n{} regression{} in {} comparisons; {}\n", report.regressions,
              report.regressions == 1 ? "" : "s", report.comparisons.size(), report.method);
-  if (report.only_base + report.only_new > 0) {
+  if (report.only_base.size() + report.only_new > 0) {
     fmt::print("not compared: {} configurations only in the base, {} only in the new run\n",
-               report.only_base, report.only_new);
+               report.only_base.size(), report.only_new);
   }
 }
 
@@ -85,7 +88,9 @@ int compare(const Flags& flags) {
   if (!base) return tell(base.error());
   auto fresh = read(flags.fresh);
   if (!fresh) return tell(fresh.error());
-  auto report = results::compare(*base, *fresh, flags.options);
+  results::CompareOptions options = flags.options;
+  options.better = better_named(flags.better);
+  auto report = results::compare(*base, *fresh, options);
   if (!report) {
     return tell({report.error().code,
                  fmt::format("{} and {}: {}", flags.base, flags.fresh, report.error().message)});
@@ -99,7 +104,11 @@ int compare(const Flags& flags) {
   } else {
     print_table(*report, flags.all);
   }
-  return report->regressions > 0 ? 1 : 0;
+  if (report->regressions > 0) return 1;
+  const std::string too_little = report->too_little(flags.allow_missing);
+  if (too_little.empty()) return 0;
+  say(fmt::format("{} and {}: {}", flags.base, flags.fresh, too_little));
+  return 3;
 }
 
 }  // namespace
@@ -110,12 +119,21 @@ void add_compare(Program& program) {
       "compare", "Did anything get worse from one run to another? Exits 1 if so",
       "  greynic compare base.db new.db\n"
       "  greynic compare base.db new.db --junit regressions.xml --metric latency_us_p99\n"
+      "  greynic compare base.db new.db --metric my_own_cost --better less\n"
       "  greynic compare base.db new.db --tolerance 0.05 --all");
   command.option("base", flags->base, "Run file to compare with").required();
   command.option("new", flags->fresh, "Run file to judge").required();
   command.option("--junit", flags->junit, "JUnit XML file to write");
-  command.option("--metric", flags->options.metrics,
-                 "Only this metric, larger taken as better when not known; may come again");
+  command.option(
+      "--metric", flags->options.metrics,
+      "Only this metric; may come again. Without it, all whose better direction is known");
+  command
+      .option("--better", flags->better,
+              "Which direction is better, for metrics that greynic does not know")
+      .choices({"more", "less"});
+  command.flag(
+      "--allow-missing", flags->allow_missing,
+      "Accept a new run that lacks configurations or metrics of the base (else exit code 3)");
   command.option("--alpha", flags->options.alpha, "Chance of any false regression in all")
       .range(1e-6, 0.5);
   command.option("--tolerance", flags->options.tolerance, "Share of the base that does not matter")
