@@ -11,6 +11,9 @@ namespace {
 constexpr double kGeometricRatio = 4.0;   // wider brackets are halved on a logarithmic scale
 constexpr double kThresholdShare = 0.05;  // bisection ends within this share of the threshold
 constexpr int kMostBisections = 24;
+// A measurement in which nothing completed is repeated for 4, 16 and 64 times as long.
+constexpr int kStretchStep = 4;
+constexpr int kMostStretch = 64;
 
 double halfway(double clear, double wall) {
   const double low = std::min(clear, wall);
@@ -64,11 +67,26 @@ Condition condition_for(const std::string& factor, const FactorValue& baseline,
   return condition;
 }
 
-Experiment::Experiment(const Campaign& campaign, const Configuration& baseline, Judge& judge,
+Result<std::vector<Observation>> measure_long_enough(const Laboratory& laboratory,
+                                                     const Configuration& configuration, int count,
+                                                     int& stretch) {
+  std::vector<Observation> all;
+  for (;; stretch *= kStretchStep) {
+    auto observations = laboratory.measure(configuration, count, stretch);
+    if (!observations) return observations;
+    const bool too_short =
+        std::all_of(observations->begin(), observations->end(),
+                    [](const Observation& one) { return one.outcome == Outcome::kTooShort; });
+    std::move(observations->begin(), observations->end(), std::back_inserter(all));
+    if (!too_short || stretch >= kMostStretch) return all;
+  }
+}
+
+Experiment::Experiment(const Campaign& campaign, const Configuration& baseline, WallTester& tester,
                        const ExplainOptions& options, const Laboratory& laboratory)
     : campaign_(campaign),
       baseline_(baseline),
-      judge_(judge),
+      tester_(tester),
       options_(options),
       laboratory_(laboratory) {}
 
@@ -94,38 +112,39 @@ std::optional<Configuration> Experiment::completed(const Configuration& levels) 
   return whole;
 }
 
-Result<Verdict> Experiment::decide(const Configuration& configuration, double alpha,
-                                   const std::string& what) {
-  Verdict verdict = judge_.verdict(configuration, alpha);
+Result<WallTest> Experiment::decide(const Configuration& configuration, double alpha,
+                                    const std::string& what) {
+  WallTest test = tester_.test(configuration, alpha);
+  int& stretch = stretch_.emplace(configuration, test.too_short ? kStretchStep : 1).first->second;
   // Every look spends its share of alpha, so that peeking does not make a decision cheaper.
   const double each = alpha / std::max(1, options_.most_repeats);
-  while (!(verdict.decided && std::min(verdict.p_wall, verdict.p_clear) <= each) &&
-         verdict.tests < options_.most_repeats) {
+  while (!(test.decided && std::min(test.p_wall, test.p_clear) <= each) &&
+         test.tests < options_.most_repeats) {
     if (ordered_ >= options_.most_tests) {
       return fail(ErrorCode::kAllowanceSpent,
                   fmt::format("the allowance of {} tests is spent; raise it with --most-tests",
                               options_.most_tests));
     }
     if (laboratory_.progress) laboratory_.progress(ordered_, what);
-    const int count = verdict.tests == 0 ? std::max(2, campaign_.measure.repeats) : 1;
-    auto observations = laboratory_.measure(configuration, count);
+    const int count = test.tests == 0 ? std::max(2, campaign_.measure.repeats) : 1;
+    auto observations = measure_long_enough(laboratory_, configuration, count, stretch);
     if (!observations) return pass_on(observations);
     ordered_ += observations->size();
-    for (const Observation& observation : *observations) judge_.add(observation);
-    const int before = verdict.tests;
-    verdict = judge_.verdict(configuration, each);
-    if (!verdict.testable || verdict.tests == before) return verdict;  // refused
+    for (const Observation& observation : *observations) tester_.add(observation);
+    const int before = test.tests;
+    test = tester_.test(configuration, each);
+    if (!test.testable || test.tests == before) return test;  // refused, or still too short
   }
-  return verdict;
+  return test;
 }
 
 Result<bool> Experiment::is_wall(const Factors& factors, const std::string& what) {
   const auto configuration = with_levels(factors);
   // What constraints forbid, or the device refuses, cannot show the wall by itself.
   if (!configuration) return false;
-  auto verdict = decide(*configuration, 1.0 - options_.confidence, what);
-  if (!verdict) return pass_on(verdict);
-  return verdict->testable && verdict->wall;
+  auto test = decide(*configuration, 1.0 - options_.confidence, what);
+  if (!test) return pass_on(test);
+  return test->testable && test->wall;
 }
 
 Result<Experiment::Factors> Experiment::minimal(const Factors& kept, bool changed,
@@ -152,14 +171,14 @@ Result<Experiment::Factors> Experiment::minimal(const Factors& kept, bool change
 }
 
 void Experiment::keep_evidence(Cause& cause, const Configuration& configuration,
-                               const Verdict& verdict, std::string role) const {
+                               const WallTest& test, std::string role) const {
   Evidence evidence;
   evidence.configuration = configuration;
-  evidence.wall = verdict.wall;
-  evidence.decided = verdict.decided;
-  evidence.tests = verdict.tests;
-  evidence.p_value = std::min(1.0, verdict.wall ? verdict.p_wall : verdict.p_clear);
-  evidence.ratio = verdict.ratio;
+  evidence.wall = test.wall;
+  evidence.decided = test.decided;
+  evidence.tests = test.tests;
+  evidence.p_value = std::min(1.0, test.wall ? test.p_wall : test.p_clear);
+  evidence.ratio = test.ratio;
   evidence.role = std::move(role);
   cause.evidence.push_back(std::move(evidence));
 }
@@ -178,12 +197,12 @@ Result<void> Experiment::confirm(const Factors& terms, const Configuration& all,
     others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
     const auto without = with_levels(others);
     if (!without) continue;  // stays unconfirmed
-    auto verdict = decide(*without, alpha, "removing " + terms[i]);
-    if (!verdict) return pass_on(verdict);
-    if (!verdict->testable) continue;
-    keep_evidence(cause, *without, *verdict, "without " + terms[i]);
-    cause.all_of[i].confirmed = verdict->decided && !verdict->wall;
-    error += verdict->wall ? 1.0 : verdict->p_clear;
+    auto test = decide(*without, alpha, "removing " + terms[i]);
+    if (!test) return pass_on(test);
+    if (!test->testable) continue;
+    keep_evidence(cause, *without, *test, "without " + terms[i]);
+    cause.all_of[i].confirmed = test->decided && !test->wall;
+    error += test->wall ? 1.0 : test->p_clear;
   }
   cause.confidence = std::clamp(1.0 - error, 0.0, 1.0);
   return {};
@@ -198,13 +217,12 @@ Result<void> Experiment::bisect(const Factors& terms, Condition& condition, Caus
     if (middle == clear || middle == wall) break;
     const auto configuration = with_levels(terms, condition.factor, middle);
     if (!configuration) break;
-    auto verdict =
-        decide(*configuration, 1.0 - options_.confidence, "bisecting " + condition.factor);
-    if (!verdict) return pass_on(verdict);
-    if (!verdict->testable) break;
-    keep_evidence(cause, *configuration, *verdict, "bisecting " + condition.factor);
-    if (!verdict->decided) break;  // so near to the bound that noise hides the side
-    (verdict->wall ? wall : clear) = middle;
+    auto test = decide(*configuration, 1.0 - options_.confidence, "bisecting " + condition.factor);
+    if (!test) return pass_on(test);
+    if (!test->testable) break;
+    keep_evidence(cause, *configuration, *test, "bisecting " + condition.factor);
+    if (!test->decided) break;  // so near to the bound that noise hides the side
+    (test->wall ? wall : clear) = middle;
   }
   condition.level = wall;
   condition.clear_level = clear;
@@ -228,6 +246,9 @@ Result<Finding> Experiment::cause_of(const Configuration& wall) {
   const auto all = with_levels(*terms);
   if (!all) return Finding{{}, "constraints forbid the terms without the rest"};
   if (auto done = confirm(*terms, *all, cause); !done) return pass_on(done);
+  if (cause.confidence <= 0.0) {
+    return Finding{{}, "further tests do not confirm that " + cause.text() + " causes it"};
+  }
   for (Condition& condition : cause.all_of) {
     if (auto done = bisect(*terms, condition, cause); !done) {
       // The cause stands without its threshold.
@@ -248,11 +269,11 @@ Result<void> Experiment::confirm_exception(Cause& cause, const Configuration& wa
   for (const Condition& condition : cause.all_of) terms.push_back(condition.factor);
   const auto configuration = with_levels(terms, exception.factor, exception.level);
   if (!configuration) return {};
-  auto verdict = decide(*configuration, 1.0 - options_.confidence, "testing an exception");
-  if (!verdict) return pass_on(verdict);
-  if (!verdict->testable) return {};
-  exception.confirmed = verdict->decided && !verdict->wall;
-  keep_evidence(cause, *configuration, *verdict, "with " + exception.text());
+  auto test = decide(*configuration, 1.0 - options_.confidence, "testing an exception");
+  if (!test) return pass_on(test);
+  if (!test->testable) return {};
+  exception.confirmed = test->decided && !test->wall;
+  keep_evidence(cause, *configuration, *test, "with " + exception.text());
   return {};
 }
 

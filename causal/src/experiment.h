@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include "judge.h"
+#include "wall_test.h"
 
 namespace greynic::causal {
 
@@ -19,12 +19,12 @@ struct Finding {
 
 class Experiment {
  public:
-  Experiment(const Campaign& campaign, const Configuration& baseline, Judge& judge,
+  Experiment(const Campaign& campaign, const Configuration& baseline, WallTester& tester,
              const ExplainOptions& options, const Laboratory& laboratory);
 
-  /// Brings a configuration's verdict to a decision by ordering more tests.
-  [[nodiscard]] Result<Verdict> decide(const Configuration& configuration, double alpha,
-                                       const std::string& what);
+  /// Orders more tests of a configuration until it is known whether it is a wall.
+  [[nodiscard]] Result<WallTest> decide(const Configuration& configuration, double alpha,
+                                        const std::string& what);
 
   /// kAllowanceSpent when the tests run out before the cause is confirmed.
   [[nodiscard]] Result<Finding> cause_of(const Configuration& wall);
@@ -49,17 +49,23 @@ class Experiment {
   [[nodiscard]] Result<Factors> minimal(const Factors& kept, bool changed, const Factors& open);
   [[nodiscard]] Result<void> confirm(const Factors& terms, const Configuration& all, Cause& cause);
   [[nodiscard]] Result<void> bisect(const Factors& terms, Condition& condition, Cause& cause);
-  void keep_evidence(Cause& cause, const Configuration& configuration, const Verdict& verdict,
+  void keep_evidence(Cause& cause, const Configuration& configuration, const WallTest& test,
                      std::string role) const;
 
   const Campaign& campaign_;
   const Configuration& baseline_;
-  Judge& judge_;
+  WallTester& tester_;
   const ExplainOptions& options_;
   const Laboratory& laboratory_;
   Configuration wall_;
   std::size_t ordered_ = 0;
+  std::map<Configuration, int> stretch_;  // of the duration, where the campaign's was too short
 };
+
+/// `count` observations of a configuration, each `stretch` times as long as the campaign's. When
+/// nothing completes in any of them, they are made again for longer, and `stretch` says so.
+[[nodiscard]] Result<std::vector<Observation>> measure_long_enough(
+    const Laboratory& laboratory, const Configuration& configuration, int count, int& stretch);
 
 /// The levels of a campaign's baseline, completed by each factor's first level.
 [[nodiscard]] Configuration whole_baseline(const Campaign& campaign);

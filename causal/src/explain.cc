@@ -5,42 +5,30 @@
 #include <algorithm>
 
 #include "experiment.h"
+#include "greynic/statistics/holm.h"
 #include "hypothesis.h"
+#include "wall_test.h"
 
 namespace greynic::causal {
 namespace {
 
-struct Judgement {
+struct TestedConfiguration {
   Configuration configuration;
-  Verdict verdict;
+  WallTest test;
 };
 
-/// Holm's step-down: which of the p values stand at family-wise level alpha.
-std::vector<bool> holm(const std::vector<double>& p_values, double alpha) {
-  std::vector<std::size_t> order(p_values.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::sort(order.begin(), order.end(),
-            [&](std::size_t a, std::size_t b) { return p_values[a] < p_values[b]; });
-  std::vector<bool> accepted(p_values.size(), false);
-  for (std::size_t rank = 0; rank < order.size(); ++rank) {
-    if (p_values[order[rank]] > alpha / static_cast<double>(order.size() - rank)) break;
-    accepted[order[rank]] = true;
-  }
-  return accepted;
-}
-
 /// Walls by Holm; what failed outright is a wall by its outcome.
-std::vector<Wall> accepted_walls(const std::vector<Judgement>& judged, double alpha) {
+std::vector<Wall> accepted_walls(const std::vector<TestedConfiguration>& all, double alpha) {
   std::vector<double> p_values;
-  for (const Judgement& one : judged) p_values.push_back(one.verdict.p_wall);
-  const std::vector<bool> accepted = holm(p_values, alpha);
+  for (const TestedConfiguration& one : all) p_values.push_back(one.test.p_wall);
+  const std::vector<double> adjusted = statistics::holm_adjusted(p_values);
   std::vector<Wall> walls;
-  for (std::size_t i = 0; i < judged.size(); ++i) {
-    const Verdict& verdict = judged[i].verdict;
-    const bool failed = !verdict.outcome.empty() && verdict.decided;
-    if (!failed && !(accepted[i] && verdict.wall)) continue;
-    walls.push_back({judged[i].configuration, verdict.ratio, verdict.p_wall, verdict.tests,
-                     verdict.outcome, std::nullopt});
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const WallTest& test = all[i].test;
+    const bool failed = !test.outcome.empty() && test.decided;
+    if (!failed && !(adjusted[i] <= alpha && test.wall)) continue;
+    walls.push_back(
+        {all[i].configuration, test.ratio, test.p_wall, test.tests, test.outcome, std::nullopt});
   }
   return walls;
 }
@@ -75,15 +63,26 @@ void assign(std::vector<Wall>& walls, const Cause& cause, std::size_t index) {
   }
 }
 
-/// Brings what the run left open to a decision.
-Result<void> settle(std::vector<Judgement>& judged, Experiment& experiment, double alpha) {
-  for (Judgement& one : judged) {
-    if (one.verdict.decided || !one.verdict.testable) continue;
-    auto verdict = experiment.decide(one.configuration, alpha, "settling what the run left open");
-    if (!verdict) return pass_on(verdict);
-    one.verdict = *verdict;
+/// Brings what the run left open to a decision, also where its measurements were too short.
+Result<void> settle(std::vector<TestedConfiguration>& all, Experiment& experiment, double alpha) {
+  for (TestedConfiguration& one : all) {
+    if (one.test.decided || !(one.test.testable || one.test.too_short)) continue;
+    auto test = experiment.decide(one.configuration, alpha, "settling what the run left open");
+    if (!test) return pass_on(test);
+    one.test = *test;
   }
   return {};
+}
+
+/// The cause of one wall by experiment; a note of the explanation says why there is none.
+Result<std::optional<Cause>> cause_by_experiment(Explanation& explanation, const Wall& wall,
+                                                 Experiment& experiment) {
+  auto found = experiment.cause_of(wall.configuration);
+  if (!found && found.error().code != ErrorCode::kAllowanceSpent) return pass_on(found);
+  if (found && found->cause) return std::move(found->cause);
+  explanation.notes.push_back(fmt::format("{}: {}", wall.configuration.name(),
+                                          found ? found->why_not : found.error().message));
+  return std::nullopt;
 }
 
 /// Causes, wall by wall, until all are explained or given up.
@@ -91,29 +90,34 @@ Result<void> find_causes(Explanation& explanation, const Configuration& baseline
                          const std::vector<Configuration>& clear, Experiment* experiment,
                          const ExplainOptions& options) {
   std::vector<bool> given_up(explanation.walls.size(), false);
-  Judged judged;
-  for (const Wall& wall : explanation.walls) judged.walls.push_back(wall.configuration);
-  judged.clear = clear;
+  WallsAndClear tested{.walls = {}, .clear = clear};
+  for (const Wall& wall : explanation.walls) tested.walls.push_back(wall.configuration);
+  std::size_t by_chance = 0;
   while (const auto index = next_wall(explanation.walls, baseline, given_up)) {
     Wall& wall = explanation.walls[*index];
     given_up[*index] = true;
     std::optional<Cause> cause;
     if (experiment != nullptr) {
-      auto found = experiment->cause_of(wall.configuration);
-      if (!found && found.error().code != ErrorCode::kAllowanceSpent) return pass_on(found);
-      if (found && found->cause) {
-        cause = std::move(found->cause);
-      } else {
-        explanation.notes.push_back(fmt::format("{}: {}", wall.configuration.name(),
-                                                found ? found->why_not : found.error().message));
-      }
+      auto found = cause_by_experiment(explanation, wall, *experiment);
+      if (!found) return pass_on(found);
+      cause = std::move(*found);
     } else {
-      cause = best_hypothesis(baseline, wall.configuration, judged, options.most_terms);
+      cause = best_hypothesis(baseline, wall.configuration, tested, options.most_terms);
+      if (cause && cause->confidence <= 0.0) {
+        ++by_chance;
+        cause.reset();
+      }
       if (cause) cause->severity = wall.ratio;
     }
     if (!cause) continue;
     assign(explanation.walls, *cause, explanation.causes.size());
     explanation.causes.push_back(std::move(*cause));
+  }
+  if (by_chance > 0) {
+    explanation.notes.push_back(
+        fmt::format("{} walls share nothing that chance would not explain as well; measure more "
+                    "configurations, or name a device with --target",
+                    by_chance));
   }
   return {};
 }
@@ -132,8 +136,8 @@ bool implies(const Cause& one, const Cause& other) {
   });
 }
 
-/// A wall that comes gradually has one threshold here and another there, as other settings and
-/// noise will have it, and each search finds its own: the widest of them says what the others say.
+/// The threshold of a gradual wall differs from wall to wall, and each search finds its own. The
+/// widest cause covers the narrower ones, so only it is kept.
 void drop_narrower_causes(Explanation& explanation) {
   std::vector<Cause> kept;
   for (std::size_t i = 0; i < explanation.causes.size(); ++i) {
@@ -148,30 +152,29 @@ void drop_narrower_causes(Explanation& explanation) {
   explanation.causes = std::move(kept);
 }
 
-/// Excuses the clear configurations that a cause accuses. Only walls that no other cause explains
-/// speak against an exception.
+/// Finds exceptions for the clear configurations in which all terms of a cause hold. Only walls
+/// that no other cause explains speak against an exception.
 Result<void> find_exceptions(Explanation& explanation, const std::vector<Configuration>& clear,
                              Experiment* experiment) {
   for (std::size_t i = 0; i < explanation.causes.size(); ++i) {
     Cause& cause = explanation.causes[i];
-    Judged judged;
-    judged.clear = clear;
+    WallsAndClear tested{.walls = {}, .clear = clear};
     for (const Wall& wall : explanation.walls) {
       bool elsewhere = false;
       for (std::size_t j = 0; j < explanation.causes.size(); ++j) {
         elsewhere |= j != i && explanation.causes[j].holds(wall.configuration);
       }
-      if (!elsewhere && cause.holds(wall.configuration)) judged.walls.push_back(wall.configuration);
+      if (!elsewhere && cause.holds(wall.configuration)) tested.walls.push_back(wall.configuration);
     }
-    if (judged.walls.empty()) continue;
+    if (tested.walls.empty()) continue;
     // Without a test, one clear configuration is no reason: it shares its levels by chance.
     const std::size_t least = experiment != nullptr ? 1 : 2;
     std::optional<Error> error;
-    cause.unless = exceptions(cause, judged, least, [&](Condition& exception) {
+    cause.unless = exceptions(cause, tested, least, [&](Condition& exception) {
       if (experiment == nullptr || error) return !error;
-      auto tested = experiment->confirm_exception(cause, judged.walls.front(), exception);
-      if (!tested) error = tested.error();
-      return tested && exception.confirmed;
+      auto done = experiment->confirm_exception(cause, tested.walls.front(), exception);
+      if (!done) error = done.error();
+      return done && exception.confirmed;
     });
     if (error && error->code != ErrorCode::kAllowanceSpent) return tl::unexpected<Error>(*error);
     if (error) explanation.notes.push_back(error->message);
@@ -206,6 +209,49 @@ void order_causes(Explanation& explanation) {
   }
 }
 
+/// The run's observations, and the baseline's where the run lacks them and a laboratory is there.
+Result<std::vector<Observation>> with_baseline(const Campaign& campaign,
+                                               const Configuration& baseline,
+                                               std::span<const Observation> observations,
+                                               const Laboratory* laboratory) {
+  std::vector<Observation> all(observations.begin(), observations.end());
+  const bool has_baseline = std::any_of(all.begin(), all.end(), [&](const Observation& one) {
+    return one.asked == baseline && one.value(campaign.wall.metric);
+  });
+  if (!is_relative(campaign.wall) || has_baseline || laboratory == nullptr) return all;
+  int stretch = 1;
+  auto measured =
+      measure_long_enough(*laboratory, baseline, std::max(3, campaign.measure.repeats), stretch);
+  if (!measured) return measured.error().while_doing("measuring the baseline");
+  all.insert(all.end(), measured->begin(), measured->end());
+  return all;
+}
+
+/// Clear configurations; those that no test could judge are counted by why.
+std::vector<Configuration> sort_out(const std::vector<TestedConfiguration>& all,
+                                    Explanation& explanation) {
+  std::vector<Configuration> clear;
+  std::size_t too_short = 0;
+  for (const TestedConfiguration& one : all) {
+    too_short += one.test.too_short ? 1 : 0;
+    if (!one.test.testable && !one.test.too_short) {
+      ++explanation.refused;
+    } else if (!one.test.decided) {
+      ++explanation.undecided;
+    } else if (!one.test.wall) {
+      clear.push_back(one.configuration);
+    }
+  }
+  if (too_short > 0) {
+    explanation.notes.push_back(
+        fmt::format("in {} configurations nothing completed within the measured time, so they are "
+                    "undecided; measure longer (measure.seconds of the campaign), or name a device "
+                    "with --target",
+                    too_short));
+  }
+  return clear;
+}
+
 }  // namespace
 
 bool Condition::holds(const FactorValue& value) const {
@@ -228,64 +274,46 @@ Result<Explanation> explain(const Campaign& campaign, std::span<const Observatio
                             const ExplainOptions& options, const Laboratory* laboratory) {
   const Configuration baseline = whole_baseline(campaign);
   const double alpha = 1.0 - options.confidence;
-  std::vector<Observation> given(observations.begin(), observations.end());
-  std::size_t for_baseline = 0;
-  const bool relative = campaign.wall.below_baseline_by || campaign.wall.above_baseline_by;
-  const bool has_baseline = std::any_of(given.begin(), given.end(), [&](const Observation& one) {
-    return one.asked == baseline && one.value(campaign.wall.metric);
-  });
-  if (relative && !has_baseline && laboratory != nullptr) {
-    auto measured = laboratory->measure(baseline, std::max(3, campaign.measure.repeats));
-    if (!measured) return measured.error().while_doing("measuring the baseline");
-    for_baseline = measured->size();
-    given.insert(given.end(), measured->begin(), measured->end());
-  }
-  auto judge = Judge::create(campaign, baseline, given, options.confidence);
-  if (!judge) return pass_on(judge);
+  const auto given = with_baseline(campaign, baseline, observations, laboratory);
+  if (!given) return pass_on(given);
+  auto tester = WallTester::create(campaign, baseline, *given, options.confidence);
+  if (!tester) return pass_on(tester);
 
   Explanation explanation;
   explanation.campaign = campaign.name;
   explanation.metric = campaign.wall.metric;
-  explanation.bound = judge->bound_text();
-  explanation.expected = judge->expected();
+  explanation.bound = tester->bound_text();
+  explanation.expected = tester->expected();
   explanation.confidence = options.confidence;
   explanation.tests_read = observations.size();
 
-  std::vector<Judgement> judged;
-  for (const Configuration& configuration : judge->configurations()) {
+  std::vector<TestedConfiguration> all;
+  for (const Configuration& configuration : tester->configurations()) {
     if (options.ordered.contains(configuration.name())) continue;
-    judged.push_back({configuration, judge->verdict(configuration, alpha)});
+    all.push_back({configuration, tester->test(configuration, alpha)});
   }
-  explanation.configurations = judged.size();
+  explanation.configurations = all.size();
   std::optional<Experiment> experiment;
   if (laboratory != nullptr) {
-    experiment.emplace(campaign, baseline, *judge, options, *laboratory);
-    auto settled = settle(judged, *experiment, alpha);
+    experiment.emplace(campaign, baseline, *tester, options, *laboratory);
+    auto settled = settle(all, *experiment, alpha);
     if (!settled && settled.error().code != ErrorCode::kAllowanceSpent) return pass_on(settled);
     if (!settled) explanation.notes.push_back(settled.error().message);
   }
-  explanation.walls = accepted_walls(judged, alpha);
+  explanation.walls = accepted_walls(all, alpha);
   std::sort(explanation.walls.begin(), explanation.walls.end(), [&](const Wall& a, const Wall& b) {
     return badness(a, campaign.wall) > badness(b, campaign.wall);
   });
-  std::vector<Configuration> clear;
-  for (const Judgement& one : judged) {
-    if (!one.verdict.testable) {
-      ++explanation.refused;
-    } else if (!one.verdict.decided) {
-      ++explanation.undecided;
-    } else if (!one.verdict.wall) {
-      clear.push_back(one.configuration);
-    }
+  const std::vector<Configuration> clear = sort_out(all, explanation);
+  Experiment* const asked = experiment ? &*experiment : nullptr;
+  if (auto done = find_causes(explanation, baseline, clear, asked, options); !done) {
+    return pass_on(done);
   }
-  auto found =
-      find_causes(explanation, baseline, clear, experiment ? &*experiment : nullptr, options);
-  if (!found) return pass_on(found);
   drop_narrower_causes(explanation);
-  found = find_exceptions(explanation, clear, experiment ? &*experiment : nullptr);
-  if (!found) return pass_on(found);
+  if (auto done = find_exceptions(explanation, clear, asked); !done) return pass_on(done);
   order_causes(explanation);
-  explanation.tests_ordered = for_baseline + (experiment ? experiment->tests_ordered() : 0);
+  explanation.tests_ordered =
+      given->size() - observations.size() + (experiment ? experiment->tests_ordered() : 0);
   return explanation;
 }
 

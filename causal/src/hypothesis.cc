@@ -18,11 +18,11 @@ std::size_t support(const Cause& cause, const std::vector<Configuration>& list) 
 }
 
 /// Moves each numeric bound towards the baseline as far as no clear configuration is let in.
-void widen(Cause& cause, const Configuration& baseline, const Judged& judged) {
+void widen(Cause& cause, const Configuration& baseline, const WallsAndClear& tested) {
   for (Condition& condition : cause.all_of) {
     if (condition.relation == Relation::kEquals) continue;
     std::set<double> levels;
-    for (const auto* list : {&judged.walls, &judged.clear}) {
+    for (const auto* list : {&tested.walls, &tested.clear}) {
       for (const Configuration& configuration : *list) {
         if (const FactorValue* value = configuration.find(condition.factor)) {
           if (const double* number = std::get_if<double>(value)) levels.insert(*number);
@@ -39,7 +39,7 @@ void widen(Cause& cause, const Configuration& baseline, const Judged& judged) {
       if (up ? level <= base : level >= base) break;
       const FactorValue before = condition.level;
       condition.level = level;
-      if (support(cause, judged.clear) > 0) {
+      if (support(cause, tested.clear) > 0) {
         condition.level = before;
         condition.clear_level = level;
         break;
@@ -51,7 +51,7 @@ void widen(Cause& cause, const Configuration& baseline, const Judged& judged) {
 }  // namespace
 
 std::optional<Cause> best_hypothesis(const Configuration& baseline, const Configuration& wall,
-                                     const Judged& judged, int most_terms) {
+                                     const WallsAndClear& tested, int most_terms) {
   const std::vector<std::string> factors = changed_factors(baseline, wall);
   std::vector<Condition> conditions;
   for (const std::string& name : factors) {
@@ -60,8 +60,8 @@ std::optional<Cause> best_hypothesis(const Configuration& baseline, const Config
     if (base != nullptr && level != nullptr)
       conditions.push_back(condition_for(name, *base, *level));
   }
-  const double all = static_cast<double>(judged.walls.size() + judged.clear.size());
-  const double wall_share = static_cast<double>(judged.walls.size()) / std::max(all, 1.0);
+  const double all = static_cast<double>(tested.walls.size() + tested.clear.size());
+  const double wall_share = static_cast<double>(tested.walls.size()) / std::max(all, 1.0);
   double tried = 0.0;
   std::optional<Cause> best;
   std::vector<std::size_t> chosen;
@@ -70,9 +70,9 @@ std::optional<Cause> best_hypothesis(const Configuration& baseline, const Config
       tried += 1.0;
       Cause cause;
       for (const std::size_t i : chosen) cause.all_of.push_back(conditions[i]);
-      if (support(cause, judged.clear) > 0) return;
-      widen(cause, baseline, judged);
-      cause.walls_explained = support(cause, judged.walls);
+      if (support(cause, tested.clear) > 0) return;
+      widen(cause, baseline, tested);
+      cause.walls_explained = support(cause, tested.walls);
       if (!best || cause.walls_explained > best->walls_explained) best = std::move(cause);
       return;
     }
@@ -90,17 +90,18 @@ std::optional<Cause> best_hypothesis(const Configuration& baseline, const Config
   return best;
 }
 
-std::vector<Condition> exceptions(const Cause& cause, const Judged& judged, std::size_t least,
+std::vector<Condition> exceptions(const Cause& cause, const WallsAndClear& tested,
+                                  std::size_t least,
                                   const std::function<bool(Condition&)>& accept) {
   std::vector<Configuration> accused;
-  for (const Configuration& one : judged.clear) {
+  for (const Configuration& one : tested.clear) {
     if (cause.holds(one)) accused.push_back(one);
   }
   std::map<std::pair<std::string, FactorValue>, std::size_t> excused;
   for (const Configuration& one : accused) {
     for (const auto& level : one.levels()) ++excused[level];
   }
-  for (const Configuration& wall : judged.walls) {
+  for (const Configuration& wall : tested.walls) {
     if (!cause.holds(wall)) continue;
     for (const auto& level : wall.levels()) excused.erase(level);
   }

@@ -89,8 +89,8 @@ std::vector<Observation> run_of(const Campaign& campaign, const Measure& measure
 
 Laboratory laboratory_of(Measure measure) {
   Laboratory laboratory;
-  laboratory.measure = [measure = std::move(measure)](const Configuration& configuration,
-                                                      int count) {
+  laboratory.measure = [measure = std::move(measure)](const Configuration& configuration, int count,
+                                                      int /*stretch*/) {
     std::vector<Observation> observations;
     for (int i = 0; i < count; ++i) observations.push_back(measure(configuration));
     return Result<std::vector<Observation>>(std::move(observations));
@@ -327,6 +327,112 @@ TEST(Explain, NamesAGradualWallOnce) {
   }
   EXPECT_GT(explained, 25) << "some walls are too near the bound to be told from it";
   EXPECT_EQ(twice, 0);
+}
+
+// Claim:  a measurement that was too short is no wall. From stored observations alone such a
+// configuration is
+//         undecided; a laboratory is asked to measure longer, until something completes.
+// Oracle: a device without any wall, on which nothing completes in less than 16 times the
+// campaign's time where
+//         n0 is 80.
+TEST(Explain, MeasuresLongerWhereNothingCompleted) {
+  const Campaign campaign = campaign_of_ten();
+  PlantedDevice device;
+  device.random.seed(8);
+  int longest = 1;
+  const auto measure = [&](const Configuration& configuration, int stretch) {
+    Observation observation = device.measure(configuration);
+    if (configuration.number("n0") < 80 || stretch >= 16) return observation;
+    observation.outcome = Outcome::kTooShort;
+    observation.measures.clear();
+    return observation;
+  };
+  const auto run = run_of(
+      campaign, [&](const Configuration& one) { return measure(one, 1); }, device.random);
+  std::set<Configuration> brief;
+  for (const Observation& one : run) {
+    if (one.outcome == Outcome::kTooShort) brief.insert(one.asked);
+  }
+  ASSERT_GT(brief.size(), 3U);
+
+  const auto stored = explain(campaign, run);
+  ASSERT_TRUE(stored) << stored.error().message;
+  EXPECT_EQ(stored->walls.size(), 0U) << to_text(*stored);
+  EXPECT_EQ(stored->undecided, brief.size());
+  EXPECT_EQ(stored->refused, 0U);
+  EXPECT_NE(to_text(*stored).find("measure longer"), std::string::npos);
+
+  Laboratory laboratory;
+  laboratory.measure = [&](const Configuration& configuration, int count, int stretch) {
+    longest = std::max(longest, stretch);
+    std::vector<Observation> observations;
+    for (int i = 0; i < count; ++i) observations.push_back(measure(configuration, stretch));
+    return Result<std::vector<Observation>>(std::move(observations));
+  };
+  const auto asked = explain(campaign, run, {}, &laboratory);
+  ASSERT_TRUE(asked) << asked.error().message;
+  EXPECT_EQ(asked->walls.size(), 0U) << to_text(*asked);
+  EXPECT_EQ(asked->undecided, 0U);
+  EXPECT_EQ(longest, 16);
+}
+
+/// Levels 0 10 20 40 80, and a baseline far beyond them, from which every configuration of the plan
+/// falls.
+Campaign campaign_below_its_baseline() {
+  Campaign campaign = campaign_of_ten();
+  campaign.baseline.set("n0", 1000.0);
+  return campaign;
+}
+
+/// Slow wherever n0 is below 500, whatever else is set.
+Observation slow_below_500(const Configuration& configuration) {
+  Observation observation;
+  observation.asked = configuration;
+  observation.outcome = Outcome::kMeasured;
+  observation.measures["bandwidth_gbps"] = {configuration.number("n0") < 500 ? 60.0 : 100.0, {}};
+  return observation;
+}
+
+// Claim:  a baseline outside the levels of a factor stays what it is in ordered tests.
+TEST(Explain, KeepsABaselineOutsideTheLevels) {
+  const Campaign campaign = campaign_below_its_baseline();
+  std::mt19937_64 random(9);
+  const auto run = run_of(campaign, slow_below_500, random);
+  const Laboratory laboratory = laboratory_of(slow_below_500);
+  const auto explanation = explain(campaign, run, {}, &laboratory);
+  ASSERT_TRUE(explanation) << explanation.error().message;
+  ASSERT_EQ(explanation->causes.size(), 1U) << to_text(*explanation);
+  const Cause& cause = explanation->causes.front();
+  EXPECT_EQ(cause.all_of.size(), 1U) << cause.text();
+  EXPECT_EQ(cause.all_of.front().factor, "n0");
+  EXPECT_TRUE(cause.all_of.front().confirmed);
+  EXPECT_NEAR(std::get<double>(cause.all_of.front().level), 500.0, 25.0);
+  EXPECT_GT(cause.confidence, 0.99);
+  for (const Evidence& one : cause.evidence) {
+    if (one.role == "without n0") EXPECT_EQ(one.configuration.number("n0"), 1000.0);
+  }
+}
+
+// Claim:  what further tests do not confirm is not called a cause; a note says so.
+// Method: a laboratory that cannot set the baseline's own level puts the first one in its place, so
+// that every
+//         test that it makes is a wall.
+TEST(Explain, NamesNoCauseThatTestsDoNotConfirm) {
+  const Campaign campaign = campaign_below_its_baseline();
+  std::mt19937_64 random(10);
+  const auto run = run_of(campaign, slow_below_500, random);
+  Laboratory laboratory = laboratory_of(slow_below_500);
+  laboratory.complete = [&](const Configuration& levels) {
+    Configuration whole = campaign.baseline;
+    whole.set("n0", campaign.factors.front().levels.front());
+    for (const auto& [name, level] : levels.levels()) whole.set(name, level);
+    return std::optional(whole);
+  };
+  const auto explanation = explain(campaign, run, {}, &laboratory);
+  ASSERT_TRUE(explanation) << explanation.error().message;
+  EXPECT_TRUE(explanation->causes.empty()) << to_text(*explanation);
+  EXPECT_EQ(to_text(*explanation).find("confidence 0.00 %"), std::string::npos);
+  EXPECT_NE(to_text(*explanation).find("do not confirm"), std::string::npos);
 }
 
 TEST(Explain, SaysWhatIsMissing) {

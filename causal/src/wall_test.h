@@ -8,34 +8,37 @@
 #include <vector>
 
 #include "greynic/causal/explain.h"
+#include "greynic/statistics/shrunk_variance.h"
 
 namespace greynic::causal {
 
-struct Verdict {
+/// The bound is a share of the baseline's mean.
+[[nodiscard]] bool is_relative(const WallRule& rule);
+
+/// What the samples of one configuration say.
+struct WallTest {
   bool wall = false;
   bool decided = false;
-  bool testable = false;  ///< false: nothing measured, or refused
-  double p_wall = 1.0;    ///< chance of such scores if the configuration were just clear
-  double p_clear = 1.0;   ///< chance of such scores if it were just a wall
+  bool testable = false;   ///< false: refused, or without a measurement of the metric
+  bool too_short = false;  ///< untestable, because nothing completed within the measured time
+  double p_wall = 1.0;     ///< chance of such scores if the configuration were just clear
+  double p_clear = 1.0;    ///< chance of such scores if it were just a wall
   int tests = 0;
   Ratio ratio;
   std::string outcome;  ///< "failed: ..." when that is what makes it a wall
 };
 
-class Judge {
+class WallTester {
  public:
   /// Learns the expected value from the baseline's observations and the noise from all of them.
-  static Result<Judge> create(const Campaign& campaign, const Configuration& baseline,
-                              std::span<const Observation> observations, double confidence);
+  static Result<WallTester> create(const Campaign& campaign, const Configuration& baseline,
+                                   std::span<const Observation> observations, double confidence);
 
   void add(const Observation& observation);
   /// `alpha` is the error allowed for this one answer.
-  [[nodiscard]] Verdict verdict(const Configuration& configuration, double alpha) const;
+  [[nodiscard]] WallTest test(const Configuration& configuration, double alpha) const;
   [[nodiscard]] double expected() const { return expected_; }
   [[nodiscard]] const std::string& bound_text() const { return bound_text_; }
-  [[nodiscard]] bool seen(const Configuration& configuration) const {
-    return samples_.contains(configuration);
-  }
   /// Every configuration seen, in canonical order.
   [[nodiscard]] std::vector<Configuration> configurations() const;
 
@@ -43,19 +46,19 @@ class Judge {
   struct Samples {
     std::vector<double> scores;
     int failed = 0;
-    int refused = 0;
+    int too_short = 0;
     std::string reason;
   };
+  Result<void> learn_bound(const Configuration& baseline, const std::vector<double>& of_baseline);
   [[nodiscard]] double score(double value) const;
   [[nodiscard]] double ratio_of(double score) const;
-  void learn_noise();
+  [[nodiscard]] WallTest test_scores(const std::vector<double>& scores, double alpha) const;
+  [[nodiscard]] WallTest test_failures(const Samples& samples, double alpha) const;
 
   WallRule rule_;
-  bool relative_ = true;
-  double expected_ = 0.0;        // baseline mean, or the absolute bound
-  double baseline_error_ = 0.0;  // standard error of the baseline in scores
-  double noise_variance_ = 0.0;  // pooled over configurations
-  double noise_freedom_ = 0.0;
+  double expected_ = 0.0;          // baseline mean, or the absolute bound
+  double baseline_error_ = 0.0;    // standard error of the baseline in scores
+  statistics::SpreadPrior noise_;  // pooled over configurations
   double confidence_ = 0.99;
   std::string bound_text_;
   std::map<Configuration, Samples> samples_;
