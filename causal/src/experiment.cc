@@ -11,9 +11,6 @@ namespace {
 constexpr double kGeometricRatio = 4.0;   // wider brackets are halved on a logarithmic scale
 constexpr double kThresholdShare = 0.05;  // bisection ends within this share of the threshold
 constexpr int kMostBisections = 24;
-// A measurement in which nothing completed is repeated for 4, 16 and 64 times as long.
-constexpr int kStretchStep = 4;
-constexpr int kMostStretch = 64;
 
 double halfway(double clear, double wall) {
   const double low = std::min(clear, wall);
@@ -67,21 +64,6 @@ Condition condition_for(const std::string& factor, const FactorValue& baseline,
   return condition;
 }
 
-Result<std::vector<Observation>> measure_long_enough(const Laboratory& laboratory,
-                                                     const Configuration& configuration, int count,
-                                                     int& stretch) {
-  std::vector<Observation> all;
-  for (;; stretch *= kStretchStep) {
-    auto observations = laboratory.measure(configuration, count, stretch);
-    if (!observations) return observations;
-    const bool too_short =
-        std::all_of(observations->begin(), observations->end(),
-                    [](const Observation& one) { return one.outcome == Outcome::kTooShort; });
-    std::move(observations->begin(), observations->end(), std::back_inserter(all));
-    if (!too_short || stretch >= kMostStretch) return all;
-  }
-}
-
 Experiment::Experiment(const Campaign& campaign, const Configuration& baseline, WallTester& tester,
                        const ExplainOptions& options, const Laboratory& laboratory)
     : campaign_(campaign),
@@ -115,7 +97,6 @@ std::optional<Configuration> Experiment::completed(const Configuration& levels) 
 Result<WallTest> Experiment::decide(const Configuration& configuration, double alpha,
                                     const std::string& what) {
   WallTest test = tester_.test(configuration, alpha);
-  int& stretch = stretch_.emplace(configuration, test.too_short ? kStretchStep : 1).first->second;
   // Every look spends its share of alpha, so that peeking does not make a decision cheaper.
   const double each = alpha / std::max(1, options_.most_repeats);
   while (!(test.decided && std::min(test.p_wall, test.p_clear) <= each) &&
@@ -127,7 +108,7 @@ Result<WallTest> Experiment::decide(const Configuration& configuration, double a
     }
     if (laboratory_.progress) laboratory_.progress(ordered_, what);
     const int count = test.tests == 0 ? std::max(2, campaign_.measure.repeats) : 1;
-    auto observations = measure_long_enough(laboratory_, configuration, count, stretch);
+    auto observations = laboratory_.measure(configuration, count);
     if (!observations) return pass_on(observations);
     ordered_ += observations->size();
     for (const Observation& observation : *observations) tester_.add(observation);

@@ -59,13 +59,7 @@ class Experiment {
   const Laboratory& laboratory_;
   Configuration wall_;
   std::size_t ordered_ = 0;
-  std::map<Configuration, int> stretch_;  // of the duration, where the campaign's was too short
 };
-
-/// `count` observations of a configuration, each `stretch` times as long as the campaign's. When
-/// nothing completes in any of them, they are made again for longer, and `stretch` says so.
-[[nodiscard]] Result<std::vector<Observation>> measure_long_enough(
-    const Laboratory& laboratory, const Configuration& configuration, int count, int& stretch);
 
 /// The levels of a campaign's baseline, completed by each factor's first level.
 [[nodiscard]] Configuration whole_baseline(const Campaign& campaign);

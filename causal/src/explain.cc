@@ -219,9 +219,7 @@ Result<std::vector<Observation>> with_baseline(const Campaign& campaign,
     return one.asked == baseline && one.value(campaign.wall.metric);
   });
   if (!is_relative(campaign.wall) || has_baseline || laboratory == nullptr) return all;
-  int stretch = 1;
-  auto measured =
-      measure_long_enough(*laboratory, baseline, std::max(3, campaign.measure.repeats), stretch);
+  auto measured = laboratory->measure(baseline, std::max(3, campaign.measure.repeats));
   if (!measured) return measured.error().while_doing("measuring the baseline");
   all.insert(all.end(), measured->begin(), measured->end());
   return all;

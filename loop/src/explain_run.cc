@@ -51,8 +51,8 @@ Result<causal::Explanation> explain_on(target::Target& device, results::RunStore
   if (!ordered) return pass_on(ordered);
   judged.ordered = std::move(*ordered);
   causal::Laboratory laboratory;
-  laboratory.measure = [&](const Configuration& configuration, int count, int stretch) {
-    return tests->measure(configuration, count, stretch);
+  laboratory.measure = [&](const Configuration& configuration, int count) {
+    return tests->measure(configuration, count);
   };
   laboratory.complete = [&](const Configuration& levels) -> std::optional<Configuration> {
     auto whole = testgen::complete(*campaign, levels, "a test");

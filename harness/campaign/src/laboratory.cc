@@ -38,8 +38,8 @@ Result<Laboratory> Laboratory::create(target::Target& device, results::RunStore&
   return laboratory;
 }
 
-Result<std::vector<Observation>> Laboratory::measure(const Configuration& configuration, int count,
-                                                     int stretch) {
+Result<std::vector<Observation>> Laboratory::measure(const Configuration& configuration,
+                                                     int count) {
   int& repeats = repeats_[configuration.name()];
   if (repeats == 0 && ordered_.insert(configuration.name()).second) {
     const std::string text = nlohmann::json(ordered_).dump();
@@ -48,7 +48,6 @@ Result<std::vector<Observation>> Laboratory::measure(const Configuration& config
   std::vector<Observation> observations;
   RunOptions options = options_;
   options.repeats = repeats + count;
-  options.duration *= stretch;
   options.progress = [&](const Progress& progress) {
     if (progress.latest != nullptr) observations.push_back(*progress.latest);
   };

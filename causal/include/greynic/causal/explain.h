@@ -120,13 +120,12 @@ struct ExplainOptions {
 };
 
 /// What the explanation may ask for. `measure` returns `count` further observations of one
-/// configuration, each `stretch` times as long as the campaign asks for. `complete` makes a whole
-/// valid configuration of a few levels, all others as near to the baseline as constraints and
-/// conditional factors allow; nothing where they allow none (an empty function: the baseline's
+/// configuration, measured longer where nothing completes in the campaign's time. `complete` makes
+/// a whole valid configuration of a few levels, all others as near to the baseline as constraints
+/// and conditional factors allow; nothing where they allow none (an empty function: the baseline's
 /// levels fill in and all is allowed). `progress` may be empty.
 struct Laboratory {
-  std::function<Result<std::vector<Observation>>(const Configuration&, int count, int stretch)>
-      measure;
+  std::function<Result<std::vector<Observation>>(const Configuration&, int count)> measure;
   std::function<std::optional<Configuration>(const Configuration& levels)> complete;
   std::function<void(std::size_t tests_ordered, const std::string& what)> progress;
 };

@@ -19,10 +19,9 @@ class Laboratory {
   [[nodiscard]] static Result<Laboratory> create(target::Target& device, results::RunStore& store,
                                                  RunOptions options);
 
-  /// `count` new observations of one configuration, each `stretch` times as long as the options
-  /// say. kInterrupted when the user stopped it.
+  /// `count` new observations of one configuration. kInterrupted when the user stopped it.
   [[nodiscard]] Result<std::vector<Observation>> measure(const Configuration& configuration,
-                                                         int count, int stretch);
+                                                         int count);
 
   /// Names of the configurations that were first measured by a laboratory, not by the run's plan.
   [[nodiscard]] static Result<std::set<std::string>> ordered(const results::RunStore& store);
