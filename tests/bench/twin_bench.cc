@@ -44,7 +44,7 @@ struct Cost {
 };
 
 Cost run(const Parameters& parameters, const Point& point, double packets, std::uint64_t seed) {
-  Workload w;
+  HostLoad w;
   w.qp_count = point.qps;
   w.message_bytes = {point.message_bytes};
   // Queues of many QPs are shallow, or filling them would take longer than the run.

@@ -9,7 +9,7 @@
 #include "fleet/network.h"
 #include "fleet/placement.h"
 #include "greynic/statistics/random.h"
-#include "parts/pcie.h"
+#include "stages/pcie.h"
 #include "target/measurement.h"
 
 namespace greynic::twin {
@@ -25,7 +25,7 @@ constexpr std::string_view kFactors[] = {
 struct Common {
   const Parameters& p;
   const SwitchParameters& s;
-  const Workload& w;
+  const HostLoad& w;
   PcieLink pcie;
   double packets;    ///< of a message
   double payload;    ///< of its packets, mean
@@ -33,7 +33,7 @@ struct Common {
   bool in_sequence;  ///< masks are walked one by one
 };
 
-Common common_of(const Settings& settings, const Workload& w) {
+Common common_of(const Settings& settings, const HostLoad& w) {
   const Parameters& p = settings.model.parameters;
   const double bytes = static_cast<double>(w.message_bytes.front());
   const double packets = std::max(1.0, std::ceil(bytes / w.mtu_bytes));
@@ -289,21 +289,21 @@ Result<FleetModel> load_fleet(const std::string& name_or_path) {
 Observation observe_fleet(const Settings& settings, const target::MeasureRequest& request) {
   Observation observation;
   const FleetParameters& f = settings.fleet->parameters;
-  auto workload = read_workload(request.configuration, settings.model.parameters, settings.options);
+  auto load = read_host_load(request.configuration, settings.model.parameters, settings.options);
   const auto refused = [&](const std::string& reason) {
     observation.outcome = Outcome::kRefused;
     observation.reason = reason;
     return observation;
   };
-  if (!workload) return refused(workload.error().reason);
+  if (!load) return refused(load.error().reason);
   const auto size = size_of(f, request.configuration);
   if (!size) return refused(size.error());
-  if (!workload->carries_data_in_request()) return refused("EOPNOTSUPP: a fleet sends or writes");
+  if (!load->carries_data_in_request()) return refused("EOPNOTSUPP: a fleet sends or writes");
 
   const FleetPlacement placement = place_fleet(*size, request.seed);
   const auto holdings =
       holdings_of(placement, static_cast<std::uint32_t>(f.rule_shape_count), request.seed);
-  const Common common = common_of(settings, *workload);
+  const Common common = common_of(settings, *load);
   std::vector<MessageCost> costs;
   costs.reserve(holdings.size());
   Misjudged misjudged(common, settings.defects, request.configuration);

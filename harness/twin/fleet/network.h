@@ -10,8 +10,8 @@
 /// others have in a queue), iterated until nothing moves. Services, not pairs, are summed over: a
 /// pass costs a few operations a container.
 ///
-/// Against packets: tests/twin/fleet_test.cc holds it against a packet-by-packet simulation of
-/// small fleets and against the engine; docs/fleet.md states the errors.
+/// Against packets: tests/twin/fleet/fleet_test.cc holds it against a packet-by-packet simulation
+/// of small fleets and against the engine; docs/fleet.md states the errors.
 
 #include <vector>
 

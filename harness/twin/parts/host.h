@@ -7,11 +7,10 @@
 #include <vector>
 
 #include "parameters/parameters.h"
-#include "parts/stage.h"
+#include "parts/stream.h"
+#include "stages/stage.h"
 
 namespace greynic::twin {
-
-inline constexpr std::uint32_t kNone = ~0U;
 
 /// What passing a lock from core to core costs.
 struct LockCost {
@@ -66,7 +65,6 @@ struct Thread {
 struct Host {
   std::vector<ContendedLock> registers;  ///< shared doorbell registers
   std::vector<ContendedLock> qp_locks;   ///< of QPs that threads share
-  Serial receiver;                       ///< the thread that puts receive WQEs back
 };
 
 /// Which doorbell register a QP rings: the driver gives the first few a register each, and deals

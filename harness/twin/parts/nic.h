@@ -1,17 +1,17 @@
 #pragma once
 
 /// One RNIC and its port: every serial resource and every bounded window that a packet or a request
-/// meets there. The stages are closed forms (stage.h); engine.cc strings them together.
+/// meets there. The stages are closed forms (stage.h); path.h strings them together.
 
 #include <algorithm>
 #include <cstdint>
 #include <vector>
 
 #include "parameters/parameters.h"
-#include "parts/cache.h"
-#include "parts/congestion.h"
-#include "parts/stage.h"
-#include "parts/walk.h"
+#include "stages/cache.h"
+#include "stages/stage.h"
+#include "stages/switch_port.h"
+#include "stages/walk.h"
 
 namespace greynic::twin {
 

@@ -12,8 +12,8 @@
 
 #include <optional>
 
-#include "engine/workload.h"
 #include "greynic/core/flow_rule.h"
+#include "parameters/host_load.h"
 
 namespace greynic::twin {
 

@@ -12,9 +12,9 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/effects.h"
 #include "greynic/core/configuration.h"
 #include "greynic/core/result.h"
+#include "parts/effects.h"
 #include "switch/virtual_switch.h"
 
 namespace greynic::twin {

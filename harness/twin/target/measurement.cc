@@ -37,16 +37,16 @@ void put_latency(LatencyResult result, Observation& observation) {
   if (observation.steady && !result.steady.settled) observation.steady->settled = false;
 }
 
-CounterGroups groups_of(const Workload& workload) {
-  const bool lossy = workload.loss > 0 || !workload.pfc;
+CounterGroups groups_of(const HostLoad& load) {
+  const bool lossy = load.loss > 0 || !load.pfc;
   return {.recovery = lossy,
-          .errors = lossy || workload.retries.rnr_retry < Retries{}.rnr_retry,
-          .discards = !workload.pfc,
-          .congestion = workload.dcqcn};
+          .errors = lossy || load.retries.rnr_retry < Retries{}.rnr_retry,
+          .discards = !load.pfc,
+          .congestion = load.dcqcn};
 }
 
 /// QPs that went to error end a run, as they end perftest. `why`: what the others did not answer.
-void judge_failures(const Engine& engine, const Workload& workload, const std::string& why,
+void judge_failures(const Engine& engine, const HostLoad& load, const std::string& why,
                     Observation& observation) {
   std::uint64_t silent = 0, not_ready = 0, flushed = 0;
   for (const NicCounters& rnic : engine.all_counters()) {
@@ -60,24 +60,33 @@ void judge_failures(const Engine& engine, const Workload& workload, const std::s
   observation.reason =
       silent > 0
           ? fmt::format("IBV_WC_RETRY_EXC_ERR: no answer to {} tries of {:g} ms{}",
-                        workload.retries.retry_count + 1, workload.retries.ack_timeout_ns() * 1e-6,
-                        why)
+                        load.retries.retry_count + 1, load.retries.ack_timeout_ns() * 1e-6, why)
           : fmt::format("IBV_WC_RNR_RETRY_EXC_ERR: no receive WQE for {} tries, {:g} ms apart",
-                        workload.retries.rnr_retry + 1, workload.retries.rnr_timer_ns() * 1e-6);
-  observation.reason +=
-      fmt::format("; {} of {} QPs failed, {} requests flushed", silent + not_ready,
-                  workload.qp_count * workload.sender_count, flushed);
+                        load.retries.rnr_retry + 1, load.retries.rnr_timer_ns() * 1e-6);
+  observation.reason += fmt::format("; {} of {} QPs failed, {} requests flushed",
+                                    silent + not_ready, load.qp_count * load.sender_count, flushed);
+}
+
+/// Nothing arrived and nothing was lost: a rate of zero would be a claim that nobody has tested.
+void judge_time(const BandwidthResult& result, Observation& observation) {
+  if (observation.outcome != Outcome::kNotRun || result.packets > 0 || result.loss_share > 0)
+    return;
+  observation.outcome = Outcome::kTooShort;
+  observation.measures.clear();
+  observation.reason =
+      fmt::format("nothing arrived within {:g} us of virtual time; raise measure.seconds",
+                  result.virtual_time * 1e-3);
 }
 
 /// What becomes of open QPs when the device of the other end goes down, `resets` times. Packets of
 /// UC and UD are lost meanwhile, and nobody waits for them.
-void live_through_outage(const Settings& settings, const Workload& workload, double outage_ms,
+void live_through_outage(const Settings& settings, const HostLoad& load, double outage_ms,
                          double resets, const target::MeasureRequest& request,
                          Observation& observation) {
-  if (outage_ms <= 0 || workload.transport != Transport::kRC) return;
-  Engine engine(settings.model.parameters, workload, {}, statistics::split_mix(request.seed + 1));
+  if (outage_ms <= 0 || load.transport != Transport::kRC) return;
+  Engine engine(settings.model.parameters, load, {}, statistics::split_mix(request.seed + 1));
   engine.run_outage(outage_ms * 1e6);
-  judge_failures(engine, workload, fmt::format(" while the device was down for {:g} ms", outage_ms),
+  judge_failures(engine, load, fmt::format(" while the device was down for {:g} ms", outage_ms),
                  observation);
   const auto counters = name_counters(engine.all_counters(), 1, {.errors = true});
   static constexpr std::string_view kOfOutage[] = {"local_ack_timeout_err",
@@ -110,16 +119,16 @@ void put_shares(const std::vector<NicCounters>& rnics, Time time, Observation& o
   put(observation, "fairness", sum * sum / (static_cast<double>(rnics.size() - 1) * squares));
 }
 
-void run_bandwidth(const Settings& settings, const Workload& workload, const Effects& effects,
+void run_bandwidth(const Settings& settings, const HostLoad& load, const Effects& effects,
                    const target::MeasureRequest& request, Observation& observation) {
   const Parameters& p = settings.model.parameters;
-  Engine engine(p, workload, effects, statistics::split_mix(request.seed));
+  Engine engine(p, load, effects, statistics::split_mix(request.seed));
   RunLimits limits;
   limits.duration = static_cast<Time>(request.duration.count());
   limits.most_packets = kMostBandwidthPackets;
   limits.whole_duration = settings.whole_duration || settings.sink != nullptr;
   const auto named = [&] {
-    return name_counters(engine.all_counters(), p.steering_pipe_count, groups_of(workload));
+    return name_counters(engine.all_counters(), p.steering_pipe_count, groups_of(load));
   };
   if (settings.sink) {
     const double poll_ms = request.configuration.number("counter_poll_ms");
@@ -133,8 +142,9 @@ void run_bandwidth(const Settings& settings, const Workload& workload, const Eff
   for (const auto& [name, value] : named()) observation.counters_before.emplace(name, 0.0);
   const BandwidthResult result = engine.run_bandwidth(limits);
   for (const auto& [name, value] : named()) observation.counters_after[name] += value;
-  judge_failures(engine, workload, "", observation);
-  if (observation.outcome == Outcome::kFailed) return;
+  judge_failures(engine, load, "", observation);
+  judge_time(result, observation);
+  if (observation.outcome != Outcome::kNotRun) return;
   // A run too slow for statistics has a mean and no error.
   const auto error = [&](double value) {
     return result.steady.mean > 0 ? std::optional(value) : std::nullopt;
@@ -146,17 +156,16 @@ void run_bandwidth(const Settings& settings, const Workload& workload, const Eff
       error(result.messages_error * 1e-6));
   put(observation, measure::kLoss, result.loss_share);
   put(observation, "pause_share", result.pause_share);
-  if (workload.sender_count > 1)
-    put_shares(engine.all_counters(), result.virtual_time, observation);
+  if (load.sender_count > 1) put_shares(engine.all_counters(), result.virtual_time, observation);
   observation.steady = SteadyState{.settled = result.steady.settled,
                                    .warmup_share = result.warmup_share,
                                    .test = "MSER-5, 20 batch means"};
-  if (workload.offered_rate > 0) put_latency(engine.latency(), observation);
+  if (load.offered_rate > 0) put_latency(engine.latency(), observation);
 }
 
-void run_latency(const Settings& settings, const Workload& workload, const Effects& effects,
+void run_latency(const Settings& settings, const HostLoad& load, const Effects& effects,
                  const target::MeasureRequest& request, Observation& observation) {
-  Engine engine(settings.model.parameters, workload, effects, statistics::split_mix(~request.seed));
+  Engine engine(settings.model.parameters, load, effects, statistics::split_mix(~request.seed));
   RunLimits limits;
   limits.duration = static_cast<Time>(request.duration.count());
   limits.most_packets = kMostLatencyPackets;
@@ -199,13 +208,13 @@ double most_masks(const Configuration& configuration) {
 
 Observation observe_pair(const Settings& settings, const target::MeasureRequest& request) {
   Observation observation;
-  auto workload = read_workload(request.configuration, settings.model.parameters, settings.options);
-  if (!workload) {
+  auto load = read_host_load(request.configuration, settings.model.parameters, settings.options);
+  if (!load) {
     observation.outcome = Outcome::kRefused;
-    observation.reason = workload.error().reason;
+    observation.reason = load.error().reason;
     return observation;
   }
-  if (auto refusal = add_senders(request.configuration, *workload)) {
+  if (auto refusal = add_senders(request.configuration, *load)) {
     observation.outcome = Outcome::kRefused;
     observation.reason = std::move(refusal->reason);
     return observation;
@@ -218,24 +227,24 @@ Observation observe_pair(const Settings& settings, const target::MeasureRequest&
       observation.granted.set(factor, static_cast<double>(granted));
     }
   };
-  grant("signal_every", workload->signal_every);
-  grant("post_batch", workload->post_batch);
+  grant("signal_every", load->signal_every);
+  grant("post_batch", load->post_batch);
   for (std::size_t hop = 0; hop < 4; ++hop) {
-    if (settings.installed[hop]) workload->walks[hop] = *settings.installed[hop];
+    if (settings.installed[hop]) load->walks[hop] = *settings.installed[hop];
   }
-  if (workload->operation == Operation::kSend && workload->transport == Transport::kRC &&
-      workload->receive_depth == 0 && workload->retries.rnr_retry == Retries{}.rnr_retry) {
+  if (load->operation == Operation::kSend && load->transport == Transport::kRC &&
+      load->receive_depth == 0 && load->retries.rnr_retry == Retries{}.rnr_retry) {
     observation.outcome = Outcome::kTimedOut;
     observation.reason =
         fmt::format("no receive WQE is ever posted, and rnr_retry={} asks for one without end",
-                    workload->retries.rnr_retry);
+                    load->retries.rnr_retry);
     return observation;
   }
-  SwitchLoad load = switch_load(request.configuration, settings.model.parameters);
-  load.lone_rule_share =
+  SwitchLoad asked = switch_load(request.configuration, settings.model.parameters);
+  asked.lone_rule_share =
       lone_rule_share(most_masks(request.configuration), settings.options.grouping);
   const SwitchReport vswitch =
-      run_switch(settings.model.parameters, settings.virtual_switch.parameters, load,
+      run_switch(settings.model.parameters, settings.virtual_switch.parameters, asked,
                  faults_of(settings.defects));
   if (vswitch.outcome != Outcome::kMeasured) {
     observation.outcome = vswitch.outcome;
@@ -247,15 +256,15 @@ Observation observe_pair(const Settings& settings, const target::MeasureRequest&
   effects.frozen_share = vswitch.frozen_share;
   const double seconds = static_cast<double>(request.duration.count()) * 1e-9;
   count_switch(vswitch, seconds, observation);
-  live_through_outage(settings, *workload, vswitch.outage_ms, vswitch.device_resets * seconds,
-                      request, observation);
+  live_through_outage(settings, *load, vswitch.outage_ms, vswitch.device_resets * seconds, request,
+                      observation);
   if (observation.outcome == Outcome::kFailed) return observation;
   put(observation, "rule_insert_us", vswitch.rule_insert_us);
   put(observation, "rule_delete_us", vswitch.rule_delete_us);
-  run_bandwidth(settings, *workload, effects, request, observation);
-  if (observation.outcome == Outcome::kFailed) return observation;
+  run_bandwidth(settings, *load, effects, request, observation);
+  if (observation.outcome != Outcome::kNotRun) return observation;
   // In an open loop latency is that of the load itself.
-  if (workload->offered_rate <= 0) run_latency(settings, *workload, effects, request, observation);
+  if (load->offered_rate <= 0) run_latency(settings, *load, effects, request, observation);
   observation.outcome = Outcome::kMeasured;
   return observation;
 }

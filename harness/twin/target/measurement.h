@@ -4,11 +4,11 @@
 
 #include <array>
 
-#include "engine/workload.h"
 #include "fleet/fleet.h"
 #include "greynic/core/observation.h"
 #include "greynic/target/target.h"
 #include "greynic/twin/twin.h"
+#include "parameters/host_load.h"
 #include "parameters/parameters.h"
 #include "switch/switch_parameters.h"
 #include "target/defects.h"
@@ -19,7 +19,7 @@ struct Settings {
   RnicModel model;
   SwitchModel virtual_switch;
   std::optional<FleetModel> fleet;  ///< unset: two hosts with an RNIC each, packet by packet
-  WorkloadOptions options;
+  HostLoadOptions options;
   DefectSet defects = usual_defects();
   bool whole_duration = false;
   CounterSink sink;

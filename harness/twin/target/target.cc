@@ -219,13 +219,13 @@ Result<std::unique_ptr<Twin>> create(const target::Spec& spec) {
       if (!count) return wrong(count.error());
       (name == "hosts" ? hosts : rnics) = *count;
     } else {
-      const auto known = read_workload_option(name, value, settings.options);
+      const auto known = read_load_option(name, value, settings.options);
       if (!known) return wrong(known.error());
       if (*known) continue;
       return wrong({ErrorCode::kBadInput,
                     fmt::format("there is no option '{}'; a twin has profile, defects, switch, "
                                 "fleet, hosts, rnics, threads, stop, {}",
-                                name, workload_options())});
+                                name, load_options())});
     }
   }
   auto model = load_model(spec.place.empty() ? "cx6" : spec.place, profile);

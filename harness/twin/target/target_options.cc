@@ -15,46 +15,46 @@ struct Row {
   const char* what = nullptr;                       ///< the number in words
   bool whole = false;                               ///< the number has no fraction
   const char *no = nullptr, *yes = nullptr;         ///< or these
-  void (*put)(WorkloadOptions&, double) = nullptr;  ///< the number, or 0 and 1
+  void (*put)(HostLoadOptions&, double) = nullptr;  ///< the number, or 0 and 1
 };
 
-Row word(const char* name, const char* no, const char* yes, void (*put)(WorkloadOptions&, double)) {
+Row word(const char* name, const char* no, const char* yes, void (*put)(HostLoadOptions&, double)) {
   return {.name = name, .no = no, .yes = yes, .put = put};
 }
 Row number(const char* name, double least, double most, const char* what,
-           void (*put)(WorkloadOptions&, double)) {
+           void (*put)(HostLoadOptions&, double)) {
   return {.name = name, .least = least, .most = most, .what = what, .put = put};
 }
 Row whole(const char* name, double least, double most, const char* what,
-          void (*put)(WorkloadOptions&, double)) {
+          void (*put)(HostLoadOptions&, double)) {
   return {.name = name, .least = least, .most = most, .what = what, .whole = true, .put = put};
 }
 
 const Row kRows[] = {
     word("posting", "window", "round",
-         [](WorkloadOptions& o, double v) {
+         [](HostLoadOptions& o, double v) {
            o.posting = v > 0 ? Posting::kRound : Posting::kWindow;
          }),
-    word("overlay", "off", "on", [](WorkloadOptions& o, double v) { o.overlay = v > 0; }),
-    number("loss", 0, 0.5, "a share of packets", [](WorkloadOptions& o, double v) { o.loss = v; }),
+    word("overlay", "off", "on", [](HostLoadOptions& o, double v) { o.overlay = v > 0; }),
+    number("loss", 0, 0.5, "a share of packets", [](HostLoadOptions& o, double v) { o.loss = v; }),
     whole("ack_timeout", 0, 31, "the code of 4.096 us x 2^code (0: without end)",
-          [](WorkloadOptions& o, double v) { o.retries.ack_timeout = static_cast<int>(v); }),
+          [](HostLoadOptions& o, double v) { o.retries.ack_timeout = static_cast<int>(v); }),
     whole("retry_count", 0, 7, "a number of retries",
-          [](WorkloadOptions& o, double v) { o.retries.retry_count = static_cast<int>(v); }),
+          [](HostLoadOptions& o, double v) { o.retries.retry_count = static_cast<int>(v); }),
     whole("rnr_retry", 0, 7, "a number of retries (7: without end)",
-          [](WorkloadOptions& o, double v) { o.retries.rnr_retry = static_cast<int>(v); }),
+          [](HostLoadOptions& o, double v) { o.retries.rnr_retry = static_cast<int>(v); }),
     whole("min_rnr_timer", 0, 31, "a code of the InfiniBand table (12: 0.64 ms)",
-          [](WorkloadOptions& o, double v) { o.retries.min_rnr_timer = static_cast<int>(v); }),
+          [](HostLoadOptions& o, double v) { o.retries.min_rnr_timer = static_cast<int>(v); }),
     number("server_link_gbps", 0.1, 10000, "a rate in Gbit/s",
-           [](WorkloadOptions& o, double v) { o.server_link_gbps = v; }),
-    word("pfc", "off", "on", [](WorkloadOptions& o, double v) { o.pfc = v > 0; }),
-    word("dcqcn", "off", "on", [](WorkloadOptions& o, double v) { o.dcqcn = v > 0; }),
+           [](HostLoadOptions& o, double v) { o.server_link_gbps = v; }),
+    word("pfc", "off", "on", [](HostLoadOptions& o, double v) { o.pfc = v > 0; }),
+    word("dcqcn", "off", "on", [](HostLoadOptions& o, double v) { o.dcqcn = v > 0; }),
     number("mr_churn", 0, 1e7, "memory regions a second",
-           [](WorkloadOptions& o, double v) { o.mr_churn_rate = v; }),
+           [](HostLoadOptions& o, double v) { o.mr_churn_rate = v; }),
     whole("large_groups", 1, 1024, "a number of groups",
-          [](WorkloadOptions& o, double v) { o.grouping.large_groups = v; }),
+          [](HostLoadOptions& o, double v) { o.grouping.large_groups = v; }),
     word("exact_match", "in_order", "first",
-         [](WorkloadOptions& o, double v) { o.grouping.exact_first = v > 0; }),
+         [](HostLoadOptions& o, double v) { o.grouping.exact_first = v > 0; }),
 };
 
 Result<double> read_number(const Row& row, const std::string& text) {
@@ -79,8 +79,8 @@ Result<bool> read_choice(const std::string& option, const std::string& text, con
               fmt::format("option {}={}: write {} or {}", option, text, no, yes));
 }
 
-Result<bool> read_workload_option(const std::string& name, const std::string& text,
-                                  WorkloadOptions& options) {
+Result<bool> read_load_option(const std::string& name, const std::string& text,
+                              HostLoadOptions& options) {
   for (const Row& row : kRows) {
     if (name != row.name) continue;
     if (row.yes != nullptr) {
@@ -97,7 +97,7 @@ Result<bool> read_workload_option(const std::string& name, const std::string& te
   return false;
 }
 
-std::string workload_options() {
+std::string load_options() {
   std::string names;
   for (const Row& row : kRows) names += (names.empty() ? "" : ", ") + std::string(row.name);
   return names;

@@ -5,17 +5,17 @@
 
 #include <string>
 
-#include "engine/workload.h"
 #include "greynic/core/result.h"
+#include "parameters/host_load.h"
 
 namespace greynic::twin {
 
 /// Puts one option in; false: there is none of that name. kBadInput says what to write.
-[[nodiscard]] Result<bool> read_workload_option(const std::string& name, const std::string& text,
-                                                WorkloadOptions& options);
+[[nodiscard]] Result<bool> read_load_option(const std::string& name, const std::string& text,
+                                            HostLoadOptions& options);
 
 /// Their names, for a message.
-[[nodiscard]] std::string workload_options();
+[[nodiscard]] std::string load_options();
 
 /// One of two words.
 [[nodiscard]] Result<bool> read_choice(const std::string& option, const std::string& text,

@@ -16,9 +16,9 @@ class Bench {
 
   /// The model, under another profile of its file.
   [[nodiscard]] const RnicModel& model() const { return model_; }
-  [[nodiscard]] BandwidthResult rate(const Workload& workload, std::uint64_t most_packets = 200000);
+  [[nodiscard]] BandwidthResult rate(const HostLoad& load, std::uint64_t most_packets = 200000);
   /// Median half round trip, us.
-  [[nodiscard]] double half_rtt_us(const Workload& workload, std::uint64_t rounds = 200);
+  [[nodiscard]] double half_rtt_us(const HostLoad& load, std::uint64_t rounds = 200);
 
   void accept(int item, std::string curve, std::string unit, double published, double twin,
               double low, double high) {

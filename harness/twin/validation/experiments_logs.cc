@@ -78,8 +78,8 @@ constexpr std::array<Log, 6> kLogs = {{
 
 const char* verb(Operation operation) { return operation == Operation::kSend ? "SEND" : "WRITE"; }
 
-Workload perftest(const Log& log, std::uint64_t bytes) {
-  Workload w;
+HostLoad perftest(const Log& log, std::uint64_t bytes) {
+  HostLoad w;
   w.operation = log.operation;
   w.qp_count = 4;
   w.signal_every = 100;
@@ -190,7 +190,7 @@ void one_qp_against_four(Bench& bench) {
   Series published{"logs", true, {{1, 88.0}, {4, 177.15}}};
   Series twin{"twin", false, {}};
   for (const std::uint32_t qps : {1U, 2U, 3U, 4U}) {
-    Workload w = perftest(kLogs[0], 8388608);
+    HostLoad w = perftest(kLogs[0], 8388608);
     w.qp_count = qps;
     const double gbps = bench.rate(w).gbps;
     twin.points.emplace_back(qps, gbps);

@@ -12,8 +12,8 @@
 namespace greynic::twin {
 namespace {
 
-Workload transfers(Operation operation, std::uint32_t qps, std::uint64_t bytes, std::uint32_t mtu) {
-  Workload w;
+HostLoad transfers(Operation operation, std::uint32_t qps, std::uint64_t bytes, std::uint32_t mtu) {
+  HostLoad w;
   w.operation = operation;
   w.overlay = false;
   w.qp_count = qps;
@@ -43,7 +43,7 @@ void qp_count_cx3(Bench& bench) {
   double before = 0;
   for (const std::uint32_t n : {50U, 100U, 200U, 350U, 400U, 450U, 500U, 600U, 800U, 1000U}) {
     const double gbps = one_each(n);
-    Workload w = transfers(Operation::kRead, 16, 65536, 1024);
+    HostLoad w = transfers(Operation::kRead, 16, 65536, 1024);
     w.post_batch = 4;
     const double together = bench.rate(w, 400000).gbps;
     own.points.emplace_back(n, gbps);
@@ -105,7 +105,7 @@ void qp_count_cx7(Bench& bench) {
     const bool reliable = transport == Transport::kRC;
     double base = 0;
     for (const std::uint32_t n : {60U, 600U, 6000U, 60000U}) {
-      Workload w = transfers(Operation::kWrite, n, 4096, 4096);
+      HostLoad w = transfers(Operation::kWrite, n, 4096, 4096);
       w.transport = transport;
       const double gbps = bench.rate(w, 600000).gbps;
       if (n == 60) base = gbps;

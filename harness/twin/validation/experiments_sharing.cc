@@ -42,9 +42,9 @@ constexpr Grid kWrite = {{{17.4, 45.9, 68.6, 85.8, 84.2, 69.9},
                           {27.2, 64.7, 86.3, 64.5, 63.4, 62.9},
                           {30.2, 71.2, 89.5, 62.8, 63.0, 63.1}}};
 
-Workload smart(Operation operation, std::uint32_t threads, std::uint32_t depth,
+HostLoad smart(Operation operation, std::uint32_t threads, std::uint32_t depth,
                Doorbells doorbells) {
-  Workload w;
+  HostLoad w;
   w.operation = operation;
   w.overlay = false;
   w.message_bytes = {8};

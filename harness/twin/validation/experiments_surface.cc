@@ -14,8 +14,8 @@ namespace {
 constexpr int kEdge = 20;
 constexpr double kUnitGbps = 1.073741824;  ///< MiB/s x 8/1024, in Gbit/s
 
-Workload at(double local, double remote) {
-  Workload w;
+HostLoad at(double local, double remote) {
+  HostLoad w;
   w.qp_count = 32;
   w.signal_every = 100;
   w.message_bytes = {8388608};
@@ -132,7 +132,7 @@ void surfaces(Bench& bench) {
                                  {"twin, 20 remote groups", false, {}}};
   for (int remote = 0; remote <= kEdge; remote += 10) {
     for (int local = 0; local <= kEdge; local += 5) {
-      Workload w = at(local, remote);
+      HostLoad w = at(local, remote);
       w.message_bytes = {2};
       const double seen = bench.half_rtt_us(w, 100);
       const double wanted = published.latency(local, remote);

@@ -7,15 +7,15 @@
 
 namespace greynic::twin {
 
-BandwidthResult Bench::rate(const Workload& workload, std::uint64_t most_packets) {
-  Engine engine(model_.parameters, workload, Effects{}, statistics::split_mix(seed_));
+BandwidthResult Bench::rate(const HostLoad& load, std::uint64_t most_packets) {
+  Engine engine(model_.parameters, load, Effects{}, statistics::split_mix(seed_));
   RunLimits limits;
   limits.most_packets = most_packets;
   return engine.run_bandwidth(limits);
 }
 
-double Bench::half_rtt_us(const Workload& workload, std::uint64_t rounds) {
-  Engine engine(model_.parameters, workload, Effects{}, statistics::split_mix(~seed_));
+double Bench::half_rtt_us(const HostLoad& load, std::uint64_t rounds) {
+  Engine engine(model_.parameters, load, Effects{}, statistics::split_mix(~seed_));
   const LatencyResult result = engine.run_latency(RunLimits{}, rounds);
   return result.histogram.quantile_ns(0.5) * 1e-3;
 }

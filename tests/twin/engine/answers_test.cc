@@ -105,7 +105,7 @@ struct Seen : EngineRun {
   double completed = 0, timeouts = 0;
 };
 
-Seen run(const Workload& w, const Parameters& p, double seconds) {
+Seen run(const HostLoad& w, const Parameters& p, double seconds) {
   Seen seen{run_engine(w, lasting(seconds), kSeed, p)};
   seen.completed = static_cast<double>(seen.client.completions);
   seen.timeouts = static_cast<double>(seen.client.timeouts);
@@ -115,7 +115,7 @@ Seen run(const Workload& w, const Parameters& p, double seconds) {
 /// WRITEs of one packet on one QP; the host is fast, so that the RNIC sets the pace.
 struct Bed {
   Parameters p = cx6();
-  Workload w;
+  HostLoad w;
   Bed() {
     p.post_request_ns = 20;
     p.completion_ns = 10;
@@ -214,7 +214,7 @@ TEST(LostAnswers, ExhaustTheRetriesOfTheirQp) {
 // Claim:  notifications of congestion are lost as well; a sender that heard of none goes on.
 // Oracle: the books: what was sent was heard, was lost, or is on its way.
 TEST(LostAnswers, TakeNotificationsAlong) {
-  Workload w;
+  HostLoad w;
   w.qp_count = 4;
   w.message_bytes = {65536};
   w.server_link_gbps = 100;

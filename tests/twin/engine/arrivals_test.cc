@@ -42,7 +42,7 @@ struct Loaded {
 };
 
 /// So many messages, whatever is known by then.
-Loaded run(Workload w, double rate, double messages = 1e6) {
+Loaded run(HostLoad w, double rate, double messages = 1e6) {
   w.offered_rate = rate;
   Engine engine(load_model("cx6", "")->parameters, w, Effects{}, kSeed);
   RunLimits limits;
@@ -55,8 +55,8 @@ Loaded run(Workload w, double rate, double messages = 1e6) {
   return out;
 }
 
-Workload small_writes() {
-  Workload w;
+HostLoad small_writes() {
+  HostLoad w;
   w.operation = Operation::kWrite;
   w.message_bytes = {64};
   return w;
@@ -98,7 +98,7 @@ TEST(OpenLoop, WaitsForTheThreadAsInMD1) {
 //         regular than a Poisson process.
 TEST(OpenLoop, WaitsForTheWireAsInMD1) {
   const Parameters p = load_model("cx6", "")->parameters;
-  Workload w = small_writes();
+  HostLoad w = small_writes();
   w.message_bytes = {1024};
   w.qp_count = w.thread_count = 16;
   w.signal_every = 100;
@@ -116,7 +116,7 @@ TEST(OpenLoop, WaitsForTheWireAsInMD1) {
 // Oracle: the closed loop of one request at a time, which reports half of it.
 // Method: 64-byte READ, a thousand a second.
 TEST(OpenLoop, TakesARoundTripWhereNothingWaits) {
-  Workload w = small_writes();
+  HostLoad w = small_writes();
   w.operation = Operation::kRead;
   Engine engine(load_model("cx6", "")->parameters, w, Effects{}, kSeed);
   const double half = engine.run_latency(RunLimits{}, 2000).mean_ns;

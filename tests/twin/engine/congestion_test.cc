@@ -13,15 +13,15 @@ namespace {
 constexpr std::uint64_t kSeed = 31;
 constexpr double kPayload = 1024, kWireBytes = 1156;
 
-Workload writes(std::uint32_t qps) {
-  Workload w;
+HostLoad writes(std::uint32_t qps) {
+  HostLoad w;
   w.operation = Operation::kWrite;
   w.qp_count = qps;
   w.message_bytes = {65536};
   return w;
 }
 
-EngineRun run(const Workload& w, const Effects& effects, double seconds) {
+EngineRun run(const HostLoad& w, const Effects& effects, double seconds) {
   return run_engine(w, lasting(seconds), kSeed, cx6(), effects);
 }
 
@@ -117,7 +117,7 @@ TEST(Dcqcn, MarksBySwitchQueueAsRedDoes) {
 // Oracle: the receiver's interval between two CNPs of one QP, and the time that a sender was told
 //         to pause: none after 30 ms.
 TEST(Dcqcn, KeepsTheQueueBelowItsPause) {
-  Workload w = writes(4);
+  HostLoad w = writes(4);
   w.server_link_gbps = 100;
   w.dcqcn = true;
   const EngineRun early = run(w, Effects{}, 0.03);
@@ -138,7 +138,7 @@ TEST(Dcqcn, KeepsTheQueueBelowItsPause) {
 // Method: 4 QPs, 200 to 100 Gbit/s, 60 ms; pauses and marks are judged after 20 ms, by the
 //         difference of two runs from one seed.
 TEST(Dcqcn, ReplacesPausesWithRatesThatFillTheLink) {
-  Workload w = writes(4);
+  HostLoad w = writes(4);
   w.server_link_gbps = 100;
   const double goodput = 100 * kPayload / kWireBytes;
   const EngineRun paused = run(w, Effects{}, 0.02);
@@ -166,7 +166,7 @@ TEST(Dcqcn, ReplacesPausesWithRatesThatFillTheLink) {
 // Claim:  where no port is slower, DCQCN changes nothing.
 // Oracle: the same run without it, number by number.
 TEST(Dcqcn, DoesNothingWithoutCongestion) {
-  Workload w = writes(4);
+  HostLoad w = writes(4);
   const EngineRun without = run(w, Effects{}, 0.002);
   w.dcqcn = true;
   const EngineRun with = run(w, Effects{}, 0.002);

@@ -39,7 +39,7 @@ inline RunLimits counting(std::uint64_t packets, double most_seconds = 10) {
 }
 
 /// The books must balance at the end.
-inline EngineRun run_engine(const Workload& w, const RunLimits& limits, std::uint64_t seed,
+inline EngineRun run_engine(const HostLoad& w, const RunLimits& limits, std::uint64_t seed,
                             const Parameters& parameters = cx6(), const Effects& effects = {}) {
   Engine engine(parameters, w, effects, seed);
   EngineRun run;

@@ -14,8 +14,8 @@ constexpr std::uint64_t kSeed = 41;
 constexpr double kPayload = 1024, kWireBytes = 1156;
 
 /// 4 QPs of each sender fill its link.
-Workload writes(std::uint32_t senders) {
-  Workload w;
+HostLoad writes(std::uint32_t senders) {
+  HostLoad w;
   w.operation = Operation::kWrite;
   w.sender_count = senders;
   w.qp_count = 4;
@@ -43,7 +43,7 @@ struct Seen : EngineRun {
   }
 };
 
-Seen run(const Workload& w, double seconds) { return {run_engine(w, lasting(seconds), kSeed)}; }
+Seen run(const HostLoad& w, double seconds) { return {run_engine(w, lasting(seconds), kSeed)}; }
 
 double jain(const std::vector<double>& values) {
   double sum = 0, squares = 0;
@@ -93,7 +93,7 @@ TEST(Incast, SharesThePausedLineEvenly) {
 TEST(Incast, LosesPacketsWithoutPauses) {
   for (const std::uint32_t n : {2U, 4U, 8U}) {
     SCOPED_TRACE(testing::Message() << n << " senders");
-    Workload w = writes(n);
+    HostLoad w = writes(n);
     w.pfc = false;
     w.transport = Transport::kUC;
     w.message_bytes = {1024};
@@ -106,7 +106,7 @@ TEST(Incast, LosesPacketsWithoutPauses) {
     if (over > 1.1) EXPECT_NEAR(lost.result.loss_share, 1 - 1 / over, 0.03);
     EXPECT_EQ(lost.result.pause_share, 0);
 
-    Workload rc = writes(n);
+    HostLoad rc = writes(n);
     rc.pfc = false;
     const Seen seen = run(rc, 0.1);
     EXPECT_GT(seen.sum(&NicCounters::port_discards), 100);
@@ -130,7 +130,7 @@ TEST(Incast, ConvergesToFairSharesWithDcqcn) {
   const double line = cx6().link_rate_gbps * kPayload / kWireBytes;
   for (const std::uint32_t n : {4U, 8U}) {
     SCOPED_TRACE(testing::Message() << n << " senders");
-    Workload w = writes(n);
+    HostLoad w = writes(n);
     w.qp_count = 1;
     w.message_bytes = {65536};
     w.dcqcn = true;

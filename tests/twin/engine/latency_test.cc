@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint64_t kSeed = 31;
 
 double half_trip_ns(const Parameters& parameters, Operation operation, std::uint64_t bytes) {
-  Workload w;
+  HostLoad w;
   w.operation = operation;
   w.message_bytes = {bytes};
   Engine engine(parameters, w, Effects{}, kSeed);
@@ -40,7 +40,7 @@ TEST(Latency, StoredStagesAddTheTimeOfOnePacketEach) {
       }
     }
   }
-  Workload w;
+  HostLoad w;
   w.message_bytes = {65536};
   const auto gbps = [&](double stages) {
     p.stored_stage_count = stages;

@@ -12,8 +12,8 @@ namespace {
 constexpr std::uint64_t kSeed = 77;
 constexpr std::uint32_t kSignalEvery = 64;
 
-Workload sends(std::uint32_t receive_depth, std::uint64_t bytes = 64) {
-  Workload w;
+HostLoad sends(std::uint32_t receive_depth, std::uint64_t bytes = 64) {
+  HostLoad w;
   w.message_bytes = {bytes};
   w.receive_depth = receive_depth;
   return w;
@@ -24,7 +24,7 @@ struct Seen : EngineRun {
   Time end = 0;
 };
 
-Seen run(const Workload& w, double seconds, const Parameters& p = cx6()) {
+Seen run(const HostLoad& w, double seconds, const Parameters& p = cx6()) {
   Seen seen{run_engine(w, lasting(seconds), kSeed, p)};
   seen.received = static_cast<double>(seen.server.send_messages);
   seen.end = seen.result.virtual_time;
@@ -95,7 +95,7 @@ TEST(ReceiverNotReady, MakesTheSenderGoBack) {
   for (const std::uint64_t packets : {1ULL, 5ULL, 64ULL}) {
     for (const std::uint32_t receives : {1U, 3U, 8U}) {
       for (const int timer : {8, 12, 16}) {
-        Workload w = sends(receives, packets == 1 ? 64 : packets * 1024);
+        HostLoad w = sends(receives, packets == 1 ? 64 : packets * 1024);
         w.retries.min_rnr_timer = timer;
         // Without an overlay a trip is made of parameters alone.
         w.overlay = false;
@@ -142,7 +142,7 @@ TEST(ReceiverNotReady, MakesTheSenderGoBack) {
 TEST(ReceiverNotReady, EndsInAnErrorAfterSoManyTries) {
   for (const Direction direction : {Direction::kUnidirectional, Direction::kBidirectional}) {
     for (int retries = 0; retries <= 7; ++retries) {
-      Workload w = sends(0);
+      HostLoad w = sends(0);
       w.qp_count = 5;
       w.send_depth = 32;
       w.direction = direction;
@@ -171,7 +171,7 @@ TEST(ReceiverNotReady, EndsInAnErrorAfterSoManyTries) {
 TEST(ReceiverNotReady, IsWaitedForAsLongAsTheRetriesLast) {
   Parameters slow = cx6();
   slow.completion_ns = 2e6;
-  Workload w = sends(1);
+  HostLoad w = sends(1);
   w.signal_every = w.send_depth = 128;
   for (const int retries : {2, 3, 4, 6}) {
     w.retries.rnr_retry = retries;
@@ -209,7 +209,7 @@ TEST(Outage, IsSurvivedWhenItEndsBeforeTheLastRetry) {
     for (const Direction direction : {Direction::kUnidirectional, Direction::kBidirectional}) {
       for (const auto& [timeout, count] : {std::pair(14, 7), {14, 1}, {10, 3}, {18, 7}, {12, 0}}) {
         for (const bool longer : {false, true}) {
-          Workload w = sends(512, operation == Operation::kAtomic ? 8 : 4096);
+          HostLoad w = sends(512, operation == Operation::kAtomic ? 8 : 4096);
           w.operation = operation;
           w.direction = direction;
           w.qp_count = 4;

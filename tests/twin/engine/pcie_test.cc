@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::uint64_t kSeed = 77;
 
-BandwidthResult run(const Parameters& parameters, const Workload& workload) {
-  Engine engine(parameters, workload, Effects{}, kSeed);
+BandwidthResult run(const Parameters& parameters, const HostLoad& load) {
+  Engine engine(parameters, load, Effects{}, kSeed);
   RunLimits limits;
   limits.most_packets = 200000;
   limits.target_error = -1;
@@ -20,8 +20,8 @@ BandwidthResult run(const Parameters& parameters, const Workload& workload) {
   return result;
 }
 
-Workload writes(std::uint64_t bytes) {
-  Workload w;
+HostLoad writes(std::uint64_t bytes) {
+  HostLoad w;
   w.operation = Operation::kWrite;
   w.qp_count = w.thread_count = 16;
   w.send_depth = 16;  // all WQEs stay on chip
@@ -61,7 +61,7 @@ TEST(Pcie, NarrowLinkCarriesWhatHeadersLeave) {
       p.pcie_max_read_request_bytes = request_bytes;
       const double writes_take = 1024 + 24 * 1024 / payload_bytes;
       const double requests_take = 24 * 1024 / request_bytes;
-      Workload w = writes(65536);
+      HostLoad w = writes(65536);
       const double one_way = tlp * 1024 / writes_take;
       EXPECT_NEAR(run(p, w).gbps, one_way, 0.01 * one_way);
       w.direction = Direction::kBidirectional;
@@ -80,7 +80,7 @@ TEST(Pcie, ElementsOfAListTakeReadsOfTheirOwn) {
   Parameters p = load_model("cx6", "")->parameters;
   p.pcie_read_slot_count = 16;
   for (const std::uint32_t elements : {1U, 8U, 16U, 32U}) {
-    Workload w = writes(4096);
+    HostLoad w = writes(4096);
     w.sge_count = elements;
     const double credits = std::max(8U, elements) + std::ceil((32 + 16 * elements) / 256.0);
     const double bound = 16 / (credits * p.pcie_read_latency_ns) * 1e9;
@@ -96,7 +96,7 @@ TEST(Pcie, ElementsOfAListTakeReadsOfTheirOwn) {
 TEST(Pcie, FarMemoryAddsItsDistance) {
   const Parameters p = load_model("cx6", "")->parameters;
   const auto half_trip = [&](Operation operation, std::uint64_t bytes, bool far) {
-    Workload w;
+    HostLoad w;
     w.operation = operation;
     w.message_bytes = {bytes};
     w.far_memory = far;

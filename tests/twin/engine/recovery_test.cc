@@ -10,13 +10,13 @@ namespace {
 
 constexpr std::uint64_t kSeed = 99;
 
-EngineRun run(Workload w, double loss, std::uint64_t packets, double seconds = 10) {
+EngineRun run(HostLoad w, double loss, std::uint64_t packets, double seconds = 10) {
   w.loss = loss;
   return run_engine(w, counting(packets, seconds), kSeed);
 }
 
-Workload one_qp() {
-  Workload w;
+HostLoad one_qp() {
+  HostLoad w;
   w.message_bytes = {1 << 20};
   return w;
 }
@@ -31,9 +31,9 @@ Workload one_qp() {
 //         polling threads in it, which a loss does not wait for: W may be up to 40 % smaller.
 TEST(GoBackN, LosesARoundTripOfPacketsForEachCorruptedOne) {
   const Parameters parameters = load_model("cx6", "")->parameters;
-  Workload w = one_qp();
+  HostLoad w = one_qp();
   w.operation = Operation::kWrite;
-  Workload small = w;
+  HostLoad small = w;
   small.message_bytes = {2};
   Engine trip(parameters, small, Effects{}, kSeed);
   const double half_ns = trip.run_latency(RunLimits{}, 300).mean_ns;
@@ -68,7 +68,7 @@ TEST(GoBackN, LosesARoundTripOfPacketsForEachCorruptedOne) {
 //         the packet or its answer is lost, and T = 4.096 us x 2^14.
 // Method: one message of one packet at a time, 2 % lost, 100 virtual seconds.
 TEST(GoBackN, WaitsForItsTimerWhenNothingFollows) {
-  Workload w = one_qp();
+  HostLoad w = one_qp();
   w.operation = Operation::kWrite;
   w.message_bytes = {1024};
   w.send_depth = 1;
@@ -85,7 +85,7 @@ TEST(GoBackN, WaitsForItsTimerWhenNothingFollows) {
 // Claim:  UC and UD lose messages, and a message with k packets survives with (1-p)^k.
 TEST(WireLoss, CostsUnreliableTransportsTheWholeMessage) {
   for (const Transport transport : {Transport::kUC, Transport::kUD}) {
-    Workload w = one_qp();
+    HostLoad w = one_qp();
     w.transport = transport;
     w.message_bytes = {transport == Transport::kUD ? 1024U : 16384U};
     const double k = transport == Transport::kUD ? 1 : 16;
@@ -104,7 +104,7 @@ TEST(WireLoss, KeepsTheBooks) {
   for (const Operation operation : {Operation::kSend, Operation::kWrite, Operation::kRead}) {
     for (const Direction direction :
          {Direction::kUnidirectional, Direction::kBidirectional, Direction::kLoopback}) {
-      Workload w;
+      HostLoad w;
       w.operation = operation;
       w.direction = direction;
       w.qp_count = 6;

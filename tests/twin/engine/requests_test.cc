@@ -11,12 +11,12 @@ namespace {
 
 constexpr std::uint64_t kSeed = 4711;
 
-EngineRun run(const Workload& w, std::uint64_t packets = 50000, const Parameters& p = cx6()) {
+EngineRun run(const HostLoad& w, std::uint64_t packets = 50000, const Parameters& p = cx6()) {
   return run_engine(w, counting(packets), kSeed, p);
 }
 
-Workload small(Operation operation, std::uint32_t qps = 1) {
-  Workload w;
+HostLoad small(Operation operation, std::uint32_t qps = 1) {
+  HostLoad w;
   w.operation = operation;
   w.qp_count = qps;
   w.message_bytes = {64};
@@ -30,7 +30,7 @@ double number(std::uint64_t count) { return static_cast<double>(count); }
 // Oracle: counts by hand: one slot a QP keeps it idle between requests; batches of 8 take two
 // reads.
 TEST(Requests, ComeWithTheDoorbellOrAreRead) {
-  Workload w = small(Operation::kWrite, 4);
+  HostLoad w = small(Operation::kWrite, 4);
   w.send_depth = 1;
   const EngineRun idle = run(w);
   EXPECT_EQ(idle.client.blueflame_doorbells, idle.client.posted);
@@ -50,7 +50,7 @@ TEST(Requests, ComeWithTheDoorbellOrAreRead) {
 //         the time that one takes.
 // Oracle: pcie_read_latency_ns, and the jitter of 20 ns that a read has in the mean.
 TEST(Requests, InlinePayloadSavesItsRead) {
-  Workload w = small(Operation::kWrite);
+  HostLoad w = small(Operation::kWrite);
   const auto half_trip = [&](std::uint32_t bytes) {
     w.inline_bytes = bytes;
     Engine engine(cx6(), w, Effects{}, kSeed);
@@ -65,7 +65,7 @@ TEST(Requests, InlinePayloadSavesItsRead) {
 // Oracle: division.
 TEST(Requests, AreCompletedAsOftenAsSignalled) {
   for (const std::uint32_t every : {1U, 4U, 100U}) {
-    Workload w = small(Operation::kWrite);
+    HostLoad w = small(Operation::kWrite);
     w.signal_every = every;
     const EngineRun seen = run(w);
     EXPECT_NEAR(number(seen.client.completions) * every, number(seen.server.write_requests),
@@ -78,7 +78,7 @@ TEST(Requests, AreCompletedAsOftenAsSignalled) {
 //         UC and UD they are lost, and counted out_of_buffer.
 // Oracle: books: messages received are WQEs used, and losses are what was sent beyond them.
 TEST(Requests, WithoutReceiveAreRefusedOrLost) {
-  Workload w = small(Operation::kSend);  // one QP: messages come faster than a WQE is put back
+  HostLoad w = small(Operation::kSend);  // one QP: messages come faster than a WQE is put back
   w.receive_depth = 1;
   const EngineRun reliable = run(w, 2000);
   EXPECT_GT(reliable.server.rnr_naks, 100U);
@@ -101,7 +101,7 @@ TEST(Requests, WithoutReceiveAreRefusedOrLost) {
 //         not, and does not when it holds what can be under way.
 // Oracle: 16 QPs of depth 4 have at most 64 messages under way, 4 each.
 TEST(Requests, ShareAReceiveQueue) {
-  Workload w = small(Operation::kSend, 16);
+  HostLoad w = small(Operation::kSend, 16);
   w.thread_count = 16;
   w.send_depth = 4;
   const auto refused = [&](bool shared, std::uint32_t depth) {
@@ -117,7 +117,7 @@ TEST(Requests, ShareAReceiveQueue) {
 // Claim:  atomics are carried out one after another by the responder, whatever the number of QPs.
 // Oracle: atomic_rate_mops.
 TEST(Requests, AtomicsGoOneByOne) {
-  Workload w = small(Operation::kAtomic, 64);
+  HostLoad w = small(Operation::kAtomic, 64);
   w.thread_count = 16;
   w.message_bytes = {8};
   const Parameters p = cx6();
@@ -132,7 +132,7 @@ TEST(Requests, AtomicsGoOneByOne) {
 // Oracle: a ring of N QPs over C entries hits h = exp(-N (1 - h) / C) of the time.
 TEST(Caches, ContextsMissBeyondTheirNumber) {
   const Parameters p = cx6();
-  Workload w = small(Operation::kWrite, 1500);
+  HostLoad w = small(Operation::kWrite, 1500);
   w.send_depth = 4;
   w.thread_count = 16;
   const EngineRun fits = run(w, 200000);
@@ -154,7 +154,7 @@ TEST(Caches, ContextsMissBeyondTheirNumber) {
 TEST(Caches, TranslationsMissByTheShareThatDoesNotFit) {
   Parameters p = cx6();
   p.mtt_entry_count = 1000;
-  Workload w = small(Operation::kWrite, 16);
+  HostLoad w = small(Operation::kWrite, 16);
   for (const double pages : {1000.0, 2000.0, 8000.0}) {
     w.mr_bytes = static_cast<std::uint64_t>(pages) * w.page_bytes;
     const EngineRun seen = run(w, 200000, p);
@@ -168,7 +168,7 @@ TEST(Caches, TranslationsMissByTheShareThatDoesNotFit) {
 // Oracle: wqe_cache_entry_count on either side of what is outstanding.
 TEST(Caches, WqesLeaveTheChipWhenTooManyAreOutstanding) {
   const Parameters p = cx6();
-  Workload w = small(Operation::kWrite, 96);  // more than the request engine keeps up with
+  HostLoad w = small(Operation::kWrite, 96);  // more than the request engine keeps up with
   w.thread_count = 96;
   w.doorbells = Doorbells::kOwn;
   w.send_depth = static_cast<std::uint32_t>(p.wqe_cache_entry_count / 96);

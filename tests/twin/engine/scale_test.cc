@@ -8,8 +8,8 @@
 #include <set>
 
 #include "engine/engine.h"
-#include "parts/cache.h"
-#include "parts/unit_queue.h"
+#include "stages/cache.h"
+#include "stages/unit_queue.h"
 
 namespace greynic::twin {
 namespace {
@@ -21,8 +21,8 @@ std::size_t heap_bytes() {
   return info.uordblks + info.hblkhd;
 }
 
-Workload scalacn(std::uint32_t qps) {
-  Workload w;
+HostLoad scalacn(std::uint32_t qps) {
+  HostLoad w;
   w.qp_count = qps;
   w.message_bytes = {8388608};
   w.send_depth = 4;
@@ -37,7 +37,7 @@ Workload scalacn(std::uint32_t qps) {
 TEST(TwinScale, HoldsLessThanAKibibyteForAnIdleQp) {
   const Parameters parameters = load_model("cx6", "")->parameters;
   const auto held = [&](std::uint32_t qps) {
-    Workload w = scalacn(qps);
+    HostLoad w = scalacn(qps);
     w.send_depth = 128;
     w.transport = Transport::kRC;
     const std::size_t before = heap_bytes();
@@ -60,7 +60,7 @@ TEST(TwinScale, HoldsLessThanAKibibyteForAnIdleQp) {
 TEST(TwinScale, HoldsLessThan256BytesForAnIdleFlow) {
   const Parameters parameters = load_model("cx6", "")->parameters;
   const auto held = [&](std::uint64_t flows) {
-    Workload w = scalacn(4);
+    HostLoad w = scalacn(4);
     w.flow_count = flows;
     const std::size_t before = heap_bytes();
     Engine engine(parameters, w, Effects{}, kSeed);
@@ -84,7 +84,7 @@ TEST(TwinScale, CostOfAPacketHardlyGrowsWithQps) {
   const Parameters parameters = load_model("cx6", "")->parameters;
   const auto seconds = [&](std::uint32_t qps, std::uint64_t packets) {
     const std::clock_t began = std::clock();
-    Workload w = scalacn(qps);
+    HostLoad w = scalacn(qps);
     w.send_depth = 1;  // 100,000 queues are full before the shorter run ends
     Engine engine(parameters, w, Effects{}, kSeed);
     RunLimits limits;

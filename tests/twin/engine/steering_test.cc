@@ -20,8 +20,8 @@ Observation measured(const std::string& target, const std::string& settings) {
   return target::measure_one(**twin, request).value();
 }
 
-Workload small_writes(std::uint64_t flows) {
-  Workload w;
+HostLoad small_writes(std::uint64_t flows) {
+  HostLoad w;
   w.operation = Operation::kWrite;
   w.qp_count = w.thread_count = 8;
   w.message_bytes = {1024};
@@ -71,7 +71,7 @@ TEST(SteeringCache, CostsNothingWhereAllFlowsFit) {
 // Method: WRITE of 64 bytes to 64 regions of 16 pages, all of which fit on chip, 5,000 and
 //         100,000 deregistrations a second.
 TEST(ControlVerbs, DeregisteringForgetsTranslations) {
-  Workload w = small_writes(1);
+  HostLoad w = small_writes(1);
   w.message_bytes = {64};
   w.mr_count = 64;
   w.mr_bytes = 65536;
@@ -96,7 +96,7 @@ TEST(ControlVerbs, DeregisteringForgetsTranslations) {
 //         round trip.
 TEST(ControlVerbs, DeregisteringSlowsReadsDown) {
   const auto half_trip = [](double rate) {
-    Workload w = small_writes(1);
+    HostLoad w = small_writes(1);
     w.operation = Operation::kRead;
     w.mr_bytes = 4096;
     w.mr_churn_rate = rate;

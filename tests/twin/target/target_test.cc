@@ -29,6 +29,24 @@ TEST(Twin, CountsEveryHeaderByte) {
   EXPECT_TRUE(seen.steady->settled);
 }
 
+// Claim:  a measurement that ends before anything arrives is too short: it knows no rate, not even
+//         that of zero, which would be taken for a wall.
+// Oracle: half a round trip takes 2.8 us (docs/twin/validation.md), so 1 us is too short, and 1 ms
+//         is not.
+TEST(Twin, KnowsNothingWhenTheTimeIsTooShort) {
+  auto twin = create("twin:cx6");
+  ASSERT_TRUE(twin);
+  target::MeasureRequest request;
+  request.configuration = parse_configuration("message_bytes=64").value();
+  request.duration = std::chrono::microseconds(1);
+  const Observation brief = target::measure_one(**twin, request).value();
+  EXPECT_EQ(brief.outcome, Outcome::kTooShort);
+  EXPECT_NE(brief.reason.find("nothing arrived within 1"), std::string::npos) << brief.reason;
+  EXPECT_TRUE(brief.measures.empty());
+  request.duration = std::chrono::milliseconds(1);
+  EXPECT_EQ(target::measure_one(**twin, request).value().outcome, Outcome::kMeasured);
+}
+
 // Claim:  the same seed gives the same observation, whatever the number of threads.
 // Oracle: field-by-field comparison.
 // Method: twelve settings measured by one worker and by three.

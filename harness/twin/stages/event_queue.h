@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "parts/stage.h"
+#include "stages/stage.h"
 
 namespace greynic::twin {
 

@@ -1,4 +1,4 @@
-#include "engine/workload.h"
+#include "parameters/host_load.h"
 
 #include <fmt/core.h>
 
@@ -57,7 +57,7 @@ Time Retries::rnr_timer_ns() const {
   return std::ldexp(min_rnr_timer % 2 == 0 ? 40e3 : 60e3, (min_rnr_timer - 4) / 2);
 }
 
-std::optional<Refusal> refuse(const Workload& w, const Parameters& parameters) {
+std::optional<Refusal> refuse(const HostLoad& w, const Parameters& parameters) {
   const bool ud = w.transport == Transport::kUD;
   const std::uint64_t largest = *std::max_element(w.message_bytes.begin(), w.message_bytes.end());
   if (ud && w.operation != Operation::kSend) {
@@ -98,7 +98,7 @@ std::optional<Refusal> refuse(const Workload& w, const Parameters& parameters) {
   return std::nullopt;
 }
 
-std::optional<Refusal> add_senders(const Configuration& configuration, Workload& w) {
+std::optional<Refusal> add_senders(const Configuration& configuration, HostLoad& w) {
   const double hosts = configuration.number("host_count");
   if (!(hosts >= 2 && hosts <= kMostHosts)) {
     return Refusal{fmt::format(
@@ -116,9 +116,9 @@ std::optional<Refusal> add_senders(const Configuration& configuration, Workload&
   return std::nullopt;
 }
 
-tl::expected<Workload, Refusal> read_workload(const Configuration& c, const Parameters& parameters,
-                                              const WorkloadOptions& options) {
-  Workload w;
+tl::expected<HostLoad, Refusal> read_host_load(const Configuration& c, const Parameters& parameters,
+                                               const HostLoadOptions& options) {
+  HostLoad w;
   const auto transport = transport_named(c.text("transport"));
   if (!transport || *transport == Transport::kXRC) {
     return tl::unexpected(unknown("transport", c.text("transport")));

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "parts/stage.h"
+#include "stages/stage.h"
 
 namespace greynic::twin {
 

@@ -12,8 +12,8 @@
 
 #include "greynic/core/configuration.h"
 #include "parameters/parameters.h"
-#include "parts/stage.h"
-#include "parts/wire.h"
+#include "stages/stage.h"
+#include "stages/wire.h"
 
 namespace greynic::twin {
 
@@ -45,7 +45,7 @@ struct Retries {
   [[nodiscard]] Time rnr_timer_ns() const;
 };
 
-struct Workload {
+struct HostLoad {
   Transport transport = Transport::kRC;
   Operation operation = Operation::kSend;
   std::uint32_t sender_count = 1;  ///< clients of the one server, each with its own RNIC
@@ -88,7 +88,7 @@ struct Workload {
 };
 
 /// What the target's options add to a configuration.
-struct WorkloadOptions {
+struct HostLoadOptions {
   Posting posting = Posting::kWindow;
   std::optional<bool> overlay;  ///< unset: an overlay where the RNIC has a switch
   double loss = 0;              ///< share of data packets that are corrupted on the wire
@@ -106,15 +106,15 @@ struct Refusal {
 };
 
 /// Reads and judges a configuration. The refusals are those of verbs and of the RNIC's limits.
-[[nodiscard]] tl::expected<Workload, Refusal> read_workload(const Configuration& configuration,
-                                                            const Parameters& parameters,
-                                                            const WorkloadOptions& options);
+[[nodiscard]] tl::expected<HostLoad, Refusal> read_host_load(const Configuration& configuration,
+                                                             const Parameters& parameters,
+                                                             const HostLoadOptions& options);
 
 /// All hosts but one send to that one (host_count). The refusal says what cannot be.
 [[nodiscard]] std::optional<Refusal> add_senders(const Configuration& configuration,
-                                                 Workload& workload);
+                                                 HostLoad& load);
 
 /// Judges settings that were filled in by hand; empty when they can be run.
-[[nodiscard]] std::optional<Refusal> refuse(const Workload& workload, const Parameters& parameters);
+[[nodiscard]] std::optional<Refusal> refuse(const HostLoad& load, const Parameters& parameters);
 
 }  // namespace greynic::twin

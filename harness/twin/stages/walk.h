@@ -11,7 +11,7 @@
 ///
 /// Source: ScalaCN logs for 1 to 3; Neo-Host counter reports for cycles and pipes.
 
-#include "parts/stage.h"
+#include "stages/stage.h"
 
 namespace greynic::twin {
 
