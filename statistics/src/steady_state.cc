@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "greynic/statistics/mean.h"
+#include "mser.h"
 
 namespace greynic::statistics {
 namespace {
@@ -33,27 +34,16 @@ std::vector<double> block_means(std::span<const double> samples, std::size_t blo
 
 /// The cut, in blocks, that makes variance-of-what-is-left / its-length-squared least.
 std::size_t mser_cut(const std::vector<double>& blocks) {
-  // Sums run from the back, so that every cut costs one step. Values are taken relative to the last
-  // half's mean, which keeps the squares small.
   const std::size_t n = blocks.size();
-  const std::size_t half = n / 2;
-  const double centre = average(std::span(blocks).subspan(half));
-  const double least_variance = std::pow(kResolution * centre, 2);
-  double sum = 0;
-  double squares = 0;
+  const std::vector<double> scores = mser_scores(blocks, kResolution);
   double best = HUGE_VAL;
   std::size_t cut = 0;
   for (std::size_t d = n; d-- > 0;) {
-    const double x = blocks[d] - centre;
-    sum += x;
-    squares += x * x;
     const auto left = static_cast<double>(n - d);
     // A handful of blocks can agree by chance; a twentieth of them hardly can.
     if (left < 5 || left * 20 < static_cast<double>(n)) continue;
-    const double spread = std::max(0.0, squares - sum * sum / left);
-    const double statistic = (spread + left * least_variance) / (left * left);
-    if (statistic <= best) {
-      best = statistic;
+    if (scores[d] <= best) {
+      best = scores[d];
       cut = d;
     }
   }

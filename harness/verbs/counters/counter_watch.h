@@ -1,8 +1,7 @@
 #pragma once
 
-/// What a device counts while an observation runs: its hw_counters, read a few times during the
-/// measured part, as rates. A counter's two ends say how much it moved; only readings in between
-/// say whether it moved all the time.
+/// Rates of a device's hw_counters while an observation runs. Readings before and after say how
+/// much a counter moved; a few readings in between say whether it moved all the time.
 
 #include <chrono>
 #include <condition_variable>

@@ -1,8 +1,8 @@
 #pragma once
 
-/// Connecting QPs by rdma_cm: one end listens at an address and port, the other resolves that
-/// address and the path to it and asks once for each lane; addresses, paths and sequence numbers
-/// are the connection manager's, all else about a QP is ours. One end each; RC.
+/// Connects QPs by rdma_cm. One end listens at an address and port; the other resolves that address
+/// and the path to it and asks once for each lane. The connection manager chooses addresses, paths
+/// and sequence numbers; all else about a QP is ours. Each object is one end. RC only.
 
 #include <chrono>
 #include <cstdint>

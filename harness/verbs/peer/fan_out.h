@@ -1,8 +1,7 @@
 #pragma once
 
-/// Traffic to several peers at once: the QPs of a plan are dealt to them in blocks, each peer has
-/// CQs, memory regions and threads of its own at this end, and what all of them saw becomes one
-/// report.
+/// Traffic to several peers at once. The QPs of a plan are dealt to the peers in blocks; at this
+/// end each peer has its own CQs, memory regions and threads. Their reports become one.
 
 #include <deque>
 #include <optional>

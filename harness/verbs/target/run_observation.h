@@ -1,6 +1,6 @@
 #pragma once
 
-/// What a run of traffic leaves in its observation.
+/// Writes what a run of traffic found into its observation.
 
 #include <deque>
 #include <string>
@@ -15,11 +15,11 @@ void end(Observation& observation, Outcome outcome, std::string reason);
 /// Refused where a device or the verbs say no, else failed.
 void end(Observation& observation, const Error& error);
 
-/// What the device and this driver made of what was asked.
+/// The granted configuration: what the device and this driver made of what was asked.
 void note_granted(std::deque<Part>& parts, const TrafficPlan& plan, Observation& observation);
 
-/// The measures of a run that went through, or why there are none: payloads that arrived wrong,
-/// nothing that completed in time.
+/// The measures, or why there are none: payloads that arrived wrong (kFailed), nothing that
+/// completed in time (kTooShort).
 void note_measures(const TrafficPlan& plan, const RequestReport& report, const PeerReport& far,
                    const AnswerReport& near, Observation& observation);
 

@@ -17,7 +17,7 @@ namespace greynic::verbs {
 /// CPU time of the calling thread, user and system.
 [[nodiscard]] double thread_cpu_seconds();
 
-/// Polls the CQs of one thread in turn, from that thread; in event modes sleeps when they stay
+/// Polls the CQs of one thread in turn, from that thread. In event modes it sleeps when they stay
 /// empty.
 class Waiter {
  public:

@@ -1,8 +1,8 @@
 #pragma once
 
-/// Keeps a thread from sleeping for ever in a system call that knows no limit: a signal comes to it
-/// in each period, does nothing, and interrupts the call (EINTR). A limit of its own, as poll(2)
-/// has one, would cost the call once more each time.
+/// Keeps a thread from sleeping for ever in a system call that has no time limit. A signal in each
+/// period does nothing but interrupt the call (EINTR). Asking poll(2) for a limit instead would
+/// cost one more system call each time.
 
 #include <chrono>
 #include <ctime>

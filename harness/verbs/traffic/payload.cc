@@ -3,22 +3,18 @@
 #include <algorithm>
 #include <cstring>
 
+#include "greynic/statistics/random.h"
+
 namespace greynic::verbs {
 namespace {
 
-/// SplitMix64 (Steele, Lea and Flood 2014): any two keys give unrelated words.
-std::uint64_t word(std::uint64_t key) {
-  key += 0x9e3779b97f4a7c15;
-  key = (key ^ (key >> 30)) * 0xbf58476d1ce4e5b9;
-  key = (key ^ (key >> 27)) * 0x94d049bb133111eb;
-  return key ^ (key >> 31);
-}
+using statistics::split_mix;
 
 /// Calls visit(offset, word bytes, size) over the payload until it returns false.
 template <typename Visit>
 bool walk(std::size_t size, std::uint64_t seed, std::uint32_t lane, std::uint32_t slot,
           const Visit& visit) {
-  const std::uint64_t base = word(seed ^ word((std::uint64_t{lane} << 32) | slot));
+  const std::uint64_t base = split_mix(seed ^ split_mix((std::uint64_t{lane} << 32) | slot));
   for (std::size_t offset = 0; offset < size; offset += sizeof(std::uint64_t)) {
     const std::uint64_t value = base + offset * 0x9e3779b97f4a7c15;
     if (!visit(offset, value, std::min(sizeof value, size - offset))) return false;
@@ -46,6 +42,22 @@ bool payload_matches(std::span<const std::byte> bytes, std::uint64_t seed, std::
 
 void spoil_payload(std::span<std::byte> bytes) {
   for (std::byte& byte : bytes) byte = ~byte;
+}
+
+bool fetched_well(Endpoint& endpoint, std::uint32_t lane, std::uint64_t message,
+                  std::uint32_t bytes) {
+  const std::vector<Slot>& slots = endpoint.slots(lane);
+  const auto index = static_cast<std::uint32_t>(message % slots.size());
+  const Slot& slot = slots[index];
+  const auto landed = endpoint.local(slot).bytes().subspan(slot.offset, bytes);
+  if (is_atomic(endpoint.plan().operation)) {
+    std::uint64_t found = 0;
+    std::memcpy(&found, landed.data(), sizeof found);
+    return found == message;
+  }
+  const bool good = payload_matches(landed, endpoint.plan().seed, lane, index);
+  spoil_payload(landed);
+  return good;
 }
 
 }  // namespace greynic::verbs

@@ -129,7 +129,7 @@ class Pinger {
       report_.posted += posted;
       report_.completed += report_.completed_by_lane[i] = posted - lost_by_lane_[i];
     }
-    const Slices::Rate rate = book.rate();
+    const CompletionBins::Rate rate = book.rate();
     report_.messages_per_second = rate.per_second;
     report_.rate_standard_error = rate.standard_error;
     report_.steady = rate.steady;
@@ -240,21 +240,9 @@ class Pinger {
 
   bool fetch_and_check(std::uint32_t lane) {
     const std::uint64_t ping = sender_.next(lane).next();
-    const std::size_t index = sender_.next(lane).next_slot();
     const std::uint32_t bytes = sender_.next(lane).next_bytes();
     if (!sender_.post(lane) || !sender_.complete()) return failed();
-    const Slot& slot = endpoint_.slots(lane)[index];
-    const auto landed = endpoint_.local(slot).bytes().subspan(slot.offset, bytes);
-    if (is_atomic(plan_.operation)) {
-      std::uint64_t found = 0;
-      std::memcpy(&found, landed.data(), sizeof found);
-      if (found != ping) ++report_.payload_errors;
-      return true;
-    }
-    if (!payload_matches(landed, plan_.seed, lane, static_cast<std::uint32_t>(index))) {
-      ++report_.payload_errors;
-    }
-    spoil_payload(landed);
+    if (!fetched_well(endpoint_, lane, ping, bytes)) ++report_.payload_errors;
     return true;
   }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Latency mode: one message in flight, lanes in turn. In event modes the wait for a completion is
-/// asleep; what a WRITE left in memory raises no event and is always watched for.
+/// Latency mode: one message in flight, lanes in turn. In event modes the thread sleeps until a
+/// completion comes. A WRITE that arrives raises no event, so memory is always watched for it.
 
 #include <optional>
 #include <vector>
@@ -19,14 +19,14 @@ namespace greynic::verbs {
 /// writes it back. SEND pings are answered by the receiver's loop.
 void answer_writes(Endpoint& endpoint, const std::atomic<bool>& stop, AnswerReport& report);
 
-/// Sends signalled messages one at a time. The completion is looked for while the answer is under
-/// way, and waited for only when that has come or before the next message: to wait for it first
+/// Sends signalled messages one at a time. It looks for the completion while the answer is under
+/// way, and waits for it only after the answer or before the next message. Waiting for it first
 /// would add the acknowledgement to every latency.
 class OneByOne {
  public:
   explicit OneByOne(Endpoint& endpoint);
-  // Each is false once something failed: failure() says what. By values that are tested and not
-  // made, because a ping passes here often.
+  // Each is false once something failed; failure() says what. They return bool and not Result,
+  // because every ping passes here.
 
   /// Posts the next message of a lane after the former message is completed.
   [[nodiscard]] bool post(std::uint32_t lane) {

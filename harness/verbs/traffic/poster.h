@@ -1,9 +1,9 @@
 #pragma once
 
 /// Posts the messages of one lane, in batches, by ibv_wr_* where the QP has it and else by
-/// ibv_post_send. This is what both programs that are compared, and every latency, are made of:
-/// what an operation needs is decided when the lane is made, requests are built once, and per
-/// message only what changes is written.
+/// ibv_post_send. Every rate and every latency contains this code, so it is kept short: what an
+/// operation needs is decided when the lane is made, requests are built once, and each message
+/// writes only what changes.
 
 #include <infiniband/verbs.h>
 
@@ -20,8 +20,8 @@ class Poster {
 
   /// Posts the next `count` (at most plan.post_batch) messages; a signalled one carries its number,
   /// which counts from 0, in the low half of wr_id and the lane in the high half. `signal_last`
-  /// asks for a completion of the last one whatever plan.signal_every says. Returns 0 or an errno,
-  /// behind which nothing more is to be posted.
+  /// asks for a completion of the last one whatever plan.signal_every says. Returns 0 or an errno;
+  /// after an errno, post nothing more.
   [[nodiscard]] int post(std::uint32_t count, bool signal_last) {
     return post_(*this, count, signal_last);
   }

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Receives on their way to the device: gathered by queue (a QP's own or a shared one) until there
-/// are plan.receive_batch of them, which one call then hands over. Belongs to one thread.
+/// Collects used receives by queue (a QP's own or a shared one) and reposts plan.receive_batch of
+/// them with one call. Belongs to one thread.
 
 #include <infiniband/verbs.h>
 
@@ -16,11 +16,11 @@ class ReceiveLists {
   explicit ReceiveLists(Endpoint& endpoint)
       : endpoint_(endpoint), length_(endpoint.plan().receive_batch) {}
 
-  /// 0 or an errno, perhaps of receives that were gathered before.
+  /// 0 or an errno, perhaps of receives that were collected before.
   [[nodiscard]] int post(std::uint32_t lane, std::uint32_t slot) {
     return length_ == 1 ? endpoint_.post_receive(lane, slot) : gather(lane, slot);
   }
-  /// Hands over what is gathered, however little.
+  /// Reposts what is collected, however little.
   [[nodiscard]] int flush();
 
  private:

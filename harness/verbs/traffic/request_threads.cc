@@ -49,7 +49,7 @@ class RequestThread {
         stop_(stop),
         broken_(broken),
         waiter_(endpoint, thread, CqSide::kSend),
-        slices_(times.measure_begin, times.end) {
+        bins_(times.measure_begin, times.end) {
     for (const Endpoint::Group* group : waiter_.groups()) {
       for (std::uint32_t i = 0; i < group->lane_count; ++i) {
         const std::uint32_t lane = group->first_lane + i;
@@ -98,7 +98,7 @@ class RequestThread {
   }
 
   [[nodiscard]] const std::vector<Lane>& lanes() const { return lanes_; }
-  [[nodiscard]] const Slices& slices() const { return slices_; }
+  [[nodiscard]] const CompletionBins& bins() const { return bins_; }
   [[nodiscard]] RequestReport& report() { return report_; }
 
  private:
@@ -194,7 +194,7 @@ class RequestThread {
       if (lane.next_retired >= plan_.send_depth) lane.next_retired -= plan_.send_depth;
       if (roomy_.empty() || roomy_.back() != &lane) roomy_.push_back(&lane);
       if (measured) {
-        slices_.add(now_, retired);
+        bins_.add(now_, retired);
         const std::size_t last = lane.next_retired > 0 ? lane.next_retired : plan_.send_depth;
         report_.latency.record(
             static_cast<std::uint64_t>(std::max<std::int64_t>(now_ - lane.started[last - 1], 0)));
@@ -206,21 +206,12 @@ class RequestThread {
   /// What READ fetched and what atomics returned; other operations are checked where they arrive.
   void check_payload(const Lane& lane, std::uint64_t first, std::uint32_t count) {
     if (!plan_.one_sided_answer()) return;
-    const std::vector<Slot>& slots = endpoint_.slots(lane.index);
+    const std::size_t slots = endpoint_.slots(lane.index).size();
     for (std::uint64_t message = first; message < first + count; ++message) {
       // A later message may have landed in the same slot by now.
-      if (lane.posted - message > slots.size()) continue;
-      const auto index = static_cast<std::uint32_t>(message % slots.size());
-      const Slot& slot = slots[index];
-      const auto bytes =
-          endpoint_.local(slot).bytes().subspan(slot.offset, lane.poster.bytes_of(message));
-      if (is_atomic(plan_.operation)) {
-        std::uint64_t found = 0;
-        std::memcpy(&found, bytes.data(), sizeof found);
-        if (found != message) ++report_.payload_errors;
-      } else {
-        if (!payload_matches(bytes, plan_.seed, lane.index, index)) ++report_.payload_errors;
-        spoil_payload(bytes);
+      if (lane.posted - message > slots) continue;
+      if (!fetched_well(endpoint_, lane.index, message, lane.poster.bytes_of(message))) {
+        ++report_.payload_errors;
       }
     }
   }
@@ -269,7 +260,7 @@ class RequestThread {
   const std::atomic<bool>& stop_;
   std::atomic<bool>& broken_;
   Waiter waiter_;
-  Slices slices_;
+  CompletionBins bins_;
   std::vector<Lane> lanes_;
   std::vector<std::size_t> place_;
   std::vector<Lane*> roomy_;  ///< that may have room; when a rate says what is posted, not used
@@ -314,7 +305,7 @@ RequestReport run_requests(Endpoint& endpoint, std::chrono::nanoseconds duration
 
   RequestReport all;
   all.completed_by_lane.resize(plan.qp_count);
-  Slices slices(times.measure_begin, times.end);
+  CompletionBins bins(times.measure_begin, times.end);
   for (auto& worker : workers) {
     RequestReport& part = worker->report();
     all.posted += part.posted;
@@ -327,10 +318,10 @@ RequestReport run_requests(Endpoint& endpoint, std::chrono::nanoseconds duration
       all.failure = part.failure;
     }
     for (const Lane& lane : worker->lanes()) all.completed_by_lane[lane.index] = lane.completed;
-    slices.merge(worker->slices());
+    bins.merge(worker->bins());
   }
   if (all.posted > 0) all.cpu_ns_per_message /= static_cast<double>(all.posted);
-  const Slices::Rate rate = slices.rate();
+  const CompletionBins::Rate rate = bins.rate();
   all.messages_per_second = rate.per_second;
   all.rate_standard_error = rate.standard_error;
   all.steady = rate.steady;

@@ -1,8 +1,8 @@
 #pragma once
 
-/// SEND_WITH_INV at an end that receives: a receive is posted when its memory window is bound, a
-/// message ends the window, and both begin again. A sender without a receive is held back by
-/// receiver-not-ready, so it never names a key that is not yet valid.
+/// SEND_WITH_INV at the receiving end: a window is bound, its receive is posted, a message ends the
+/// window, and both begin again. A sender that finds no receive is held back by receiver-not-ready,
+/// so it never names a key that is not yet valid.
 
 #include <optional>
 #include <string>

@@ -18,15 +18,15 @@ constexpr double kSpan = 450e6;
 /// Every `period` ns each of `qps` QPs completes `messages`, one after another within the first
 /// `width` of the period.
 double rate_of_bursts(double period, double width, int qps, std::uint64_t messages, double phase) {
-  Slices slices(kBegin, kEnd);
+  CompletionBins bins(kBegin, kEnd);
   const auto begin = static_cast<double>(kBegin);
   for (double burst = begin + (phase - 1.0) * period; burst < static_cast<double>(kEnd);
        burst += period) {
     for (int qp = 0; qp < qps; ++qp) {
-      slices.add(std::llround(burst + width * period * qp / qps), messages);
+      bins.add(std::llround(burst + width * period * qp / qps), messages);
     }
   }
-  return slices.rate().per_second;
+  return bins.rate().per_second;
 }
 
 // Claim:  the rate of completions in bursts is right within 0.3 %, wherever the edges of the
@@ -76,15 +76,15 @@ constexpr Bursts kKinds[] = {
     {.name = "queues that fill", .late = 0.02, .fill = 4.0},
 };
 
-/// Fills `slices` with such a series over `units` of time and returns the true rate; `bursts` is
+/// Fills `bins` with such a series over `units` of time and returns the true rate; `bursts` is
 /// how many of them are in it.
-double generate(Slices& slices, const Bursts& kind, double units, std::mt19937_64& random,
+double generate(CompletionBins& bins, const Bursts& kind, double units, std::mt19937_64& random,
                 int& bursts) {
   std::uniform_real_distribution<double> unit(0.0, 1.0);
   const double scale = kSpan / units;
   const auto tell = [&](double at, double messages) {
     if (at >= 0 && at < units && messages > 0) {
-      slices.add(kBegin + std::llround(at * scale), static_cast<std::uint64_t>(messages));
+      bins.add(kBegin + std::llround(at * scale), static_cast<std::uint64_t>(messages));
     }
   };
   const auto done = [&](double at) {
@@ -126,11 +126,11 @@ TEST(Rate, OfBurstsOfAllKindsIsThePaceOfTheWork) {
   for (const Bursts& kind : kKinds) {
     for (int run = 0; run < 3000; ++run) {
       const double units = kind.fill + 3.0 * std::pow(20.0, unit(random));
-      Slices slices(kBegin, kEnd);
+      CompletionBins bins(kBegin, kEnd);
       int bursts = 0;
-      const double truth = generate(slices, kind, units, random, bursts);
+      const double truth = generate(bins, kind, units, random, bursts);
       if (bursts < 3) continue;
-      ASSERT_NEAR(slices.rate().per_second / truth, 1.0, bursts < 8 ? kind.limit : 0.003)
+      ASSERT_NEAR(bins.rate().per_second / truth, 1.0, bursts < 8 ? kind.limit : 0.003)
           << kind.name << ", " << bursts << " bursts, run " << run << ", seed " << kSeed;
     }
   }
@@ -198,14 +198,13 @@ TEST(Rate, SaysHowFarOffItIs) {
       double squares = 0.0;
       double told = 0.0;
       for (int run = 0; run < kRuns; ++run) {
-        Slices slices(kBegin, kEnd);
+        CompletionBins bins(kBegin, kEnd);
         const auto tell = [&](double at, double messages) {
           if (at < 0 || at >= units) return;
-          slices.add(kBegin + std::llround(at * kSpan / units),
-                     static_cast<std::uint64_t>(messages));
+          bins.add(kBegin + std::llround(at * kSpan / units), static_cast<std::uint64_t>(messages));
         };
         for (double at = -20.0 - gap(random); at < units;) at = kind.next(at, random, tell);
-        const Slices::Rate rate = slices.rate();
+        const CompletionBins::Rate rate = bins.rate();
         if (!rate.standard_error) continue;
         ++known;
         const double off = rate.per_second - truth;
@@ -223,13 +222,13 @@ TEST(Rate, SaysHowFarOffItIs) {
 // Claim:  one burst tells no rate: what is said has no standard error and has not settled.
 // Oracle: the definition.
 TEST(Rate, OfOneBurstIsNotKnown) {
-  Slices slices(kBegin, kEnd);
-  for (int i = 0; i < 100; ++i) slices.add(kBegin + 200'000'000, 4);
-  const Slices::Rate rate = slices.rate();
+  CompletionBins bins(kBegin, kEnd);
+  for (int i = 0; i < 100; ++i) bins.add(kBegin + 200'000'000, 4);
+  const CompletionBins::Rate rate = bins.rate();
   EXPECT_NEAR(rate.per_second, 400 * 1e9 / kSpan, 1.0);
   EXPECT_FALSE(rate.standard_error);
   EXPECT_FALSE(rate.steady.settled);
-  EXPECT_EQ(Slices(kBegin, kEnd).rate().per_second, 0.0);
+  EXPECT_EQ(CompletionBins(kBegin, kEnd).rate().per_second, 0.0);
 }
 
 // Claim:  completions at random times give the rate without bias.
@@ -244,11 +243,11 @@ TEST(Rate, OfRandomCompletionsIsUnbiased) {
     double squares = 0.0;
     constexpr int kRuns = 2000;
     for (int run = 0; run < kRuns; ++run) {
-      Slices slices(kBegin, kEnd);
+      CompletionBins bins(kBegin, kEnd);
       for (double at = gap(random); at < kSpan; at += gap(random)) {
-        slices.add(kBegin + static_cast<std::int64_t>(at), 4);
+        bins.add(kBegin + static_cast<std::int64_t>(at), 4);
       }
-      const double ratio = slices.rate().per_second / (4.0 * expected * 1e9 / kSpan);
+      const double ratio = bins.rate().per_second / (4.0 * expected * 1e9 / kSpan);
       sum += ratio;
       squares += ratio * ratio;
     }
@@ -272,16 +271,16 @@ TEST(Rate, OfWorkAndPausesIsUnbiased) {
   double squares = 0.0;
   constexpr int kRuns = 500;
   for (int run = 0; run < kRuns; ++run) {
-    Slices slices(kBegin, kEnd);
+    CompletionBins bins(kBegin, kEnd);
     bool working = run % 2 == 0;
     for (double at = 0.0; at < kSpan; working = !working) {
       const double end = at + length(random);
       for (double done = at; working && done < end; done += 20e3) {
-        slices.add(kBegin + static_cast<std::int64_t>(done), 1);
+        bins.add(kBegin + static_cast<std::int64_t>(done), 1);
       }
       at = end;
     }
-    const double ratio = slices.rate().per_second / (0.5 * 1e9 / 20e3);
+    const double ratio = bins.rate().per_second / (0.5 * 1e9 / 20e3);
     sum += ratio;
     squares += ratio * ratio;
   }
@@ -294,8 +293,8 @@ TEST(Rate, OfWorkAndPausesIsUnbiased) {
 // Claim:  two threads' completions give the sum of their rates.
 // Oracle: the rates they were generated with.
 TEST(Rate, OfThreadsAddsUp) {
-  Slices one(kBegin, kEnd);
-  Slices two(kBegin, kEnd);
+  CompletionBins one(kBegin, kEnd);
+  CompletionBins two(kBegin, kEnd);
   for (std::int64_t at = kBegin - 5000; at < kEnd + 5000; at += 10'000) one.add(at, 1);
   for (std::int64_t at = kBegin - 5000; at < kEnd + 5000; at += 25'000) two.add(at, 3);
   one.merge(two);
@@ -305,11 +304,11 @@ TEST(Rate, OfThreadsAddsUp) {
 // Claim:  a slow start is left out, and said.
 // Oracle: the rate after it.
 TEST(Rate, LeavesASlowStartOut) {
-  Slices slices(kBegin, kEnd);
+  CompletionBins bins(kBegin, kEnd);
   const std::int64_t steady = kBegin + 100'000'000;
-  for (std::int64_t at = kBegin; at < steady; at += 400'000) slices.add(at, 1);
-  for (std::int64_t at = steady; at < kEnd; at += 100'000) slices.add(at, 1);
-  const Slices::Rate rate = slices.rate();
+  for (std::int64_t at = kBegin; at < steady; at += 400'000) bins.add(at, 1);
+  for (std::int64_t at = steady; at < kEnd; at += 100'000) bins.add(at, 1);
+  const CompletionBins::Rate rate = bins.rate();
   EXPECT_NEAR(rate.per_second, 1e4, 1e2);
   EXPECT_GE(rate.steady.warmup_share, 0.2);
   EXPECT_TRUE(rate.steady.settled);

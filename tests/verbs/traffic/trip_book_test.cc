@@ -9,7 +9,7 @@ namespace {
 
 // Claim:  every trip that is back within the measured time is in histogram and rate, once, however
 //         the entering falls.
-// Oracle: a histogram and slices that are told of each trip at once.
+// Oracle: a histogram and bins that are told of each trip at once.
 // Method: random trips, some before the measured time, entered when the book is full and now and
 //         then between.
 TEST(TripBook, EntersEachTripOnce) {
@@ -21,7 +21,7 @@ TEST(TripBook, EntersEachTripOnce) {
     constexpr std::int64_t kEnd = 9'000'000;
     TripBook book(kBegin, kEnd, parts);
     LatencyHistogram expected;
-    Slices slices(kBegin, kEnd);
+    CompletionBins bins(kBegin, kEnd);
     std::int64_t now = 0;
     while (now < kEnd) {
       const std::int64_t sent = now;
@@ -29,7 +29,7 @@ TEST(TripBook, EntersEachTripOnce) {
       book.note(sent, now);
       if (now >= kBegin) {
         expected.record(static_cast<std::uint64_t>(now - sent) / static_cast<std::uint64_t>(parts));
-        slices.add(now, 1);
+        bins.add(now, 1);
       }
       if (book.full() || random() % 500 == 0) book.enter();
       ASSERT_FALSE(book.full());
@@ -37,8 +37,8 @@ TEST(TripBook, EntersEachTripOnce) {
     book.enter();
     EXPECT_GT(expected.count(), 1000U);
     EXPECT_EQ(book.latency(), expected);
-    EXPECT_EQ(book.rate().per_second, slices.rate().per_second);
-    EXPECT_EQ(book.rate().standard_error, slices.rate().standard_error);
+    EXPECT_EQ(book.rate().per_second, bins.rate().per_second);
+    EXPECT_EQ(book.rate().standard_error, bins.rate().standard_error);
   }
 }
 

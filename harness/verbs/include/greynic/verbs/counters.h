@@ -22,8 +22,8 @@ namespace greynic::verbs {
 /// All that can be read now. Byte counters of InfiniBand ports count words of 4: made bytes here.
 [[nodiscard]] std::map<std::string, double> read_counters(std::string_view device, int port);
 
-/// Those with neutral names alone, to be read while traffic runs: one message of rdma netlink where
-/// the kernel answers it, instead of a file for each.
+/// Only those with neutral names, cheap enough to read while traffic runs: one rdma netlink message
+/// where the kernel answers it, instead of a file for each counter.
 [[nodiscard]] std::map<std::string, double> read_neutral_counters(std::string_view device,
                                                                   int port);
 
@@ -46,8 +46,8 @@ struct OptionalCounter {
 [[nodiscard]] Result<std::vector<OptionalCounter>> optional_counters(std::string_view device,
                                                                      int port);
 
-/// All optional counters of a port switched on, as long as this lives; then those that were on
-/// before. Needs CAP_NET_ADMIN where the driver has any: kMissing says so.
+/// Switches all optional counters of a port on while it lives, then restores what was on before.
+/// Needs CAP_NET_ADMIN where the driver has any: kMissing says so.
 class OptionalCountersOn {
  public:
   [[nodiscard]] static Result<std::unique_ptr<OptionalCountersOn>> create(std::string device,

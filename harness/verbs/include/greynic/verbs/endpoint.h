@@ -6,13 +6,13 @@
 /// are numbered alike at both ends. Lanes are cut into groups of `qps_per_cq` that share a send CQ
 /// and a receive CQ; groups are dealt to threads in turn, so no CQ is polled by two threads.
 ///
-/// Memory: `mr_count` regions of `mr_bytes`. With fewer regions than lanes, lanes share a region,
-/// each with a window of its own; with more, a lane's messages go round its regions. The requesting
-/// side has a local set (what SEND and WRITE read from, where READ and atomics land), the answering
-/// side a target set (receive buffers, what WRITE, READ and atomics address).
+/// Memory: `mr_count` regions of `mr_bytes`. With fewer regions than lanes, lanes share a region
+/// and each uses bytes of its own; with more, a lane's messages go round its regions. The
+/// requesting side has a local set (SEND and WRITE read from it; READ and atomics write to it), the
+/// answering side a target set (receive buffers; what WRITE, READ and atomics address).
 ///
-/// XRC: the requesting side has the QPs, the answering side a target QP for each, and each group
-/// has a shared receive queue of its own, which completes on the group's receive CQ.
+/// XRC: the requesting side has the QPs, the answering side a target QP for each. Each group has
+/// its own shared receive queue, which completes on the group's receive CQ.
 
 #include <cstdint>
 #include <memory>
@@ -40,7 +40,7 @@ struct Slot {
 /// Receives that a lane has posted at most: under SEND_WITH_INV one for each window.
 [[nodiscard]] std::uint32_t receives_per_lane(const TrafficPlan& plan);
 
-/// What the other end must know; travels in one message whatever the number of QPs.
+/// What the other end must know. It travels in one message, however many QPs there are.
 struct EndpointDescription {
   Gid gid{};
   std::uint16_t lid = 0;

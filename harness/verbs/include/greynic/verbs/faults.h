@@ -1,9 +1,9 @@
 #pragma once
 
-/// Negative tests on a device: does what a row of the fault table (core) says on a connected pair
-/// of QPs, and tells the status that came from the one that was expected. They run as campaigns:
-/// the measure `status_as_expected_share` is 1 where the device answered as it should, so a
-/// deviation is a wall like any other.
+/// Negative tests on a device: do what a row of the fault table (core) says on a connected pair of
+/// QPs, and compare the status that came with the one expected. They run as campaigns: the measure
+/// `status_as_expected_share` is 1 where the device answered as it should, so a deviation is a wall
+/// like any other.
 
 #include <span>
 #include <string>
@@ -15,7 +15,7 @@
 
 namespace greynic::verbs {
 
-/// What one driver is known to answer instead of the book's status; a fact of the traits table.
+/// What one driver is known to answer instead of the specification's status.
 struct StatusDeparture {
   std::string_view driver;  ///< prefix of Device::driver()
   std::string_view fault;
@@ -37,12 +37,11 @@ struct FaultResult {
 /// it, so the other end may be in this process or behind an agent.
 [[nodiscard]] TrafficPlan fault_plan(const FaultRow& row, const TrafficPlan& base);
 
-/// Timers of the requesting end: few, short retries, because what is asked is that they end.
+/// Timers of the requesting end: few, short retries, so that each test ends soon.
 [[nodiscard]] ConnectOptions fault_timers();
 
-/// Does the wrong thing on a connected endpoint of fault_plan. Errors: kRefused when the QP
-/// cannot be brought into the state that the fault needs. Every wait is limited by the plan's stall
-/// limit.
+/// Commits the fault on a connected endpoint of fault_plan. Errors: kRefused when the QP cannot be
+/// brought into the state that the fault needs. No wait is longer than the plan's stall limit.
 [[nodiscard]] Result<FaultResult> provoke(Endpoint& endpoint, const FaultRow& row,
                                           std::string_view driver);
 

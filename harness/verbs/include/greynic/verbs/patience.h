@@ -1,8 +1,8 @@
 #pragma once
 
-/// How long something that is away is waited for: up to a limit, once. When that was in vain it is
-/// looked for once at each later asking, until it was there again: a peer that stays away costs a
-/// campaign one wait, and not one for each configuration.
+/// How long to wait for something that is away: up to a limit, once. After a wait in vain each
+/// later asking looks once, until the thing is back. So a peer that stays away costs a campaign one
+/// wait, not one for each configuration.
 
 #include <chrono>
 #include <functional>
@@ -24,7 +24,7 @@ class Patience {
     return !in_vain_;
   }
   void found() { in_vain_ = false; }
-  /// It was away for the whole limit, and not there since.
+  /// It was away for the whole limit and has not been found since.
   [[nodiscard]] bool in_vain() const { return in_vain_; }
 
  private:

@@ -2,10 +2,10 @@
 
 /// The traffic driver: what the two ends of a connection do during a run, and what they report.
 ///
-/// An Answerer serves an endpoint that others address: it takes what arrives, checks it, and in
-/// latency mode sends it back. run_requests drives an endpoint for a time and measures. Both poll
-/// in plan.thread_count threads of their own and end by themselves: every wait has a limit, and
-/// what it waited for stands in the report.
+/// run_requests drives an endpoint for a time and measures. An Answerer serves the other end: it
+/// takes what arrives, checks it, and in latency mode sends it back. Both poll in plan.thread_count
+/// threads of their own and end by themselves: every wait has a limit, and the report says what was
+/// waited for in vain.
 
 #include <atomic>
 #include <chrono>

@@ -1,8 +1,8 @@
 #pragma once
 
-/// What a run of traffic is to do, typed: a Configuration read into the terms of verbs, with the
-/// choices that are no factors (how to measure, validation, GID rule). Both ends build their queues
-/// from the same plan, so it also travels to a peer.
+/// What a run of traffic is to do: a Configuration read into the terms of verbs, with the choices
+/// that are no factors (how to measure, validation, GID rule). Both ends build their queues from
+/// the same plan, so it also travels to a peer.
 
 #include <chrono>
 #include <cstdint>
@@ -98,8 +98,8 @@ struct TrafficPlan {
                                             const TrafficPlan& base);
 
 /// Why this plan cannot be set up on a device, by the verbs' own rules or the device's limits;
-/// empty when nothing speaks against it. Asked first, so that what a device would accept and then
-/// drop without a word (Soft-RoCE: a UD message above the MTU) is refused by name.
+/// empty when nothing speaks against it. Ask it first: some devices accept and then silently drop
+/// what they cannot do (Soft-RoCE: a UD message above the MTU).
 [[nodiscard]] std::optional<std::string> impossible(const TrafficPlan& plan,
                                                     const DeviceLimits& limits,
                                                     const PortState& port);
