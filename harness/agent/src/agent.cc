@@ -10,8 +10,8 @@
 
 #include "agent.grpc.pb.h"
 #include "credentials.h"
-#include "translate.h"
-#include "unreached.h"
+#include "unreachable_reason.h"
+#include "wire_messages.h"
 
 namespace greynic::agent {
 namespace {

@@ -8,8 +8,8 @@
 #include "greynic/agent/agent.h"
 #include "greynic/target/interrupt.h"
 #include "greynic/verbs/patience.h"
-#include "translate.h"
-#include "unreached.h"
+#include "unreachable_reason.h"
+#include "wire_messages.h"
 
 namespace greynic::agent {
 namespace {
@@ -64,9 +64,8 @@ class RemotePeer final : public verbs::Peer {
     auto description = read(reply.endpoint());
     if (!description) return description;
     // Under XRC an end that only answers has no QPs, but their targets.
-    const std::size_t told = plan.transport == Transport::kXRC
-                                 ? description->xrc_targets.size()
-                                 : description->qp_numbers.size();
+    const std::size_t told = plan.transport == Transport::kXRC ? description->xrc_targets.size()
+                                                               : description->qp_numbers.size();
     if (told != plan.qp_count) {
       return fail(ErrorCode::kIo, fmt::format("peer {} answers with {} QPs instead of {}", address_,
                                               told, plan.qp_count));

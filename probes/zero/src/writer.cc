@@ -8,8 +8,8 @@
 
 #include "greynic/core/check.h"
 #include "greynic/zero/region.h"
-#include "mapping.h"
-#include "wire.h"
+#include "mapped_file.h"
+#include "region_layout.h"
 
 namespace greynic::zero {
 namespace {
@@ -50,8 +50,8 @@ std::atomic_ref<std::uint64_t> word(std::uint64_t& value) {
 }  // namespace
 
 struct RegionWriter::State {
-  Mapping mapping;
-  std::vector<wire::Line*> first_lines;
+  MappedFile mapping;
+  std::vector<layout::Line*> first_lines;
   std::vector<std::size_t> metric_counts;
 };
 
@@ -67,24 +67,24 @@ Result<RegionWriter> RegionWriter::create(const std::string& path,
   std::uint64_t lines = 0;
   for (const Group& group : groups) {
     descriptors += 1 + group.metrics.size();
-    lines += wire::lines_of(group.metrics.size());
+    lines += layout::lines_of(group.metrics.size());
   }
-  const std::uint64_t table_bytes = descriptors * sizeof(wire::Descriptor);
-  const std::uint64_t bytes = sizeof(wire::Header) + table_bytes + lines * wire::kLine;
-  if (descriptors > wire::kMostDescriptors || bytes > wire::kMostBytes) {
+  const std::uint64_t table_bytes = descriptors * sizeof(layout::Descriptor);
+  const std::uint64_t bytes = sizeof(layout::Header) + table_bytes + lines * layout::kLine;
+  if (descriptors > layout::kMostDescriptors || bytes > layout::kMostBytes) {
     return fail(ErrorCode::kTooBig, fmt::format("{} groups and metrics are more than a region's {}",
-                                                descriptors, wire::kMostDescriptors));
+                                                descriptors, layout::kMostDescriptors));
   }
-  auto mapping = Mapping::create(path, bytes);
+  auto mapping = MappedFile::create(path, bytes);
   if (!mapping) return pass_on(mapping);
   std::byte* base = mapping->bytes().data();
-  const wire::Header header{wire::kMagic, bytes, descriptors, sizeof(wire::Header), {}};
+  const layout::Header header{layout::kMagic, bytes, descriptors, sizeof(layout::Header), {}};
   std::memcpy(base, &header, sizeof header);
   auto state = std::make_unique<State>(State{std::move(*mapping), {}, {}});
   std::byte* table = base + sizeof header;
   std::uint64_t offset = sizeof header + table_bytes;
   const auto put = [&](const std::string& name, const std::string& unit, std::uint64_t count) {
-    wire::Descriptor descriptor{};
+    layout::Descriptor descriptor{};
     put_text(descriptor.name, name);
     put_text(descriptor.unit, unit);
     descriptor.offset = offset;
@@ -95,9 +95,9 @@ Result<RegionWriter> RegionWriter::create(const std::string& path,
   for (const Group& group : groups) {
     put(group.name, {}, group.metrics.size());
     for (const Metric& metric : group.metrics) put(metric.name, metric.unit, 0);
-    state->first_lines.push_back(reinterpret_cast<wire::Line*>(base + offset));
+    state->first_lines.push_back(reinterpret_cast<layout::Line*>(base + offset));
     state->metric_counts.push_back(group.metrics.size());
-    offset += wire::lines_of(group.metrics.size()) * wire::kLine;
+    offset += layout::lines_of(group.metrics.size()) * layout::kLine;
   }
   if (auto shown = state->mapping.reveal(); !shown) return pass_on(shown);
   return RegionWriter(std::move(state));
@@ -107,19 +107,19 @@ void RegionWriter::publish(std::size_t group, std::int64_t time_ns,
                            std::span<const double> values) {
   GREYNIC_CHECK(group < state_->first_lines.size());
   GREYNIC_CHECK(values.size() == state_->metric_counts[group]);
-  const std::span<wire::Line> lines(state_->first_lines[group], wire::lines_of(values.size()));
+  const std::span<layout::Line> lines(state_->first_lines[group], layout::lines_of(values.size()));
   const std::uint64_t odd = lines.front().version + 1;
-  for (wire::Line& line : lines) word(line.version).store(odd, std::memory_order_relaxed);
+  for (layout::Line& line : lines) word(line.version).store(odd, std::memory_order_relaxed);
   // No value may be seen before its line's version is odd.
   std::atomic_thread_fence(std::memory_order_release);
   word(lines.front().values[0])
       .store(static_cast<std::uint64_t>(time_ns), std::memory_order_relaxed);
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::size_t place = i + 1;
-    word(lines[place / wire::kValuesPerLine].values[place % wire::kValuesPerLine])
+    word(lines[place / layout::kValuesPerLine].values[place % layout::kValuesPerLine])
         .store(std::bit_cast<std::uint64_t>(values[i]), std::memory_order_relaxed);
   }
-  for (wire::Line& line : lines) word(line.version).store(odd + 1, std::memory_order_release);
+  for (layout::Line& line : lines) word(line.version).store(odd + 1, std::memory_order_release);
 }
 
 std::span<std::byte> RegionWriter::bytes() const { return state_->mapping.bytes(); }

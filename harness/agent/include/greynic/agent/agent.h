@@ -2,10 +2,10 @@
 
 /// `greynic agent`: one end of a run on another host, controlled over gRPC.
 ///
-/// With certificates both sides prove who they are (mutual TLS); without, an agent listens on the
-/// loopback interface only and says so. One run at a time: a second caller is told that the agent
-/// is busy. A run whose caller falls silent for longer than its lease is dropped and its queues
-/// freed.
+/// With certificates both sides prove who they are (mutual TLS). Without, an agent listens on the
+/// loopback interface only, and says so. An agent serves one run at a time and tells a second
+/// caller that it is busy. It drops a run whose caller is silent for longer than the lease, and
+/// frees its queues.
 
 #include <atomic>
 #include <cstdint>
@@ -20,7 +20,7 @@
 namespace greynic::agent {
 
 /// Certificates of a lab in one directory: ca.pem, agent.pem, agent.key, client.pem, client.key
-/// (docs/formats/ agent_certificates.md). Keys are readable by their owner only. Errors: kBadInput
+/// (docs/formats/agent_certificates.md). Keys are readable by their owner only. Errors: kBadInput
 /// when `directory` already holds a lab (nothing is overwritten), kIo.
 [[nodiscard]] Result<void> create_certificates(const std::string& directory,
                                                const std::vector<std::string>& agent_names);
@@ -55,7 +55,7 @@ class Agent {
   std::unique_ptr<Service> service_;
 };
 
-/// A peer behind an agent. Options: certificates=DIR. Reached at the first open, so a peer that is
+/// A peer behind an agent. Options: certificates=DIR. It connects at the first open: a peer that is
 /// away is an outcome of the runs that need it, not an error of the target.
 [[nodiscard]] Result<std::unique_ptr<verbs::Peer>> remote_peer(
     const std::string& address, const std::map<std::string, std::string>& options);

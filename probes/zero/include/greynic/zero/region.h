@@ -1,19 +1,19 @@
 #pragma once
 
-/// Metrics in a shared region that a monitor reads one-sided: the watched host only writes memory,
-/// and no code of it runs for a reader. The reader needs nothing but "copy these bytes", which a
-/// mapped file and an RDMA READ can both do, so it finds everything else in the region itself.
+/// Metrics in a memory region that a monitor reads one-sided: the watched host only writes its own
+/// memory and runs no code for the reader. All that a reader needs is a way to copy bytes, which a
+/// mapped file and an RDMA READ both are. The region describes itself.
 ///
 /// Layout (all numbers little endian, docs/formats/region.md): a header line, a table of
-/// descriptors (group and metric names, units), then the groups. A group is a run of 64-byte lines;
-/// each line opens with the group's version and carries seven 8-byte values, the group's first
-/// being the time of writing. A writer makes all versions odd, writes, and makes them even again. A
-/// copy in which every line has the same even version is a consistent snapshot, given only that a
-/// single 64-byte line is copied whole, which PCIe READs of a cache line and the mapped reader
-/// below both do.
+/// descriptors (group and metric names, units), then the groups. A group is a run of 64-byte lines.
+/// Each line begins with the group's version and holds seven 8-byte values; the first value of the
+/// group is the time of writing. A writer makes all versions odd, writes, and makes them even
+/// again. So a copy in which every line has the same even version is a consistent snapshot,
+/// provided that each 64-byte line is copied whole. PCIe READs of a cache line do that, and so does
+/// the mapped reader below.
 ///
 /// Not promised: a reader that is much slower than the writer may have to give up (kRefused after
-/// the tries allowed); history is not kept, each write replaces the last.
+/// the tries allowed). No history is kept; each write replaces the last.
 
 #include <cstddef>
 #include <cstdint>

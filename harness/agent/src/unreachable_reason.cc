@@ -1,4 +1,4 @@
-#include "unreached.h"
+#include "unreachable_reason.h"
 
 #include <grpc/support/log.h>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Between our types and those that travel.
+/// Converts our types to protobuf messages and back.
 
 #include "agent.pb.h"
 #include "greynic/verbs/peer.h"

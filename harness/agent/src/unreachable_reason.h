@@ -1,7 +1,6 @@
 #pragma once
 
-/// Why a peer is not reached, in words that say what to do: gRPC knows, and tells its log and the
-/// status of a call in its own words only.
+/// Turns gRPC's words for a failed connection into a reason that says what to do.
 
 #include <string>
 #include <string_view>
@@ -11,11 +10,11 @@ namespace greynic::agent {
 /// `grpc_words` is the message of a call that failed because there was no connection.
 [[nodiscard]] std::string why_unreached(std::string_view grpc_words);
 
-/// Trying again will not help: somebody is there, but not one to talk to.
+/// Somebody answers there but cannot be talked to, so trying again will not help.
 [[nodiscard]] bool is_final(std::string_view grpc_words);
 
-/// Keeps gRPC from writing to stderr, where it repeats what our own messages say. GRPC_VERBOSITY
-/// brings it back.
+/// Keeps gRPC from writing to stderr, where it would repeat our own messages. With the environment
+/// variable GRPC_VERBOSITY it writes again.
 void silence_grpc();
 
 }  // namespace greynic::agent

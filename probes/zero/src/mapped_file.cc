@@ -1,4 +1,4 @@
-#include "mapping.h"
+#include "mapped_file.h"
 
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -28,10 +28,10 @@ tl::unexpected<Error> refused(const std::string& path, const char* what, ErrorCo
 
 }  // namespace
 
-Mapping::Mapping(std::string path, std::string temporary, std::span<std::byte> bytes)
+MappedFile::MappedFile(std::string path, std::string temporary, std::span<std::byte> bytes)
     : path_(std::move(path)), temporary_(std::move(temporary)), bytes_(bytes) {}
 
-Result<Mapping> Mapping::create(const std::string& path, std::uint64_t bytes) {
+Result<MappedFile> MappedFile::create(const std::string& path, std::uint64_t bytes) {
   const std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
   const Descriptor file{::open(temporary.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)};
   if (file.fd < 0) return refused(path, "cannot be created", ErrorCode::kIo);
@@ -44,10 +44,10 @@ Result<Mapping> Mapping::create(const std::string& path, std::uint64_t bytes) {
     ::unlink(temporary.c_str());
     return error;
   }
-  return Mapping(path, temporary, {static_cast<std::byte*>(memory), bytes});
+  return MappedFile(path, temporary, {static_cast<std::byte*>(memory), bytes});
 }
 
-Result<Mapping> Mapping::open(const std::string& path) {
+Result<MappedFile> MappedFile::open(const std::string& path) {
   const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (file.fd < 0) return refused(path, "cannot be opened", ErrorCode::kBadInput);
   struct stat status {};
@@ -56,27 +56,27 @@ Result<Mapping> Mapping::open(const std::string& path) {
   if (bytes == 0) return fail(ErrorCode::kBadInput, path + ": is empty, so it is no region");
   void* memory = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file.fd, 0);
   if (memory == MAP_FAILED) return refused(path, "cannot be mapped", ErrorCode::kBadInput);
-  return Mapping(path, {}, {static_cast<std::byte*>(memory), bytes});
+  return MappedFile(path, {}, {static_cast<std::byte*>(memory), bytes});
 }
 
-Mapping::Mapping(Mapping&& other) noexcept
+MappedFile::MappedFile(MappedFile&& other) noexcept
     : path_(std::move(other.path_)),
       temporary_(std::exchange(other.temporary_, {})),
       bytes_(std::exchange(other.bytes_, {})) {}
 
-Mapping& Mapping::operator=(Mapping&& other) noexcept {
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(temporary_, other.temporary_);
   std::swap(bytes_, other.bytes_);
   return *this;
 }
 
-Mapping::~Mapping() {
+MappedFile::~MappedFile() {
   if (!bytes_.empty()) ::munmap(bytes_.data(), bytes_.size());
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
-Result<void> Mapping::reveal() {
+Result<void> MappedFile::reveal() {
   if (std::rename(temporary_.c_str(), path_.c_str()) != 0) {
     return refused(path_, "cannot be replaced", ErrorCode::kIo);
   }

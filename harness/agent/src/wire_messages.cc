@@ -1,4 +1,4 @@
-#include "translate.h"
+#include "wire_messages.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "translate.h"
+#include "wire_messages.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@ namespace {
 
 // Claim:  all that a peer is told of an end arrives as it was told: each field has a value of its
 //         own, so that none stands in for another.
-TEST(Translate, KeepsEveryFieldOfAnEnd) {
+TEST(WireMessages, KeepsEveryFieldOfAnEnd) {
   verbs::EndpointDescription told;
   told.gid = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
   told.lid = 0xfff1;
@@ -40,7 +40,7 @@ TEST(Translate, KeepsEveryFieldOfAnEnd) {
 }
 
 // Claim:  when completions are told of travels with the plan.
-TEST(Translate, KeepsCqModeration) {
+TEST(WireMessages, KeepsCqModeration) {
   verbs::TrafficPlan plan;
   plan.cq_moderation = {65535, 1};
   wire::Plan message;
@@ -50,7 +50,7 @@ TEST(Translate, KeepsCqModeration) {
 
 // Claim:  lists of receives and elements of messages travel with the plan; a list longer than its
 //         queue, which nobody of ours asks for, does not become memory here.
-TEST(Translate, KeepsListsAndElements) {
+TEST(WireMessages, KeepsListsAndElements) {
   verbs::TrafficPlan plan;
   plan.elements = {128, 65536, 1024};
   plan.receive_batch = 17;
@@ -64,7 +64,7 @@ TEST(Translate, KeepsListsAndElements) {
 
 // Claim:  each choice of a plan travels as itself.
 // Method: one is set at a time; the others must stay as they were.
-TEST(Translate, KeepsTheChoicesOfAPlan) {
+TEST(WireMessages, KeepsTheChoicesOfAPlan) {
   constexpr bool verbs::TrafficPlan::*kChoices[] = {&verbs::TrafficPlan::shared_receive_queue,
                                                     &verbs::TrafficPlan::srq_per_cq,
                                                     &verbs::TrafficPlan::validate,
@@ -84,7 +84,7 @@ TEST(Translate, KeepsTheChoicesOfAPlan) {
 }
 
 // Claim:  every transport and operation travels as itself.
-TEST(Translate, KeepsTransportAndOperation) {
+TEST(WireMessages, KeepsTransportAndOperation) {
   using verbs::Opcode;
   for (const Transport transport :
        {Transport::kRC, Transport::kUC, Transport::kUD, Transport::kXRC}) {

@@ -11,21 +11,21 @@
 
 namespace greynic::zero {
 
-class Mapping {
+class MappedFile {
  public:
   /// A new file of `bytes` zeros that replaces `path` when reveal() is called.
-  [[nodiscard]] static Result<Mapping> create(const std::string& path, std::uint64_t bytes);
-  [[nodiscard]] static Result<Mapping> open(const std::string& path);
-  Mapping(Mapping&& other) noexcept;
-  Mapping& operator=(Mapping&& other) noexcept;
-  ~Mapping();
+  [[nodiscard]] static Result<MappedFile> create(const std::string& path, std::uint64_t bytes);
+  [[nodiscard]] static Result<MappedFile> open(const std::string& path);
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  ~MappedFile();
 
   /// Gives a created file its final name, so that readers see only finished regions.
   [[nodiscard]] Result<void> reveal();
   [[nodiscard]] std::span<std::byte> bytes() const { return bytes_; }
 
  private:
-  Mapping(std::string path, std::string temporary, std::span<std::byte> bytes);
+  MappedFile(std::string path, std::string temporary, std::span<std::byte> bytes);
   std::string path_;
   std::string temporary_;  // empty once revealed, and for opened files
   std::span<std::byte> bytes_;

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace greynic::zero::wire {
+namespace greynic::zero::layout {
 
 inline constexpr std::size_t kLine = 64;
 inline constexpr std::array<char, 8> kMagic = {'G', 'N', 'Z', 'E', 'R', 'O', '0', '1'};
@@ -44,4 +44,4 @@ struct Line {
 };
 static_assert(sizeof(Line) == kLine);
 
-}  // namespace greynic::zero::wire
+}  // namespace greynic::zero::layout
