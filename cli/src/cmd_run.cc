@@ -56,7 +56,8 @@ void print_summary(const Flags& flags, const campaign::Prepared& prepared,
     const nlohmann::json document = {{"run", prepared.out},
                                      {"campaign", prepared.plan.campaign.name},
                                      {"target", flags.job.target},
-                                     {"seed", flags.job.seed},
+                                     {"seed", prepared.header.seed},
+                                     {"plan_seed", prepared.plan.seed},
                                      {"configurations", prepared.plan.configurations.size()},
                                      {"observations", summary.total},
                                      {"found_stored", summary.found},
@@ -163,6 +164,9 @@ void add_run(Program& program) {
   command.option("-o,--out", flags->job.out,
                  "Run file; results/<date>-<campaign>/run.db when absent");
   command.option("--seed", flags->job.seed, "Seed of the plan and of every measurement");
+  command.option("--plan-seed", flags->job.plan_seed, "Seed of the plan alone");
+  command.option("--measure-seed", flags->job.measure_seed,
+                 "Seed of the measurements alone: measures the same plan again, independently");
   command.option("--set", flags->job.overrides,
                  "factor=level,level: replaces the campaign's levels; may come again");
   command.option("--threads", flags->job.threads, "Threads for planning").range(1, 1024);

@@ -175,6 +175,9 @@ void add_tune(Program& program) {
   command.option("--traffic", options.traffic, "uniform, zipf:EXPONENT or a traffic file");
   command.option("--form", options.model_form, "Law to fit: " + std::string(model::kFormNames));
   command.option("--seed", options.job.seed, "Seed of everything random");
+  command.option("--plan-seed", options.job.plan_seed, "Seed of the plan alone");
+  command.option("--measure-seed", options.job.measure_seed,
+                 "Seed of the measurements alone: measures the same plan again, independently");
   command.option("--set", options.job.overrides, "factor=level,level: replaces levels").list();
   command.option("--pairs", options.pairs, "Pairs of the gain measurement").range(2, 1000);
   command.option("--confidence", options.explain.confidence, "Confidence of walls and causes")

@@ -157,7 +157,7 @@ Result<void> measure_again(const TuneOptions& options, const campaign::Prepared&
                               .at = at,
                               .metric = prepared.plan.campaign.wall.metric,
                               .duration = prepared.plan.campaign.measure.duration,
-                              .seed = options.job.seed,
+                              .seed = options.job.seed_of_measurements(),
                               .pairs = options.pairs};
   step(options.talk,
        fmt::format("apply and measure: {} pairs, old and new in turn", options.pairs));

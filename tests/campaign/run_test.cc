@@ -1,13 +1,7 @@
 #include "greynic/campaign/run.h"
 
-#include <SQLiteCpp/SQLiteCpp.h>
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/wait.h>
-
-#include <chrono>
-#include <random>
 
 #include "../results/scratch.h"
 #include "greynic/target/interrupt.h"
@@ -139,6 +133,90 @@ TEST(CampaignRun, KeepsTheMeasuresAskedForAndSeedsByRequest) {
   EXPECT_EQ(seeds.size(), 18U);
 }
 
+/// Nothing completes on it in less than a time that grows with the number of QPs.
+class SlowTarget : public target::Target {
+ public:
+  target::Info info() const override { return {}; }
+  Result<void> measure(std::span<const MeasureRequest> requests,
+                       const target::ObservationSink& sink) override {
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      const MeasureRequest& request = requests[i];
+      asked.push_back({request.configuration.name(), request.duration});
+      Observation observation;
+      const auto needed = std::chrono::seconds(1) * request.configuration.number("qp_count");
+      observation.outcome = request.duration < needed ? Outcome::kTooShort : Outcome::kMeasured;
+      if (!sink(i, observation)) break;
+    }
+    return {};
+  }
+
+  std::vector<std::pair<std::string, std::chrono::nanoseconds>> asked;
+};
+
+// Claim:  a configuration of which nothing completed is measured longer, when all else is measured,
+//         for 4, 16 and 64 times as long, and its observation says so; what is too short even then
+//         is stored as that, once, and is not measured again by the same command.
+// Oracle: QPs that need as many seconds as there are of them.
+TEST(CampaignRun, MeasuresLongerWhereNothingCompleted) {
+  using std::chrono::seconds;
+  const Scratch scratch;
+  SlowTarget device;
+  RunOptions options;
+  options.repeats = 1;
+  std::vector<std::string> told;
+  options.progress = [&](const Progress& progress) {
+    told.push_back(progress.latest->asked.name());
+  };
+  std::vector<Configuration> plan;
+  for (const double qp_count : {3, 1, 64, 65}) plan.push_back({{"qp_count", qp_count}});
+  {
+    auto store = store_in(scratch);
+    const auto summary = run(device, plan, store, options);
+    ASSERT_TRUE(summary) << summary.error().message;
+    EXPECT_TRUE(summary->complete);
+    EXPECT_EQ(summary->measured, 4U);
+    EXPECT_EQ(summary->outcomes,
+              (std::map<Outcome, std::size_t>{{Outcome::kMeasured, 3}, {Outcome::kTooShort, 1}}));
+    EXPECT_EQ(told.size(), 4U);
+    const decltype(device.asked) expected = {
+        {"qp_count=3", seconds(1)},   {"qp_count=1", seconds(1)},   {"qp_count=64", seconds(1)},
+        {"qp_count=65", seconds(1)},  {"qp_count=3", seconds(4)},   {"qp_count=64", seconds(4)},
+        {"qp_count=65", seconds(4)},  {"qp_count=64", seconds(16)}, {"qp_count=65", seconds(16)},
+        {"qp_count=64", seconds(64)}, {"qp_count=65", seconds(64)}};
+    EXPECT_EQ(device.asked, expected);
+    std::map<std::string, std::string> times;
+    const auto stored = store.observations();
+    ASSERT_TRUE(stored) << stored.error().message;
+    for (const Observation& observation : *stored) {
+      const auto said = observation.environment.find("measured_for");
+      times[observation.asked.name()] =
+          said == observation.environment.end() ? "as asked" : said->second;
+    }
+    EXPECT_EQ(times, (std::map<std::string, std::string>{{"qp_count=1", "as asked"},
+                                                         {"qp_count=3", "4 s"},
+                                                         {"qp_count=64", "1 min 4 s"},
+                                                         {"qp_count=65", "1 min 4 s"}}));
+  }
+  auto store = store_in(scratch);
+  const auto again = run(device, plan, store, options);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->measured, 0U);
+}
+
+// Claim:  no measurement is made longer than two minutes, however long was asked.
+TEST(CampaignRun, MeasuresNoLongerThanTwoMinutes) {
+  const Scratch scratch;
+  SlowTarget device;
+  RunOptions options;
+  options.repeats = 1;
+  options.duration = std::chrono::seconds(10);
+  auto store = store_in(scratch);
+  const std::vector<Configuration> plan = {{{"qp_count", 1000.0}}};
+  ASSERT_TRUE(run(device, plan, store, options));
+  ASSERT_EQ(device.asked.size(), 2U);
+  EXPECT_EQ(device.asked.back().second, std::chrono::seconds(40));
+}
+
 // Claim:  Ctrl-C ends the run after the observation in hand, which is kept.
 TEST(CampaignRun, StopsInOrderOnInterrupt) {
   const Scratch scratch;
@@ -165,102 +243,6 @@ TEST(CampaignRun, RefusesFactorsTheTargetDoesNotVary) {
   ASSERT_FALSE(checked);
   EXPECT_NE(checked.error().message.find("warp_factor"), std::string::npos);
   EXPECT_NE(checked.error().message.find("qp_count"), std::string::npos);
-}
-
-/// Starts the program itself; its output goes nowhere.
-pid_t start_program(const std::vector<std::string>& arguments) {
-  const pid_t child = ::fork();
-  if (child != 0) return child;
-  const int nowhere = ::open("/dev/null", O_RDWR);
-  ::dup2(nowhere, 1);
-  ::dup2(nowhere, 2);
-  std::vector<char*> raw = {const_cast<char*>(GREYNIC_BINARY)};
-  for (const std::string& argument : arguments) raw.push_back(const_cast<char*>(argument.c_str()));
-  raw.push_back(nullptr);
-  ::execv(GREYNIC_BINARY, raw.data());
-  ::_exit(99);
-}
-
-std::map<results::ObservationKey, std::string> rows_of(const std::string& path) {
-  std::map<results::ObservationKey, std::string> rows;
-  const SQLite::Database database(path, SQLite::OPEN_READONLY);
-  SQLite::Statement select(database,
-                           "SELECT o.configuration, o.repeat, m.value FROM observation AS o"
-                           " LEFT JOIN measure AS m ON m.observation = o.id");
-  while (select.executeStep()) {
-    const auto [row, added] =
-        rows.insert({{select.getColumn(0).getString(), select.getColumn(1).getInt()},
-                     select.getColumn(2).getString()});
-    EXPECT_TRUE(added) << "stored twice: " << row->first.first;
-  }
-  return rows;
-}
-
-// Claim:  `kill -9` of `greynic run` at any moment, then the same command: nothing lost, nothing
-// twice. Oracle: the same campaign in one go; the command's answer depends on the request alone.
-// What was
-//         stored before a kill must be there, unchanged, after it.
-// Method: 20 kills at random moments, from before the file is there to deep in the run.
-TEST(GreynicRun, GoesOnAfterBeingKilled) {
-  const Scratch scratch;
-  const std::string campaign = scratch.write("c.json", R"({
-    "version": 1, "name": "killed",
-    "factors": { "a": { "type": "numeric", "levels": [1,2,3,4,5,6,7,8,9,10] },
-                 "b": { "type": "numeric", "levels": [1,2,3,4,5,6,7,8,9,10] } },
-    "design": "full", "baseline": { "a": 1, "b": 1 },
-    "wall": { "metric": "bandwidth_gbps", "below_baseline_by": 0.2 },
-    "measure": { "repeats": 15, "seconds": 1 } })");
-  // A shell starts in a millisecond; the answer is cut from the request's own text.
-  const std::string script = scratch.write("m.sh", R"(
-    while read -r line; do
-      id=${line#*:}; seed=${line##*:}
-      echo "{\"id\":${id%%,*},\"bandwidth_gbps\":${seed%\}}}"
-    done)");
-  const auto command = [&](const std::string& out) -> std::vector<std::string> {
-    return {"run", campaign, "--target", "exec:exec sh " + script, "-o", scratch / out};
-  };
-  // An undisturbed run says how long one takes here, so that the kills fall everywhere into it.
-  const auto finish = [&](const std::string& out) {
-    const pid_t child = start_program(command(out));
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    ASSERT_TRUE(WIFEXITED(status));
-    ASSERT_EQ(WEXITSTATUS(status), 0);
-  };
-  const auto began = std::chrono::steady_clock::now();
-  finish("whole.db");
-  const auto duration = std::chrono::steady_clock::now() - began;
-  const auto longest = std::chrono::duration_cast<std::chrono::microseconds>(duration / 5).count();
-  constexpr unsigned kSeed = 20261121;
-  RecordProperty("seed", static_cast<int>(kSeed));
-  std::mt19937 random(kSeed);
-  const std::string path = scratch / "killed.db";
-  std::map<results::ObservationKey, std::string> before;
-  int useful = 0;
-  for (int kill = 0; kill < 20; ++kill) {
-    const pid_t child = start_program(command("killed.db"));
-    ::usleep(std::uniform_int_distribution<unsigned>(1000, static_cast<unsigned>(longest))(random));
-    ::kill(child, SIGKILL);
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    ASSERT_TRUE(WIFSIGNALED(status) || WEXITSTATUS(status) == 0) << WEXITSTATUS(status);
-    if (!std::filesystem::exists(path)) continue;
-    auto store = results::RunStore::open_to_read(path);
-    if (!store) continue;  // killed while the file was made; the next call must cope
-    const auto after = rows_of(path);
-    for (const auto& [key, value] : before) {
-      const auto found = after.find(key);
-      ASSERT_TRUE(found != after.end()) << "lost: " << key.first;
-      ASSERT_EQ(found->second, value);
-    }
-    useful += after.size() > before.size() ? 1 : 0;
-    before = after;
-  }
-  EXPECT_GE(useful, 3) << "hardly any of the killed runs stored anything";
-  finish("killed.db");
-  const auto whole = rows_of(scratch / "whole.db");
-  EXPECT_EQ(whole.size(), 1500U);
-  EXPECT_EQ(rows_of(path), whole);
 }
 
 }  // namespace

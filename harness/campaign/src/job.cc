@@ -43,6 +43,12 @@ Result<testgen::Plan> plan_of(const Job& job, const target::Info& info) {
           ErrorCode::kBadInput,
           job.file + ": a plan is fixed; give --set to `greynic plan`, or run the campaign");
     }
+    if (job.plan_seed) {
+      return fail(ErrorCode::kBadInput,
+                  job.file +
+                      ": a plan is fixed; give the seed to `greynic plan`, and "
+                      "--measure-seed here");
+    }
     return testgen::read_plan(job.file);
   }
   auto campaign = files::read_campaign(job.file);
@@ -52,13 +58,18 @@ Result<testgen::Plan> plan_of(const Job& job, const target::Info& info) {
   // Before the planning, which may take its time.
   if (auto known = check_factors(*overridden, info); !known) return pass_on(known);
   testgen::PlanOptions options;
-  options.seed = job.seed;
+  options.seed = job.seed_of_plan();
   options.threads = job.threads;
   options.device = limits_of(info);
   options.overrides = job.overrides;
   options.model_design = job.model_design;
   options.progress = job.progress;
   return testgen::make_plan(*overridden, options);
+}
+
+/// The seed of the plan was chosen apart from that of the measurements.
+bool has_two_seeds(const Job& job, const testgen::Plan& plan) {
+  return (job.plan_seed || job.measure_seed) && plan.seed != job.seed_of_measurements();
 }
 
 /// Tells one plan from another: a resumed run must measure the very same configurations.
@@ -114,9 +125,14 @@ void describe(const Job& job, Prepared& prepared) {
   auto& settings = prepared.settings;
   settings = {{"campaign", fmt::format("{} ({})", campaign.name, job.file)},
               {"target", fmt::format("{}: {}", prepared.info.name, prepared.info.description)},
-              {"seed", std::to_string(job.seed)},
               {"design", name_of(campaign.design)},
               {"plan", digest(prepared.plan.configurations)}};
+  if (has_two_seeds(job, prepared.plan)) {
+    settings.emplace_back("seed of the plan", std::to_string(prepared.plan.seed));
+    settings.emplace_back("seed of the measurements", std::to_string(job.seed_of_measurements()));
+  } else {
+    settings.emplace_back("seed", std::to_string(job.seed_of_measurements()));
+  }
   for (const Factor& factor : campaign.factors) {
     settings.emplace_back("factor " + factor.name, levels_of(factor));
   }
@@ -143,7 +159,7 @@ results::RunHeader header_of(const Job& job, const Prepared& prepared) {
   header.campaign_text = campaign.text;
   header.campaign_name = campaign.name;
   header.target = job.target;
-  header.seed = job.seed;
+  header.seed = job.seed_of_measurements();
   header.environment = prepared.info.environment;
   if (!campaign.topology.empty()) {
     header.environment[results::kTopologyFile] = testgen::topology_path(campaign);
@@ -153,6 +169,10 @@ results::RunHeader header_of(const Job& job, const Prepared& prepared) {
       {"measure.seconds",
        number_to_string(std::chrono::duration<double>(campaign.measure.duration).count())},
       {"plan", digest(prepared.plan.configurations)}};
+  // A run with one seed for both has no such setting.
+  if (has_two_seeds(job, prepared.plan)) {
+    header.settings["plan.seed"] = std::to_string(prepared.plan.seed);
+  }
   for (const std::string& text : prepared.plan.overrides) {
     const std::size_t equals = text.find('=');
     header.settings["set." + text.substr(0, equals)] = text.substr(equals + 1);

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "greynic/campaign/mask_target.h"
+#include "greynic/core/units.h"
 #include "greynic/target/interrupt.h"
 
 namespace greynic::campaign {
@@ -17,6 +19,20 @@ using Clock = std::chrono::steady_clock;
 // once.
 constexpr std::size_t kBatch = 256;
 constexpr std::chrono::milliseconds kBatchTime{50};
+
+/// A measurement in which nothing completed is repeated for four times as long, up to this many
+/// times what was asked and, however much that was, not beyond this time.
+constexpr int kLonger = 4;
+constexpr int kLongest = 64;
+constexpr std::chrono::minutes kLongestTime{2};
+
+/// How long to measure after `duration` was too short; empty when that is enough.
+std::optional<std::chrono::nanoseconds> longer_than(std::chrono::nanoseconds duration,
+                                                    std::chrono::nanoseconds asked) {
+  const auto longer = duration * kLonger;
+  if (longer > asked * kLongest || longer > kLongestTime) return std::nullopt;
+  return longer;
+}
 
 /// The requests that the store has no observation of.
 std::vector<target::MeasureRequest> missing(std::span<const Configuration> plan,
@@ -124,7 +140,7 @@ Result<RunSummary> run(target::Target& device, std::span<const Configuration> pl
   const auto begin = Clock::now();
   auto there = store.keys();
   if (!there) return pass_on(there);
-  const auto requests = missing(plan, *there, options);
+  auto requests = missing(plan, *there, options);
   RunSummary summary;
   summary.total = plan.size() * static_cast<std::size_t>(options.repeats);
   summary.found = summary.total - requests.size();
@@ -135,16 +151,31 @@ Result<RunSummary> run(target::Target& device, std::span<const Configuration> pl
   Recorder recorder(store, options, device.info().virtual_time);
   const target::InterruptGuard guard;
   Progress progress{.done = summary.found, .total = summary.total, .latest = nullptr};
-  const auto measured = device.measure(requests, [&](std::size_t index, Observation observation) {
-    ++summary.measured;
-    ++progress.done;
-    progress.latest = &observation;
-    if (options.progress) options.progress(progress);
-    return recorder.take(requests[index], std::move(observation)) && !target::interrupted();
-  });
-  recorder.flush();
-  if (recorder.error()) return tl::unexpected<Error>(*recorder.error());
-  if (!measured && measured.error().code != ErrorCode::kInterrupted) return pass_on(measured);
+  while (!requests.empty()) {
+    std::vector<target::MeasureRequest> too_short;
+    const auto measured = device.measure(requests, [&](std::size_t index, Observation observation) {
+      const target::MeasureRequest& request = requests[index];
+      const auto longer = longer_than(request.duration, options.duration);
+      if (observation.outcome == Outcome::kTooShort && longer) {
+        too_short.push_back(request);
+        too_short.back().duration = *longer;
+        return !target::interrupted();
+      }
+      if (request.duration != options.duration) {
+        observation.environment["measured_for"] = to_string(request.duration);
+      }
+      ++summary.measured;
+      ++progress.done;
+      progress.latest = &observation;
+      if (options.progress) options.progress(progress);
+      return recorder.take(request, std::move(observation)) && !target::interrupted();
+    });
+    recorder.flush();
+    if (recorder.error()) return tl::unexpected<Error>(*recorder.error());
+    if (!measured && measured.error().code != ErrorCode::kInterrupted) return pass_on(measured);
+    if (!measured || target::interrupted()) break;
+    requests = std::move(too_short);
+  }
   recorder.add_to(summary);
   summary.complete = summary.found + summary.measured == summary.total;
   summary.seconds = std::chrono::duration<double>(Clock::now() - begin).count();

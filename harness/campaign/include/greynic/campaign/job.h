@@ -1,12 +1,16 @@
 #pragma once
 
 /// From a campaign file and a target's name to a run on disk: what `greynic run` and every command
-/// that measures a campaign do. prepare() reads, plans and opens and writes nothing; start()
-/// creates the run file or goes on with it.
+/// that measures a campaign do. prepare() reads the campaign, plans and opens the target, and
+/// writes nothing; start() creates the run file or goes on with it.
+///
+/// Two runs with one plan seed and two measure seeds measure the same configurations independently
+/// of each other, so they can be compared.
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,14 +23,19 @@
 namespace greynic::campaign {
 
 struct Job {
-  std::string file;                    ///< a campaign, or a plan that `greynic plan -o` wrote
-  std::string target;                  ///< "twin:cx6"
-  std::string out;                     ///< run file; empty: results/<date>-<campaign>/run.db
-  std::uint64_t seed = 1;              ///< of the plan and of every measurement
+  std::string file;        ///< a campaign, or a plan that `greynic plan -o` wrote
+  std::string target;      ///< "twin:cx6"
+  std::string out;         ///< run file; empty: results/<date>-<campaign>/run.db
+  std::uint64_t seed = 1;  ///< of the plan and the measurements, unless set below
+  std::optional<std::uint64_t> plan_seed;
+  std::optional<std::uint64_t> measure_seed;
   std::vector<std::string> overrides;  ///< "factor=level,level"; not with a plan
   int threads = 1;                     ///< for planning
   testgen::ModelDesign model_design;   ///< for designs that follow a model; may be empty
   std::function<void(double share_done, std::size_t configurations)> progress;  ///< of the planning
+
+  [[nodiscard]] std::uint64_t seed_of_plan() const { return plan_seed.value_or(seed); }
+  [[nodiscard]] std::uint64_t seed_of_measurements() const { return measure_seed.value_or(seed); }
 };
 
 struct Prepared {

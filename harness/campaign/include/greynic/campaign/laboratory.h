@@ -1,8 +1,8 @@
 #pragma once
 
-/// Further tests on a run: whoever needs one more answer about a configuration gets its next
-/// repeats measured, stored with the run and handed back. Because they are stored, asking the same
-/// again after a stop costs nothing.
+/// Further tests on a run. A caller that needs one more answer about a configuration gets its next
+/// repeats measured, stored with the run and returned. They are stored, so asking the same again
+/// after a stop costs nothing.
 
 #include <map>
 #include <set>
@@ -23,7 +23,7 @@ class Laboratory {
   [[nodiscard]] Result<std::vector<Observation>> measure(const Configuration& configuration,
                                                          int count);
 
-  /// Names of the configurations that were first measured by a laboratory, not by the run's plan.
+  /// Names of the configurations that a laboratory measured first, not the run's plan.
   [[nodiscard]] static Result<std::set<std::string>> ordered(const results::RunStore& store);
 
  private:

@@ -1,9 +1,16 @@
 #pragma once
 
-/// Runs a plan on a target and stores what comes of it. Only what the store does not hold yet is
-/// measured, so a run that was stopped goes on with the same call and repeats nothing. All
-/// configurations get their first repeat before any gets its second: a slow drift of the device
-/// then spreads over all of them alike, and a run cut short has still seen every configuration.
+/// Runs a plan on a target and stores every observation.
+///
+/// Only what the store does not hold yet is measured, so a run that was stopped goes on with the
+/// same call and repeats nothing. All configurations get their first repeat before any gets its
+/// second: a slow drift of the device then spreads over all of them alike, and a run that was cut
+/// short has still seen every configuration.
+///
+/// A measurement in which nothing completed (Outcome::kTooShort) says nothing of its configuration.
+/// It is repeated for 4, 16 and 64 times the time asked, but not beyond two minutes, when all else
+/// is measured. The observation then says how long it took, as environment "measured_for"; only
+/// what is still too short after that is stored as such.
 
 #include <chrono>
 #include <cstdint>
