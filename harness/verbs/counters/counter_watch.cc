@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "greynic/verbs/counters.h"
-#include "traffic/own_files.h"
+#include "traffic/own_file_table.h"
 
 namespace greynic::verbs {
 namespace {
@@ -25,7 +25,7 @@ Measure mean_of(const std::vector<double>& values) {
 CounterWatch::CounterWatch(std::string device, int port, std::chrono::nanoseconds duration)
     : device_(std::move(device)), port_(port) {
   thread_ = std::thread([this, begin = Clock::now(), duration] {
-    own_files({});
+    own_file_table({});
     watch(begin, duration);
   });
 }

@@ -9,7 +9,7 @@
 #include "greynic/core/completion_status.h"
 #include "greynic/verbs/traffic.h"
 #include "traffic/completion_waiter.h"
-#include "traffic/own_files.h"
+#include "traffic/own_file_table.h"
 #include "traffic/payload.h"
 #include "traffic/pingpong.h"
 #include "traffic/receive_lists.h"
@@ -232,7 +232,7 @@ void Answerer::start() {
   const TrafficPlan& plan = endpoint.plan();
   if (plan.mode == Mode::kLatency && plan.operation == Opcode::kWrite) {
     work_->threads.emplace_back([this] {
-      own_files(work_->endpoint.files());
+      own_file_table(work_->endpoint.files());
       answer_writes(work_->endpoint, work_->stop, work_->writes);
     });
   }
@@ -242,7 +242,7 @@ void Answerer::start() {
   work_->receivers.resize(plan.thread_count);
   for (std::uint32_t t = 0; t < plan.thread_count; ++t) {
     work_->threads.emplace_back([this, t, &receiver = work_->receivers[t]] {
-      own_files(work_->endpoint.files());
+      own_file_table(work_->endpoint.files());
       receiver = std::make_unique<ReceiveThread>(work_->endpoint, t, work_->stop, work_->arrived);
       receiver->run();
     });

@@ -1,4 +1,4 @@
-#include "traffic/own_files.h"
+#include "traffic/own_file_table.h"
 
 #include <linux/close_range.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 
 namespace greynic::verbs {
 
-void own_files(std::vector<int> keep) {
+void own_file_table(std::vector<int> keep) {
   keep.insert(keep.end(), {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO});
   std::sort(keep.begin(), keep.end());
   // Makes the table and closes all behind the last to keep. Without a table of our own nothing may

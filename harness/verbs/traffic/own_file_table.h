@@ -15,6 +15,6 @@ namespace greynic::verbs {
 /// closed in it, so that what the process closes is closed and not held open from here; the process
 /// keeps what it has. What is opened later, here or elsewhere, the other does not see. Where the
 /// kernel cannot (before Linux 5.9), the table stays shared and calls cost what they did.
-void own_files(std::vector<int> keep);
+void own_file_table(std::vector<int> keep);
 
 }  // namespace greynic::verbs

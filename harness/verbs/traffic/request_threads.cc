@@ -10,7 +10,7 @@
 #include "greynic/verbs/traffic.h"
 #include "traffic/completion_rate.h"
 #include "traffic/completion_waiter.h"
-#include "traffic/own_files.h"
+#include "traffic/own_file_table.h"
 #include "traffic/payload.h"
 #include "traffic/pingpong.h"
 #include "traffic/poster.h"
@@ -282,7 +282,7 @@ RequestReport run_requests(Endpoint& endpoint, std::chrono::nanoseconds duration
   if (plan.mode == Mode::kLatency) {
     RequestReport report;
     std::thread([&] {
-      own_files(endpoint.files());
+      own_file_table(endpoint.files());
       report = run_pings(endpoint, duration, stop);
     }).join();
     return report;
@@ -297,7 +297,7 @@ RequestReport run_requests(Endpoint& endpoint, std::chrono::nanoseconds duration
   std::vector<std::thread> threads;
   for (auto& worker : workers) {
     threads.emplace_back([&endpoint, &worker] {
-      own_files(endpoint.files());
+      own_file_table(endpoint.files());
       worker->run();
     });
   }

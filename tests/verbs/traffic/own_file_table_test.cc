@@ -1,4 +1,4 @@
-#include "traffic/own_files.h"
+#include "traffic/own_file_table.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ TEST(OwnFiles, KeepWhatIsNamedAndLeaveTheProcessItsOwn) {
   const Pipe second;
   const Pipe third;
   std::thread([&] {
-    own_files({third.in(), first.in()});
+    own_file_table({third.in(), first.in()});
     EXPECT_TRUE(writes(first.in()));
     EXPECT_TRUE(writes(third.in()));
     EXPECT_FALSE(writes(second.in()));
@@ -53,7 +53,7 @@ TEST(OwnFiles, HoldNothingOpenThatTheProcessCloses) {
   const Pipe done;
   const Pipe held;
   std::thread thread([&] {
-    own_files({ready.in(), done.out()});
+    own_file_table({ready.in(), done.out()});
     EXPECT_TRUE(writes(ready.in()));
     char end = 0;
     EXPECT_EQ(read(done.out(), &end, 1), 1);
@@ -77,7 +77,7 @@ TEST(OwnFiles, AreNotThoseThatTheProcessOpensLater) {
   const Pipe ready;
   const Pipe opened;
   std::thread thread([&] {
-    own_files({ready.in(), opened.out()});
+    own_file_table({ready.in(), opened.out()});
     EXPECT_EQ(dup2(STDERR_FILENO, kTheirs), kTheirs);
     EXPECT_TRUE(writes(ready.in()));
     char byte = 0;
