@@ -1,7 +1,6 @@
 #include "counters/counter_watch.h"
 
-#include <cmath>
-
+#include "greynic/statistics/mean.h"
 #include "greynic/verbs/counters.h"
 #include "traffic/own_file_table.h"
 
@@ -9,16 +8,6 @@ namespace greynic::verbs {
 namespace {
 
 constexpr int kReadings = 5;
-
-Measure mean_of(const std::vector<double>& values) {
-  const auto count = static_cast<double>(values.size());
-  double mean = 0.0;
-  for (const double value : values) mean += value / count;
-  if (values.size() < 2) return {mean, {}};
-  double squares = 0.0;
-  for (const double value : values) squares += (value - mean) * (value - mean);
-  return {mean, std::sqrt(squares / (count - 1.0) / count)};
-}
 
 }  // namespace
 
@@ -67,8 +56,11 @@ std::map<std::string, Measure> CounterWatch::rates() {
   }
   std::map<std::string, Measure> rates;
   for (const auto& [name, values] : found) {
-    const Measure rate = mean_of(values);
-    if (rate.value > 0.0) rates[name + "_per_second"] = rate;
+    const statistics::Mean rate = statistics::mean_of(values);
+    if (rate.value <= 0.0) continue;
+    Measure& measured = rates[name + "_per_second"];
+    measured.value = rate.value;
+    if (rate.count > 1) measured.standard_error = rate.standard_error;
   }
   return rates;
 }
