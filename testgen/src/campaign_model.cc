@@ -9,6 +9,7 @@
 
 #include "constraint_lexer.h"
 #include "decision_diagram.h"
+#include "greynic/files/shipped.h"
 #include "greynic/testgen/constraint_language.h"
 #include "greynic/testgen/mask_group.h"
 #include "greynic/testgen/rdma_rules.h"
