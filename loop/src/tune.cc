@@ -141,15 +141,15 @@ Result<void> optimize_rules(const TuneOptions& options, const target::RuleHolder
   const auto keep = [&](const char* kind, const Layout& layout) {
     return store.keep(kind, files::to_json(layout).dump());
   };
-  if (auto kept = keep("layout_before", optimizer::plain_layout(rules)); !kept) return kept;
+  if (auto kept = keep("layout_before", optimizer::layout_in_rule_order(rules)); !kept) return kept;
   return keep("layout", fitted);
 }
 
 Result<void> measure_again(const TuneOptions& options, const campaign::Prepared& prepared,
                            const RuleSet& rules, const Traffic& traffic, const Configuration& at,
                            results::RunStore& store, TuneOutcome& outcome) {
-  const target::FittedLayout before =
-      prepared.device->rules().fit(optimizer::plain_layout(rules), target::LayoutForm::kAsWritten);
+  const target::FittedLayout before = prepared.device->rules().fit(
+      optimizer::layout_in_rule_order(rules), target::LayoutForm::kAsWritten);
   const GainQuestion question{.before = &before,
                               .after = &*outcome.fitted,
                               .traffic = &traffic,

@@ -180,7 +180,7 @@ Result<OptimizedLayout> optimize(const RuleSet& rules, const Traffic& traffic,
     const Traffic entering_here = traffic_of(traffic, id);
     const Problem deciding = part_of(problem, kept);
     TablePlanner planner(rules, deciding, traffic_here, entering_here);
-    planner.consider(plain_layout(rules_of(rules, deciding.rule)).tables);
+    planner.consider(layout_in_rule_order(rules_of(rules, deciding.rule)).tables);
     for (LayoutTable& table : planner.cheapest(tree)) {
       next_table = std::max(next_table, table.id + 1);
       result.layout.tables.push_back(std::move(table));
@@ -190,7 +190,7 @@ Result<OptimizedLayout> optimize(const RuleSet& rules, const Traffic& traffic,
   if (!proof) return pass_on(proof);
   result.proof = *proof;
 
-  result.before = cost_of(plain_layout(rules), traffic);
+  result.before = cost_of(layout_in_rule_order(rules), traffic);
   result.after = cost_of(result.layout, traffic);
   for (LayoutCost* cost : {&result.before, &result.after}) {
     if (const auto predicted = predict(*cost, options.cost); !predicted) return pass_on(predicted);

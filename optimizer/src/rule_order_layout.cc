@@ -1,4 +1,4 @@
-/// plain_layout: what a driver does that thinks about nothing.
+/// layout_in_rule_order: rules in order of priority, one matcher for each change of mask.
 
 #include "greynic/optimizer/optimize.h"
 #include "problem.h"
@@ -37,7 +37,7 @@ std::vector<std::uint32_t> by_mask_if_free(const RuleSet& rules,
 
 }  // namespace
 
-Layout plain_layout(const RuleSet& rules) {
+Layout layout_in_rule_order(const RuleSet& rules) {
   Layout layout;
   for (const auto& [id, members] : rules_by_table(rules)) {
     LayoutTable table{id, {}};

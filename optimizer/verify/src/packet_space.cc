@@ -2,13 +2,13 @@
 
 namespace greynic::verify {
 
-void Space::widen(const Match& match) {
+void PacketSpace::widen(const Match& match) {
   for (const FieldMatch& part : match.fields()) {
     looked_at_[static_cast<std::size_t>(part.field)] |= part.bits;
   }
 }
 
-void Space::close() {
+void PacketSpace::close() {
   for (std::size_t field = 0; field < kMatchFieldCount; ++field) {
     first_[field] = bits_.size();
     // From the highest bit down: prefixes then occupy columns that lie together.
@@ -21,11 +21,11 @@ void Space::close() {
   if (bits_.empty()) bits_.push_back({MatchField::kInPort, 0});  // only rules that match all
 }
 
-Cube Space::whole() const {
+Cube PacketSpace::whole() const {
   return {std::vector<std::uint64_t>(words(), 0), std::vector<std::uint64_t>(words(), 0)};
 }
 
-Cube Space::cube(const Match& match) const {
+Cube PacketSpace::cube(const Match& match) const {
   Cube result = whole();
   for (const FieldMatch& part : match.fields()) {
     for (std::size_t i = first_[static_cast<std::size_t>(part.field)];
@@ -39,7 +39,7 @@ Cube Space::cube(const Match& match) const {
   return result;
 }
 
-Packet Space::member(const Cube& cube) const {
+Packet PacketSpace::member(const Cube& cube) const {
   Packet packet;
   for (std::size_t i = 0; i < bits_.size(); ++i) {
     if ((cube.value[i / 64] >> i % 64 & 1) == 0) continue;

@@ -15,7 +15,7 @@ struct Cube {
   std::vector<std::uint64_t> fixed;
 };
 
-class Space {
+class PacketSpace {
  public:
   /// Adds every bit that this match looks at. All matches first, then cubes.
   void widen(const Match& match);

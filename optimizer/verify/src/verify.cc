@@ -105,7 +105,7 @@ Result<void> compare_table(std::uint32_t id, const std::vector<const FlowRule*>&
                            Verdict& verdict) {
   const auto tables = reached(layout, id, added, registers);
   if (!tables) return pass_on(tables);
-  Space space;
+  PacketSpace space;
   for (const FlowRule* rule : rules) space.widen(rule->match);
   for (const LayoutTable* table : *tables) {
     for (const Matcher& matcher : table->matchers) {

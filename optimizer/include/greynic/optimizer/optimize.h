@@ -1,18 +1,37 @@
 #pragma once
 
-/// Finds a layout of a rule set that does the same to every packet and tries fewer matchers.
+/// Lays out rules so that packets try fewer matchers and every packet gets the same actions.
 ///
-/// How: rules that nothing can hit are left out; rules of equal mask share one matcher, across
-/// priorities, as far as precedence allows (a rule may move ahead of another only when no packet
-/// matches both or both do the same); matchers are ordered by the traffic they decide; and, unless
-/// single_table is set, a table is cut where that pays: one coarse matcher sends each packet by a
-/// jump to a small table of the rules that it can still match. The number of rules grows by at most
-/// max_growth. The result is proven equivalent by an exact overlap scan over the finished layout
-/// (optimizer/src/proof.h); a layout that is not proven is never returned.
+/// How:
+///   1. Rules that no packet can hit are left out.
+///   2. Rules of equal mask share one matcher, across priorities. A rule may move ahead of another
+///      only when no packet matches both, or when both do the same.
+///   3. Matchers that decide more traffic are tried earlier.
+///   4. A table is cut where that pays, unless single_table is set: one coarse matcher sends each
+///      packet by a jump to a small table of the rules that it can still match. The number of rules
+///      grows by at most max_growth.
+///   5. An exact overlap scan over the finished layout proves that it is equivalent
+///      (optimizer/src/proof.h). A layout that is not proven is never returned.
 ///
-/// What it does not promise: the least cost there is (the problem is NP-hard), and nothing about
-/// packets whose headers an action changes between two input tables: each input table is laid out
-/// and proven on its own, which is sufficient for the whole pipeline.
+/// Example: four rules, the first that matches decides, and equally many packets for each.
+///
+///     0  ipv4_dst 10.1.0.1     l4_dst_port 22  drop          mask A: ipv4_dst /32, l4_dst_port
+///     1  ipv4_dst 10.1.0.0/16                  forward p1    mask B: ipv4_dst /16
+///     2  ipv4_dst 10.2.0.1     l4_dst_port 80  forward p2    mask A
+///     3  ipv4_dst 10.3.0.0/16                  forward p3    mask B
+///
+/// In the order of the rules each is a matcher of its own: A B A B. Packets of rules 0 to 3 try 1,
+/// 2, 3 and 4 matchers, 2.5 on the mean. No packet matches rules 1 and 2, so rule 2 may join rule 0
+/// in the first matcher, and rule 3 may join rule 1. Rule 0 must stay ahead of rule 1, whatever the
+/// traffic: packets to 10.1.0.1, port 22, match both and must be dropped. The layout that comes
+/// out:
+///
+///     matcher A: rules 0 and 2        tried by packets of rules 0 to 3: 1, 2, 1, 2
+///     matcher B: rules 1 and 3        mean: 1.5
+///
+/// What is not promised: the least cost there is (the problem is NP-hard). Each input table is laid
+/// out and proven on its own, which suffices for the whole pipeline; an action that changes headers
+/// between two input tables is not followed.
 
 #include <cstdint>
 #include <functional>
@@ -60,7 +79,7 @@ struct Proof {
 
 struct OptimizedLayout {
   Layout layout;
-  LayoutCost before;  ///< of plain_layout
+  LayoutCost before;  ///< of layout_in_rule_order()
   LayoutCost after;
   Proof proof;
   std::size_t rules_dropped = 0;   ///< input rules that decide nothing that another does not
@@ -72,9 +91,10 @@ struct OptimizedLayout {
 [[nodiscard]] Result<OptimizedLayout> optimize(const RuleSet& rules, const Traffic& traffic,
                                                const OptimizeOptions& options = {});
 
-/// What a driver does that thinks about nothing: rules in order of priority, a new matcher wherever
-/// the mask changes. Where rules of one priority do not overlap, they share matchers by mask.
-[[nodiscard]] Layout plain_layout(const RuleSet& rules);
+/// The layout to improve on: rules in order of priority, one matcher for each change of mask. Rules
+/// of one priority that do not overlap share matchers by mask. Core's flat_layout() never lets two
+/// priorities share a matcher; this one does where they follow each other with the same mask.
+[[nodiscard]] Layout layout_in_rule_order(const RuleSet& rules);
 
 /// Mean and largest number of matchers tried, as core's expected_matchers_tried counts them, in
 /// time that suits 100,000 rules and as many packets; no prediction.

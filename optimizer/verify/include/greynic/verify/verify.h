@@ -1,20 +1,30 @@
 #pragma once
 
-/// Is a layout equivalent to a rule set? Decided exactly, packet space by packet space, with code
-/// that the optimizer does not share, and with a packet that shows the difference when there is
-/// one.
+/// Decides exactly whether a layout does to every packet what a rule set does. The code is not the
+/// optimizer's. When the two differ, the answer is a packet that shows it.
 ///
-/// How: the space of packets is halved, bit by bit, and both sides are cut down to what can still
-/// match in each half. A region is settled when one rule of each side covers it (their actions are
-/// compared), or when both sides hold the same rules there and every two of them that stand in
-/// another order are disjoint or do the same. Else it is halved again, down to single packets if
-/// need be: the answer never depends on how the layout came about.
+/// How: the space of packets is halved, bit by bit. In each half, both sides keep only the rules
+/// that can still match. A region is settled in one of two ways:
+///   - one rule of each side covers it: their actions are compared;
+///   - both sides hold the same rules there, and every two of them that stand in another order are
+///     disjoint or do the same: the region is equivalent.
+/// Any other region is halved again, down to single packets if need be, so the answer does not
+/// depend on how the layout was made.
 ///
-/// Tables of the rule set are compared one by one: each must exist in the layout under its id. A
+/// Example: the rules and the layout of greynic/optimizer/optimize.h. Both sides hold the same four
+/// rules; rules 1 and 2 stand in another order, but no packet matches both: equivalent, settled in
+/// one region. Now exchange the two matchers. Rules 0 and 1 stand in another order too, they
+/// overlap and do different things, so the space is halved until such a packet is left:
+///
+///     packet      ipv4_dst=10.1.0.1,l4_dst_port=22
+///     by rules    drop          (rule 0)
+///     by layout   forward p1    (matcher B comes first, and its rule 1 matches)
+///
+/// Tables of the rule set are compared one by one; each must exist in the layout under its id. A
 /// jump to a table that only the layout has is followed; a jump to any other is an action like the
-/// rest. On the way to an added table a rule may also copy header fields into registers that
-/// nothing else uses (Open vSwitch's "move"): that only looks. A packet that matches nothing is
-/// missed, which is not the same as dropped.
+/// rest. On the way to an added table, a rule may also copy header fields into registers that
+/// nothing else uses (Open vSwitch's "move"), which changes nothing for the packet. A packet that
+/// matches nothing is missed, which is not the same as dropped.
 
 #include <cstdint>
 #include <functional>
