@@ -430,6 +430,55 @@ TEST(Explain, NamesNoCauseThatTestsDoNotConfirm) {
   EXPECT_NE(to_text(*explanation).find("do not confirm"), std::string::npos);
 }
 
+// Claim:  the example in the header is what happens: these questions, in this order, and this
+// cause.
+TEST(Explain, AsksWhatTheExampleSays) {
+  Campaign campaign;
+  campaign.wall = {"bandwidth_gbps", 0.2, {}, {}, {}};
+  campaign.baseline = {{"message_bytes", 65536.0},
+                       {"operation", std::string("SEND")},
+                       {"qp_count", 1.0},
+                       {"server_decap_masks", 0.0}};
+  const Configuration wall = {{"message_bytes", 64.0},
+                              {"operation", std::string("READ")},
+                              {"qp_count", 64.0},
+                              {"server_decap_masks", 40.0}};
+  std::vector<std::string> questions;
+  const auto measure = [&](const Configuration& configuration) {
+    Observation observation;
+    observation.asked = configuration;
+    observation.outcome = Outcome::kMeasured;
+    const bool slow =
+        configuration.number("qp_count") >= 8 && configuration.number("server_decap_masks") >= 12;
+    observation.measures["bandwidth_gbps"] = {slow ? 50.0 : 100.0, {}};
+    std::string changed;
+    for (const auto& [name, level] : configuration.levels()) {
+      if (level != *campaign.baseline.find(name))
+        changed += name.substr(0, 2) + to_string(level) + " ";
+    }
+    if (std::find(questions.begin(), questions.end(), changed) == questions.end()) {
+      questions.push_back(changed);
+    }
+    return observation;
+  };
+  std::vector<Observation> run;
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    run.push_back(measure(campaign.baseline));
+    run.push_back(measure(wall));
+  }
+  questions.clear();
+  const Laboratory laboratory = laboratory_of(measure);
+  const auto explanation = explain(campaign, run, {}, &laboratory);
+  ASSERT_TRUE(explanation) << explanation.error().message;
+  ASSERT_EQ(explanation->causes.size(), 1U) << to_text(*explanation);
+  EXPECT_EQ(explanation->causes.front().text(),
+            "qp_count >= 8 (clear at 7) and server_decap_masks >= 12 (clear at 11)");
+  EXPECT_EQ(questions, (std::vector<std::string>{
+                           "me64 opREAD ", "me64 opREAD qp64 ", "me64 opREAD se40 ", "qp64 se40 ",
+                           "se40 ", "qp64 ", "qp8 se40 ", "qp3 se40 ", "qp6 se40 ", "qp7 se40 ",
+                           "qp64 se20 ", "qp64 se10 ", "qp64 se15 ", "qp64 se12 ", "qp64 se11 "}));
+}
+
 TEST(Explain, SaysWhatIsMissing) {
   const Campaign campaign = campaign_of_ten();
   Observation observation;

@@ -2,24 +2,39 @@
 
 /// Explains a run: which configurations are walls, and which few settings make each wall appear.
 ///
-/// A wall is accepted when a one-sided moderated t test (variances of single configurations shrunk
-/// towards the run's pooled one) says with the stated confidence, corrected by Holm over all
-/// configurations, that the metric is worse than the campaign's bound.
+/// A configuration is a wall when a one-sided t test says, with the stated confidence, that its
+/// metric is worse than the campaign's bound. Its variance is shrunk towards the run's pooled one,
+/// and Holm's procedure corrects for the number of configurations. Where nothing completed within
+/// the measured time nothing is known, so the configuration is undecided.
 ///
-/// With a laboratory, causes are found by experiment: starting from the baseline, group testing
-/// (QuickXplain, about k log n tests for k terms among n factors) finds a minimal set of factors
-/// whose levels bring the wall; every term is then removed on its own and the wall must vanish;
-/// numeric terms are bisected to the level where the wall begins. Each single answer is a
-/// sequential test that repeats until it is sure or its allowance is spent.
+/// With a laboratory, causes are found by experiment. Group testing (QuickXplain, about k log n
+/// questions for k terms among n factors) finds a minimal set of factors whose levels bring the
+/// wall. Then each term alone is put back, and the wall must vanish. Then numeric terms are
+/// bisected to the level where the wall begins. Each answer is a sequential test, which repeats one
+/// configuration until it is sure or its allowance is spent.
 ///
-/// Without one, causes are the simplest conjunctions that hold on walls and on no clear
+/// Example. The baseline is (message_bytes 65536, operation SEND, qp_count 1, masks 0), the wall
+/// (64, READ, 64, 40); the device is slow with at least 8 QPs and at least 12 masks.
+///
+///     as in the wall, all else baseline    wall?       what follows
+///     message_bytes, operation             no          the other half holds a term
+///     message_bytes, operation, qp_count   no          masks is a term
+///     message_bytes, operation, masks      no          qp_count is a term
+///     qp_count, masks                      yes         the first half holds none
+///     masks                                no          qp_count is confirmed
+///     qp_count                             no          masks is confirmed
+///     masks; qp_count at 8 3 6 7           8           it begins at 8, not at 7
+///     qp_count; masks at 20 10 15 12 11    20 15 12    it begins at 12, not at 11
+///
+/// The cause: "qp_count >= 8 (clear at 7) and masks >= 12 (clear at 11)".
+///
+/// Without a laboratory, causes are the simplest conjunctions that hold on walls and on no clear
 /// configuration of the run. They are called hypotheses, because nothing was removed to test them.
 ///
-/// Clear configurations that a cause would accuse are not passed over: the level that they share,
-/// and no wall has, becomes an exception ("unless operation = READ").
+/// Clear configurations in which all terms of a cause hold contradict it. The level that they
+/// share, and no wall of the cause has, becomes an exception ("unless operation = READ").
 ///
-/// Not promised: a cause whose terms mask each other (the wall vanishes when a further factor is
-/// added) is found only from walls in which it shows.
+/// Not promised: a cause that a further setting hides is found only from walls in which it shows.
 
 #include <cstdint>
 #include <functional>
