@@ -71,14 +71,15 @@ const std::vector<FactorInfo>& table() {
       number("inline_bytes", G::kVerbs, "bytes", 0, 4096, 0,
              "messages up to this size are inlined"),
       number("signal_every", G::kVerbs, "count", 1, 1 << 20, 1,
-             "one send in so many asks for a CQE"),
+             "one send in this many asks for a CQE"),
       number("post_batch", G::kVerbs, "count", 1, 1 << 16, 1, "WQEs handed over by one doorbell"),
       number("mr_count", G::kVerbs, "count", 1, 1 << 24, 1, "memory regions registered and used"),
       number("mr_bytes", G::kVerbs, "bytes", 1, kMost, 16777216, "size of one memory region"),
       number("thread_count", G::kVerbs, "count", 1, 4096, 1, "threads that post and poll"),
-      choice("doorbell_sharing", G::kVerbs, kDoorbells,
-             "how QPs meet at doorbell registers: the driver's default, one register for each "
-             "thread, or one QP for all threads"),
+      choice(
+          "doorbell_sharing", G::kVerbs, kDoorbells,
+          "who shares a doorbell register: as the driver decides, a register for each thread, or "
+          "one QP for all threads"),
       choice("direction", G::kVerbs, kDirections, "who sends to whom"),
       choice("completion_mode", G::kVerbs, kCompletion, "how completions are waited for"),
       number("offered_rate", G::kVerbs, "1/s", 0, 1e12, 0,
@@ -117,7 +118,7 @@ const std::vector<FactorInfo>& table() {
       number("container_count", G::kHost, "count", 1, 1e7, 1,
              "containers that share the RNIC; on a fleet, all of its containers"),
       number("host_count", G::kHost, "count", 2, 1e6, 2,
-             "hosts: of the fleet; without one, all but one send to that one"),
+             "hosts of the fleet; without a fleet, all but one of them send to that one"),
       flag_factor("exact_match_cache", G::kESwitch, true, "the switch keeps an exact-match cache"),
       flag_factor("signature_match_cache", G::kESwitch, false,
                   "the switch keeps a signature-match cache"),
