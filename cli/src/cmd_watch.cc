@@ -16,7 +16,7 @@ namespace {
 struct Flags {
   std::string region;
   std::chrono::nanoseconds every = std::chrono::seconds(1);
-  std::chrono::nanoseconds wait{};
+  std::optional<std::chrono::nanoseconds> wait;
   std::uint64_t count = 1;
   bool json = false;
 };
@@ -44,7 +44,8 @@ void print(const zero::Group& group, const zero::Snapshot& snapshot, bool as_jso
 /// The region, once its target has made it: when its first measurement begins.
 Result<zero::RegionReader> reader_of(const Flags& flags) {
   constexpr std::chrono::milliseconds kLook{20};
-  const auto until = std::chrono::steady_clock::now() + flags.wait;
+  const auto until =
+      std::chrono::steady_clock::now() + flags.wait.value_or(std::chrono::nanoseconds(0));
   while (!std::filesystem::exists(flags.region) && std::chrono::steady_clock::now() < until) {
     std::this_thread::sleep_for(kLook);
   }

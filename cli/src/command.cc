@@ -98,13 +98,16 @@ std::string complaint(const CLI::App& root, const CLI::ParseError& error) {
 
 Option Option::required() const { return Option(option_->required()); }
 Option Option::range(int low, int high) const {
-  return Option(option_->check(CLI::Range(low, high)));
+  option_->type_name(fmt::format("[{}..{}]", low, high));
+  return Option(option_->check(CLI::Range(low, high).description("")));
 }
 Option Option::range(double low, double high) const {
-  return Option(option_->check(CLI::Range(low, high)));
+  option_->type_name(fmt::format("[{}..{}]", low, high));
+  return Option(option_->check(CLI::Range(low, high).description("")));
 }
 Option Option::choices(std::vector<std::string> words) const {
-  return Option(option_->check(CLI::IsMember(std::move(words))));
+  option_->type_name("{" + CLI::detail::join(words, ",") + "}");
+  return Option(option_->check(CLI::IsMember(std::move(words)).description("")));
 }
 Option Option::excludes(Option other) const { return Option(option_->excludes(other.option_)); }
 Option Option::needs(Option other) const { return Option(option_->needs(other.option_)); }
@@ -122,11 +125,11 @@ Option Command::option(const std::string& names, std::optional<int>& into,
   return Option(app_->add_option(names, into, help));
 }
 Option Command::option(const std::string& names, std::uint64_t& into, const std::string& help) {
-  return Option(add(*app_, names, into, help));
+  return Option(add(*app_, names, into, help)->type_name("INT"));
 }
 Option Command::option(const std::string& names, std::optional<std::uint64_t>& into,
                        const std::string& help) {
-  return Option(app_->add_option(names, into, help));
+  return Option(app_->add_option(names, into, help)->type_name("INT"));
 }
 Option Command::option(const std::string& names, double& into, const std::string& help) {
   return Option(add(*app_, names, into, help));
@@ -138,7 +141,9 @@ Option Command::option(const std::string& names, std::vector<std::string>& into,
   return Option(option->get_positional() ? option : option->allow_extra_args(false));
 }
 Option Command::option(const std::string& names, Duration& into, const std::string& help) {
-  return Option(add_duration(*app_, names, into, help)->default_str(to_string(into)));
+  std::string standard = to_string(into);
+  std::erase(standard, ' ');  // "1s" can be typed
+  return Option(add_duration(*app_, names, into, help)->default_str(standard));
 }
 Option Command::option(const std::string& names, std::optional<Duration>& into,
                        const std::string& help) {
@@ -205,7 +210,7 @@ int Program::run(int argc, const char* const* argv) {
     return app_->exit(success);
   } catch (const CLI::ParseError& error) {
     return tell(
-        {ErrorCode::kBadInput, fmt::format("{}; `{} --help` shows how it is used",
+        {ErrorCode::kBadInput, fmt::format("{}\n`{} --help` shows how it is used",
                                            complaint(*app_, error), path_of(*called(app_.get())))});
   } catch (const std::exception& error) {
     return tell({ErrorCode::kInternal, std::string("this is our bug: ") + error.what()});
