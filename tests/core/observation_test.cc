@@ -29,7 +29,7 @@ void collect_stored_names(const std::filesystem::path& file, std::set<std::strin
   const std::string text = buffer.str();
   std::vector<std::regex> patterns = {std::regex(R"re(measures\["([a-z0-9_]+)"\])re"),
                                       std::regex(R"re(put\(observation,\s*"([a-z0-9_]+)")re")};
-  if (file.filename().string().starts_with("perftest_")) {
+  if (file.parent_path().filename() == "perftest") {
     patterns.emplace_back(R"re("((bandwidth|message_rate|latency|transaction)_[a-z0-9_]+)")re");
   }
   for (const std::regex& pattern : patterns) {
