@@ -1,6 +1,5 @@
 #include "greynic/statistics/mean.h"
 
-#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -27,14 +26,6 @@ double squares_of(std::span<const double> values) {
   double squares = 0.0;
   for (const double value : values) squares += (value - centre) * (value - centre);
   return squares;
-}
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0.0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  return (*std::max_element(values.begin(), middle) + *middle) / 2;
 }
 
 }  // namespace greynic::statistics

@@ -1,10 +1,9 @@
 #pragma once
 
-/// Means, medians and what is known of them.
+/// Means, and how well they are known.
 
 #include <cstddef>
 #include <span>
-#include <vector>
 
 namespace greynic::statistics {
 
@@ -23,8 +22,5 @@ struct Mean {
 
 /// Sum of the squared distances from the values' own mean.
 [[nodiscard]] double squares_of(std::span<const double> values);
-
-/// Halfway between the two middle values of an even number; 0 of nothing.
-[[nodiscard]] double median(std::vector<double> values);
 
 }  // namespace greynic::statistics
