@@ -132,6 +132,11 @@ Result<std::vector<Metric>> metrics_of(std::span<const Observation> base,
     const auto better = better_direction(name);
     if (has_direction(better)) metrics.push_back({name, *better == Better::kMore});
   }
+  if (metrics.empty() && !base.empty()) {
+    return fail(ErrorCode::kBadInput,
+                "the base has no metric whose better direction greynic knows; name one with "
+                "--metric, and its direction with --better");
+  }
   return metrics;
 }
 

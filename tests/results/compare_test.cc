@@ -145,6 +145,9 @@ TEST(Compare, AsksForADirectionThatItDoesNotKnow) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(exit_code(refused.error().code), 2);
   EXPECT_NE(refused.error().message.find("--better"), std::string::npos);
+  const auto unnamed = compare(own_base, own_fresh);
+  ASSERT_FALSE(unnamed);
+  EXPECT_NE(unnamed.error().message.find("--metric"), std::string::npos);
   const auto regressions = [&](const auto& from, const auto& to, const char* metric,
                                Better better) {
     return compare(from, to, {.metrics = {metric}, .better = better})->regressions;
