@@ -118,7 +118,7 @@ std::optional<Refusal> add_senders(const Configuration& configuration, HostLoad&
 
 tl::expected<HostLoad, Refusal> read_host_load(const Configuration& c, const Parameters& parameters,
                                                const HostLoadOptions& options) {
-  HostLoad w;
+  HostLoad w{options};
   const auto transport = transport_named(c.text("transport"));
   if (!transport || *transport == Transport::kXRC) {
     return tl::unexpected(unknown("transport", c.text("transport")));
@@ -168,13 +168,6 @@ tl::expected<HostLoad, Refusal> read_host_load(const Configuration& c, const Par
   w.mr_count = static_cast<std::uint64_t>(number("mr_count"));
   w.mr_bytes = static_cast<std::uint64_t>(number("mr_bytes"));
   w.offered_rate = number("offered_rate");
-  w.posting = options.posting;
-  w.loss = options.loss;
-  w.retries = options.retries;
-  w.server_link_gbps = options.server_link_gbps;
-  w.pfc = options.pfc;
-  w.dcqcn = options.dcqcn;
-  w.mr_churn_rate = options.mr_churn_rate;
   w.flow_count = static_cast<std::uint64_t>(number("flow_count"));
   const double rules_per_mask = number("rules_per_mask");
   w.overlay = options.overlay.value_or(parameters.has_switch());

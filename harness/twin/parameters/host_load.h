@@ -45,7 +45,18 @@ struct Retries {
   [[nodiscard]] Time rnr_timer_ns() const;
 };
 
-struct HostLoad {
+/// What the options of a target set alike for all of its runs.
+struct RunConditions {
+  Posting posting = Posting::kWindow;
+  double loss = 0;  ///< share of data packets that are corrupted on the wire
+  Retries retries;
+  double server_link_gbps = 0;  ///< the server's link, when it is slower than the client's; else 0
+  bool pfc = true;              ///< a switch port pauses senders, and drops nothing
+  bool dcqcn = false;           ///< the RNICs control rates by ECN marks
+  double mr_churn_rate = 0;     ///< memory regions a second that each host registers anew
+};
+
+struct HostLoad : RunConditions {
   Transport transport = Transport::kRC;
   Operation operation = Operation::kSend;
   std::uint32_t sender_count = 1;  ///< clients of the one server, each with its own RNIC
@@ -66,14 +77,7 @@ struct HostLoad {
   bool far_memory = false;  ///< the client's buffers lie on the socket away from its RNIC
   Doorbells doorbells = Doorbells::kDriverDefault;
   Direction direction = Direction::kUnidirectional;
-  Posting posting = Posting::kWindow;
   bool overlay = true;
-  double loss = 0;  ///< share of data packets that are corrupted on the wire
-  Retries retries;
-  double server_link_gbps = 0;  ///< the server's link, when it is slower than the client's; else 0
-  bool pfc = true;              ///< a switch port pauses senders, and drops nothing
-  bool dcqcn = false;           ///< the RNICs control rates by ECN marks
-  double mr_churn_rate = 0;  ///< memory regions a second that each host deregisters and registers
   std::uint64_t flow_count = 1;  ///< that messages belong to
   double offered_rate = 0;  ///< messages a second that each sending host asks for; 0: closed loop
   std::array<GroupWalk, 4> walks;  ///< by Hop
@@ -88,15 +92,8 @@ struct HostLoad {
 };
 
 /// What the target's options add to a configuration.
-struct HostLoadOptions {
-  Posting posting = Posting::kWindow;
+struct HostLoadOptions : RunConditions {
   std::optional<bool> overlay;  ///< unset: an overlay where the RNIC has a switch
-  double loss = 0;              ///< share of data packets that are corrupted on the wire
-  Retries retries;
-  double server_link_gbps = 0;  ///< the server's link, when it is slower than the client's; else 0
-  bool pfc = true;              ///< a switch port pauses senders, and drops nothing
-  bool dcqcn = false;           ///< the RNICs control rates by ECN marks
-  double mr_churn_rate = 0;     ///< memory regions a second that each host registers anew
   Grouping grouping;
 };
 

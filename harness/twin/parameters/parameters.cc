@@ -37,9 +37,10 @@ Row row(std::string_view name, PerOperation Parameters::*member, double minimum,
   return {name, nullptr, member, minimum, maximum, Null::kRefused};
 }
 
-const std::vector<Row>& table() {
+/// Port, PCIe, engines, host software and caches.
+std::vector<Row> rows_of_rnic() {
   using P = Parameters;
-  static const std::vector<Row> rows = {
+  return {
       row("link_rate_gbps", &P::link_rate_gbps, 0.1, 10000),
       row("pcie_generation", &P::pcie_generation, 3, 5),
       row("pcie_lanes", &P::pcie_lanes, 1, 16),
@@ -96,6 +97,13 @@ const std::vector<Row>& table() {
       row("mtt_entry_count", &P::mtt_entry_count, 1, 1 << 26),
       row("wqe_cache_entry_count", &P::wqe_cache_entry_count, 1, 1 << 24),
       row("max_inline_bytes", &P::max_inline_bytes, 0, 4096),
+  };
+}
+
+/// The eSwitch, its rules, and the software behind it.
+std::vector<Row> rows_of_switch() {
+  using P = Parameters;
+  return {
       row("chip_clock_mhz", &P::chip_clock_mhz, 1, 1e5),
       row("steering_pipe_count", &P::steering_pipe_count, 1, 64),
       row("base_hops_per_packet", &P::base_hops_per_packet, 0, 1000),
@@ -123,6 +131,15 @@ const std::vector<Row>& table() {
       row("slow_path_mpps", &P::slow_path_mpps, 0.001, 1e4),
       row("counter_refresh_ms", &P::counter_refresh_ms, 0.1, 1e7),
   };
+}
+
+const std::vector<Row>& table() {
+  static const std::vector<Row> rows = [] {
+    std::vector<Row> all = rows_of_rnic();
+    const std::vector<Row> more = rows_of_switch();
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }();
   return rows;
 }
 
