@@ -68,14 +68,13 @@ void judge_failures(const Engine& engine, const HostLoad& load, const std::strin
 }
 
 /// Nothing arrived and nothing was lost: a rate of zero would be a claim that nobody has tested.
-void judge_time(const BandwidthResult& result, Observation& observation) {
+void judge_time(const BandwidthResult& result, Time duration, Observation& observation) {
   if (observation.outcome != Outcome::kNotRun || result.packets > 0 || result.loss_share > 0)
     return;
   observation.outcome = Outcome::kTooShort;
   observation.measures.clear();
-  observation.reason =
-      fmt::format("nothing arrived within {:g} us of virtual time; raise measure.seconds",
-                  result.virtual_time * 1e-3);
+  observation.reason = fmt::format(
+      "nothing arrived within {:g} us of virtual time; raise measure.seconds", duration * 1e-3);
 }
 
 /// What becomes of open QPs when the device of the other end goes down, `resets` times. Packets of
@@ -143,7 +142,7 @@ void run_bandwidth(const Settings& settings, const HostLoad& load, const Effects
   const BandwidthResult result = engine.run_bandwidth(limits);
   for (const auto& [name, value] : named()) observation.counters_after[name] += value;
   judge_failures(engine, load, "", observation);
-  judge_time(result, observation);
+  judge_time(result, limits.duration, observation);
   if (observation.outcome != Outcome::kNotRun) return;
   // A run too slow for statistics has a mean and no error.
   const auto error = [&](double value) {
