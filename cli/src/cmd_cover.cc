@@ -5,11 +5,13 @@
 #include <optional>
 
 #include "command.h"
+#include "greynic/check/array_check.h"
 #include "greynic/files/json_file.h"
 #include "greynic/files/shipped.h"
-#include "greynic/testgen/array_check.h"
-#include "greynic/testgen/array_file.h"
-#include "greynic/testgen/model_reader.h"
+#include "greynic/language/array_file.h"
+#include "greynic/language/explain_infeasible.h"
+#include "greynic/language/model_reader.h"
+#include "greynic/testgen/model_cover.h"
 #include "progress.h"
 
 namespace greynic::cli {
@@ -35,21 +37,21 @@ struct Flags {
 };
 
 /// The rows of a table join those that the model has; an empty path is none.
-Result<void> add_rows(const testgen::CoverModel& model, const std::string& path,
-                      testgen::LevelRows& into) {
+Result<void> add_rows(const language::CoverModel& model, const std::string& path,
+                      language::LevelRows& into) {
   if (path.empty()) return {};
   const auto text = files::read_text(path);
   if (!text) return pass_on(text);
-  auto rows = testgen::parse_rows(model, *text, path);
+  auto rows = language::parse_rows(model, *text, path);
   if (!rows) return pass_on(rows);
   into.insert(into.end(), rows->begin(), rows->end());
   return {};
 }
 
-int check_file(const testgen::CoverModel& model, const Flags& flags, int strength) {
+int check_file(const language::CoverModel& model, const Flags& flags, int strength) {
   const auto text = files::read_text(flags.check);
   if (!text) return tell(text.error());
-  const auto rows = testgen::parse_rows(model, *text, flags.check);
+  const auto rows = language::parse_rows(model, *text, flags.check);
   if (!rows) return tell(rows.error());
   std::optional<Progress> progress;
   const auto tell_progress = [&](double share, double tuples) {
@@ -59,7 +61,7 @@ int check_file(const testgen::CoverModel& model, const Flags& flags, int strengt
     }
     progress->update(share);
   };
-  const testgen::CheckReport report = testgen::check_array(model, *rows, strength, tell_progress);
+  const check::CheckReport report = check::check_array(model, *rows, strength, tell_progress);
   progress.reset();
   fmt::print(
       "rows {}\ninvalid {}\nseeds missing {}\ncovered {}\nmissing {}\ninfeasible {}\nundecided "
@@ -74,23 +76,23 @@ int check_file(const testgen::CoverModel& model, const Flags& flags, int strengt
 }
 
 /// Infeasible tuples and what forbids them, in what the array left of the deadline.
-void explain(const testgen::CoverModel& model, const testgen::Cover& summary, double deadline) {
-  testgen::ExplainOptions options;
+void explain(const language::CoverModel& model, const testgen::Cover& summary, double deadline) {
+  language::ExplainOptions options;
   if (deadline > 0) options.deadline_seconds = deadline - summary.seconds;
   std::optional<Progress> progress(std::in_place, "explaining", 1.0);
   options.progress = [&](double share, std::size_t explained) {
     progress->update(share, fmt::format("{} infeasible tuples", explained));
   };
-  const auto explained = testgen::explain_infeasible(model, summary.infeasible, options);
+  const auto explained = language::explain_infeasible(model, summary.infeasible, options);
   progress.reset();
   tell_infeasible(explained.lines, summary.tuples_infeasible - explained.lines.size());
 }
 
 int run(const Flags& flags) {
-  testgen::ModelFile file{files::shipped_file("examples", flags.model), std::nullopt, std::nullopt};
-  if (!flags.format.empty()) file.format = testgen::model_format_named(flags.format);
+  language::ModelFile file{files::shipped_file("examples", flags.model), std::nullopt, std::nullopt};
+  if (!flags.format.empty()) file.format = language::model_format_named(flags.format);
   if (!flags.constraints.empty()) file.constraints = flags.constraints;
-  auto model = testgen::read_model(file);
+  auto model = language::read_model(file);
   if (!model) return tell(model.error());
   for (const auto& [path, into] :
        {std::pair(&flags.seeds, &model->seeds), std::pair(&flags.already, &model->already)}) {
@@ -124,14 +126,14 @@ int run(const Flags& flags) {
   progress.reset();
   if (!covered) return tell(covered.error());
   const std::string out = flags.json ? testgen::cover_to_json_text(*model, *covered, strength)
-                                     : testgen::rows_to_tsv(*model, covered->rows);
+                                     : language::rows_to_tsv(*model, covered->rows);
   fmt::print("{}", out);
   const testgen::Cover& summary = covered->summary;
   const std::string bound =
       summary.lower_bound_reason.empty()
           ? std::string()
           : fmt::format(", at least {} ({})", summary.lower_bound, summary.lower_bound_reason);
-  const auto cost = testgen::cost_of(*model, covered->rows);
+  const auto cost = language::cost_of(*model, covered->rows);
   say(fmt::format("rows {}{}{}; {} tuples covered, {} infeasible; {:.3f} s{}", covered->rows.size(),
                   bound, cost ? fmt::format("; cost {:.6g}", *cost) : "", summary.tuples_covered,
                   summary.tuples_infeasible, summary.seconds,

@@ -2,7 +2,7 @@
 
 #include <random>
 
-#include "greynic/testgen/space.h"
+#include "greynic/testgen/cover.h"
 
 namespace greynic::testgen {
 namespace {

@@ -16,8 +16,9 @@
 #include <string_view>
 #include <vector>
 
-#include "greynic/testgen/array_check.h"
-#include "greynic/testgen/model_reader.h"
+#include "greynic/check/array_check.h"
+#include "greynic/language/model_reader.h"
+#include "greynic/testgen/model_cover.h"
 
 namespace greynic::testgen {
 namespace {
@@ -35,7 +36,7 @@ struct Totals {
 };
 
 void run(const std::string& path, const CoverOptions& options, bool check, Totals& totals) {
-  const auto model = read_model({path, std::nullopt, std::nullopt});
+  const auto model = language::read_model({path, std::nullopt, std::nullopt});
   if (!model) {
     fmt::print("{}: {}\n", path, model.error().message);
     ++totals.failures;
@@ -56,7 +57,7 @@ void run(const std::string& path, const CoverOptions& options, bool check, Total
   totals.seconds += seconds;
   std::string verdict = covered->summary.full ? "full" : "NOT FULL";
   if (check) {
-    const CheckReport report = check_array(*model, covered->rows, options.strength);
+    const check::CheckReport report = check::check_array(*model, covered->rows, options.strength);
     verdict = report.good() ? "checked" : "WRONG";
     if (!report.good()) ++totals.failures;
   }

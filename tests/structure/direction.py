@@ -92,6 +92,8 @@ def self_test(root):
             (copy / "causal/src/planted.cc", '#include "greynic/twin/twin.h"\n'),
             (copy / "model/CMakeLists.txt", "target_link_libraries(greynic_model PRIVATE greynic::twin)\n"),
             (copy / "core/src/planted.cc", '#include "greynic/files/json_file.h"\n'),
+            (copy / "testgen/check/src/planted.cc", '#include "greynic/testgen/cover.h"\n'),
+            (copy / "testgen/check/CMakeLists.txt", "target_link_libraries(greynic_check PRIVATE greynic::testgen)\n"),
             (copy / "attic/CMakeLists.txt", "greynic_library(attic)\n"),
         ]
         for path, text in planted:

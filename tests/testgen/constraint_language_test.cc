@@ -1,4 +1,4 @@
-#include "greynic/testgen/constraint_language.h"
+#include "greynic/language/constraint_language.h"
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -6,10 +6,14 @@
 #include <random>
 #include <set>
 
-#include "greynic/testgen/cover_model.h"
+#include "greynic/language/cover_model.h"
+#include "greynic/testgen/model_cover.h"
 
 namespace greynic::testgen {
 namespace {
+
+using language::CoverModel;
+using language::ModelParameter;
 
 CoverModel small_model() {
   CoverModel model;
@@ -94,13 +98,14 @@ const std::vector<Case>& cases() {
 TEST(ConstraintLanguage, MeansWhatItSays) {
   const CoverModel model = small_model();
   for (const Case& example : cases()) {
-    const auto expression = parse_constraint(example.text, model, "/constraints/0");
+    const auto expression = language::parse_constraint(example.text, model, "/constraints/0");
     ASSERT_TRUE(expression) << expression.error().message;
     for_each_row(model, [&](const std::vector<int>& row) {
       const auto truth = evaluate(
           *expression, [&](std::uint32_t p) { return row[p]; },
           [&](std::uint32_t p, int level) { return number_of(model, p, level); });
-      ASSERT_EQ(truth == Truth::kTrue, example.truth(values_of(model, row))) << example.text;
+      ASSERT_EQ(truth == language::Truth::kTrue, example.truth(values_of(model, row)))
+          << example.text;
     });
   }
 }
@@ -147,7 +152,8 @@ TEST(ConstraintCompiler, KeepsEveryValidRowAndNoOther) {
   for (const Case& example : cases()) {
     for (CoverModel model : small_models()) {
       model.constraints.push_back(
-          {parse_constraint(example.text, model, "/constraints/0").value(), example.text, "here"});
+          {language::parse_constraint(example.text, model, "/constraints/0").value(), example.text,
+           "here"});
       const auto space = compile(model);
       ASSERT_TRUE(space) << space.error().message;
       ASSERT_LT(space->parameters.size(), model.parameters.size() + 16);
@@ -165,9 +171,10 @@ TEST(ConstraintCompiler, KeepsEveryValidRowAndNoOther) {
 // Oracle: the truth written out by hand for every row.
 TEST(ConstraintCompiler, LeavesAbsentFactorsOutOfConstraints) {
   CoverModel model = small_model();
-  model.parameters[1].only_if = parse_constraint("srq && a != 5", model, "only_if").value();
+  model.parameters[1].only_if =
+      language::parse_constraint("srq && a != 5", model, "only_if").value();
   model.constraints.push_back(
-      {parse_constraint("a + b <= 3 && transport != UD", model, "x").value(), "", ""});
+      {language::parse_constraint("a + b <= 3 && transport != UD", model, "x").value(), "", ""});
   const auto space = compile(model);
   ASSERT_TRUE(space) << space.error().message;
   int present = 0;
@@ -195,8 +202,8 @@ TEST(ConstraintCompiler, LeavesAbsentFactorsOutOfConstraints) {
 TEST(ConstraintCompiler, TakesNoConditionForTrueOfAFactorThatIsNotThere) {
   for (const char* condition : {"a + 3 >= b", "0 * b <= a", "b < 7 || a == 1 && b > 9"}) {
     CoverModel model = small_model();
-    model.parameters[1].only_if = parse_constraint("srq", model, "only_if").value();
-    model.parameters[2].only_if = parse_constraint(condition, model, "only_if").value();
+    model.parameters[1].only_if = language::parse_constraint("srq", model, "only_if").value();
+    model.parameters[2].only_if = language::parse_constraint(condition, model, "only_if").value();
     const auto space = compile(model);
     ASSERT_TRUE(space) << space.error().message;
     for (int b = -1; b < 3; ++b) {
@@ -229,7 +236,8 @@ TEST(ConstraintCompiler, KeepsLongSumsSmall) {
     model.parameters.push_back(parameter);
     text += " + x" + std::to_string(i);
   }
-  model.constraints.push_back({parse_constraint(text + " == 30", model, "x").value(), text, "x"});
+  model.constraints.push_back(
+      {language::parse_constraint(text + " == 30", model, "x").value(), text, "x"});
   const auto space = compile(model);
   ASSERT_TRUE(space) << space.error().message;
   EXPECT_LT(space->clauses.size(), 3000U);
@@ -265,7 +273,7 @@ TEST(ConstraintLanguage, NamesThePlaceOfAMistake) {
       {std::string(200000, 'a'), "split it"},
   };
   for (const auto& [text, message] : mistakes) {
-    const auto expression = parse_constraint(text, model, "/constraints/7");
+    const auto expression = language::parse_constraint(text, model, "/constraints/7");
     ASSERT_FALSE(expression) << text;
     EXPECT_EQ(expression.error().code, ErrorCode::kBadInput);
     EXPECT_NE(expression.error().message.find(message), std::string::npos)
@@ -295,7 +303,7 @@ TEST(ConstraintLanguage, SurvivesAnyText) {
           text.insert(at, text.substr(random() % (text.size() + 1), 8));
       }
     }
-    const auto expression = parse_constraint(text, model, "fuzz");
+    const auto expression = language::parse_constraint(text, model, "fuzz");
     if (expression) {
       CoverModel copy = model;
       copy.constraints.push_back({*expression, text, "fuzz"});

@@ -4,8 +4,9 @@
 #include <cmath>
 #include <random>
 
-#include "greynic/testgen/model_reader.h"
-#include "greynic/testgen/space.h"
+#include "greynic/language/model_reader.h"
+#include "greynic/testgen/cover.h"
+#include "greynic/testgen/model_cover.h"
 
 namespace greynic::testgen {
 namespace {
@@ -86,7 +87,7 @@ TEST(CoverForecast, ComesFirstAndAlsoBeforeARefusal) {
 TEST(CoverForecast, IsToldOnceWhateverThePasses) {
   for (const char* text :
        {"A: 1, 2\nB: 1, 2\n", "A: 1, ~2\nB: 1, 2\n", "A: 1, ~2\nB: 1, 2\n[A] = 2;\n"}) {
-    const auto model = parse_pict(text, "m");
+    const auto model = language::parse_pict(text, "m");
     ASSERT_TRUE(model);
     int told = 0;
     CoverOptions options;

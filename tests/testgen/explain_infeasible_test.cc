@@ -1,15 +1,23 @@
+#include "greynic/language/explain_infeasible.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
 #include <set>
 
-#include "expression_range.h"
-#include "greynic/testgen/array_check.h"
-#include "greynic/testgen/model_reader.h"
+#include "greynic/check/array_check.h"
+#include "greynic/language/expression_range.h"
+#include "greynic/language/model_reader.h"
+#include "greynic/testgen/model_cover.h"
 
 namespace greynic::testgen {
 namespace {
+
+using language::CoverModel;
+using language::Expr;
+using language::ExprKind;
+using language::Truth;
 
 /// `count` numeric factors of levels 1 to `levels`, whose sum is at most `most`.
 CoverModel model_of_a_sum(std::uint32_t count, int levels, int most) {
@@ -17,7 +25,7 @@ CoverModel model_of_a_sum(std::uint32_t count, int levels, int most) {
   model.source = "sum";
   std::vector<Expr> terms;
   for (std::uint32_t p = 0; p < count; ++p) {
-    ModelParameter parameter;
+    language::ModelParameter parameter;
     parameter.name = "f" + std::to_string(p);
     for (int level = 1; level <= levels; ++level) {
       parameter.levels.push_back(std::to_string(level));
@@ -30,7 +38,8 @@ CoverModel model_of_a_sum(std::uint32_t count, int levels, int most) {
   sum.kind = ExprKind::kAdd;
   sum.args = terms;
   model.constraints.push_back(
-      {Expr::compare(CompareOp::kLessEqual, sum, Expr::value(most)), "the sum", "line 1"});
+      {Expr::compare(language::CompareOp::kLessEqual, sum, Expr::value(most)), "the sum",
+       "line 1"});
   return model;
 }
 
@@ -46,7 +55,7 @@ TEST(ArrayCheck, SettlesSumsOverMoreCombinationsThanCanBeListed) {
   for (const auto& [count, levels, most] :
        {std::array{6, 9, 12}, std::array{10, 6, 15}, std::array{14, 8, 24}}) {
     const CoverModel model = model_of_a_sum(static_cast<std::uint32_t>(count), levels, most);
-    const CheckReport report = check_array(model, {}, 2);
+    const check::CheckReport report = check::check_array(model, {}, 2);
     std::uint64_t feasible = 0;
     for (int a = 1; a <= levels; ++a) {
       for (int b = 1; b <= levels; ++b) feasible += a + b + count - 2 <= most ? 1 : 0;
@@ -65,11 +74,11 @@ TEST(ArrayCheck, AsksForNothingOfWhatNeedsNoCoveringInASubModel) {
   CoverModel model = model_of_a_sum(4, 2, 8);
   model.parameters[1].covered = false;
   model.groups.push_back({{0, 1, 2}, 3});
-  const CheckReport report = check_array(model, {}, 1);
+  const check::CheckReport report = check::check_array(model, {}, 1);
   EXPECT_EQ(report.tuples_missing, 6U + 4U);  // the levels of three, the pairs of two
   const auto covered = cover_model(model, {.strength = 1});
   ASSERT_TRUE(covered);
-  EXPECT_TRUE(check_array(model, covered->rows, 1).good());
+  EXPECT_TRUE(check::check_array(model, covered->rows, 1).good());
 }
 
 // Claim: what an expression can be over sets of levels lacks no truth that some levels bring about.
@@ -99,7 +108,7 @@ TEST(ExpressionRange, HoldsEveryTruthThatSomeLevelsBringAbout) {
     if (depth == 0) {
       if (pick(4) == 0) return Expr::level_in(static_cast<unsigned>(pick(3)), {0, 2});
       if (pick(6) == 0) return Expr::exists(2);
-      return Expr::compare(static_cast<CompareOp>(pick(6)), arithmetic(2), arithmetic(2));
+      return Expr::compare(static_cast<language::CompareOp>(pick(6)), arithmetic(2), arithmetic(2));
     }
     switch (pick(5)) {
       case 0:
@@ -124,7 +133,7 @@ TEST(ExpressionRange, HoldsEveryTruthThatSomeLevelsBringAbout) {
       }
       if (sets[p].empty()) sets[p].push_back(pick(4));
     }
-    const Truths told = possible_truths(
+    const language::Truths told = language::possible_truths(
         expression, [&](std::uint32_t p) -> const std::vector<int>& { return sets[p]; }, number);
     definite += told.only_false() || told.only_true() ? 1 : 0;
     for (const int a : sets[0]) {
@@ -153,14 +162,14 @@ TEST(ExplainInfeasible, CountsWhatTheTimeLeftOut) {
   EXPECT_EQ(explain_infeasible(model, tuples).left, 0U);
   std::set<std::size_t> explained;
   for (int reads = 2; reads < 200; ++reads) {
-    ExplainOptions options;
+    language::ExplainOptions options;
     options.clock = clock_that_stops_after(reads);
     std::size_t told = 0;
     options.progress = [&](double share, std::size_t count) {
       EXPECT_EQ(count, ++told);
       EXPECT_DOUBLE_EQ(share, static_cast<double>(count) / 6.0);
     };
-    const Explanations out = explain_infeasible(model, tuples, options);
+    const language::Explanations out = explain_infeasible(model, tuples, options);
     EXPECT_GE(out.lines.size(), 1U);
     EXPECT_EQ(out.lines.size() + out.left, tuples.size());
     EXPECT_EQ(out.lines.size(), told);
@@ -176,7 +185,7 @@ TEST(ExplainInfeasible, CountsWhatTheTimeLeftOut) {
 
 // Claim:  an infeasible tuple is explained by a minimal set of constraints: all needed, none spare.
 TEST(ExplainInfeasible, ExplainsAnInfeasibleTupleByTheConstraintsThatForbidIt) {
-  const auto model = parse_pict(
+  const auto model = language::parse_pict(
       "A: 1, 2\nB: 1, 2\nC: 1, 2\nD: 1, 2\nIF [A] = 1 THEN [B] = 1;\nIF [B] = 1 THEN [C] = 1;\n"
       "IF [D] = 1 THEN [B] = 2;\n",
       "m");
@@ -191,7 +200,7 @@ TEST(ExplainInfeasible, ExplainsAnInfeasibleTupleByTheConstraintsThatForbidIt) {
 // Claim: where part of a tuple is forbidden already, its line says which, with the same cause.
 // Oracle: the model, read by eye.
 TEST(ExplainInfeasible, SaysWhichPartIsForbiddenAlready) {
-  const auto model = parse_pict("A: 1, 2\nB: 1, 2\nC: 1, 2\n[B] = 1;\n", "m");
+  const auto model = language::parse_pict("A: 1, 2\nB: 1, 2\nC: 1, 2\n[B] = 1;\n", "m");
   ASSERT_TRUE(model);
   const auto out = explain_infeasible(*model, {{{0, 0}, {1, 1}}, {{1, 1}, {2, 1}}});
   ASSERT_EQ(out.lines.size(), 2U);

@@ -4,11 +4,15 @@
 #include <random>
 #include <set>
 
-#include "greynic/testgen/array_check.h"
-#include "greynic/testgen/model_reader.h"
+#include "greynic/check/array_check.h"
+#include "greynic/language/model_reader.h"
+#include "greynic/testgen/model_cover.h"
 
 namespace greynic::testgen {
 namespace {
+
+using language::CoverModel;
+using language::LevelRows;
 
 constexpr const char* kModel = R"({ "version": 1,
   "parameters": [
@@ -19,7 +23,7 @@ constexpr const char* kModel = R"({ "version": 1,
   "constraints": ["d != 2 || a != 3"] )";
 
 CoverModel model_with(const std::string& members) {
-  auto model = parse_json_model(kModel + members + "}", "m");
+  auto model = language::parse_json_model(kModel + members + "}", "m");
   EXPECT_TRUE(model) << model.error().message;
   return model ? std::move(*model) : CoverModel{};
 }
@@ -81,13 +85,13 @@ TEST(AlreadyRun, CountsAsCoveredAndIsNotPutOut) {
       together.push_back(row);
     }
     ASSERT_EQ(pairs_in(together), pairs_in(valid)) << "turn " << turn;
-    EXPECT_TRUE(check_array(model, covered->rows, 2).good());
+    EXPECT_TRUE(check::check_array(model, covered->rows, 2).good());
     if (!covered->rows.empty()) {
       LevelRows cut = covered->rows;
       cut.pop_back();
       LevelRows left = together;
       left.pop_back();
-      EXPECT_EQ(check_array(model, cut, 2).good(), pairs_in(left) == pairs_in(valid));
+      EXPECT_EQ(check::check_array(model, cut, 2).good(), pairs_in(left) == pairs_in(valid));
     }
     fewer += covered->rows.size() < without ? 1 : 0;
   }
@@ -99,8 +103,8 @@ TEST(AlreadyRun, IsReadFromTheModel) {
   const CoverModel model =
       model_with(R"(, "already_run": [{ "a": 2, "b": "y", "c": true, "d": 0 }])");
   EXPECT_EQ(model.already, (LevelRows{{1, 1, 0, 0}}));
-  const auto part =
-      parse_json_model(std::string(kModel) + R"(, "already_run": [{ "a": 1, "b": "y" }] })", "m");
+  const auto part = language::parse_json_model(
+      std::string(kModel) + R"(, "already_run": [{ "a": 1, "b": "y" }] })", "m");
   ASSERT_FALSE(part);
   EXPECT_NE(part.error().message.find("at /already_run/0: 'd' is missing"), std::string::npos)
       << part.error().message;
@@ -109,20 +113,20 @@ TEST(AlreadyRun, IsReadFromTheModel) {
 // Claim:  what an array costs is told, and nothing where nothing costs.
 // Oracle: the sum by hand; an absent level costs nothing.
 TEST(ArrayFile, SaysWhatItsRowsCost) {
-  const auto model = parse_json_model(
+  const auto model = language::parse_json_model(
       R"({ "version": 1, "parameters": [{ "name": "a", "levels": [1, 2], "costs": [0, 5] },
            { "name": "b", "levels": [1, 2], "costs": [1, 2.5], "only_if": "a == 2" }] })",
       "m");
   ASSERT_TRUE(model);
-  EXPECT_DOUBLE_EQ(cost_of(*model, {{0, -1}, {1, 0}, {1, 1}}).value_or(-1), 13.5);
-  EXPECT_FALSE(cost_of(model_with(""), {{0, 0, -1, 0}}));
+  EXPECT_DOUBLE_EQ(language::cost_of(*model, {{0, -1}, {1, 0}, {1, 1}}).value_or(-1), 13.5);
+  EXPECT_FALSE(language::cost_of(model_with(""), {{0, 0, -1, 0}}));
 }
 
 // Claim:  the check tells how many tuples there are before it counts, and how far it is.
 // Oracle: the six pairs of parameters have 9, 6, 9, 6, 9 and 6 pairs of levels.
 TEST(ArrayCheck, TellsHowFarItIs) {
   std::vector<double> shares;
-  (void)check_array(model_with(""), {}, 2, [&](double share, double tuples) {
+  (void)check::check_array(model_with(""), {}, 2, [&](double share, double tuples) {
     EXPECT_EQ(tuples, 3 * 9 + 3 * 6);
     shares.push_back(share);
   });
@@ -138,11 +142,11 @@ TEST(ArrayCheck, MissesSeedsThatAreInNoRow) {
   const CoverModel model = model_with(R"(, "seeds": [{ "a": 3, "b": "x" }, { "d": 2, "b": "z" }])");
   const auto covered = cover_model(model, {});
   ASSERT_TRUE(covered);
-  EXPECT_TRUE(check_array(model, covered->rows, 2).good());
+  EXPECT_TRUE(check::check_array(model, covered->rows, 2).good());
   LevelRows cut = covered->rows;
   std::erase_if(cut, [](const std::vector<int>& row) { return row[3] == 2 && row[1] == 2; });
   ASSERT_LT(cut.size(), covered->rows.size());
-  const CheckReport report = check_array(model, cut, 2);
+  const check::CheckReport report = check::check_array(model, cut, 2);
   EXPECT_EQ(report.seeds_missing, 1U);
   EXPECT_FALSE(report.good());
 }
@@ -151,7 +155,7 @@ TEST(ArrayCheck, MissesSeedsThatAreInNoRow) {
 // Oracle: the rows themselves; the check that the array is still good.
 // Method: a model with a dear helper, a conditional factor and 17 levels of which three are valid.
 TEST(CoverModel, MakesNoRowTwice) {
-  const auto model = parse_json_model(R"({ "version": 1, "parameters": [
+  const auto model = language::parse_json_model(R"({ "version": 1, "parameters": [
     { "name": "f0", "levels": [true, false] },
     { "name": "f2", "levels": [true, false], "costs": [0, 10], "covered": false },
     { "name": "f3", "levels": ["t0", "t1", "t2", "t3", "t4"], "weights": [2, 1, 5, 2, 2] },
@@ -160,7 +164,7 @@ TEST(CoverModel, MakesNoRowTwice) {
       "costs": [10, 10, 3, 3, 10, 3, 10, 0, 3, 0, 10, 1, 10, 0, 0, 3, 0] },
     { "name": "f6", "levels": [100] }, { "name": "f7", "levels": [1024], "weights": [1] } ],
   "constraints": ["f4 != f5 - 1 <-> f6 > f5", "f5 in {100, 0.5, -1}"] })",
-                                      "m");
+                                                "m");
   ASSERT_TRUE(model) << model.error().message;
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
     CoverOptions options;
@@ -170,7 +174,7 @@ TEST(CoverModel, MakesNoRowTwice) {
     ASSERT_TRUE(covered) << covered.error().message;
     const std::set<std::vector<int>> once(covered->rows.begin(), covered->rows.end());
     EXPECT_EQ(once.size(), covered->rows.size()) << "seed " << seed;
-    ASSERT_TRUE(check_array(*model, covered->rows, 3).good()) << "seed " << seed;
+    ASSERT_TRUE(check::check_array(*model, covered->rows, 3).good()) << "seed " << seed;
   }
 }
 

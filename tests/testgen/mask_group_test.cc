@@ -1,13 +1,16 @@
-#include "greynic/testgen/mask_group.h"
+#include "greynic/language/mask_group.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "greynic/testgen/array_check.h"
+#include "greynic/check/array_check.h"
+#include "greynic/testgen/model_cover.h"
 
 namespace greynic::testgen {
 namespace {
+
+using language::CoverModel;
 
 using enum MatchField;
 
@@ -54,7 +57,7 @@ TEST(MaskGroup, NeverLooksAtAFieldWithoutItsHeader) {
     }
   }
   EXPECT_GT(seen.size(), 10U);
-  EXPECT_TRUE(check_array(model, cover->rows, 2).good());
+  EXPECT_TRUE(check::check_array(model, cover->rows, 2).good());
 }
 
 // Claim:  with bits each, a factor says of one bit whether the mask has it.

@@ -1,4 +1,4 @@
-#include "greynic/testgen/model_reader.h"
+#include "greynic/language/model_reader.h"
 
 #include <gtest/gtest.h>
 
@@ -6,12 +6,16 @@
 #include <random>
 #include <set>
 
+#include "greynic/check/array_check.h"
 #include "greynic/files/json_file.h"
-#include "greynic/testgen/array_check.h"
-#include "greynic/testgen/array_file.h"
+#include "greynic/language/array_file.h"
+#include "greynic/testgen/model_cover.h"
 
 namespace greynic::testgen {
 namespace {
+
+using language::CoverModel;
+using language::LevelRows;
 
 constexpr const char* kPict = R"(# a comment
 Mode:     fast (3), slow | sluggish, Stopped
@@ -58,7 +62,7 @@ void for_each_row(const CoverModel& model, Visit visit) {
 // Claim:  a PICT model allows the rows that PICT's manual says, whatever the case of its words.
 // Oracle: the rules written by hand, over all rows.
 TEST(PictReader, AllowsWhatThePictManualSays) {
-  const auto model = parse_pict(kPict, "m.pict");
+  const auto model = language::parse_pict(kPict, "m.pict");
   ASSERT_TRUE(model) << model.error().message;
   ASSERT_EQ(model->parameters.size(), 6U);
   EXPECT_EQ(model->parameters[0].weights, (std::vector<double>{3, 1, 1}));
@@ -81,7 +85,8 @@ TEST(PictReader, AllowsWhatThePictManualSays) {
 // Claim:  pairs of ordinary values are covered by rows without any negative value.
 // Oracle: all valid rows listed by hand.
 TEST(PictReader, NegativeValuesHideNoPair) {
-  const auto model = parse_pict("A: ~-1, 0, 1, 2\nB: ~-1, 0, 1, 2\nC: x, y, ~z\n", "n.pict");
+  const auto model =
+      language::parse_pict("A: ~-1, 0, 1, 2\nB: ~-1, 0, 1, 2\nC: x, y, ~z\n", "n.pict");
   ASSERT_TRUE(model);
   const auto cover = cover_model(*model, {});
   ASSERT_TRUE(cover) << cover.error().message;
@@ -99,15 +104,15 @@ TEST(PictReader, NegativeValuesHideNoPair) {
     if (negatives == ((row[0] == 0) + (row[1] == 0))) found.insert({row[0], row[1]});
   }
   EXPECT_EQ(found, wanted);
-  EXPECT_TRUE(check_array(*model, cover->rows, 2).good());
+  EXPECT_TRUE(check::check_array(*model, cover->rows, 2).good());
 }
 
 // Claim:  a sub-model of lower order asks for fewer tuples: none with more of its parameters than
 // that. Oracle: pairs counted by hand.
 TEST(PictReader, SubModelsOfLowerOrderNeedFewerRows) {
   const std::string parameters = "A: 1, 2, 3\nB: 1, 2, 3\nC: 1, 2, 3\nD: 1, 2\nE: 1, 2\n";
-  const auto whole = parse_pict(parameters, "m");
-  const auto lower = parse_pict(parameters + "{ A, B, C } @ 1\n", "m");
+  const auto whole = language::parse_pict(parameters, "m");
+  const auto lower = language::parse_pict(parameters + "{ A, B, C } @ 1\n", "m");
   ASSERT_TRUE(whole && lower);
   const auto all = cover_model(*whole, {});
   const auto fewer = cover_model(*lower, {});
@@ -122,13 +127,13 @@ TEST(PictReader, SubModelsOfLowerOrderNeedFewerRows) {
     }
     EXPECT_EQ(found.size(), pairs);
   }
-  EXPECT_TRUE(check_array(*lower, fewer->rows, 2).good());
-  EXPECT_FALSE(check_array(*whole, fewer->rows, 2).good());
+  EXPECT_TRUE(check::check_array(*lower, fewer->rows, 2).good());
+  EXPECT_FALSE(check::check_array(*whole, fewer->rows, 2).good());
 }
 
 // Claim:  a value written twice is one value.
 TEST(PictReader, JoinsAValueWrittenTwice) {
-  const auto model = parse_pict("A: x, y (2), x, y\nB: <A>, z\n", "m");
+  const auto model = language::parse_pict("A: x, y (2), x, y\nB: <A>, z\n", "m");
   ASSERT_TRUE(model);
   EXPECT_EQ(model->parameters[0].levels, (std::vector<std::string>{"x", "y"}));
   EXPECT_EQ(model->parameters[0].weights, (std::vector<double>{2, 3}));
@@ -138,8 +143,8 @@ TEST(PictReader, JoinsAValueWrittenTwice) {
 // Claim:  a CASA model and its constraints file mean what CASA's authors say: symbols are counted
 //         through all options, a constraint is a disjunction of signed symbols.
 TEST(CasaReader, CountsSymbolsThroughAllOptions) {
-  const auto model =
-      parse_casa("2\n3\n2 3 2\n", "m.citmodel", "2\n2\n- 0 - 3\n3\n+ 1 + 5 - 6\n", "m.constraints");
+  const auto model = language::parse_casa("2\n3\n2 3 2\n", "m.citmodel",
+                                          "2\n2\n- 0 - 3\n3\n+ 1 + 5 - 6\n", "m.constraints");
   ASSERT_TRUE(model) << model.error().message;
   EXPECT_EQ(model->strength, 2);
   for_each_row(*model, [&](const std::vector<int>& row) {
@@ -152,7 +157,7 @@ TEST(CasaReader, CountsSymbolsThroughAllOptions) {
 }
 
 TEST(CnfReader, ReadsNamesAndClauses) {
-  const auto model = parse_cnf(
+  const auto model = language::parse_cnf(
       "c a feature model\nc 1 ROOT\nc 2$ helper\nc 4 has words behind\n"
       "p cnf 4 3\n1 0\n-1 2\n3 0 -3 -4 0\n",
       "m.dimacs");
@@ -179,7 +184,7 @@ constexpr const char* kJson = R"({ "version": 1, "strength": 2,
   "sub_models": [{ "parameters": ["a", "c", "d"], "strength": 3 }] })";
 
 TEST(JsonModelReader, AllowsWhatTheFileSays) {
-  const auto model = parse_json_model(kJson, "m.json");
+  const auto model = language::parse_json_model(kJson, "m.json");
   ASSERT_TRUE(model) << model.error().message;
   int valid = 0;
   for (int b = -1; b < 2; ++b) {
@@ -199,7 +204,7 @@ TEST(JsonModelReader, AllowsWhatTheFileSays) {
   const auto cover = cover_model(*model, {});
   ASSERT_TRUE(cover) << cover.error().message;
   EXPECT_EQ(cover->rows[0][0], 2);  // the seed comes first
-  EXPECT_TRUE(check_array(*model, cover->rows, 2).good());
+  EXPECT_TRUE(check::check_array(*model, cover->rows, 2).good());
 }
 
 using Parse = std::function<Result<CoverModel>(std::string_view)>;
@@ -215,7 +220,7 @@ std::vector<Reader> readers() {
   const std::string pict = "A: 1, 2\nB: x, y\n";
   return {
       {"pict",
-       [](std::string_view t) { return parse_pict(t, "f"); },
+       [](std::string_view t) { return language::parse_pict(t, "f"); },
        kPict,
        {{"", "f:1:1: the model has no parameters"},
         {"A 1\n", "f:1:1: 'name: value"},
@@ -245,7 +250,8 @@ std::vector<Reader> readers() {
       {"casa",
        [](std::string_view t) {
          const std::size_t bar = std::min(t.find('|'), t.size());
-         return parse_casa(t.substr(0, bar), "f", bar < t.size() ? t.substr(bar + 1) : "", "g");
+         return language::parse_casa(t.substr(0, bar), "f", bar < t.size() ? t.substr(bar + 1) : "",
+                                     "g");
        },
        "2\n3\n2 3 2\n|2\n2\n- 0 - 3\n3\n+ 1 + 5 - 6\n",
        {{"", "f:1:1: the strength is missing"},
@@ -261,7 +267,7 @@ std::vector<Reader> readers() {
         {"2 1 2|2\n1\n- 0\n", "the number of terms of constraint 2 is missing"},
         {"2 1 2|1 1 - 0 7", "g:1:9: '7' after"}}},
       {"cnf",
-       [](std::string_view t) { return parse_cnf(t, "f"); },
+       [](std::string_view t) { return language::parse_cnf(t, "f"); },
        "c 1 A\np cnf 3 2\n1 -2 0\n2 3 0\n",
        {{"", "no 'p cnf"},
         {"1 2 0\n", "f:1:1: the 'p cnf' line must come first"},
@@ -276,7 +282,7 @@ std::vector<Reader> readers() {
         {"p cnf 2 1\np cnf 2 1\n1 0\n", "f:2:1: a second 'p' line"},
         {"p cnf 99999999999 1\n1 0\n", "at most"}}},
       {"json",
-       [](std::string_view t) { return parse_json_model(t, "f"); },
+       [](std::string_view t) { return language::parse_json_model(t, "f"); },
        kJson,
        {{"", "f"},
         {"{", "f"},
@@ -327,11 +333,11 @@ TEST(ModelReaders, RefuseMalformedInputWithItsPlace) {
 TEST(ModelReaders, RefuseMoreLevelsThanTheyTake) {
   std::string levels = "0";
   for (int i = 1; i < 70000; ++i) levels += "," + std::to_string(i);
-  const auto json = parse_json_model(
+  const auto json = language::parse_json_model(
       R"({"version": 1, "parameters": [{"name": "a", "levels": [)" + levels + "]}]}", "m.json");
   ASSERT_FALSE(json);
   EXPECT_NE(json.error().message.find("/parameters/0/levels"), std::string::npos);
-  const auto pict = parse_pict("A: " + levels + "\n", "m.pict");
+  const auto pict = language::parse_pict("A: " + levels + "\n", "m.pict");
   ASSERT_FALSE(pict);
   EXPECT_EQ(pict.error().code, ErrorCode::kBadInput);
 }
@@ -349,7 +355,7 @@ TEST(ModelReaders, TakeFilesFromWindows) {
   const std::filesystem::path folder(testing::TempDir());
   const auto read = [&](const std::string& name, const std::string& text) {
     EXPECT_TRUE(files::write_text(folder / name, text));
-    return read_model({(folder / name).string(), std::nullopt, std::nullopt}).value();
+    return language::read_model({(folder / name).string(), std::nullopt, std::nullopt}).value();
   };
   const std::vector<std::pair<std::string, std::string>> inputs = {
       {"windows.pict", kPict},
@@ -363,14 +369,15 @@ TEST(ModelReaders, TakeFilesFromWindows) {
     const CoverModel marked = read(name, from_windows(text));
     const auto covered = cover_model(plain, {});
     ASSERT_TRUE(covered);
-    const std::string rows = rows_to_tsv(plain, covered->rows);
+    const std::string rows = language::rows_to_tsv(plain, covered->rows);
     const auto again = cover_model(marked, {});
     ASSERT_TRUE(again);
-    EXPECT_EQ(rows_to_tsv(marked, again->rows), rows);
-    const auto parsed = parse_rows(marked, from_windows(rows), "rows.tsv");
+    EXPECT_EQ(language::rows_to_tsv(marked, again->rows), rows);
+    const auto parsed = language::parse_rows(marked, from_windows(rows), "rows.tsv");
     ASSERT_TRUE(parsed);
-    EXPECT_TRUE(check_array(marked, *parsed, 2).good());
-    const auto foreign = read_model({(folder / name).string(), std::nullopt, "none.constraints"});
+    EXPECT_TRUE(check::check_array(marked, *parsed, 2).good());
+    const auto foreign =
+        language::read_model({(folder / name).string(), std::nullopt, "none.constraints"});
     ASSERT_FALSE(foreign);  // not CASA's: refused as such; CASA's: there is no such file
     EXPECT_EQ(foreign.error().message.find("goes with CASA") != std::string::npos,
               !name.ends_with(".citmodel"));
@@ -408,42 +415,44 @@ TEST(ModelReaders, SurviveAnyText) {
 // Claim:  the check finds what is wrong with an array: an invalid row, a pair left out.
 TEST(ArrayCheck, FindsInvalidRowsAndMissingTuples) {
   const auto model =
-      parse_pict("A: 1, 2, 3\nB: x, y\nC: p, q\nIF [A] = 1 THEN [B] = \"x\";\n", "m");
+      language::parse_pict("A: 1, 2, 3\nB: x, y\nC: p, q\nIF [A] = 1 THEN [B] = \"x\";\n", "m");
   ASSERT_TRUE(model);
   const auto cover = cover_model(*model, {});
   ASSERT_TRUE(cover);
-  const CheckReport good = check_array(*model, cover->rows, 2);
+  const check::CheckReport good = check::check_array(*model, cover->rows, 2);
   EXPECT_TRUE(good.good());
   EXPECT_EQ(good.tuples_covered, 15U);
   EXPECT_EQ(good.tuples_infeasible, 1U);
   for (std::size_t r = 0; r < cover->rows.size(); ++r) {
     LevelRows fewer = cover->rows;
     fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(r));
-    const CheckReport report = check_array(*model, fewer, 2);
+    const check::CheckReport report = check::check_array(*model, fewer, 2);
     EXPECT_EQ(report.tuples_covered + report.tuples_missing, 15U);
     EXPECT_GT(report.tuples_missing, 0U);
   }
   LevelRows broken = cover->rows;
   broken.push_back({0, 1, 0});
-  EXPECT_EQ(check_array(*model, broken, 2).invalid_rows, 1U);
+  EXPECT_EQ(check::check_array(*model, broken, 2).invalid_rows, 1U);
   // A tuple that only an invalid row has is not covered.
-  EXPECT_EQ(check_array(*model, {{0, 1, 0}}, 2).tuples_covered, 0U);
+  EXPECT_EQ(check::check_array(*model, {{0, 1, 0}}, 2).tuples_covered, 0U);
 }
 
 // Claim:  tables come back as they were written, whatever the order of the columns; bad ones do
 // not.
 TEST(ArrayFile, SurvivesItsText) {
-  const auto model = parse_json_model(kJson, "m.json");
+  const auto model = language::parse_json_model(kJson, "m.json");
   ASSERT_TRUE(model);
   const auto cover = cover_model(*model, {});
   ASSERT_TRUE(cover);
-  const auto again = parse_rows(*model, rows_to_tsv(*model, cover->rows), "r.tsv");
+  const auto again =
+      language::parse_rows(*model, language::rows_to_tsv(*model, cover->rows), "r.tsv");
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(*again, cover->rows);
-  const auto from_json = parse_rows(*model, cover_to_json_text(*model, *cover, 2), "r.json");
+  const auto from_json =
+      language::parse_rows(*model, cover_to_json_text(*model, *cover, 2), "r.json");
   ASSERT_TRUE(from_json) << from_json.error().message;
   EXPECT_EQ(*from_json, cover->rows);
-  const auto turned = parse_rows(*model, "d\tc\tb\ta\n0.5\ttrue\t\t1\n", "r.tsv");
+  const auto turned = language::parse_rows(*model, "d\tc\tb\ta\n0.5\ttrue\t\t1\n", "r.tsv");
   ASSERT_TRUE(turned) << turned.error().message;
   EXPECT_EQ(*turned, (LevelRows{{0, -1, 0, 0}}));
   for (const auto& [text, message] : std::vector<std::pair<std::string, std::string>>{
@@ -457,7 +466,7 @@ TEST(ArrayFile, SurvivesItsText) {
            {"{", "r"},
            {"{\"parameters\": [\"a\"], \"rows\": []}", "the column of 'b'"},
            {"{\"parameters\": [\"a\",\"b\",\"c\",\"d\"], \"rows\": [7]}", "/rows/0"}}) {
-    const auto rows = parse_rows(*model, text, "r");
+    const auto rows = language::parse_rows(*model, text, "r");
     ASSERT_FALSE(rows) << text;
     EXPECT_NE(rows.error().message.find(message), std::string::npos) << rows.error().message;
   }

@@ -8,7 +8,7 @@
 #include <random>
 #include <string>
 
-#include "greynic/testgen/cover_model.h"
+#include "greynic/language/cover_model.h"
 
 namespace greynic::testgen {
 
@@ -198,10 +198,10 @@ class RandomNetwork {
   std::mt19937_64 random_;
 };
 
-inline CoverModel model_with_mode() {
-  CoverModel model;
+inline language::CoverModel model_with_mode() {
+  language::CoverModel model;
   model.source = "random";
-  ModelParameter mode;
+  language::ModelParameter mode;
   mode.name = "mode";
   mode.levels = {"0", "1", "2"};
   mode.numbers = {0, 1, 2};

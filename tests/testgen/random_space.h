@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "greynic/testgen/space.h"
+#include "greynic/testgen/cover.h"
 
 namespace greynic::testgen {
 

@@ -1,4 +1,4 @@
-#include "row_order.h"
+#include "plan/row_order.h"
 
 #include <gtest/gtest.h>
 

@@ -3,8 +3,9 @@
 
 #include <regex>
 
-#include "greynic/testgen/array_check.h"
-#include "greynic/testgen/cover_model.h"
+#include "greynic/check/array_check.h"
+#include "greynic/language/cover_model.h"
+#include "greynic/language/explain_infeasible.h"
 #include "greynic/testgen/topology.h"
 #include "packet_simulation.h"
 #include "random_network.h"
@@ -12,9 +13,11 @@
 namespace greynic::testgen {
 namespace {
 
+using language::ModelParameter;
+
 /// Calls with each row of a model (-1: absent) and the setting that it is.
 template <typename Visit>
-void for_each_row(const CoverModel& model, Visit visit) {
+void for_each_row(const language::CoverModel& model, Visit visit) {
   std::vector<int> row(model.parameters.size(), 0);
   for (std::size_t p = 0; p < row.size(); ++p) row[p] = model.parameters[p].only_if ? -1 : 0;
   while (true) {
@@ -68,7 +71,7 @@ TEST(TopologyConflict, NamesWhatBreaksEveryConfigurationWithThePair) {
   int headers = 0;
   for (std::uint64_t seed = 1; networks < 40; ++seed) {
     const json document = RandomNetwork(seed).make();
-    CoverModel model = model_with_mode();
+    language::CoverModel model = model_with_mode();
     auto topology = parse_topology(document.dump(), "random");
     ASSERT_TRUE(topology);
     ASSERT_TRUE(add_topology(std::make_shared<Topology>(std::move(*topology)), model, {}));

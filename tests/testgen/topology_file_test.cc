@@ -7,6 +7,7 @@
 
 #include "greynic/files/campaign_file.h"
 #include "greynic/files/json_file.h"
+#include "greynic/testgen/model_cover.h"
 #include "greynic/testgen/plan.h"
 #include "greynic/testgen/topology.h"
 
@@ -58,7 +59,7 @@ TEST(TopologyFile, RefusesMalformedInputWithItsPlace) {
   }
   auto topology = parse_topology(with("vxlan_contexts > 0", "vxlan_contexts >"), "t");
   ASSERT_TRUE(topology);
-  CoverModel model;
+  language::CoverModel model;
   const auto added = add_topology(std::make_shared<Topology>(std::move(*topology)), model, {});
   ASSERT_FALSE(added);
   EXPECT_NE(added.error().message.find("rule client.decap"), std::string::npos);
@@ -110,7 +111,7 @@ TEST(ShippedCampaigns, LeafSpineIsCutByMoreThanSixtyTimes) {
   auto topology = read_topology((kSource / "configs/topologies/leaf_spine_8x64.json").string());
   ASSERT_TRUE(topology) << topology.error().message;
   EXPECT_EQ(topology->containers.size(), 64U);
-  CoverModel model;
+  language::CoverModel model;
   model.source = "leaf_spine";
   ASSERT_TRUE(add_topology(std::make_shared<Topology>(std::move(*topology)), model, {}));
   CoverOptions options;

@@ -8,13 +8,16 @@
 #include <random>
 #include <set>
 
-#include "../../testgen/src/space_solver.h"
-#include "greynic/testgen/cover_model.h"
+#include "greynic/language/cover_model.h"
+#include "greynic/testgen/model_cover.h"
 #include "packet_simulation.h"
 #include "random_network.h"
+#include "validity/space_solver.h"
 
 namespace greynic::testgen {
 namespace {
+
+using language::ModelParameter;
 
 // Claim:  the clauses of a topology allow exactly the configurations in which every packet ends
 // where
@@ -29,7 +32,7 @@ TEST(Topology, AllowsExactlyWhatPacketSimulationAllows) {
   int with_loops_or_losses = 0;
   for (std::uint64_t seed = 1; networks < 200; ++seed) {
     const json document = RandomNetwork(seed).make();
-    CoverModel model = model_with_mode();
+    language::CoverModel model = model_with_mode();
     auto topology = parse_topology(document.dump(), "random");
     ASSERT_TRUE(topology) << topology.error().message;
     const auto added = add_topology(std::make_shared<Topology>(std::move(*topology)), model, {});

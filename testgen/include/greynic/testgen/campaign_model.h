@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "greynic/core/campaign.h"
-#include "greynic/testgen/cover_model.h"
+#include "greynic/language/cover_model.h"
 #include "greynic/testgen/plan.h"
 
 namespace greynic::testgen {
 
 struct CampaignModel {
-  CoverModel model;
+  language::CoverModel model;
   /// The value of each level of each parameter; parameters are the campaign's factors in order,
   /// then those of its topology.
   std::vector<std::vector<FactorValue>> values;

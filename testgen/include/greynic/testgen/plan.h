@@ -17,7 +17,7 @@
 
 #include "greynic/core/campaign.h"
 #include "greynic/core/result.h"
-#include "greynic/testgen/space.h"
+#include "greynic/testgen/cover.h"
 
 namespace greynic::testgen {
 

@@ -17,8 +17,8 @@
 
 #include "greynic/core/flow_rule.h"
 #include "greynic/core/result.h"
-#include "greynic/testgen/constraint_language.h"
-#include "greynic/testgen/cover_model.h"
+#include "greynic/language/constraint_language.h"
+#include "greynic/language/cover_model.h"
 
 namespace greynic::testgen {
 
@@ -86,7 +86,8 @@ struct Topology {
 /// Adds the topology's factors and its rule of validity to a model. `values` of the added levels
 /// are their texts (Booleans are "false", "true"). kBadInput: a `when` that does not parse;
 /// kTooBig: more packet states or loops than the stated limits.
-[[nodiscard]] Result<void> add_topology(std::shared_ptr<const Topology> topology, CoverModel& model,
-                                        const ConstantLookup& constants);
+[[nodiscard]] Result<void> add_topology(std::shared_ptr<const Topology> topology,
+                                        language::CoverModel& model,
+                                        const language::ConstantLookup& constants);
 
 }  // namespace greynic::testgen
