@@ -5,6 +5,7 @@
 
 #include "engine/cover_task.h"
 #include "engine/open_tuples.h"
+#include "engine/seeded_random.h"
 #include "validity/validity.h"
 
 namespace greynic::testgen {
@@ -53,7 +54,7 @@ class CoverAttempt {
 
   const CoverTask& task_;
   Validity validity_;
-  Random random_;
+  SeededRandom random_;
   bool start_algebraic_;
   bool reports_;
   bool frugal_;

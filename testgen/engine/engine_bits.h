@@ -38,25 +38,4 @@ void for_each_bit(const Word* words, std::size_t count, Visit&& visit) {
   }
 }
 
-/// xoshiro-like small generator: the same numbers on every machine for a seed (std distributions
-/// differ).
-class Random {
- public:
-  explicit Random(std::uint64_t seed)
-      : state_(seed * 0x9e3779b97f4a7c15ULL + 0x2545f4914f6cdd1dULL) {}
-  std::uint64_t next() {  // splitmix64
-    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15ULL);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-    return z ^ (z >> 31);
-  }
-  /// Uniform in [0, bound); bound > 0.
-  std::uint32_t below(std::uint32_t bound) {
-    return static_cast<std::uint32_t>(((next() >> 32) * bound) >> 32);
-  }
-
- private:
-  std::uint64_t state_;
-};
-
 }  // namespace greynic::testgen

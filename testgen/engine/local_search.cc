@@ -415,8 +415,7 @@ bool LocalSearch::bend_row(std::int64_t least) {
     for (const Value v : validity_.row()) row[index_.parameter(v)] = v;
     work_ += parameters_;
     double more = 0;
-    for (std::uint32_t p = 0; p < parameters_; ++p)
-      more += cost_of(row[p]) - cost_of(rows_[r][p]);
+    for (std::uint32_t p = 0; p < parameters_; ++p) more += cost_of(row[p]) - cost_of(rows_[r][p]);
     if (!affordable(more)) continue;
     const std::int64_t delta = delta_of(r, row);
     if (delta > least || (delta == least && best.empty())) {

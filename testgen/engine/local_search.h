@@ -17,6 +17,7 @@
 #include "engine/engine_bits.h"
 #include "engine/engine_values.h"
 #include "engine/row_rules.h"
+#include "engine/seeded_random.h"
 #include "validity/validity.h"
 
 namespace greynic::testgen {
@@ -93,9 +94,7 @@ class LocalSearch {
   template <typename Visit>
   void for_each_scarce_triple(std::uint32_t row, Value v, std::size_t layer, Visit&& visit);
   void remove_row();
-  [[nodiscard]] double cost_of(Value v) const {
-    return v < cost_.size() ? cost_[v] : 0.0;
-  }
+  [[nodiscard]] double cost_of(Value v) const { return v < cost_.size() ? cost_[v] : 0.0; }
   [[nodiscard]] bool affordable(double more) const;
   void keep_if_better();
   void return_to_best();
@@ -109,7 +108,7 @@ class LocalSearch {
   Words wanted_;  ///< with room for one more value: the level of a cell that is being removed
   const RowRules& rules_;
   Validity& validity_;
-  Random random_;
+  SeededRandom random_;
   std::uint32_t parameters_;
   std::uint32_t count_;  ///< rows now
   std::uint32_t frozen_;

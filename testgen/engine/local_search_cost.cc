@@ -68,9 +68,7 @@ void LocalSearch::economise(const std::function<bool()>& stop) {
     const std::uint32_t p = costly[random_.below(static_cast<std::uint32_t>(costly.size()))];
     const Value v = index_.first(p) + random_.below(index_.level_count(p));
     ++work_;
-    if (cost_of(v) >= cost_of(rows_[row][p]) ||
-        !rules_.allows(rows_[row].data(), v))
-      continue;
+    if (cost_of(v) >= cost_of(rows_[row][p]) || !rules_.allows(rows_[row].data(), v)) continue;
     ++step_;
     change(row, std::span(&v, 1));
     for (int i = 0; i < kMendingSteps && !open_.empty(); ++i) step();

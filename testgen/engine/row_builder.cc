@@ -84,7 +84,7 @@ double RowBuilder::least_cost(std::uint32_t parameter) const {
   return least;
 }
 
-Value RowBuilder::best(Random& random) const {
+Value RowBuilder::best(SeededRandom& random) const {
   Value pick = kNoValue;
   std::int64_t most = 0;
   std::uint64_t open_most = 0;
@@ -113,7 +113,7 @@ Value RowBuilder::best(Random& random) const {
   return pick;
 }
 
-std::vector<Value> RowBuilder::build(std::span<const Value> must, Random& random) {
+std::vector<Value> RowBuilder::build(std::span<const Value> must, SeededRandom& random) {
   validity_.restart();
   if (!validity_.assume(must)) return {};
   start_over();

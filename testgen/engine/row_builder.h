@@ -7,6 +7,7 @@
 
 #include "engine/engine_bits.h"
 #include "engine/open_tuples.h"
+#include "engine/seeded_random.h"
 #include "validity/validity.h"
 
 namespace greynic::testgen {
@@ -21,12 +22,12 @@ class RowBuilder {
   void avoid(std::vector<double> cost);
 
   /// A valid row that holds `must`, one value a parameter; empty when there is none.
-  [[nodiscard]] std::vector<Value> build(std::span<const Value> must, Random& random);
+  [[nodiscard]] std::vector<Value> build(std::span<const Value> must, SeededRandom& random);
 
  private:
   void take_in();
   void start_over();
-  [[nodiscard]] Value best(Random& random) const;
+  [[nodiscard]] Value best(SeededRandom& random) const;
   [[nodiscard]] double least_cost(std::uint32_t parameter) const;
 
   const ValueIndex& index_;

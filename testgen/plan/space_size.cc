@@ -16,13 +16,18 @@
 
 namespace greynic::testgen {
 
+using language::CoverModel;
+
 namespace {
+
+/// Of samples; plans of a seed hang on its stream.
+using SampleRandom = std::mt19937_64;
 
 constexpr std::size_t kFewestSamples = 10;
 constexpr std::size_t kMostSamples = 400;
 
 /// Groups of the model's parameters that clauses join, directly or through helpers.
-std::vector<std::vector<std::uint32_t>> joined_parameters(const language::CoverModel& model,
+std::vector<std::vector<std::uint32_t>> joined_parameters(const CoverModel& model,
                                                           const Space& space) {
   std::vector<std::uint32_t> leader(space.parameters.size());
   std::iota(leader.begin(), leader.end(), 0U);
@@ -55,7 +60,7 @@ class Walker {
   }
 
   /// One random way to a leaf: log10 of Knuth's estimate of the number of leaves.
-  double random_way(std::mt19937_64& random) {
+  double random_way(SampleRandom& random) {
     if (possible_.empty()) find_possible_levels();
     path_.clear();
     double log_count = 0.0;
@@ -157,7 +162,7 @@ double log_product(const Space& space, const std::vector<std::uint32_t>& paramet
 
 }  // namespace
 
-SpaceSize raw_size(const language::CoverModel& model) {
+SpaceSize raw_size(const CoverModel& model) {
   SpaceSize out;
   for (const language::ModelParameter& parameter : model.parameters) {
     out.log10 += std::log10(static_cast<double>(parameter.levels.size()));
@@ -166,12 +171,11 @@ SpaceSize raw_size(const language::CoverModel& model) {
   return out;
 }
 
-SpaceSize valid_size(const language::CoverModel& model, const Space& space,
-                     const CountOptions& options) {
+SpaceSize valid_size(const CoverModel& model, const Space& space, const CountOptions& options) {
   using Clock = std::chrono::steady_clock;
   const auto groups = joined_parameters(model, space);
   SpaceSolver solver(space);
-  std::mt19937_64 random(options.seed);
+  SampleRandom random(options.seed);
   SpaceSize total;
   double low_spread = 0.0;
   double high_spread = 0.0;
@@ -210,8 +214,8 @@ SpaceSize valid_size(const language::CoverModel& model, const Space& space,
   return total;
 }
 
-Result<std::vector<std::vector<int>>> all_rows(const language::CoverModel& model,
-                                               const Space& space, std::uint64_t most) {
+Result<std::vector<std::vector<int>>> all_rows(const CoverModel& model, const Space& space,
+                                               std::uint64_t most) {
   std::vector<std::uint32_t> parameters(model.parameters.size());
   std::iota(parameters.begin(), parameters.end(), 0U);
   SpaceSolver solver(space);
@@ -233,11 +237,11 @@ Result<std::vector<std::vector<int>>> all_rows(const language::CoverModel& model
   return out;
 }
 
-std::vector<std::vector<int>> random_rows(const language::CoverModel& model, const Space& space,
+std::vector<std::vector<int>> random_rows(const CoverModel& model, const Space& space,
                                           std::uint64_t count, std::uint64_t seed) {
   constexpr int kUniformTries = 2000;  // in a row without success, before giving up on uniform
   constexpr int kRepeats = 200;        // known rows in a row that make us list what is left
-  std::mt19937_64 random(seed);
+  SampleRandom random(seed);
   std::set<std::vector<int>> seen;
   std::vector<std::vector<int>> out;
   const auto take = [&](std::vector<int> row) {

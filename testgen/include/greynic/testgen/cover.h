@@ -1,8 +1,26 @@
 #pragma once
 
-/// A finite constrained space and the covering arrays over it: what the engines work on. The
-/// campaign, PICT, CASA, CNF and topology front ends all compile to this; nothing here knows what a
-/// level means.
+/// Covering arrays: few rows in which every combination of any two (three, ... six) settings
+/// occurs. A fault that two settings cause together is then met by some row.
+///
+/// The input is a Space: parameters with levels, and clauses that every row must satisfy.
+/// Campaigns, PICT, CASA, CNF and topologies all compile to one (model_cover.h); nothing here knows
+/// what a level means. An example with 18 combinations, of which the clause leaves 14:
+///
+///     transport RC UC UD, operation SEND WRITE READ, message_bytes 64 65536
+///     not UD, or SEND                          a datagram is sent, never written or read
+///
+///     RC SEND 64      UC SEND  65536   UD SEND 64
+///     RC WRITE 65536  UC WRITE 64      UD SEND 65536
+///     RC READ 64      UC READ  65536
+///
+/// There are 21 pairs of levels. UD+WRITE and UD+READ are infeasible; the 8 rows hold the other 19.
+/// Fewer cannot do: RC and UC need three rows each for their operations, UD two for its sizes.
+///
+/// How rows are made: each starts from a pair that no row has yet, and takes the level that newly
+/// covers most, again and again, while a propagator sees to it that the row can still be finished.
+/// A local search then takes rows away, one at a time, and closes the gaps by changing single cells
+/// of the rest. docs/testgen/engine.md says more.
 
 #include <cstdint>
 #include <functional>
