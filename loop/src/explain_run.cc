@@ -4,45 +4,52 @@
 #include "greynic/campaign/mask_target.h"
 #include "greynic/files/campaign_file.h"
 #include "greynic/target/interrupt.h"
-#include "greynic/testgen/campaign_model.h"
+#include "greynic/testgen/compiled_campaign.h"
 
 namespace greynic::loop {
 namespace {
 
 /// The campaign as it was run: its own overrides applied, its baseline completed.
-Result<Campaign> campaign_of(const results::RunStore& store) {
+struct RunCampaign {
+  Campaign campaign;
+  testgen::CompiledCampaign compiled;
+};
+
+Result<RunCampaign> campaign_of(const results::RunStore& store) {
   auto campaign = store.campaign();
-  if (!campaign) return campaign;
-  auto baseline = testgen::complete(*campaign, campaign->baseline, "the baseline");
+  if (!campaign) return pass_on(campaign);
+  auto compiled = testgen::CompiledCampaign::create(*campaign);
+  if (!compiled) return pass_on(compiled);
+  auto baseline = compiled->complete_baseline();
   if (!baseline) return pass_on(baseline);
   campaign->baseline = std::move(*baseline);
-  return campaign;
+  return RunCampaign{std::move(*campaign), std::move(*compiled)};
 }
 
 }  // namespace
 
 Result<causal::Explanation> explain_stored(const results::RunStore& store,
                                            const causal::ExplainOptions& options) {
-  auto campaign = campaign_of(store);
-  if (!campaign) return pass_on(campaign);
+  auto run = campaign_of(store);
+  if (!run) return pass_on(run);
   auto observations = store.observations();
   if (!observations) return pass_on(observations);
   auto ordered = campaign::Laboratory::ordered(store);
   if (!ordered) return pass_on(ordered);
   causal::ExplainOptions judged = options;
   judged.ordered = std::move(*ordered);
-  return causal::explain(*campaign, *observations, judged);
+  return causal::explain(run->campaign, *observations, judged);
 }
 
 Result<causal::Explanation> explain_on(target::Target& device, results::RunStore& store,
                                        const causal::ExplainOptions& options, const Talk& talk) {
-  auto campaign = campaign_of(store);
-  if (!campaign) return pass_on(campaign);
+  auto run = campaign_of(store);
+  if (!run) return pass_on(run);
   auto observations = store.observations();
   if (!observations) return pass_on(observations);
   campaign::RunOptions run_options;
-  run_options.duration = campaign->measure.duration;
-  run_options.metrics = campaign->measure.metrics;
+  run_options.duration = run->campaign.measure.duration;
+  run_options.metrics = run->campaign.measure.metrics;
   run_options.seed = store.header().seed;
   auto tests = campaign::Laboratory::create(device, store, run_options);
   if (!tests) return pass_on(tests);
@@ -55,14 +62,14 @@ Result<causal::Explanation> explain_on(target::Target& device, results::RunStore
     return tests->measure(configuration, count);
   };
   laboratory.complete = [&](const Configuration& levels) -> std::optional<Configuration> {
-    auto whole = testgen::complete(*campaign, levels, "a test");
+    auto whole = run->compiled.complete(levels, "a test");
     return whole ? std::optional(std::move(*whole)) : std::nullopt;
   };
   laboratory.progress = [&](std::size_t done, const std::string& what) {
     talk.show("explaining", static_cast<double>(done), static_cast<double>(options.most_tests),
               what);
   };
-  auto explanation = causal::explain(*campaign, *observations, judged, &laboratory);
+  auto explanation = causal::explain(run->campaign, *observations, judged, &laboratory);
   if (!explanation) return explanation;
   if (auto kept = store.keep(results::kExplanation, causal::to_json_text(*explanation)); !kept) {
     return pass_on(kept);

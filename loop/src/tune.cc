@@ -12,7 +12,7 @@
 #include "greynic/loop/rule_input.h"
 #include "greynic/rules/traffic.h"
 #include "greynic/target/interrupt.h"
-#include "greynic/testgen/campaign_model.h"
+#include "greynic/testgen/compiled_campaign.h"
 #include "greynic/verify/verify.h"
 
 namespace greynic::loop {
@@ -219,7 +219,9 @@ Result<TuneOutcome> tune(const TuneOptions& options) {
 
   if (!options.rules.empty()) {
     const Campaign& campaign = prepared->plan.campaign;
-    auto at = testgen::complete(campaign, campaign.baseline, "the baseline");
+    auto compiled = testgen::CompiledCampaign::create(campaign);
+    if (!compiled) return pass_on(compiled);
+    auto at = compiled->complete_baseline();
     if (!at) return pass_on(at);
     auto done =
         optimize_rules(options, prepared->device->rules(), rules, traffic, *at, *store, outcome);

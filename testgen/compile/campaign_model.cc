@@ -11,12 +11,9 @@
 #include "compile/normal_form.h"
 #include "greynic/files/shipped.h"
 #include "greynic/language/constraint_language.h"
-#include "greynic/language/explain_infeasible.h"
 #include "greynic/language/mask_group.h"
-#include "greynic/testgen/model_cover.h"
 #include "greynic/testgen/rdma_rules.h"
 #include "greynic/testgen/topology.h"
-#include "validity/space_solver.h"
 
 namespace greynic::testgen {
 
@@ -44,17 +41,11 @@ std::string refusal(const DeviceLimits& device, const Factor& factor, const Fact
   return fmt::format("only {}", fmt::join(offered->second, ", "));
 }
 
-/// The level of a parameter with this value; -1: there is none.
-int level_of(const CampaignModel& model, std::uint32_t parameter, const FactorValue& value) {
-  const auto& values = model.values[parameter];
-  const auto found = std::find(values.begin(), values.end(), value);
-  return found == values.end() ? -1 : static_cast<int>(found - values.begin());
-}
-
 class ModelMaker {
  public:
-  ModelMaker(const Campaign& campaign, const DeviceLimits* device)
-      : campaign_(campaign), device_(device) {
+  ModelMaker(const Campaign& campaign, const DeviceLimits* device,
+             const std::shared_ptr<const Topology>& topology)
+      : campaign_(campaign), device_(device), topology_(topology) {
     out_.model.source = campaign.source.empty() ? campaign.name : campaign.source;
   }
 
@@ -184,13 +175,9 @@ class ModelMaker {
 
   /// The topology's factors are Booleans where their levels are, else categories.
   Result<void> add_network() {
-    if (campaign_.topology.empty()) return {};
-    auto topology = read_topology(topology_path(campaign_));
-    if (!topology) return topology.error().while_doing(campaign_.source + ": at /topology");
+    if (topology_ == nullptr) return {};
     const std::size_t first = out_.model.parameters.size();
-    auto added =
-        add_topology(std::make_shared<Topology>(std::move(*topology)), out_.model, standard_value);
-    if (!added) return added;
+    if (auto added = add_topology(topology_, out_.model, standard_value); !added) return added;
     for (std::size_t p = first; p < out_.model.parameters.size(); ++p) {
       std::vector<FactorValue> values;
       for (const std::string& level : out_.model.parameters[p].levels) {
@@ -243,6 +230,7 @@ class ModelMaker {
 
   const Campaign& campaign_;
   const DeviceLimits* device_;
+  const std::shared_ptr<const Topology>& topology_;
   CampaignModel out_;
 };
 
@@ -260,8 +248,22 @@ std::string topology_path(const Campaign& campaign) {
   }
 }
 
-Result<CampaignModel> model_of(const Campaign& campaign, const DeviceLimits* device) {
-  return ModelMaker(campaign, device).make();
+Result<std::shared_ptr<const Topology>> topology_of(const Campaign& campaign) {
+  if (campaign.topology.empty()) return nullptr;
+  auto topology = read_topology(topology_path(campaign));
+  if (!topology) return topology.error().while_doing(campaign.source + ": at /topology");
+  return std::make_shared<const Topology>(std::move(*topology));
+}
+
+Result<CampaignModel> model_of(const Campaign& campaign, const DeviceLimits* device,
+                               const std::shared_ptr<const Topology>& topology) {
+  return ModelMaker(campaign, device, topology).make();
+}
+
+int level_of(const CampaignModel& model, std::uint32_t parameter, const FactorValue& value) {
+  const auto& values = model.values[parameter];
+  const auto found = std::find(values.begin(), values.end(), value);
+  return found == values.end() ? -1 : static_cast<int>(found - values.begin());
 }
 
 Configuration to_configuration(const CampaignModel& model, const std::vector<int>& levels) {
@@ -270,67 +272,6 @@ Configuration to_configuration(const CampaignModel& model, const std::vector<int
     if (levels[p] < 0) continue;
     out.set(model.model.parameters[p].name, model.values[p][static_cast<std::size_t>(levels[p])]);
   }
-  return out;
-}
-
-Result<Configuration> complete(const Campaign& campaign, const Configuration& part,
-                               const std::string& what) {
-  Campaign widened = campaign;
-  widened.seeds.clear();
-  widened.design.groups.clear();
-  Configuration outside;
-  for (const auto& [name, value] : part.levels()) {
-    const auto factor = std::find_if(widened.factors.begin(), widened.factors.end(),
-                                     [&name = name](const Factor& f) { return f.name == name; });
-    if (factor == widened.factors.end()) {
-      outside.set(name, value);
-    } else if (std::find(factor->levels.begin(), factor->levels.end(), value) ==
-               factor->levels.end()) {
-      factor->levels.push_back(value);
-      factor->weights.clear();
-      factor->costs.clear();
-    }
-  }
-  auto model = model_of(widened, nullptr);
-  if (!model) return pass_on(model);
-  auto space = compile(model->model);
-  if (!space) return pass_on(space);
-  SpaceSolver solver(*space);
-  std::vector<int> near(model->values.size(), 0);
-  std::vector<int> fixed(model->values.size(), -1);
-  for (std::uint32_t p = 0; p < near.size(); ++p) {
-    const language::ModelParameter& parameter = model->model.parameters[p];
-    if (const FactorValue* value = campaign.baseline.find(parameter.name)) {
-      near[p] = std::max(0, level_of(*model, p, *value));
-    }
-    const FactorValue* value = part.find(parameter.name);
-    if (value == nullptr) continue;
-    fixed[p] = level_of(*model, p, *value);
-    Clause clause = {{p, static_cast<std::uint16_t>(fixed[p]), true}};
-    if (parameter.only_if) {
-      clause.push_back({p, static_cast<std::uint16_t>(parameter.levels.size()), true});
-    }
-    solver.add(clause);
-  }
-  auto row = solver.solve();
-  if (!row) {
-    return fail(ErrorCode::kInfeasible,
-                fmt::format("{}: {} ({}) breaks the constraints: {}", model->model.source, what,
-                            part.name(), describe_conflict(model->model, fixed)));
-  }
-  // The baseline's levels join one by one, each unless it contradicts what stands already.
-  std::vector<Literal> kept;
-  for (std::uint32_t p = 0; p < near.size(); ++p) {
-    if (fixed[p] >= 0) continue;
-    kept.push_back({p, static_cast<std::uint16_t>(near[p]), true});
-    if (auto closer = solver.solve(kept)) {
-      row = std::move(closer);
-    } else {
-      kept.pop_back();
-    }
-  }
-  Configuration out = to_configuration(*model, decode(model->model, *row));
-  for (const auto& [name, value] : outside.levels()) out.set(name, value);
   return out;
 }
 

@@ -9,11 +9,16 @@
 
 #include "greynic/language/explain_infeasible.h"
 #include "greynic/testgen/campaign_model.h"
+#include "greynic/testgen/compiled_campaign.h"
 #include "greynic/testgen/model_cover.h"
 #include "plan/row_order.h"
 #include "plan/space_size.h"
 
 namespace greynic::testgen {
+
+using language::CoverModel;
+using language::ExplainOptions;
+using language::Explanations;
 
 namespace {
 
@@ -30,7 +35,7 @@ constexpr double kShareToExplain = 0.5;
 constexpr std::size_t kRowsPerFrontRow = 25;
 constexpr std::uint64_t kFrontPool = 200;
 
-std::vector<Axis> axes_of(const language::CoverModel& model) {
+std::vector<Axis> axes_of(const CoverModel& model) {
   std::vector<Axis> axes;
   for (const language::ModelParameter& parameter : model.parameters) {
     const std::vector<double>& numbers = parameter.numbers;
@@ -51,8 +56,8 @@ std::size_t front_count(std::vector<Axis> axes, int strength) {
 }
 
 /// The model with the topology's rules only.
-language::CoverModel topology_part(const CampaignModel& whole) {
-  language::CoverModel part = whole.model;
+CoverModel topology_part(const CampaignModel& whole) {
+  CoverModel part = whole.model;
   part.constraints.clear();
   part.clauses.clear();
   part.clause_where.clear();
@@ -71,12 +76,16 @@ class Planner {
     plan_.overrides = options_.overrides;
     plan_.seed = options_.seed;
     const DeviceLimits* device = options_.device ? &*options_.device : nullptr;
-    auto model = model_of(campaign_, device);
+    auto topology = topology_of(campaign_);
+    if (!topology) return pass_on(topology);
+    auto model = model_of(campaign_, device, *topology);
     if (!model) return pass_on(model);
     model_ = std::move(*model);
     plan_.report.notes = model_.notes;
     // The baseline first: a campaign whose baseline is not valid has nothing to compare with.
-    auto baseline = complete(campaign_, campaign_.baseline, "the baseline");
+    auto compiled = CompiledCampaign::create(campaign_, *topology);
+    if (!compiled) return pass_on(compiled);
+    auto baseline = compiled->complete_baseline();
     if (!baseline) return pass_on(baseline);
     plan_.campaign.baseline = *baseline;
     keep(std::move(*baseline));
@@ -84,7 +93,7 @@ class Planner {
     if (!space) return pass_on(space);
     space_ = std::move(*space);
     if (auto measured = measure_space(); !measured) return pass_on(measured);
-    if (auto designed = design(); !designed) return pass_on(designed);
+    if (auto designed = design(*compiled); !designed) return pass_on(designed);
     if (plan_.configurations.size() > options_.most_configurations) {
       return too_big(describe(
           SpaceSize{std::log10(static_cast<double>(plan_.configurations.size())), 0, 0, true}));
@@ -123,7 +132,7 @@ class Planner {
     report.raw = raw_size(model_.model);
     report.after_topology = report.raw;
     if (!campaign_.topology.empty()) {
-      const language::CoverModel part = topology_part(model_);
+      const CoverModel part = topology_part(model_);
       auto space = compile(part);
       if (!space) return pass_on(space);
       report.after_topology = valid_size(part, *space, {.seed = options_.seed});
@@ -141,7 +150,7 @@ class Planner {
     return {};
   }
 
-  Result<void> design() {
+  Result<void> design(CompiledCampaign& campaign) {
     const Design& design = campaign_.design;
     switch (design.kind) {
       case DesignKind::kFull: {
@@ -164,7 +173,7 @@ class Planner {
         return {};
       case DesignKind::kPoints:
         for (std::size_t i = 0; i < design.points.size(); ++i) {
-          auto point = complete(campaign_, design.points[i], fmt::format("/design/points/{}", i));
+          auto point = campaign.complete(design.points[i], fmt::format("/design/points/{}", i));
           if (!point) return pass_on(point);
           keep(std::move(*point));
         }
@@ -197,7 +206,7 @@ class Planner {
     cover.progress = options_.progress;
     cover.list_infeasible = options_.explain_infeasible > 0;
     cover.most_listed = options_.explain_infeasible;
-    language::CoverModel model = model_.model;
+    CoverModel model = model_.model;
     // The baseline is measured anyway, so what it covers need not be covered again.
     if (const auto row = row_of(plan_.configurations[0])) {
       model.seeds.insert(model.seeds.begin(), *row);
@@ -263,8 +272,7 @@ class Planner {
         }
       }
     }
-    const language::Explanations explained =
-        explain_infeasible(model_.model, absent, time_to_explain());
+    const Explanations explained = explain_infeasible(model_.model, absent, time_to_explain());
     for (const std::string& line : explained.lines) {
       plan_.report.notes.push_back("in no configuration: " + line);
     }
@@ -280,8 +288,8 @@ class Planner {
   }
 
   /// What is left of a deadline.
-  [[nodiscard]] language::ExplainOptions time_to_explain() const {
-    language::ExplainOptions options;
+  [[nodiscard]] ExplainOptions time_to_explain() const {
+    ExplainOptions options;
     if (options_.deadline_seconds > 0) {
       options.deadline_seconds = options_.deadline_seconds - seconds();
     }
@@ -290,9 +298,9 @@ class Planner {
 
   void explain(const Cover& cover) {
     SpaceReport& report = plan_.report;
-    language::ExplainOptions explain = time_to_explain();
+    ExplainOptions explain = time_to_explain();
     explain.progress = options_.explain_progress;
-    language::Explanations explained = explain_infeasible(model_.model, cover.infeasible, explain);
+    Explanations explained = explain_infeasible(model_.model, cover.infeasible, explain);
     report.infeasible = std::move(explained.lines);
     const auto wanted =
         std::min<std::uint64_t>(cover.tuples_infeasible, options_.explain_infeasible);

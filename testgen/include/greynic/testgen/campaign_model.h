@@ -2,7 +2,8 @@
 
 /// A campaign as a CoverModel, and rows of it as configurations.
 
-#include <map>
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,8 @@
 
 namespace greynic::testgen {
 
+struct Topology;
+
 struct CampaignModel {
   language::CoverModel model;
   /// The value of each level of each parameter; parameters are the campaign's factors in order,
@@ -20,20 +23,22 @@ struct CampaignModel {
   std::vector<std::string> notes;  ///< for people: rules that joined, levels left out and why
 };
 
+/// Reads the campaign's topology; null when it has none.
+[[nodiscard]] Result<std::shared_ptr<const Topology>> topology_of(const Campaign& campaign);
+
 /// Factors become parameters; constraints, forbidden combinations, RDMA's own rules, the topology
 /// and the device's limits become constraints. Errors: kBadInput names the file and the place in
 /// it; kInfeasible when the device offers none of a factor's levels.
-[[nodiscard]] Result<CampaignModel> model_of(const Campaign& campaign, const DeviceLimits* device);
+[[nodiscard]] Result<CampaignModel> model_of(const Campaign& campaign, const DeviceLimits* device,
+                                             const std::shared_ptr<const Topology>& topology);
+
+/// The level of a parameter with this value; -1: there is none.
+[[nodiscard]] int level_of(const CampaignModel& model, std::uint32_t parameter,
+                           const FactorValue& value);
 
 /// Levels (-1: absent) as a configuration; absent factors are not set.
 [[nodiscard]] Configuration to_configuration(const CampaignModel& model,
                                              const std::vector<int>& levels);
-
-/// The configuration that sets what `part` sets, leaves the rest as near to the baseline as the
-/// constraints allow, and breaks no rule; `what` names it in messages. Values need not be levels of
-/// the campaign. Factors whose condition does not hold are left out. kInfeasible names the rules.
-[[nodiscard]] Result<Configuration> complete(const Campaign& campaign, const Configuration& part,
-                                             const std::string& what);
 
 /// Where the campaign's topology lies: as written, from where we are or from a folder above the
 /// campaign's file, absolute when it is there; empty without a topology.
