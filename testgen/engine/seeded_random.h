@@ -13,11 +13,14 @@ namespace greynic::testgen {
 class SeededRandom {
  public:
   explicit SeededRandom(std::uint64_t seed) : state_(seed * kStep + 0x2545f4914f6cdd1dULL) {}
-  /// Uniform in [0, bound); bound > 0.
-  std::uint32_t below(std::uint32_t bound) {
+  std::uint64_t next() {
     const std::uint64_t number = statistics::split_mix(state_);
     state_ += kStep;
-    return static_cast<std::uint32_t>(((number >> 32) * bound) >> 32);
+    return number;
+  }
+  /// Uniform in [0, bound); bound > 0.
+  std::uint32_t below(std::uint32_t bound) {
+    return static_cast<std::uint32_t>(((next() >> 32) * bound) >> 32);
   }
 
  private:
