@@ -1,10 +1,13 @@
 #pragma once
 
-/// Verifies an array against a model, whoever made it: every row valid, every seed and every
-/// feasible tuple in some row (tuples also in one that was run before). Shares nothing with the
-/// generator: rows are judged by evaluating the constraints as they are written, tuples are counted
-/// over columns of row sets, and whether a tuple that no row has could be had is decided by CaDiCaL
-/// on an encoding of its own.
+/// Verifies an array against a model, whoever made it: every row is valid, and every seed and every
+/// feasible tuple is in some row, or, for tuples, in a row that was run before.
+///
+/// The checker has no code of the generator: tests/structure proves it from includes and links. Both
+/// know the room language, which says what a model means. From it the checker takes is_valid, which
+/// evaluates constraints as they are written, and ModelOracle, which puts them to CaDiCaL as they are
+/// written. The generator works on clauses of its own, and takes only its messages from that room.
+/// Tuples are counted over the sets of rows that have a level.
 
 #include <cstdint>
 #include <functional>
