@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "killed_changes.h"
-#include "ovs_driver.h"
+#include "ovs/ovs_driver.h"
 #include "private_ovs.h"
 
 namespace greynic::flows {

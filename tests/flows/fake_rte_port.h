@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "rte_calls.h"
+#include "dpdk/rte_calls.h"
 
 namespace greynic::flows {
 

@@ -12,12 +12,12 @@
 #include <cstring>
 #include <thread>
 
-#include "ovs_read.h"
-#include "ovsdb.h"
-#include "pmd_stats.h"
+#include "ovs/datapath_counts.h"
+#include "ovs/ovs_read.h"
+#include "ovs/ovsdb.h"
 #include "random_rules.h"
-#include "tc_flower.h"
-#include "tc_snapshot.h"
+#include "tc/tc_flower.h"
+#include "tc/tc_snapshot.h"
 
 namespace greynic::flows {
 namespace {
@@ -94,18 +94,18 @@ TEST(ForeignAnswers, OfOvsProgramsAreReadOrRefused) {
 }
 
 /// A filter as a kernel might show it, built by the driver's own writers.
-NetlinkAnswer filter_of(const Match& match, const std::vector<Action>& actions) {
+os::NetlinkAnswer filter_of(const Match& match, const std::vector<Action>& actions) {
   tcmsg header{};
   header.tcm_handle = 1;
   header.tcm_info = TC_H_MAKE(7U << 16, 8);
-  NetlinkMessage message(RTM_NEWTFILTER, 0, header);
+  os::NetlinkMessage message(RTM_NEWTFILTER, 0, header);
   message.put_text(TCA_KIND, "flower");
   message.put_value(TCA_CHAIN, std::uint32_t{3});
   const std::size_t options = message.open(TCA_OPTIONS);
   EXPECT_TRUE(put_flower_match(message, match).has_value());
   EXPECT_TRUE(put_tc_actions(message, actions, {{"p", 2}}).has_value());
   message.close(options);
-  const Bytes bytes = message.bytes().subspan(sizeof(nlmsghdr));
+  const os::ByteView bytes = message.bytes().subspan(sizeof(nlmsghdr));
   return {RTM_NEWTFILTER, {bytes.begin(), bytes.end()}};
 }
 
@@ -124,7 +124,7 @@ TEST(ForeignAnswers, OfTheKernelsFiltersAreReadOrRefused) {
   match.set(F::kIpFragment, 0, 3);
   match.set(F::kIpDscp, 4, 4);
   match.set(F::kCtState, 0x21, 0x21);
-  const NetlinkAnswer filter = filter_of(
+  const os::NetlinkAnswer filter = filter_of(
       match, {{.kind = ActionKind::kCount},
               {.kind = ActionKind::kSetField, .field = F::kPacketMark, .value = 1, .bits = 3},
               {.kind = ActionKind::kPushVlan, .number = 9},
@@ -133,12 +133,12 @@ TEST(ForeignAnswers, OfTheKernelsFiltersAreReadOrRefused) {
               Action::jump(4)});
   for (int round = 0; round < 20'000; ++round) {
     SCOPED_TRACE(testing::Message() << "round " << round << ", seed " << seed);
-    NetlinkAnswer changed{filter.type, mutated(filter.payload, random)};
+    os::NetlinkAnswer changed{filter.type, mutated(filter.payload, random)};
     if (!is_filter(changed)) continue;
-    each_attribute(attributes_of(changed), [&](std::uint16_t type, Bytes value) {
+    os::each_attribute(attributes_of(changed), [&](std::uint16_t type, os::ByteView value) {
       if (type != TCA_OPTIONS) return;
       if (const auto read = read_flower_match(value, 0x8100)) expect_sound(*read);
-      each_attribute(value, [](std::uint16_t option, Bytes content) {
+      os::each_attribute(value, [](std::uint16_t option, os::ByteView content) {
         if (option == TCA_FLOWER_ACT) (void)read_tc_actions(content, {{"p", 2}});
       });
     });

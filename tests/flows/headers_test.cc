@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <random>
 
-#include "field_needs.h"
+#include "common/named_headers.h"
 #include "greynic/flows/few_masks.h"
 #include "greynic/optimizer/optimize.h"
 #include "greynic/rules/read_rules.h"

@@ -3,8 +3,8 @@
 
 #include <map>
 
-#include "field_needs.h"
-#include "ovs_driver.h"
+#include "common/named_headers.h"
+#include "ovs/ovs_driver.h"
 #include "private_ovs.h"
 #include "random_rules.h"
 

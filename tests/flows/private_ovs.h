@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "private_switch.h"
+#include "ovs/private_switch.h"
 
 #define GREYNIC_NEEDS_OVS()                                            \
   if (const auto obstacle = greynic::flows::PrivateSwitch::obstacle(); \

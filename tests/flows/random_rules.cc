@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <set>
 
-#include "field_needs.h"
+#include "common/named_headers.h"
 
 namespace greynic::flows {
 namespace {

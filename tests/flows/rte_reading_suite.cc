@@ -5,9 +5,9 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include "dpdk/rte_driver.h"
 #include "fake_rte_port.h"
 #include "random_rules.h"
-#include "rte_driver.h"
 #include "rte_reading.h"
 
 namespace greynic::flows {

@@ -6,10 +6,10 @@
 
 #include <set>
 
-#include "field_needs.h"
+#include "common/named_headers.h"
+#include "dpdk/rte_open.h"
 #include "random_rules.h"
-#include "rte_open.h"
-#include "tc_driver.h"
+#include "tc/tc_driver.h"
 
 namespace greynic::flows {
 namespace {

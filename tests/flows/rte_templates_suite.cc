@@ -7,10 +7,10 @@
 #include <map>
 #include <random>
 
+#include "dpdk/rte_driver.h"
+#include "dpdk/rte_path.h"
 #include "fake_rte_port.h"
 #include "random_rules.h"
-#include "rte_driver.h"
-#include "rte_path.h"
 
 namespace greynic::flows {
 namespace {

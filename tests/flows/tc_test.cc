@@ -5,15 +5,15 @@
 #include <filesystem>
 #include <random>
 
-#include "field_needs.h"
+#include "common/named_headers.h"
 #include "greynic/flows/kinds.h"
 #include "greynic/rules/read_rules.h"
 #include "killed_changes.h"
-#include "packet_wire.h"
 #include "random_rules.h"
-#include "tc_driver.h"
-#include "tc_flower.h"
-#include "tc_target.h"
+#include "tc/tc_driver.h"
+#include "tc/tc_flower.h"
+#include "tc/tc_target.h"
+#include "tc/veth_wire.h"
 
 /// What flower on a real kernel does with our rules. Needs root and cls_flower; tests/vm/run_tc
 /// runs these in the small machine where this one has neither.
@@ -30,11 +30,11 @@ using F = MatchField;
 
 /// A wire and a driver on its port, with an interface "sink" to forward to.
 struct Bench {
-  std::unique_ptr<PacketWire> wire;
+  std::unique_ptr<VethWire> wire;
   [[nodiscard]] std::unique_ptr<TcDriver> driver(Journal journal) const {
     std::unique_ptr<TcDriver> made;
     const auto entered = wire->place().inside([&] {
-      auto opened = TcDriver::open(PacketWire::kPort, TcPlace::kBoth, std::move(journal));
+      auto opened = TcDriver::open(VethWire::kPort, TcPlace::kBoth, std::move(journal));
       if (opened) made = std::move(*opened);
     });
     EXPECT_TRUE(entered.has_value() && made != nullptr);
@@ -43,7 +43,7 @@ struct Bench {
 };
 
 Bench bench() {
-  auto wire = PacketWire::create();
+  auto wire = VethWire::create();
   EXPECT_TRUE(wire.has_value()) << wire.error().message;
   EXPECT_TRUE((*wire)->ensure_sink("sink").has_value());
   return {std::move(*wire)};
@@ -167,7 +167,8 @@ TEST(TcProbe, FindsEveryFieldThatIsOffered) {
 // Oracle: iproute2's own decoder, read by the reader of its format.
 TEST(TcRoundTrip, IsReadTheSameByIproute) {
   GREYNIC_NEEDS_TC();
-  if (find_program("tc").empty()) GTEST_SKIP() << "tc is not installed; apt-get install iproute2";
+  if (os::find_program("tc").empty())
+    GTEST_SKIP() << "tc is not installed; apt-get install iproute2";
   const Bench here = bench();
   const auto driver = here.driver(Journal::in_memory());
   RuleSet rules;
@@ -208,11 +209,12 @@ TEST(TcRoundTrip, IsReadTheSameByIproute) {
   add({{F::kTunnelIpv4Dst, 0x0a000001, 0xffffffff}, {F::kVxlanVni, 4711, 0xffffff}});
   ASSERT_TRUE(driver->apply(rules).has_value());
   Result<std::string> text = fail(ErrorCode::kInternal, "not run");
-  ASSERT_TRUE(here.wire->place()
-                  .inside([&] {
-                    text = run({.words = {"tc", "-j", "filter", "show", "dev", "port", "ingress"}});
-                  })
-                  .has_value());
+  ASSERT_TRUE(
+      here.wire->place()
+          .inside([&] {
+            text = os::run({.words = {"tc", "-j", "filter", "show", "dev", "port", "ingress"}});
+          })
+          .has_value());
   ASSERT_TRUE(text.has_value()) << text.error().message;
   const auto read = rules::parse_rules(*text, "tc", rules::Format::kTcFilter);
   ASSERT_TRUE(read.has_value()) << read.error().message << "\n" << *text;
@@ -226,7 +228,7 @@ TEST(TcRoundTrip, IsReadTheSameByIproute) {
 TEST(TcCheck, RefusesByName) {
   FlowRule rule;
   const auto said = [&](const Match& match) {
-    NetlinkMessage message(0, 0, std::uint32_t{0});
+    os::NetlinkMessage message(0, 0, std::uint32_t{0});
     const auto put = put_flower_match(message, match);
     return put ? std::string("taken") : put.error().message;
   };
@@ -243,7 +245,7 @@ TEST(TcCheck, RefusesByName) {
   match = {};
   match.set(F::kCtState, 1, 1);
   EXPECT_NE(said(match).find("trk"), std::string::npos);
-  NetlinkMessage message(0, 0, std::uint32_t{0});
+  os::NetlinkMessage message(0, 0, std::uint32_t{0});
   const auto meter = put_tc_actions(message, {{.kind = ActionKind::kMeter, .number = 1}}, {});
   ASSERT_FALSE(meter.has_value());
   EXPECT_NE(meter.error().message.find("meter"), std::string::npos);

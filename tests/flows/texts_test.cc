@@ -5,9 +5,9 @@
 #include <csignal>
 #include <filesystem>
 
-#include "own_folder.h"
-#include "packet_bytes.h"
-#include "pmd_stats.h"
+#include "common/packet_bytes.h"
+#include "greynic/os/own_folder.h"
+#include "ovs/datapath_counts.h"
 
 namespace greynic::flows {
 namespace {
@@ -106,15 +106,15 @@ TEST(Revalidators, AreReadFromUpcallShow) {
 
 // Claim:  a folder whose owner was killed is gone when the next one is made; a living one stays.
 // Method: a child makes one and is killed.
-TEST(OwnFolder, OfADeadProcessIsRemoved) {
+TEST(os::OwnFolder, OfADeadProcessIsRemoved) {
   const std::string prefix = "greynic-test-" + std::to_string(getpid()) + "-";
-  const auto mine = OwnFolder::create(prefix);
+  const auto mine = os::OwnFolder::create(prefix);
   ASSERT_TRUE(mine.has_value());
   int pipes[2];
   ASSERT_EQ(pipe(pipes), 0);
   const pid_t child = fork();
   if (child == 0) {
-    const auto theirs = OwnFolder::create(prefix);
+    const auto theirs = os::OwnFolder::create(prefix);
     const std::string path = theirs ? theirs->path() : "";
     (void)!write(pipes[1], path.data(), path.size());
     kill(getpid(), SIGKILL);
@@ -123,7 +123,7 @@ TEST(OwnFolder, OfADeadProcessIsRemoved) {
   char path[100] = {};
   ASSERT_GT(read(pipes[0], path, sizeof path - 1), 0);
   EXPECT_TRUE(std::filesystem::exists(path)) << "a killed process removes nothing";
-  const auto next = OwnFolder::create(prefix);
+  const auto next = os::OwnFolder::create(prefix);
   ASSERT_TRUE(next.has_value());
   EXPECT_FALSE(std::filesystem::exists(path));
   EXPECT_TRUE(std::filesystem::exists(mine->path()));

@@ -6,10 +6,10 @@
 #include <fstream>
 #include <thread>
 
+#include "common/measured_traffic.h"
 #include "greynic/flows/kinds.h"
-#include "ovs_driver.h"
+#include "ovs/ovs_driver.h"
 #include "private_ovs.h"
-#include "replay.h"
 
 namespace greynic::flows {
 namespace {

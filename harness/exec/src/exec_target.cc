@@ -9,9 +9,9 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "child_process.h"
 #include "conversation.h"
 #include "greynic/core/units.h"
+#include "greynic/os/piped_command.h"
 #include "greynic/target/interrupt.h"
 
 namespace greynic::exec {
@@ -50,7 +50,7 @@ class ExecTarget final : public target::Target {
                        const ObservationSink& sink) override {
     if (requests.empty()) return {};
     if (!child_) {
-      auto started = ChildProcess::start(command_);
+      auto started = os::PipedCommand::start(command_);
       if (!started) return pass_on(started);
       child_.emplace(std::move(*started));
       unsent_.clear();
@@ -151,7 +151,7 @@ class ExecTarget final : public target::Target {
   std::string name_;
   std::string command_;
   std::optional<std::chrono::nanoseconds> silence_limit_;
-  std::optional<ChildProcess> child_;
+  std::optional<os::PipedCommand> child_;
   Conversation conversation_;
   std::string unsent_;
   std::string received_;

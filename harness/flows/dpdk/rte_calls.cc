@@ -1,4 +1,4 @@
-#include "rte_calls.h"
+#include "dpdk/rte_calls.h"
 
 #include <rte_errno.h>
 

@@ -1,8 +1,8 @@
-#include "rte_defects.h"
+#include "dpdk/rte_defects.h"
 
 #include <fmt/core.h>
 
-#include "field_needs.h"
+#include "common/named_headers.h"
 
 namespace greynic::flows {
 namespace {

@@ -1,4 +1,4 @@
-#include "rte_driver.h"
+#include "dpdk/rte_driver.h"
 
 #include <fmt/core.h>
 
@@ -6,11 +6,11 @@
 #include <functional>
 #include <utility>
 
-#include "field_needs.h"
-#include "journal.h"
-#include "rte_defects.h"
-#include "rte_open.h"
-#include "rte_rules.h"
+#include "common/journal.h"
+#include "common/named_headers.h"
+#include "dpdk/rte_defects.h"
+#include "dpdk/rte_open.h"
+#include "dpdk/rte_rules.h"
 
 namespace greynic::flows {
 namespace {

@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "dpdk/rte_calls.h"
+#include "dpdk/rte_path.h"
+#include "dpdk/rte_port.h"
+#include "dpdk/rte_rules.h"
 #include "greynic/flows/flow_driver.h"
-#include "rte_calls.h"
-#include "rte_path.h"
-#include "rte_port.h"
-#include "rte_rules.h"
 
 namespace greynic::flows {
 

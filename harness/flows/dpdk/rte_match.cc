@@ -1,4 +1,4 @@
-#include "rte_match.h"
+#include "dpdk/rte_match.h"
 
 #include <fmt/core.h>
 
@@ -10,7 +10,7 @@
 #include <map>
 #include <optional>
 
-#include "field_needs.h"
+#include "common/named_headers.h"
 
 namespace greynic::flows {
 namespace {

@@ -2,7 +2,7 @@
 
 /// The pattern half of rte_rules.h.
 
-#include "rte_rules.h"
+#include "dpdk/rte_rules.h"
 
 namespace greynic::flows {
 

@@ -1,12 +1,12 @@
-#include "rte_path.h"
+#include "dpdk/rte_path.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "rte_queue.h"
-#include "rte_templates.h"
+#include "dpdk/rte_queue.h"
+#include "dpdk/rte_templates.h"
 
 namespace greynic::flows {
 namespace {

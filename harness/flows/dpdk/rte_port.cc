@@ -1,4 +1,4 @@
-#include "rte_port.h"
+#include "dpdk/rte_port.h"
 
 #include <fmt/core.h>
 #include <rte_eal.h>

@@ -1,4 +1,4 @@
-#include "rte_queue.h"
+#include "dpdk/rte_queue.h"
 
 #include <fmt/chrono.h>
 #include <fmt/core.h>

@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "dpdk/rte_calls.h"
+#include "dpdk/rte_rules.h"
+#include "dpdk/rte_templates.h"
 #include "greynic/core/result.h"
-#include "rte_calls.h"
-#include "rte_rules.h"
-#include "rte_templates.h"
 
 namespace greynic::flows {
 

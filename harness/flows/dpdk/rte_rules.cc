@@ -1,4 +1,4 @@
-#include "rte_rules.h"
+#include "dpdk/rte_rules.h"
 
 #include <arpa/inet.h>
 #include <fmt/core.h>
@@ -7,9 +7,9 @@
 #include <charconv>
 #include <cstring>
 
-#include "action_limits.h"
-#include "rte_match.h"
-#include "tunnel_options.h"
+#include "common/action_limits.h"
+#include "common/tunnel_options.h"
+#include "dpdk/rte_match.h"
 
 namespace greynic::flows {
 namespace {

@@ -1,4 +1,4 @@
-#include "rte_templates.h"
+#include "dpdk/rte_templates.h"
 
 #include <fmt/core.h>
 

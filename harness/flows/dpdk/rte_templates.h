@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "dpdk/rte_calls.h"
+#include "dpdk/rte_rules.h"
 #include "greynic/core/result.h"
-#include "rte_calls.h"
-#include "rte_rules.h"
 
 namespace greynic::flows {
 

@@ -1,0 +1,342 @@
+#include "common/named_headers.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "greynic/core/check.h"
+
+namespace greynic::flows {
+namespace {
+
+using F = MatchField;
+
+constexpr unsigned kIpv4Type = 0x0800;
+constexpr unsigned kIpv6Type = 0x86dd;
+constexpr unsigned kIcmp = 1;
+constexpr unsigned kIcmpv6 = 58;
+
+/// One header that a field can be in: "ip_protocol=6".
+struct Header {
+  MatchField field;
+  U128 value;
+};
+
+/// The headers that a field can be in by the table of fields; none when it needs none.
+std::vector<Header> headers_of(MatchField field) {
+  std::vector<Header> headers;
+  std::string_view rest = info(field).needs;
+  while (!rest.empty()) {
+    const std::size_t bar = rest.find('|');
+    const std::string_view condition = rest.substr(0, bar);
+    const std::size_t equals = condition.find('=');
+    const auto named = match_field_named(condition.substr(0, equals));
+    GREYNIC_CHECK(named.has_value());
+    const auto value = field_value_from_string(*named, condition.substr(equals + 1));
+    GREYNIC_CHECK(value.has_value());
+    headers.push_back({*named, *value});
+    if (bar == std::string_view::npos) break;
+    rest.remove_prefix(bar + 1);
+  }
+  return headers;
+}
+
+bool holds(const Match& match, const Header& header) {
+  return exact_value(match, header.field) == header.value;
+}
+
+/// May a packet of this match have the header?
+bool allows(const Match& match, const Header& header) {
+  for (const FieldMatch& part : match.fields()) {
+    if (part.field == header.field) return (header.value & part.bits) == part.value;
+  }
+  return true;
+}
+
+/// The protocols of ICMP belong to one address family each.
+bool of_one_family(const Match& match) {
+  const auto type = exact_value(match, F::kEtherType);
+  const auto protocol = exact_value(match, F::kIpProtocol);
+  return !(type == U128{kIpv4Type} && protocol == U128{kIcmpv6}) &&
+         !(type == U128{kIpv6Type} && protocol == U128{kIcmp});
+}
+
+bool looks_at_icmp(const Match& match) {
+  return std::any_of(match.fields().begin(), match.fields().end(), [](const FieldMatch& part) {
+    return info(part.field).layer == FieldLayer::kIcmp;
+  });
+}
+
+/// Appends the match with all headers named: several matches, one, or none when it contradicts
+/// itself.
+void name_headers(const Match& match, std::vector<Match>& named) {
+  for (const FieldMatch& part : match.fields()) {
+    const std::vector<Header> headers = headers_of(part.field);
+    if (headers.empty() || std::any_of(headers.begin(), headers.end(), [&](const Header& header) {
+          return holds(match, header);
+        })) {
+      continue;
+    }
+    for (const Header& header : headers) {
+      if (!allows(match, header)) continue;
+      Match with = match;
+      with.set(header.field, header.value);
+      name_headers(with, named);
+    }
+    return;
+  }
+  if (!looks_at_icmp(match) || of_one_family(match)) named.push_back(match);
+}
+
+bool names_a_header(MatchField field) {
+  return field == F::kEtherType || field == F::kIpProtocol || field == F::kVlanPresent ||
+         field == F::kSvlanPresent;
+}
+
+/// Do the headers that the match names itself leave no packet with this field?
+bool excluded(const Match& match, const FieldMatch& part) {
+  Match alone;
+  for (const FieldMatch& other : match.fields()) {
+    if (names_a_header(other.field)) alone.set(other.field, other.value, other.bits);
+  }
+  alone.set(part.field, part.value, part.bits);
+  std::vector<Match> named;
+  name_headers(alone, named);
+  return named.empty();
+}
+
+}  // namespace
+
+std::optional<U128> exact_value(const Match& match, MatchField field) {
+  for (const FieldMatch& part : match.fields()) {
+    if (part.field == field && part.bits == full_mask(field)) return part.value;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> missing_header(const Match& match, MatchField field) {
+  const std::string_view needs = info(field).needs;
+  if (needs.empty()) return std::nullopt;
+  const std::vector<Header> headers = headers_of(field);
+  const bool met = std::any_of(headers.begin(), headers.end(),
+                               [&](const Header& header) { return holds(match, header); });
+  if (!met) {
+    std::string readable(needs);
+    for (std::size_t bar = 0; (bar = readable.find('|', bar)) != std::string::npos;) {
+      readable.replace(bar, 1, " or ");
+    }
+    return fmt::format("it needs {} in the same rule", readable);
+  }
+  const bool icmp = info(field).layer == FieldLayer::kIcmp;
+  const auto type = exact_value(match, F::kEtherType);
+  const auto protocol = exact_value(match, F::kIpProtocol);
+  const bool v4 = type == U128{kIpv4Type};
+  if (icmp && !(protocol == U128{v4 ? kIcmp : kIcmpv6})) {
+    return "it needs ip_protocol=1 with IPv4 or ip_protocol=58 with IPv6";
+  }
+  const bool neighbour =
+      field == F::kNdTarget || field == F::kNdSourceEthernet || field == F::kNdTargetEthernet;
+  if (neighbour && (v4 || exact_value(match, F::kIcmpCode) != U128{0})) {
+    return "it needs ether_type=0x86dd and icmp_code=0 in the same rule";
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+bool names_a_type(const FlowRule& rule) { return rule.match.mask().bits(F::kEtherType) != 0; }
+
+void name_address_family(FlowRule& rule) {
+  const Mask mask = rule.match.mask();
+  const bool v6 = mask.bits(F::kIpv6Src) != 0 || mask.bits(F::kIpv6Dst) != 0 ||
+                  mask.bits(F::kIpv6FlowLabel) != 0;
+  rule.match.set(F::kEtherType, v6 ? kIpv6Type : kIpv4Type);
+}
+
+/// The rule once for each way to name its headers. Shares of traffic are not known for the parts,
+/// so each gets an equal one.
+std::vector<FlowRule> parts_with_headers(const FlowRule& rule) {
+  std::vector<FlowRule> parts;
+  for (Match& match : headers_named(rule.match)) {
+    parts.push_back(rule);
+    parts.back().match = std::move(match);
+  }
+  for (FlowRule& part : parts) part.weight /= static_cast<double>(parts.size());
+  return parts;
+}
+
+}  // namespace
+
+RuleSet with_address_family(RuleSet rules) {
+  std::set<std::uint32_t> outspoken;  // tables that name a type
+  for (const FlowRule& rule : rules.rules) {
+    if (names_a_type(rule)) outspoken.insert(rule.table);
+  }
+  for (FlowRule& rule : rules.rules) {
+    if (!outspoken.contains(rule.table)) name_address_family(rule);
+  }
+  return rules;
+}
+
+std::vector<Match> headers_named(const Match& match) {
+  Match possible = match;
+  for (const FieldMatch& part : match.fields()) {
+    if (headers_of(part.field).empty() || !excluded(match, part)) continue;
+    if (part.value != 0) return {};  // no packet has the field, and without it it reads as zero
+    possible.set(part.field, 0, 0);
+  }
+  std::vector<Match> named;
+  name_headers(possible, named);
+  return named;
+}
+
+RuleSet with_headers(RuleSet rules) {
+  rules = with_address_family(std::move(rules));
+  RuleSet complete{{}, std::move(rules.source)};
+  for (const FlowRule& rule : rules.rules) {
+    for (FlowRule& part : parts_with_headers(rule)) complete.rules.push_back(std::move(part));
+  }
+  return complete;
+}
+
+namespace {
+
+/// What every packet in a table has; empty when the table is reached in more than one way.
+using Decided = std::map<std::uint32_t, std::optional<Match>>;
+
+/// The match and everything decided before it; bits of the match win.
+Match both(const Match& decided, const Match& match) {
+  Match joined = decided;
+  for (const FieldMatch& part : match.fields()) {
+    U128 value = part.value;
+    U128 bits = part.bits;
+    for (const FieldMatch& before : decided.fields()) {
+      if (before.field != part.field) continue;
+      value |= before.value & ~part.bits;
+      bits |= before.bits;
+    }
+    joined.set(part.field, value, bits);
+  }
+  return joined;
+}
+
+Decided decided_by_jumps(const Layout& layout) {
+  std::map<std::uint32_t, const LayoutTable*> by_id;
+  for (const LayoutTable& table : layout.tables) by_id[table.id] = &table;
+  Decided decided = {{0, Match{}}};
+  std::vector<std::uint32_t> order = {0};
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const auto table = by_id.find(order[i]);
+    if (table == by_id.end()) continue;
+    const std::optional<Match> here = decided[order[i]];
+    for (const Matcher& matcher : table->second->matchers) {
+      for (const FlowRule& rule : matcher.rules) {
+        for (const Action& action : rule.actions) {
+          if (action.kind != ActionKind::kJump) continue;
+          const auto to = static_cast<std::uint32_t>(action.number);
+          const bool changed = rule.actions.size() > 1;  // a header may not be what it was
+          std::optional<Match> there;
+          if (here && !changed) there = both(*here, rule.match);
+          const auto [known, fresh] = decided.try_emplace(to, there);
+          if (fresh) {
+            order.push_back(to);
+          } else if (known->second) {
+            known->second.reset();
+            order.push_back(to);  // what was concluded from it goes too
+          }
+        }
+      }
+    }
+  }
+  return decided;
+}
+
+/// Foreign words that lead to tables ("resubmit(,5)"): ways that nobody here can follow.
+bool leads_elsewhere(const Layout& layout) {
+  for (const LayoutTable& table : layout.tables) {
+    for (const Matcher& matcher : table.matchers) {
+      for (const FlowRule& rule : matcher.rules) {
+        for (const Action& action : rule.actions) {
+          if (action.text.find("resubmit") != std::string::npos ||
+              action.text.find("table") != std::string::npos) {
+            return true;
+          }
+        }
+      }
+    }
+  }
+  return false;
+}
+
+/// Calls `change` for every rule of the layout.
+template <typename Change>
+void for_each_rule(Layout& layout, const Change& change) {
+  for (LayoutTable& table : layout.tables) {
+    for (Matcher& matcher : table.matchers) {
+      for (FlowRule& rule : matcher.rules) change(table.id, rule);
+    }
+  }
+}
+
+/// Names the headers that the way to a rule's table has decided and its fields need.
+void name_decided_headers(Layout& layout) {
+  if (leads_elsewhere(layout)) return;
+  const Decided decided = decided_by_jumps(layout);
+  for_each_rule(layout, [&](std::uint32_t table, FlowRule& rule) {
+    const auto known = decided.find(table);
+    if (known == decided.end() || !known->second || known->second->fields().empty()) return;
+    const Match whole = both(*known->second, rule.match);
+    bool again = true;
+    while (again) {
+      again = false;
+      for (const FieldMatch& part : std::vector<FieldMatch>(rule.match.fields())) {
+        for (const Header& header : headers_of(part.field)) {
+          if (holds(rule.match, header) || !holds(whole, header)) continue;
+          rule.match.set(header.field, header.value);
+          again = true;
+        }
+      }
+    }
+  });
+}
+
+/// One matcher for each mask that the matcher's rules have with all headers named.
+std::vector<Matcher> matchers_with_headers(const Matcher& matcher) {
+  std::vector<Matcher> made;
+  for (const FlowRule& rule : matcher.rules) {
+    for (FlowRule& part : parts_with_headers(rule)) {
+      const Mask mask = part.match.mask();
+      auto place = std::ranges::find(made, mask, &Matcher::mask);
+      if (place == made.end()) {
+        place = made.insert(made.end(), {.mask = mask, .priority = matcher.priority});
+      }
+      place->rules.push_back(std::move(part));
+    }
+  }
+  return made;
+}
+
+}  // namespace
+
+Layout with_headers(const Layout& layout) {
+  Layout named = layout;
+  name_decided_headers(named);
+  bool outspoken = false;
+  for_each_rule(named, [&](std::uint32_t, FlowRule& rule) { outspoken |= names_a_type(rule); });
+  if (!outspoken) {
+    for_each_rule(named, [](std::uint32_t, FlowRule& rule) { name_address_family(rule); });
+  }
+  for (LayoutTable& table : named.tables) {
+    std::vector<Matcher> matchers;
+    for (const Matcher& matcher : table.matchers) {
+      for (Matcher& part : matchers_with_headers(matcher)) matchers.push_back(std::move(part));
+    }
+    table.matchers = std::move(matchers);
+  }
+  return named;
+}
+
+}  // namespace greynic::flows

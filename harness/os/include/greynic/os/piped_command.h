@@ -1,0 +1,45 @@
+#pragma once
+
+/// A command run by /bin/sh in its own process group, with pipes to its input and from its output.
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "greynic/core/result.h"
+
+namespace greynic::os {
+
+class PipedCommand {
+ public:
+  [[nodiscard]] static Result<PipedCommand> start(const std::string& command);
+  PipedCommand(PipedCommand&& other) noexcept;
+  PipedCommand& operator=(PipedCommand&& other) noexcept;
+  /// Closes its input, gives it a moment to end by itself, then ends its whole group.
+  ~PipedCommand();
+
+  /// Both do not block; -1 once closed.
+  [[nodiscard]] int input() const { return input_; }
+  [[nodiscard]] int output() const { return output_; }
+
+  /// Bytes taken by the pipe; empty when the command no longer reads.
+  std::optional<std::size_t> write(std::string_view bytes);
+  /// Appends what is there to `buffer`; false when the command has closed its output.
+  bool read_into(std::string& buffer);
+  void close_input();
+
+  /// Ends it if need be, and says how it ended: "exited with status 3", "was ended by signal 9".
+  /// The exit status, 128 + signal when a signal ended it, goes to `status`.
+  std::string stop(int& status);
+
+ private:
+  PipedCommand(pid_t pid, int input, int output) : pid_(pid), input_(input), output_(output) {}
+
+  pid_t pid_ = -1;
+  int input_ = -1;
+  int output_ = -1;
+};
+
+}  // namespace greynic::os
