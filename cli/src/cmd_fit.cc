@@ -57,12 +57,12 @@ nlohmann::json to_json(const model::ModelComparison& comparison) {
                       {"mean_difference", d.mean_difference},
                       {"worst_ratio", d.worst_ratio},
                       {"worst_at", d.worst_at}};
-    if (!d.judged) continue;
-    measures[name]["on_run"] = {{"error_a", d.judged->error_a},
-                                {"error_b", d.judged->error_b},
-                                {"inside_a", d.judged->inside_a},
-                                {"inside_b", d.judged->inside_b},
-                                {"observations", d.judged->observations}};
+    if (!d.on_run) continue;
+    measures[name]["on_run"] = {{"error_a", d.on_run->error_a},
+                                {"error_b", d.on_run->error_b},
+                                {"inside_a", d.on_run->inside_a},
+                                {"inside_b", d.on_run->inside_b},
+                                {"observations", d.on_run->observations}};
   }
   nlohmann::json parameters = nlohmann::json::array();
   for (const auto& p : comparison.parameters) {

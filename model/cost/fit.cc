@@ -210,8 +210,9 @@ Result<CostState> fit_cost(std::span<const Observation> observations) {
   }
   const auto measures = cost_measures(observations);
   if (measures.empty()) {
-    return fail(ErrorCode::kTooFewPoints,
-                "the cost law needs a measure such as packet_cost_ns, and none is there");
+    return fail(ErrorCode::kNotMeasured,
+                "no observation has a measure whose name says cost, such as packet_cost_ns; fit "
+                "another law");
   }
   for (const std::string& name : measures) {
     const auto rows = rows_of(observations, name);

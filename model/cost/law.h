@@ -26,6 +26,16 @@ struct CostTerm {
   [[nodiscard]] std::string name() const;
 };
 
+/// How files and tables show a kind of term.
+struct CostTermInfo {
+  std::string_view name;
+  std::string_view unit;  ///< after that of the measure
+  std::string_view meaning;
+};
+[[nodiscard]] CostTermInfo info_of(CostTermKind kind);
+/// Unit of a term's value for a measure, e.g. "ns/mask".
+[[nodiscard]] std::string unit_of(const std::string& measure, const CostTerm& term);
+
 /// One measure: its values for the terms of the law, with what the fit knows of them.
 struct CostCurve {
   std::vector<double> values;      ///< as the terms; unit of the measure, half in flows
@@ -33,13 +43,10 @@ struct CostCurve {
   double scatter = 0.0;            ///< of the logarithm about the law
 };
 
-struct CostState {
+struct CostState : FittedOn {
   std::vector<CostTerm> terms;
   std::map<std::string, CostCurve> curves;  ///< by measure
   Configuration assumed;                    ///< most common levels, for what a question leaves open
-  Domain domain;
-  std::size_t observations = 0;
-  std::vector<std::string> findings;
 };
 
 class CostModel final : public Model {
@@ -59,7 +66,8 @@ class CostModel final : public Model {
 /// Measures that the law is for: those whose name says cost.
 [[nodiscard]] std::vector<std::string> cost_measures(std::span<const Observation> observations);
 
-/// kTooFewPoints, kNotConverged.
+/// kNotMeasured without a cost measure; kTooFewPoints below one value more than terms;
+/// kNotConverged.
 [[nodiscard]] Result<CostState> fit_cost(std::span<const Observation> observations);
 
 /// Table of the values with units and 95 % intervals.

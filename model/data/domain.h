@@ -50,4 +50,11 @@ struct Domain {
   bool operator==(const Domain&) const = default;
 };
 
+/// What a model remembers of the observations that made it.
+struct FittedOn {
+  Domain domain;
+  std::size_t observations = 0;
+  std::vector<std::string> findings;  ///< for people
+};
+
 }  // namespace greynic::model

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "greynic/files/core_json.h"
 #include "greynic/files/json_file.h"
@@ -41,8 +42,19 @@ Domain domain_from_json(const json& object) {
   return domain;
 }
 
-Result<Domain> domain_from_file(const json& document, const std::string& source) {
-  Domain domain = domain_from_json(document.at("domain"));
+json file_head(const std::string& law, const FittedOn& fitted_on) {
+  return {{"version", 1},
+          {"law", law},
+          {"observations", fitted_on.observations},
+          {"domain", to_json(fitted_on.domain)},
+          {"findings", fitted_on.findings}};
+}
+
+Result<void> read_file_head(const json& document, const std::string& source, FittedOn& fitted_on) {
+  fitted_on.observations = document.at("observations").get<std::size_t>();
+  fitted_on.findings = document.at("findings").get<std::vector<std::string>>();
+  fitted_on.domain = domain_from_json(document.at("domain"));
+  const Domain& domain = fitted_on.domain;
   std::map<std::string, Range> ranges;
   for (const auto& [name, range] : domain.numeric) ranges["/domain/numeric/" + name] = range;
   if (const auto& range = domain.requests_in_flight) ranges["/domain/requests_in_flight"] = *range;
@@ -50,7 +62,7 @@ Result<Domain> domain_from_file(const json& document, const std::string& source)
     if (range.low <= range.high) continue;
     return files::bad_value(source, path, "must be [low, high], the smaller one first");
   }
-  return domain;
+  return {};
 }
 
 json to_json(const std::map<std::string, Ratio>& tails) {

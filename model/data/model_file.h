@@ -2,7 +2,7 @@
 
 /// The parts of a model file (docs/formats/model.md) that every law has, as JSON.
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "data/domain.h"
 #include "data/points.h"
@@ -12,9 +12,11 @@ namespace greynic::model {
 
 [[nodiscard]] nlohmann::json to_json(const Domain& domain);
 [[nodiscard]] Domain domain_from_json(const nlohmann::json& object);
-/// The domain of a whole document; kBadInput for a range that is none.
-[[nodiscard]] Result<Domain> domain_from_file(const nlohmann::json& document,
-                                              const std::string& source);
+/// What every file begins with: version, law, and what the model remembers of its fit.
+[[nodiscard]] nlohmann::json file_head(const std::string& law, const FittedOn& fitted_on);
+/// The same, read; kBadInput for a range whose ends stand the wrong way round.
+[[nodiscard]] Result<void> read_file_head(const nlohmann::json& document, const std::string& source,
+                                          FittedOn& fitted_on);
 
 [[nodiscard]] nlohmann::json to_json(const std::map<std::string, Ratio>& tails);
 [[nodiscard]] std::map<std::string, Ratio> tails_from_json(const nlohmann::json& object);

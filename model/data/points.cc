@@ -10,10 +10,6 @@
 namespace greynic::model {
 namespace {
 
-const Configuration& configuration_of(const Observation& observation) {
-  return observation.granted.empty() ? observation.asked : observation.granted;
-}
-
 std::optional<double> positive(const Observation& observation, std::string_view name) {
   const auto value = observation.value(name);
   if (!value || !std::isfinite(*value) || *value <= 0.0) return std::nullopt;
@@ -73,95 +69,122 @@ std::map<std::string, Ratio> read_tails(std::span<const Observation> observation
   return tails;
 }
 
+/// What was left out, and why.
+struct LeftOut {
+  std::size_t not_measured = 0;
+  std::size_t offered = 0;
+  std::size_t unreadable = 0;
+  std::string why_unreadable;
+
+  [[nodiscard]] std::vector<std::string> notes() const {
+    std::vector<std::string> notes;
+    if (not_measured > 0) {
+      notes.push_back(
+          fmt::format("{} observations were not measured and are left out", not_measured));
+    }
+    if (offered > 0) {
+      notes.push_back(fmt::format(
+          "{} observations with an offered_rate are left out: they show the offer, not the device; "
+          "predict --workload says what a load does",
+          offered));
+    }
+    if (unreadable > 0) {
+      notes.push_back(fmt::format("{} observations are left out: {}", unreadable, why_unreadable));
+    }
+    return notes;
+  }
+};
+
+/// Numbers mask settings, and runs (mask setting, operation, output), as they come.
+struct Numbering {
+  std::map<std::array<double, 4>, int> mask_settings;
+  std::map<std::array<double, 6>, int> runs;
+
+  void number(Point& point) {
+    const Setting& s = point.setting;
+    point.mask_setting =
+        mask_settings.try_emplace(s.masks, static_cast<int>(mask_settings.size())).first->second;
+    const std::array<double, 6> run = {s.masks[0],
+                                       s.masks[1],
+                                       s.masks[2],
+                                       s.masks[3],
+                                       static_cast<double>(s.operation),
+                                       static_cast<double>(point.output)};
+    point.run = runs.try_emplace(run, static_cast<int>(runs.size())).first->second;
+  }
+};
+
+/// The observation's bandwidth and latency, each where there is one. The bandwidth may come from
+/// the message rate, the latency from the mean.
+std::vector<Point> points_of(const Observation& observation, const Setting& setting) {
+  std::vector<Point> points;
+  const auto add = [&](pipeline::Output output, double value, std::string_view from) {
+    points.push_back({.output = output,
+                      .setting = setting,
+                      .log_value = std::log(value),
+                      .relative_error = relative_error(observation, from)});
+  };
+  if (setting.bytes > 0.0) {
+    if (const auto value = positive(observation, measure::kBandwidth)) {
+      add(pipeline::kLogBandwidth, *value, measure::kBandwidth);
+    } else if (const auto rate = positive(observation, measure::kMessageRate)) {
+      add(pipeline::kLogBandwidth, *rate * setting.bytes * 8e-3, measure::kMessageRate);
+    }
+  }
+  for (const std::string_view name : {measure::kLatencyP50, measure::kLatencyMean}) {
+    if (const auto value = positive(observation, name)) {
+      add(pipeline::kLogLatency, *value, name);
+      break;
+    }
+  }
+  return points;
+}
+
 }  // namespace
 
 Result<Points> read_points(std::span<const Observation> observations) {
   Points result;
-  std::map<std::array<double, 4>, int> mask_settings;
-  std::map<std::array<double, 6>, int> runs;
-  std::size_t not_measured = 0;
-  std::size_t unreadable = 0;
-  std::size_t offered = 0;
-  std::string why_unreadable;
+  Numbering numbering;
+  LeftOut left_out;
   for (std::size_t i = 0; i < observations.size(); ++i) {
     const Observation& observation = observations[i];
     if (observation.outcome != Outcome::kMeasured) {
-      ++not_measured;
+      ++left_out.not_measured;
       continue;
     }
     if (configuration_of(observation).number("offered_rate") > 0.0) {
-      ++offered;
+      ++left_out.offered;
       continue;
     }
     const auto setting = read_setting(configuration_of(observation), {});
     if (!setting) {
-      ++unreadable;
-      why_unreadable = setting.error().message;
+      ++left_out.unreadable;
+      left_out.why_unreadable = setting.error().message;
       continue;
     }
-    const auto add = [&](pipeline::Output output, double value, double error) {
-      Point point{.output = output,
-                  .setting = *setting,
-                  .log_value = std::log(value),
-                  .relative_error = error,
-                  .observation = i};
-      point.mask_setting =
-          mask_settings.try_emplace(setting->masks, static_cast<int>(mask_settings.size()))
-              .first->second;
-      const std::array<double, 6> run = {setting->masks[0],
-                                         setting->masks[1],
-                                         setting->masks[2],
-                                         setting->masks[3],
-                                         static_cast<double>(setting->operation),
-                                         static_cast<double>(output)};
-      point.run = runs.try_emplace(run, static_cast<int>(runs.size())).first->second;
-      result.points.push_back(point);
-    };
-    const std::size_t before = result.points.size();
-    if (setting->bytes > 0.0) {
-      if (const auto value = positive(observation, measure::kBandwidth)) {
-        add(pipeline::kLogBandwidth, *value, relative_error(observation, measure::kBandwidth));
-      } else if (const auto rate = positive(observation, measure::kMessageRate)) {
-        add(pipeline::kLogBandwidth, *rate * setting->bytes * 8e-3,
-            relative_error(observation, measure::kMessageRate));
-      }
+    auto points = points_of(observation, *setting);
+    if (points.empty()) continue;
+    for (Point& point : points) {
+      point.observation = i;
+      numbering.number(point);
+      result.points.push_back(std::move(point));
     }
-    for (const std::string_view name : {measure::kLatencyP50, measure::kLatencyMean}) {
-      if (const auto value = positive(observation, name)) {
-        add(pipeline::kLogLatency, *value, relative_error(observation, name));
-        break;
-      }
-    }
-    if (result.points.size() == before) continue;
     ++result.observations_used;
     result.domain.include(configuration_of(observation), setting_factors());
     result.domain.include_in_flight(setting->in_flight());
   }
-  if (not_measured > 0) {
-    result.notes.push_back(
-        fmt::format("{} observations were not measured and are left out", not_measured));
-  }
-  if (offered > 0) {
-    result.notes.push_back(fmt::format(
-        "{} observations with an offered_rate are left out: they show the offer, not the device; "
-        "predict --workload says what a load does",
-        offered));
-  }
-  if (unreadable > 0) {
-    result.notes.push_back(
-        fmt::format("{} observations are left out: {}", unreadable, why_unreadable));
-  }
+  result.notes = left_out.notes();
   if (result.points.empty()) {
-    return fail(ErrorCode::kTooFewPoints,
+    return fail(ErrorCode::kNotMeasured,
                 fmt::format("none of {} observations has a bandwidth or a latency{}{}{}",
-                            observations.size(), offered > 0 ? " of a closed loop" : "",
-                            unreadable > 0 ? ": " : "", why_unreadable));
+                            observations.size(), left_out.offered > 0 ? " of a closed loop" : "",
+                            left_out.unreadable > 0 ? ": " : "", left_out.why_unreadable));
   }
   for (const auto output : {pipeline::kLogBandwidth, pipeline::kLogLatency}) {
     result.assumed[output] = most_common(observations, result.points, output);
   }
   result.tails = read_tails(observations);
-  result.mask_settings = static_cast<int>(mask_settings.size());
+  result.mask_settings = static_cast<int>(numbering.mask_settings.size());
   return result;
 }
 

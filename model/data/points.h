@@ -20,6 +20,11 @@ inline constexpr int kOutputCount = 2;
 inline constexpr std::array<std::string_view, kOutputCount> kOutputNames = {measure::kBandwidth,
                                                                             measure::kLatencyP50};
 
+/// What the device ran with: as granted, or as asked where it granted nothing else.
+[[nodiscard]] inline const Configuration& configuration_of(const Observation& observation) {
+  return observation.granted.empty() ? observation.asked : observation.granted;
+}
+
 struct Point {
   pipeline::Output output = pipeline::kLogBandwidth;
   Setting setting;
@@ -47,7 +52,7 @@ struct Points {
   std::vector<std::string> notes;  ///< what was left out and why
 };
 
-/// kTooFewPoints when nothing usable is there.
+/// kNotMeasured when no observation has a bandwidth or a latency.
 [[nodiscard]] Result<Points> read_points(std::span<const Observation> observations);
 
 }  // namespace greynic::model

@@ -9,6 +9,20 @@
 #include "surrogate/model.h"
 
 namespace greynic::model {
+namespace {
+
+/// Goodness of the report's model and, where asked, its errors on settings left out.
+void add_errors(std::span<const Observation> observations, const FitOptions& options,
+                const FitFunction& fit, FitReport& report) {
+  const std::vector<bool> skip(observations.size(), false);
+  const auto measures = headline_measures(observations);
+  report.r2 = r2_of(*report.model, observations, skip, measures);
+  if (options.cross_validate) {
+    add_left_out_errors(observations, skip, measures, options.seed, fit, report);
+  }
+}
+
+}  // namespace
 
 Result<FitReport> report_scalacn(std::span<const Observation> observations,
                                  const FitOptions& options) {
@@ -23,21 +37,16 @@ Result<FitReport> report_scalacn(std::span<const Observation> observations,
   state->findings = report.findings;
   const ScalacnCoefficients k = state->coefficients;
   report.model = std::make_unique<ScalacnModel>(std::move(*state));
-  const std::vector<bool> skip(observations.size(), false);
-  const auto measures = judged_measures(observations);
-  report.r2 = r2_of(*report.model, observations, skip, measures);
-  if (options.cross_validate) {
-    judge(
-        observations, skip, measures, options.seed,
-        [&](std::span<const Observation> rest) -> Result<std::unique_ptr<Model>> {
-          const auto some = read_points(rest);
-          if (!some) return pass_on(some);
-          auto again = fit_scalacn(*some, options.seed);
-          if (!again) return pass_on(again);
-          return std::make_unique<ScalacnModel>(std::move(*again));
-        },
-        report);
-  }
+  add_errors(
+      observations, options,
+      [&](std::span<const Observation> rest) -> Result<std::unique_ptr<Model>> {
+        const auto some = read_points(rest);
+        if (!some) return pass_on(some);
+        auto again = fit_scalacn(*some, options.seed);
+        if (!again) return pass_on(again);
+        return std::make_unique<ScalacnModel>(std::move(*again));
+      },
+      report);
   report.text = summary_text(report) +
                 fmt::format(
                     "\n  u {:.5g}  v {:.5g}  m {:.5g}  n {:.5g}  w {:.5g}  (2^30 bit/s)\n"
@@ -55,19 +64,14 @@ Result<FitReport> report_surrogate(std::span<const Observation> observations,
   report.observations_used = state->observations;
   report.findings = state->findings;
   report.model = std::make_unique<SurrogateModel>(std::move(*state));
-  const std::vector<bool> skip(observations.size(), false);
-  const auto measures = judged_measures(observations);
-  report.r2 = r2_of(*report.model, observations, skip, measures);
-  if (options.cross_validate) {
-    judge(
-        observations, skip, measures, options.seed,
-        [&](std::span<const Observation> rest) -> Result<std::unique_ptr<Model>> {
-          auto again = fit_surrogate(rest, options.seed);
-          if (!again) return pass_on(again);
-          return std::make_unique<SurrogateModel>(std::move(*again));
-        },
-        report);
-  }
+  add_errors(
+      observations, options,
+      [&](std::span<const Observation> rest) -> Result<std::unique_ptr<Model>> {
+        auto again = fit_surrogate(rest, options.seed);
+        if (!again) return pass_on(again);
+        return std::make_unique<SurrogateModel>(std::move(*again));
+      },
+      report);
   report.text = summary_text(report) + "\n" + table;
   return report;
 }
@@ -81,7 +85,7 @@ Result<FitReport> report_cost(std::span<const Observation> observations,
   const auto measures = cost_measures(observations);
   const std::vector<bool> skip(observations.size(), false);
   if (options.cross_validate) {
-    judge(
+    add_left_out_errors(
         observations, skip, measures, options.seed,
         [&](std::span<const Observation> rest) -> Result<std::unique_ptr<Model>> {
           auto again = fit_cost(rest);

@@ -10,7 +10,7 @@
 
 namespace greynic::model {
 
-std::vector<std::string> judged_measures(std::span<const Observation> observations) {
+std::vector<std::string> headline_measures(std::span<const Observation> observations) {
   std::set<std::string> all;
   for (const Observation& observation : observations) {
     if (observation.outcome != Outcome::kMeasured) continue;
@@ -55,9 +55,10 @@ std::map<std::string, double> r2_of(const Model& model, std::span<const Observat
   return result;
 }
 
-CrossValidation judge(std::span<const Observation> observations, const std::vector<bool>& skip,
-                      std::span<const std::string> measures, std::uint64_t seed,
-                      const FitFunction& fit, FitReport& report) {
+CrossValidation add_left_out_errors(std::span<const Observation> observations,
+                                    const std::vector<bool>& skip,
+                                    std::span<const std::string> measures, std::uint64_t seed,
+                                    const FitFunction& fit, FitReport& report) {
   CrossValidation result = cross_validate(observations, skip, measures, seed, fit);
   for (std::size_t m = 0; m < measures.size(); ++m) {
     const double error = mean_relative_error(result, static_cast<int>(m));

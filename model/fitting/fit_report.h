@@ -12,13 +12,9 @@
 
 namespace greynic::model {
 
-[[nodiscard]] inline const Configuration& configuration_of(const Observation& observation) {
-  return observation.granted.empty() ? observation.asked : observation.granted;
-}
-
 /// What fits are judged by: bandwidth and median latency; where neither was measured the measures
 /// whose name says cost; else whatever was measured.
-[[nodiscard]] std::vector<std::string> judged_measures(std::span<const Observation> observations);
+[[nodiscard]] std::vector<std::string> headline_measures(std::span<const Observation> observations);
 
 /// Share of the variance that the model explains, by measure.
 [[nodiscard]] std::map<std::string, double> r2_of(const Model& model,
@@ -27,9 +23,10 @@ namespace greynic::model {
                                                   std::span<const std::string> measures);
 
 /// Leaves settings out and puts the errors, and folds that failed, into the report.
-CrossValidation judge(std::span<const Observation> observations, const std::vector<bool>& skip,
-                      std::span<const std::string> measures, std::uint64_t seed,
-                      const FitFunction& fit, FitReport& report);
+CrossValidation add_left_out_errors(std::span<const Observation> observations,
+                                    const std::vector<bool>& skip,
+                                    std::span<const std::string> measures, std::uint64_t seed,
+                                    const FitFunction& fit, FitReport& report);
 
 [[nodiscard]] std::string summary_text(const FitReport& report);
 

@@ -15,7 +15,7 @@
 namespace greynic::model {
 
 /// All that a prediction needs, and what the file keeps.
-struct PipelineState {
+struct PipelineState : FittedOn {
   pipeline::Values values{};
   std::vector<double> covariance;  ///< kParameterCount squared
   std::array<pipeline::Interval, pipeline::kParameterCount>
@@ -25,10 +25,7 @@ struct PipelineState {
   std::array<RegionErrors, kOutputCount> unexplained;  ///< of points that no law explains
   std::array<bool, kOutputCount> fitted{};             ///< outputs that had points
   std::array<Configuration, kOutputCount> assumed;
-  Domain domain;
   std::map<std::string, Ratio> tails;
-  std::size_t observations = 0;
-  std::vector<std::string> findings;
 };
 
 class PipelineModel final : public Model {

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "fitting/fit_report.h"
+#include "fitting/robust.h"
 #include "pipeline/findings.h"
 #include "pipeline/fit_together.h"
 #include "pipeline/model.h"
@@ -33,10 +34,7 @@ double usual_error(const std::vector<Point>& points, int output) {
   for (const Point& point : points) {
     if (point.output == output) errors.push_back(point.relative_error);
   }
-  if (errors.empty()) return 0.0;
-  const auto middle = errors.begin() + static_cast<std::ptrdiff_t>(errors.size() / 2);
-  std::nth_element(errors.begin(), middle, errors.end());
-  return *middle;
+  return median(std::move(errors));
 }
 
 Result<PipelineResult> fit_pipeline_model(std::span<const Observation> observations,
@@ -165,7 +163,7 @@ Result<FitReport> report_pipeline_with(std::span<const Observation> observations
     inner.starts = 2;
     inner.cross_validate = false;
     inner.intervals = Intervals::kCovariance;
-    const auto result = judge(
+    const auto result = add_left_out_errors(
         observations, skip, kMeasures, options.seed,
         [&](std::span<const Observation> rest) -> Result<std::unique_ptr<Model>> {
           auto again = fit_pipeline_model(rest, inner, priors);

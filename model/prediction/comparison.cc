@@ -9,7 +9,7 @@
 #include <set>
 
 #include "data/model_file.h"
-#include "fitting/fit_report.h"
+#include "data/points.h"
 
 namespace greynic::model {
 
@@ -128,11 +128,11 @@ void compare_predictions(const Model& a, const Model& b, std::span<const Configu
   }
 }
 
-void judge_models(const Model& a, const Model& b, std::span<const Observation> observations,
-                  ModelComparison& result) {
+void compare_on_run(const Model& a, const Model& b, std::span<const Observation> observations,
+                    ModelComparison& result) {
   for (auto& measure : result.measures) {
     const std::string& name = measure.first;
-    MeasureDifference::Judged judged;
+    MeasureDifference::OnRun on_run;
     for (const Observation& observation : observations) {
       const auto value = observation.value(name);
       if (!value || *value <= 0.0) continue;
@@ -145,15 +145,15 @@ void judge_models(const Model& a, const Model& b, std::span<const Observation> o
         error += std::abs(found->second.value / *value - 1.0);
         inside += found->second.low <= *value && *value <= found->second.high ? 1.0 : 0.0;
       };
-      count(*mine, judged.error_a, judged.inside_a);
-      count(*other, judged.error_b, judged.inside_b);
-      ++judged.observations;
+      count(*mine, on_run.error_a, on_run.inside_a);
+      count(*other, on_run.error_b, on_run.inside_b);
+      ++on_run.observations;
     }
-    if (judged.observations == 0) continue;
-    for (double* sum : {&judged.error_a, &judged.error_b, &judged.inside_a, &judged.inside_b}) {
-      *sum /= static_cast<double>(judged.observations);
+    if (on_run.observations == 0) continue;
+    for (double* sum : {&on_run.error_a, &on_run.error_b, &on_run.inside_a, &on_run.inside_b}) {
+      *sum /= static_cast<double>(on_run.observations);
     }
-    measure.second.judged = judged;
+    measure.second.on_run = on_run;
   }
 }
 
@@ -174,7 +174,7 @@ Result<ModelComparison> compare_models(const Model& a, const Model& b,
   if (result.measures.empty()) {
     return fail(ErrorCode::kBadInput, "the two models predict no measure in common");
   }
-  judge_models(a, b, observations, result);
+  compare_on_run(a, b, observations, result);
   return result;
 }
 
@@ -187,18 +187,18 @@ std::string to_text(const ModelComparison& comparison) {
     text += fmt::format("{:<22} {:>10.4f} {:>12.2f} % {:>12.4f}  {}\n", name, d.mean_ratio,
                         100.0 * d.mean_difference, d.worst_ratio, d.worst_at);
   }
-  bool judged = false;
+  bool headed = false;
   for (const auto& [name, d] : comparison.measures) {
-    if (!d.judged) continue;
-    if (!judged) {
+    if (!d.on_run) continue;
+    if (!headed) {
       text += fmt::format("\n{:<22} {:>12} {:>12} {:>12} {:>12} {:>8}\n", "on the run", "error a",
                           "error b", "inside a", "inside b", "points");
     }
-    judged = true;
+    headed = true;
     text +=
         fmt::format("{:<22} {:>10.2f} % {:>10.2f} % {:>10.1f} % {:>10.1f} % {:>8}\n", name,
-                    100.0 * d.judged->error_a, 100.0 * d.judged->error_b,
-                    100.0 * d.judged->inside_a, 100.0 * d.judged->inside_b, d.judged->observations);
+                    100.0 * d.on_run->error_a, 100.0 * d.on_run->error_b,
+                    100.0 * d.on_run->inside_a, 100.0 * d.on_run->inside_b, d.on_run->observations);
   }
   if (!comparison.parameters.empty()) {
     text += fmt::format("\n{:<32} {:>12} {:>12} {:>9}  {:<10} {}\n", "parameter", "a", "b", "b / a",

@@ -14,7 +14,7 @@
 
 namespace greynic::model {
 
-struct ScalacnState {
+struct ScalacnState : FittedOn {
   ScalacnCoefficients coefficients;
   /// Standard deviation of observations about the form, Gbit/s and us; empty: output not fitted.
   std::array<std::optional<double>, kOutputCount> residual;
@@ -22,9 +22,6 @@ struct ScalacnState {
   std::vector<double> bandwidth_covariance;
   std::vector<double> latency_covariance;
   std::optional<double> line_gbps;  ///< goodput that the port allows; the published bells pass it
-  Domain domain;
-  std::size_t observations = 0;
-  std::vector<std::string> findings;
 };
 
 class ScalacnModel final : public Model {
@@ -51,7 +48,7 @@ struct LocalRemote {
 };
 [[nodiscard]] LocalRemote local_remote(const Setting& setting);
 
-/// Fits both forms to the points. kTooFewPoints, kNotConverged, kRankDeficient.
+/// Fits both forms to the points. kTooFewPoints (distinct Q_l, Q_r), kNotConverged, kRankDeficient.
 [[nodiscard]] Result<ScalacnState> fit_scalacn(const Points& points, std::uint64_t seed);
 
 }  // namespace greynic::model

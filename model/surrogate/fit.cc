@@ -16,10 +16,6 @@ constexpr std::size_t kMostPoints = 600;  // the work grows with the cube
 constexpr std::size_t kMostTuningPoints = 120;
 constexpr std::size_t kFewestPoints = 4;
 
-const Configuration& configuration_of(const Observation& observation) {
-  return observation.granted.empty() ? observation.asked : observation.granted;
-}
-
 /// The factors that vary, as axes scaled to a spread of about one.
 std::vector<Axis> make_axes(const std::vector<const Observation*>& used) {
   std::map<std::string, std::vector<double>> numbers;

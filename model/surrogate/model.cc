@@ -2,18 +2,14 @@
 
 #include <fmt/core.h>
 
-#include <Eigen/Dense>
+#include <Eigen/Cholesky>
+#include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
-#include "data/model_file.h"
-#include "greynic/files/json_file.h"
 #include "greynic/statistics/distributions.h"
 
 namespace greynic::model {
-
-using nlohmann::json;
 
 namespace {
 
@@ -123,31 +119,6 @@ Result<Prediction> SurrogateModel::predict(const Configuration& configuration) c
   return prediction;
 }
 
-std::string SurrogateModel::to_json_text() const {
-  json axes = json::array();
-  for (const Axis& axis : state_.axes) {
-    axes.push_back({{"factor", axis.factor},
-                    {"level", axis.level},
-                    {"logarithmic", axis.logarithmic},
-                    {"centre", axis.centre},
-                    {"scale", axis.scale}});
-  }
-  json processes = json::object();
-  for (const auto& [name, p] : state_.processes) {
-    processes[name] = {{"mean", p.mean},      {"signal", p.signal},   {"slope", p.slope},
-                       {"noise", p.noise},    {"lengths", p.lengths}, {"inputs", p.inputs},
-                       {"targets", p.targets}};
-  }
-  const json document = {{"version", 1},
-                         {"law", law()},
-                         {"observations", state_.observations},
-                         {"domain", model::to_json(state_.domain)},
-                         {"findings", state_.findings},
-                         {"axes", axes},
-                         {"processes", processes}};
-  return document.dump(1) + "\n";
-}
-
 std::string surrogate_table(const SurrogateState& state) {
   std::string text;
   for (const auto& [name, process] : state.processes) {
@@ -161,46 +132,6 @@ std::string surrogate_table(const SurrogateState& state) {
     }
   }
   return text;
-}
-
-Result<std::unique_ptr<Model>> surrogate_from_json(const json& document,
-                                                   const std::string& source) {
-  SurrogateState state;
-  state.observations = document.at("observations").get<std::size_t>();
-  auto domain = domain_from_file(document, source);
-  if (!domain) return pass_on(domain);
-  state.domain = std::move(*domain);
-  state.findings = document.at("findings").get<std::vector<std::string>>();
-  for (const json& axis : document.at("axes")) {
-    state.axes.push_back({axis.at("factor").get<std::string>(), axis.at("level").get<std::string>(),
-                          axis.at("logarithmic").get<bool>(), axis.at("centre").get<double>(),
-                          axis.at("scale").get<double>()});
-    if (state.axes.back().scale == 0.0) {
-      return files::bad_value(source, "/axes", "a scale must not be 0");
-    }
-  }
-  for (const auto& [name, object] : document.at("processes").items()) {
-    Process p;
-    p.mean = object.at("mean").get<double>();
-    p.signal = object.at("signal").get<double>();
-    p.slope = object.at("slope").get<double>();
-    p.noise = object.at("noise").get<double>();
-    p.lengths = object.at("lengths").get<std::vector<double>>();
-    p.inputs = object.at("inputs").get<std::vector<std::vector<double>>>();
-    p.targets = object.at("targets").get<std::vector<double>>();
-    const std::string path = "/processes/" + name;
-    const bool shaped =
-        p.lengths.size() == state.axes.size() && p.inputs.size() == p.targets.size() &&
-        std::all_of(p.inputs.begin(), p.inputs.end(),
-                    [&](const auto& row) { return row.size() == state.axes.size(); }) &&
-        std::all_of(p.lengths.begin(), p.lengths.end(), [](double x) { return x > 0.0; });
-    if (!shaped || p.inputs.empty()) {
-      return files::bad_value(source, path, "inputs, targets, lengths and axes disagree in size");
-    }
-    if (!p.prepare()) return files::bad_value(source, path, "is no valid covariance");
-    state.processes.emplace(name, std::move(p));
-  }
-  return std::make_unique<SurrogateModel>(std::move(state));
 }
 
 }  // namespace greynic::model

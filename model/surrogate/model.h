@@ -43,12 +43,9 @@ struct Process {
   [[nodiscard]] At at(const std::vector<double>& input) const;
 };
 
-struct SurrogateState {
+struct SurrogateState : FittedOn {
   std::vector<Axis> axes;
   std::map<std::string, Process> processes;  ///< by measure
-  Domain domain;
-  std::size_t observations = 0;
-  std::vector<std::string> findings;
 };
 
 class SurrogateModel final : public Model {

@@ -98,5 +98,16 @@ TEST(CostLaw, RefusesTooFewObservations) {
   EXPECT_EQ(report.error().code, ErrorCode::kTooFewPoints);
 }
 
+// Claim:  "too few points" and "nothing measured that the law is for" are two errors.
+TEST(CostLaw, TellsAMissingMeasureFromTooFewPoints) {
+  auto observations = measure({}, 60, 0.02, 6);
+  for (Observation& observation : observations) observation.measures.clear();
+  for (const Form form : {Form::kCost, Form::kPipeline, Form::kScalacn}) {
+    const auto report = fit(observations, {.form = form});
+    ASSERT_FALSE(report);
+    EXPECT_EQ(report.error().code, ErrorCode::kNotMeasured) << report.error().message;
+  }
+}
+
 }  // namespace
 }  // namespace greynic::model

@@ -2,14 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "../plain_law.h"
 #include "greynic/model/grid.h"
 #include "greynic/model/model.h"
-#include "greynic/model/published.h"
 
 namespace greynic::model {
 namespace {
@@ -155,78 +152,6 @@ TEST(PipelineLaw, PredictsNoMoreThanTheLineCarries) {
   EXPECT_GT(beyond->measures.at("bandwidth_gbps").high, most);
 }
 
-// Claim:  a model read back from its file answers the same, and grid cells are what predict says.
-TEST(PipelineLaw, SurvivesItsFileAndTheGridAgrees) {
-  std::mt19937_64 random(6);
-  const auto report = fit(plant(PlainLaw(), 100, 0.02, random), quick());
-  ASSERT_TRUE(report);
-  const std::string path = testing::TempDir() + "greynic_model_roundtrip.json";
-  std::ofstream(path) << report->model->to_json_text();
-  const auto again = load(path);
-  ASSERT_TRUE(again) << again.error().message;
-  const auto axes = parse_grid(
-      "client_encap_masks=0:60:20,operation=SEND|WRITE,message_bytes=64|1MiB,thread_count=1|8");
-  ASSERT_TRUE(axes) << axes.error().message;
-  const auto grid = predict_grid(**again, *axes, 2);
-  ASSERT_TRUE(grid) << grid.error().message;
-  ASSERT_EQ(grid->cells, 32U);
-  for (std::size_t cell = 0; cell < grid->cells; ++cell) {
-    const auto one = report->model->predict(grid_cell(*axes, cell));
-    ASSERT_TRUE(one);
-    EXPECT_DOUBLE_EQ(grid->distance[cell], one->distance);
-    for (const GridColumn& column : grid->columns) {
-      const PredictedMeasure& measure = one->measures.at(column.measure);
-      EXPECT_NEAR(column.value[cell], measure.value, 1e-9 * measure.value);
-      EXPECT_NEAR(std::log(column.high[cell] / column.low[cell]),
-                  std::log(measure.high / measure.low), 0.02);
-    }
-  }
-  std::filesystem::remove(path);
-}
-
-// Claim:  a damaged model file is refused by its name and the place, also where the damage would
-//         only show later, in a prediction or in a table.
-// Oracle: the file as it was written, in which one value at a time is exchanged.
-TEST(PipelineLaw, RefusesAFileWithImpossibleParts) {
-  std::mt19937_64 random(6);
-  const auto report = fit(plant(PlainLaw(), 60, 0.02, random), quick());
-  ASSERT_TRUE(report);
-  const auto good = nlohmann::json::parse(report->model->to_json_text());
-  const std::string path = testing::TempDir() + "greynic_model_damaged.json";
-  const std::pair<const char*, nlohmann::json> damages[] = {
-      {"/assumed/bandwidth_gbps/qp_count", 0},
-      {"/assumed/bandwidth_gbps/qp_count", "many"},
-      {"/assumed/latency_us_p50/mtu_bytes", -1},
-      {"/assumed/latency_us_p50/transport", 3},
-      {"/parameters/0/unit", 5},
-      {"/parameters/0/meaning", nullptr},
-      {"/parameters/0/interval", "guess"},
-      {"/parameters/3/low", "x"},
-      {"/parameters/3/low", 1e9},
-      {"/parameters/3/high", nlohmann::json::array()},
-      {"/domain/numeric/message_bytes", {5, 1}},
-      {"/domain/requests_in_flight", {5, 1}},
-      {"/noise/bandwidth_gbps/scatter", -1},
-      {"/noise/bandwidth_gbps/unexplained", "none"},
-      {"/noise/latency_us_p50/left_out_by_region", {{1, 2, 3}}},
-      {"/tails", 5},
-      {"/tails", {{"latency_us_p99", 2.0}}},
-      {"/covariance/3", "x"}};
-  for (const auto& [place, value] : damages) {
-    auto bad = good;
-    bad[nlohmann::json::json_pointer(place)] = value;
-    std::ofstream(path) << bad.dump();
-    const auto loaded = load(path);
-    ASSERT_FALSE(loaded) << place;
-    EXPECT_EQ(loaded.error().code, ErrorCode::kBadInput) << place;
-    EXPECT_NE(loaded.error().message.find(path + ": at " + place), std::string::npos)
-        << loaded.error().message;
-  }
-  std::ofstream(path) << good.dump();
-  EXPECT_TRUE(load(path));
-  std::filesystem::remove(path);
-}
-
 // Claim:  threads that share a QP, which the law does not have, are never answered as if it had.
 // Oracle: docs/models/pipeline.md; the distance is in doublings of threads over QPs.
 TEST(PipelineLaw, SaysThatSharedQpsAreOutsideOfIt) {
@@ -297,112 +222,6 @@ TEST(PipelineLaw, NeverAnswersWithANonNumber) {
   }
   EXPECT_FALSE(report->model->predict({{"server_decap_masks", -1.0}}));
   EXPECT_FALSE(report->model->predict({{"operation", std::string("FLY")}}));
-}
-
-// Claim:  the scalacn form refitted to samples of each published row returns its function within 1
-// %. Oracle: the published coefficients.
-TEST(ScalacnForm, ReturnsThePublishedSurfaces) {
-  for (const PublishedRow& row : published_rows()) {
-    std::vector<Observation> samples;
-    for (double l = 0; l <= 20; l += 2) {
-      for (double r = 0; r <= 20; r += 2) {
-        Observation o;
-        o.asked = {{"client_encap_masks", l}, {"server_decap_masks", r}};
-        o.outcome = Outcome::kMeasured;
-        o.measures["bandwidth_gbps"] = {row.coefficients.bandwidth_gbps(l, r), std::nullopt};
-        o.measures["latency_us_p50"] = {row.coefficients.latency_us(l, r), std::nullopt};
-        samples.push_back(std::move(o));
-      }
-    }
-    FitOptions options;
-    options.form = Form::kScalacn;
-    options.cross_validate = false;
-    const auto report = fit(samples, options);
-    ASSERT_TRUE(report) << row.key << ": " << report.error().message;
-    double worst = 0.0;
-    for (double l = 0; l <= 20; ++l) {
-      for (double r = 0; r <= 20; ++r) {
-        const auto prediction =
-            report->model->predict({{"client_encap_masks", l}, {"server_decap_masks", r}});
-        ASSERT_TRUE(prediction);
-        worst = std::max(worst, std::abs(prediction->measures.at("bandwidth_gbps").value /
-                                             row.coefficients.bandwidth_gbps(l, r) -
-                                         1.0));
-        worst = std::max(worst, std::abs(prediction->measures.at("latency_us_p50").value /
-                                             row.coefficients.latency_us(l, r) -
-                                         1.0));
-      }
-    }
-    EXPECT_LT(worst, 0.01) << row.key;
-  }
-}
-
-// Claim:  published rows load by name, are clamped to their port, and say so.
-TEST(ScalacnForm, ClampsPublishedRowsToTheirPort) {
-  const auto cx7 = load("published:cx7");
-  ASSERT_TRUE(cx7) << cx7.error().message;
-  const auto origin = (*cx7)->predict({});
-  ASSERT_TRUE(origin);
-  EXPECT_NEAR(origin->measures.at("bandwidth_gbps").value, 400.0 * 1024 / 1156, 0.5);
-  EXPECT_FALSE(origin->notes.empty());
-  EXPECT_FALSE(load("published:cx9"));
-}
-
-// Claim:  where greynic knows no factor, auto still finds a model, and says by how much.
-// Oracle: the function that made the observations.
-TEST(AutoForm, FallsBackToASurrogateForUnknownDevices) {
-  std::mt19937_64 random(3);
-  std::uniform_real_distribution<double> unit(0.0, 10.0);
-  const auto truth = [](double x, double y) { return 20.0 + 10.0 * std::sin(0.5 * x) + y; };
-  std::vector<Observation> observations;
-  for (int i = 0; i < 80; ++i) {
-    Observation o;
-    const double x = unit(random);
-    const double y = unit(random);
-    o.asked = {{"knob_x", x}, {"knob_y", y}};
-    o.outcome = Outcome::kMeasured;
-    o.measures["bandwidth_gbps"] = {truth(x, y), std::nullopt};
-    observations.push_back(std::move(o));
-  }
-  const auto report = fit(observations, {});
-  ASSERT_TRUE(report) << report.error().message;
-  EXPECT_EQ(report->model->law(), "surrogate");
-  EXPECT_NE(report->findings.front().find("auto chose surrogate"), std::string::npos);
-  const auto prediction = report->model->predict({{"knob_x", 4.2}, {"knob_y", 6.1}});
-  ASSERT_TRUE(prediction);
-  EXPECT_NEAR(prediction->measures.at("bandwidth_gbps").value, truth(4.2, 6.1), 1.0);
-}
-
-// Claim:  a wrong model file is refused with its name and the place in it.
-TEST(ModelFile, RefusesWhatIsWrong) {
-  std::mt19937_64 random(8);
-  const auto report = fit(plant(PlainLaw(), 40, 0.02, random), quick());
-  ASSERT_TRUE(report);
-  const auto good = nlohmann::json::parse(report->model->to_json_text());
-  std::vector<std::pair<std::string, std::string>> bad = {
-      {"", "text"}, {"[]", "text"}, {"{", "text"}};
-  const auto broken = [&](auto change) {
-    auto document = good;
-    change(document);
-    bad.emplace_back(document.dump(), "json");
-  };
-  broken([](auto& d) { d.erase("version"); });
-  broken([](auto& d) { d["version"] = 2; });
-  broken([](auto& d) { d["law"] = "magic"; });
-  broken([](auto& d) { d["parameters"].erase(0); });
-  broken([](auto& d) { d["parameters"][0]["name"] = "line"; });
-  broken([](auto& d) { d["parameters"][0]["value"] = -1; });
-  broken([](auto& d) { d["covariance"][3].push_back(1); });
-  broken([](auto& d) { d["noise"]["bandwidth_gbps"].erase("run"); });
-  for (std::size_t i = 0; i < bad.size(); ++i) {
-    const std::string path = testing::TempDir() + fmt::format("greynic_bad_model_{}.json", i);
-    std::ofstream(path) << bad[i].first;
-    const auto model = load(path);
-    ASSERT_FALSE(model) << bad[i].first.substr(0, 80);
-    EXPECT_EQ(model.error().code, ErrorCode::kBadInput) << model.error().message;
-    EXPECT_NE(model.error().message.find(path), std::string::npos) << model.error().message;
-    std::filesystem::remove(path);
-  }
 }
 
 }  // namespace

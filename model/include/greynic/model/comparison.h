@@ -28,13 +28,13 @@ struct MeasureDifference {
   double mean_difference = 0.0;  ///< mean size of b / a - 1
   double worst_ratio = 1.0;
   std::string worst_at;
-  /// Mean relative error on the observations and the share inside the 95 % interval.
-  struct Judged {
+  /// On the observations of a run: mean relative error, and the share inside the 95 % interval.
+  struct OnRun {
     double error_a = 0.0, error_b = 0.0;
     double inside_a = 0.0, inside_b = 0.0;
     std::size_t observations = 0;
   };
-  std::optional<Judged> judged;
+  std::optional<OnRun> on_run;
 };
 
 struct ModelComparison {

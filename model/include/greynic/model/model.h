@@ -82,7 +82,8 @@ struct FitReport {
   std::string text;                   ///< table of parameters with intervals, for people
 };
 
-/// Fits one model to the measured observations. kTooFewPoints, kNotConverged, kRankDeficient.
+/// Fits one model to the measured observations. kNotMeasured (no measure that the law is for),
+/// kTooFewPoints (fewer distinct points than it needs), kNotConverged, kRankDeficient.
 [[nodiscard]] Result<FitReport> fit(std::span<const Observation> observations,
                                     const FitOptions& options = {});
 

@@ -1,0 +1,36 @@
+#include "scalacn/plane.h"
+
+#include <Eigen/Core>
+#include <Eigen/LU>
+#include <Eigen/QR>
+#include <cmath>
+
+namespace greynic::model {
+
+Result<void> fit_plane(const std::vector<Sample>& samples, ScalacnState& state) {
+  const auto m = static_cast<Eigen::Index>(samples.size());
+  Eigen::MatrixXd a(m, 3);
+  Eigen::VectorXd y(m);
+  for (Eigen::Index i = 0; i < m; ++i) {
+    const Sample& sample = samples[static_cast<std::size_t>(i)];
+    a.row(i) << sample.q.local, sample.q.remote, 1.0;
+    y[i] = sample.value;
+  }
+  const Eigen::ColPivHouseholderQR<Eigen::MatrixXd> qr(a);
+  if (qr.rank() < 3) {
+    return fail(ErrorCode::kRankDeficient,
+                "the latency plane needs masks varied on the local and on the remote side, apart "
+                "from each other");
+  }
+  const Eigen::VectorXd x = qr.solve(y);
+  state.coefficients.a = x[0];
+  state.coefficients.b = x[1];
+  state.coefficients.c = x[2];
+  const double variance = m > 3 ? (y - a * x).squaredNorm() / static_cast<double>(m - 3) : 0.0;
+  state.residual[pipeline::kLogLatency] = std::sqrt(variance);
+  const Eigen::MatrixXd covariance = (a.transpose() * a).inverse() * variance;
+  state.latency_covariance.assign(covariance.data(), covariance.data() + covariance.size());
+  return {};
+}
+
+}  // namespace greynic::model
