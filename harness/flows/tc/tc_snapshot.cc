@@ -31,9 +31,7 @@ constexpr std::array kShapes = {ActionShape{"csum", 1, 2}, ActionShape{"ct", 1, 
                                 ActionShape{"ife", 1, 2},  ActionShape{"police", 1, 8},
                                 ActionShape{"pedit", 4, 1}};
 
-std::string text_of(os::ByteView value) {
-  return value.empty() ? "" : std::string(value.begin(), value.end() - 1);
-}
+using os::text_of;
 
 const ActionShape& shape_of(os::ByteView action) {
   std::string kind;

@@ -81,10 +81,14 @@ std::uint64_t native_number(ByteView value) {
   return number;
 }
 
+std::string text_of(ByteView value) {
+  return value.empty() ? "" : std::string(value.begin(), value.end() - 1);
+}
+
 void NetlinkSocket::Close::operator()(mnl_socket* socket) const { mnl_socket_close(socket); }
 
-Result<NetlinkSocket> NetlinkSocket::create() {
-  std::unique_ptr<mnl_socket, Close> socket(mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC));
+Result<NetlinkSocket> NetlinkSocket::create(int family) {
+  std::unique_ptr<mnl_socket, Close> socket(mnl_socket_open2(family, SOCK_CLOEXEC));
   if (!socket || mnl_socket_bind(socket.get(), 0, MNL_SOCKET_AUTOPID) < 0) {
     return system_error("cannot open a netlink socket");
   }
@@ -138,15 +142,24 @@ Result<void> NetlinkSocket::send(std::vector<NetlinkMessage>& messages, std::siz
   return {};
 }
 
+Result<std::vector<NetlinkAnswer>> NetlinkSocket::ask(NetlinkMessage message) {
+  return exchange(std::move(message), NLM_F_ACK);
+}
+
 Result<std::vector<NetlinkAnswer>> NetlinkSocket::dump(NetlinkMessage message) {
+  return exchange(std::move(message), NLM_F_DUMP);
+}
+
+Result<std::vector<NetlinkAnswer>> NetlinkSocket::exchange(NetlinkMessage message,
+                                                           std::uint16_t flags) {
   nlmsghdr* const request = message.header();
-  request->nlmsg_flags |= NLM_F_DUMP;
+  request->nlmsg_flags |= flags;
   request->nlmsg_seq = ++sequence_;
   if (auto sent = transmit(message.bytes_); !sent) return pass_on(sent);
   std::vector<NetlinkAnswer> answers;
   bool done = false;
   int error = 0;
-  while (!done && error == 0) {
+  while (!done) {
     const auto datagram = receive();
     if (!datagram) return pass_on(datagram);
     each_message(*datagram, [&](const nlmsghdr& header, ByteView payload) {
@@ -154,6 +167,7 @@ Result<std::vector<NetlinkAnswer>> NetlinkSocket::dump(NetlinkMessage message) {
       if (header.nlmsg_type == NLMSG_DONE) {
         done = true;
       } else if (header.nlmsg_type == NLMSG_ERROR) {
+        done = true;
         error = error_of(payload);
       } else {
         answers.push_back({header.nlmsg_type, {payload.begin(), payload.end()}});
@@ -176,8 +190,7 @@ Result<LinkNumbers> links(NetlinkSocket& socket) {
     std::memcpy(&link, answer.payload.data(), sizeof link);
     const ByteView attributes = ByteView(answer.payload).subspan(sizeof link);
     each_attribute(attributes, [&](std::uint16_t type, ByteView value) {
-      if (type != IFLA_IFNAME || value.empty()) return;
-      found.emplace(std::string(value.begin(), value.end() - 1), link.ifi_index);
+      if (type == IFLA_IFNAME && !value.empty()) found.emplace(text_of(value), link.ifi_index);
     });
   }
   return found;

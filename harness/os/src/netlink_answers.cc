@@ -22,7 +22,7 @@ std::string words_of(const nlmsghdr& header, ByteView payload) {
   if (skip > payload.size()) return words;
   each_attribute(payload.subspan(skip), [&](std::uint16_t type, ByteView value) {
     if (type != NLMSGERR_ATTR_MSG || value.empty()) return;
-    words = fmt::format(" ({})", std::string(value.begin(), value.end() - 1));
+    words = fmt::format(" ({})", text_of(value));
   });
   return words;
 }

@@ -1,4 +1,3 @@
-#include <libmnl/libmnl.h>
 #include <rdma/rdma_netlink.h>
 
 #include "counters/rdma_netlink.h"
@@ -7,34 +6,35 @@
 namespace greynic::verbs {
 namespace {
 
+using os::ByteView;
+
 /// RDMA_NLDEV_ATTR_STAT_HWCOUNTERS: a table of name and value.
-void read_table(const nlattr* table, std::map<std::string, double>& into) {
-  each_nested(table, [&](const nlattr* entry) {
+void read_table(ByteView table, std::map<std::string, double>& into) {
+  os::each_attribute(table, [&](std::uint16_t, ByteView entry) {
     std::string name;
     double value = 0.0;
-    each_nested(entry, [&](const nlattr* a) {
-      const int type = mnl_attr_get_type(a);
-      if (type == RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_NAME) name = mnl_attr_get_str(a);
+    os::each_attribute(entry, [&](std::uint16_t type, ByteView field) {
+      if (type == RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_NAME) name = os::text_of(field);
       if (type == RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_VALUE) {
-        value = static_cast<double>(mnl_attr_get_u64(a));
+        value = static_cast<double>(os::native_number(field));
       }
     });
     if (!name.empty()) into[name] = value;
   });
 }
 
-QpCounters read_counter(const nlattr* entry) {
+QpCounters read_counter(ByteView entry) {
+  const auto number = [](ByteView value) {
+    return static_cast<std::uint32_t>(os::native_number(value));
+  };
   QpCounters counter;
-  each_nested(entry, [&](const nlattr* a) {
-    const int type = mnl_attr_get_type(a);
-    if (type == RDMA_NLDEV_ATTR_STAT_COUNTER_ID) counter.id = mnl_attr_get_u32(a);
-    if (type == RDMA_NLDEV_ATTR_STAT_HWCOUNTERS) read_table(a, counter.values);
+  os::each_attribute(entry, [&](std::uint16_t type, ByteView value) {
+    if (type == RDMA_NLDEV_ATTR_STAT_COUNTER_ID) counter.id = number(value);
+    if (type == RDMA_NLDEV_ATTR_STAT_HWCOUNTERS) read_table(value, counter.values);
     if (type != RDMA_NLDEV_ATTR_RES_QP) return;
-    each_nested(a, [&](const nlattr* qp) {
-      each_nested(qp, [&](const nlattr* b) {
-        if (mnl_attr_get_type(b) == RDMA_NLDEV_ATTR_RES_LQPN) {
-          counter.qp_numbers.push_back(mnl_attr_get_u32(b));
-        }
+    os::each_attribute(value, [&](std::uint16_t, ByteView qp) {
+      os::each_attribute(qp, [&](std::uint16_t field, ByteView of_qp) {
+        if (field == RDMA_NLDEV_ATTR_RES_LQPN) counter.qp_numbers.push_back(number(of_qp));
       });
     });
   });
@@ -44,41 +44,42 @@ QpCounters read_counter(const nlattr* entry) {
 }  // namespace
 
 Result<std::map<std::string, double>> netlink_counters(std::string_view device, int port) {
-  const auto index = device_index(device);
+  auto netlink = RdmaNetlink::create();
+  if (!netlink) return pass_on(netlink);
+  const auto index = netlink->device_index(device);
   if (!index) return pass_on(index);
+  os::NetlinkMessage request = rdma_request(RDMA_NLDEV_CMD_STAT_GET);
+  request.put_value(RDMA_NLDEV_ATTR_DEV_INDEX, *index);
+  request.put_value(RDMA_NLDEV_ATTR_PORT_INDEX, static_cast<std::uint32_t>(port));
+  const auto answers = netlink->ask(std::move(request));
+  if (!answers) return pass_on(answers);
   std::map<std::string, double> counters;
-  const auto done = ask(
-      RDMA_NLDEV_CMD_STAT_GET, 0,
-      [&](nlmsghdr* header) {
-        mnl_attr_put_u32(header, RDMA_NLDEV_ATTR_DEV_INDEX, *index);
-        mnl_attr_put_u32(header, RDMA_NLDEV_ATTR_PORT_INDEX, static_cast<std::uint32_t>(port));
-      },
-      [&](const nlmsghdr* answer) {
-        each_attribute(answer, [&](const nlattr* a) {
-          if (mnl_attr_get_type(a) == RDMA_NLDEV_ATTR_STAT_HWCOUNTERS) read_table(a, counters);
-        });
-      });
-  if (!done) return pass_on(done);
+  for (const os::NetlinkAnswer& answer : *answers) {
+    os::each_attribute(answer.payload, [&](std::uint16_t type, ByteView value) {
+      if (type == RDMA_NLDEV_ATTR_STAT_HWCOUNTERS) read_table(value, counters);
+    });
+  }
   return counters;
 }
 
 Result<std::vector<QpCounters>> netlink_qp_counters(std::string_view device) {
-  const auto index = device_index(device);
+  auto netlink = RdmaNetlink::create();
+  if (!netlink) return pass_on(netlink);
+  const auto index = netlink->device_index(device);
   if (!index) return pass_on(index);
+  os::NetlinkMessage request = rdma_request(RDMA_NLDEV_CMD_STAT_GET);
+  request.put_value(RDMA_NLDEV_ATTR_DEV_INDEX, *index);
+  request.put_value(RDMA_NLDEV_ATTR_STAT_RES, std::uint32_t{RDMA_NLDEV_ATTR_RES_QP});
+  const auto answers = netlink->list(std::move(request));
+  if (!answers) return pass_on(answers);
   std::vector<QpCounters> all;
-  const auto done = ask(
-      RDMA_NLDEV_CMD_STAT_GET, NLM_F_DUMP | NLM_F_ACK,
-      [&](nlmsghdr* header) {
-        mnl_attr_put_u32(header, RDMA_NLDEV_ATTR_DEV_INDEX, *index);
-        mnl_attr_put_u32(header, RDMA_NLDEV_ATTR_STAT_RES, RDMA_NLDEV_ATTR_RES_QP);
-      },
-      [&](const nlmsghdr* answer) {
-        each_attribute(answer, [&](const nlattr* a) {
-          if (mnl_attr_get_type(a) != RDMA_NLDEV_ATTR_STAT_COUNTER) return;
-          each_nested(a, [&](const nlattr* entry) { all.push_back(read_counter(entry)); });
-        });
-      });
-  if (!done) return pass_on(done);
+  for (const os::NetlinkAnswer& answer : *answers) {
+    os::each_attribute(answer.payload, [&](std::uint16_t type, ByteView sets) {
+      if (type != RDMA_NLDEV_ATTR_STAT_COUNTER) return;
+      os::each_attribute(
+          sets, [&](std::uint16_t, ByteView entry) { all.push_back(read_counter(entry)); });
+    });
+  }
   return all;
 }
 

@@ -1,10 +1,8 @@
 #include "counters/optional_counters.h"
 
 #include <fmt/core.h>
-#include <libmnl/libmnl.h>
 #include <rdma/rdma_netlink.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "counters/rdma_netlink.h"
@@ -12,40 +10,48 @@
 namespace greynic::verbs {
 namespace {
 
-void put_port(nlmsghdr* request, std::uint32_t device, int port) {
-  mnl_attr_put_u32(request, RDMA_NLDEV_ATTR_DEV_INDEX, device);
-  mnl_attr_put_u32(request, RDMA_NLDEV_ATTR_PORT_INDEX, static_cast<std::uint32_t>(port));
+using os::ByteView;
+
+/// Asks `command` about a port; `complete` adds what else the request has.
+template <typename Complete>
+Result<std::vector<os::NetlinkAnswer>> ask_port(int command, std::string_view device, int port,
+                                                const Complete& complete) {
+  auto netlink = RdmaNetlink::create();
+  if (!netlink) return pass_on(netlink);
+  const auto index = netlink->device_index(device);
+  if (!index) return pass_on(index);
+  os::NetlinkMessage request = rdma_request(command);
+  request.put_value(RDMA_NLDEV_ATTR_DEV_INDEX, *index);
+  request.put_value(RDMA_NLDEV_ATTR_PORT_INDEX, static_cast<std::uint32_t>(port));
+  complete(request);
+  return netlink->ask(std::move(request));
 }
 
 Result<void> switch_to(std::string_view device, int port,
                        const std::vector<OptionalCounter>& counters) {
-  const auto index = device_index(device);
-  if (!index) return pass_on(index);
-  return ask(
-      RDMA_NLDEV_CMD_STAT_SET, NLM_F_ACK,
-      [&](nlmsghdr* request) {
-        put_port(request, *index, port);
-        put_switched_on(request, counters);
-      },
-      [](const nlmsghdr*) {});
+  const auto done =
+      ask_port(RDMA_NLDEV_CMD_STAT_SET, device, port,
+               [&](os::NetlinkMessage& request) { put_switched_on(request, counters); });
+  return done ? Result<void>() : pass_on(done);
 }
 
 }  // namespace
 
-std::vector<OptionalCounter> read_optional(const nlmsghdr* answer) {
+std::vector<OptionalCounter> read_optional(ByteView attributes) {
   std::vector<OptionalCounter> found;
-  each_attribute(answer, [&](const nlattr* table) {
-    if (mnl_attr_get_type(table) != RDMA_NLDEV_ATTR_STAT_HWCOUNTERS) return;
-    each_nested(table, [&](const nlattr* entry) {
+  os::each_attribute(attributes, [&](std::uint16_t attribute, ByteView table) {
+    if (attribute != RDMA_NLDEV_ATTR_STAT_HWCOUNTERS) return;
+    os::each_attribute(table, [&](std::uint16_t, ByteView entry) {
       OptionalCounter counter;
       bool optional = false;
-      each_nested(entry, [&](const nlattr* a) {
-        const int type = mnl_attr_get_type(a);
-        if (type == RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_NAME) counter.name = mnl_attr_get_str(a);
-        if (type == RDMA_NLDEV_ATTR_STAT_HWCOUNTER_INDEX) counter.index = mnl_attr_get_u32(a);
+      os::each_attribute(entry, [&](std::uint16_t type, ByteView value) {
+        if (type == RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_NAME) counter.name = os::text_of(value);
+        if (type == RDMA_NLDEV_ATTR_STAT_HWCOUNTER_INDEX) {
+          counter.index = static_cast<std::uint32_t>(os::native_number(value));
+        }
         if (type != RDMA_NLDEV_ATTR_STAT_HWCOUNTER_DYNAMIC) return;
         optional = true;
-        counter.on = mnl_attr_get_u8(a) != 0;
+        counter.on = os::native_number(value) != 0;
       });
       if (optional) found.push_back(std::move(counter));
     });
@@ -53,23 +59,20 @@ std::vector<OptionalCounter> read_optional(const nlmsghdr* answer) {
   return found;
 }
 
-void put_switched_on(nlmsghdr* request, const std::vector<OptionalCounter>& counters) {
-  nlattr* const table = mnl_attr_nest_start(request, RDMA_NLDEV_ATTR_STAT_HWCOUNTERS);
+void put_switched_on(os::NetlinkMessage& request, const std::vector<OptionalCounter>& counters) {
+  const std::size_t table = request.open(RDMA_NLDEV_ATTR_STAT_HWCOUNTERS);
   for (const OptionalCounter& counter : counters) {
-    if (counter.on) mnl_attr_put_u32(request, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_INDEX, counter.index);
+    if (counter.on) request.put_value(RDMA_NLDEV_ATTR_STAT_HWCOUNTER_INDEX, counter.index);
   }
-  mnl_attr_nest_end(request, table);
+  request.close(table);
 }
 
 Result<std::vector<OptionalCounter>> optional_counters(std::string_view device, int port) {
-  const auto index = device_index(device);
-  if (!index) return pass_on(index);
+  const auto answers =
+      ask_port(RDMA_NLDEV_CMD_STAT_GET_STATUS, device, port, [](os::NetlinkMessage&) {});
+  if (!answers) return pass_on(answers);
   std::vector<OptionalCounter> all;
-  const auto done = ask(
-      RDMA_NLDEV_CMD_STAT_GET_STATUS, 0,
-      [&](nlmsghdr* request) { put_port(request, *index, port); },
-      [&](const nlmsghdr* answer) { all = read_optional(answer); });
-  if (!done) return pass_on(done);
+  for (const os::NetlinkAnswer& answer : *answers) all = read_optional(answer.payload);
   return all;
 }
 

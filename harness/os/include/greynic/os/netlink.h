@@ -68,7 +68,10 @@ void each_attribute(ByteView payload,
 /// A number of any width up to 8 bytes, in the machine's byte order.
 [[nodiscard]] std::uint64_t native_number(ByteView value);
 
-/// An answer to a dump: its type and what follows the netlink header.
+/// A text that ends with a zero byte.
+[[nodiscard]] std::string text_of(ByteView value);
+
+/// An answer: its type and what follows the netlink header.
 struct NetlinkAnswer {
   std::uint16_t type = 0;
   std::vector<std::uint8_t> payload;
@@ -76,14 +79,17 @@ struct NetlinkAnswer {
 
 class NetlinkSocket {
  public:
-  /// Of the route family, in the network namespace of the calling thread, and bound to it for good.
-  [[nodiscard]] static Result<NetlinkSocket> create();
+  /// In the network namespace of the calling thread, and bound to it for good. `family`: that of
+  /// routes, or another NETLINK_*.
+  [[nodiscard]] static Result<NetlinkSocket> create(int family = 0);
 
   /// Sends all in order and waits for every answer. kRefused with the kernel's words (kMissing for
   /// want of a right) for the first that it refused, of which `refused` (when given) gets the
   /// index; those behind it in its batch have been tried too.
   [[nodiscard]] Result<void> send(std::vector<NetlinkMessage>& messages,
                                   std::size_t* refused = nullptr);
+  /// Asks about one thing, or lists all of a kind. kRefused with the kernel's words.
+  [[nodiscard]] Result<std::vector<NetlinkAnswer>> ask(NetlinkMessage message);
   [[nodiscard]] Result<std::vector<NetlinkAnswer>> dump(NetlinkMessage message);
 
  private:
@@ -92,6 +98,9 @@ class NetlinkSocket {
   };
   explicit NetlinkSocket(std::unique_ptr<mnl_socket, Close> socket) : socket_(std::move(socket)) {}
   [[nodiscard]] Result<void> transmit(ByteView bytes);
+  /// Sends a message with more flags and collects what comes up to the kernel's last word.
+  [[nodiscard]] Result<std::vector<NetlinkAnswer>> exchange(NetlinkMessage message,
+                                                            std::uint16_t flags);
   /// Waits for one datagram.
   [[nodiscard]] Result<ByteView> receive();
 
