@@ -1,9 +1,11 @@
 #include "ovs/packet_cost.h"
 
-#include <cmath>
+#include <span>
 #include <thread>
 #include <vector>
 
+#include "greynic/statistics/halves.h"
+#include "greynic/statistics/mean.h"
 #include "greynic/target/interrupt.h"
 
 namespace greynic::flows {
@@ -18,9 +20,8 @@ constexpr std::chrono::milliseconds kShortestWindow{20};
 constexpr std::chrono::milliseconds kWarmupStep{50};
 constexpr std::chrono::seconds kLongestWarmup{10};
 constexpr std::chrono::seconds kLongestStarvation{5};
-/// A thread that upcalls do not disturb has settled when its halves differ by less than this share,
-/// or by less than three standard errors.
-constexpr double kSettledShare = 0.02;
+/// A thread that upcalls do not disturb has settled when its halves agree so closely.
+constexpr statistics::HalvesAllowance kSettled{.share = 0.02, .standard_errors = 3.0};
 
 struct Instant {
   std::uint64_t cpu_ns = 0;
@@ -104,20 +105,6 @@ Result<Instant> next_window(PrivateSwitch& ovs, const Instant& before,
   }
 }
 
-double mean(const std::vector<double>& values, std::size_t from, std::size_t to) {
-  double sum = 0.0;
-  for (std::size_t i = from; i < to; ++i) sum += values[i];
-  return sum / static_cast<double>(to - from);
-}
-
-double standard_error(const std::vector<double>& values) {
-  const double centre = mean(values, 0, values.size());
-  double squares = 0.0;
-  for (const double value : values) squares += (value - centre) * (value - centre);
-  const auto count = static_cast<double>(values.size());
-  return std::sqrt(squares / (count - 1.0) / count);
-}
-
 }  // namespace
 
 Result<PacketTimes> time_packets(PrivateSwitch& ovs, std::chrono::nanoseconds duration,
@@ -142,19 +129,19 @@ Result<PacketTimes> time_packets(PrivateSwitch& ovs, std::chrono::nanoseconds du
   times.wall_seconds = std::chrono::duration<double>(before.wall - first->wall).count();
   // The ratio of the sums: what the tick steals from one window it gives to the next.
   times.cost_ns = {static_cast<double>(before.cpu_ns - first->cpu_ns) / times.packets,
-                   standard_error(costs)};
+                   statistics::mean_of(costs).standard_error};
   // The switch counts by the time stamp counter, which runs on while the thread waits for its CPU.
   const auto on_cpu = static_cast<double>(before.cpu_ns - first->cpu_ns);
   const auto waiting = static_cast<double>(before.waiting_ns - first->waiting_ns);
   times.cost_cycles = before.stats.processing_cycles / std::max(1.0, before.stats.packets) *
                       on_cpu / std::max(1.0, on_cpu + waiting);
   times.stats = before.stats;
-  const double early = mean(costs, 0, kWindows / 2);
-  const double late = mean(costs, kWindows / 2, kWindows);
-  const double allowed =
-      std::max(kSettledShare * times.cost_ns.value, 3.0 * *times.cost_ns.standard_error);
-  times.steady = {std::abs(late - early) <= allowed, *warmup / (*warmup + times.wall_seconds),
-                  "halves of 10 windows"};
+  const std::span<const double> windows = costs;
+  const bool settled =
+      statistics::halves_agree(statistics::average(windows.first(kWindows / 2)),
+                               statistics::average(windows.last(kWindows / 2)), times.cost_ns.value,
+                               *times.cost_ns.standard_error, kSettled);
+  times.steady = {settled, *warmup / (*warmup + times.wall_seconds), "halves of 10 windows"};
   return times;
 }
 

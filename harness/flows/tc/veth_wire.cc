@@ -16,6 +16,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "greynic/statistics/halves.h"
 #include "greynic/target/interrupt.h"
 
 namespace greynic::flows {
@@ -214,10 +215,9 @@ Result<WireTimes> VethWire::time(const std::vector<Frame>& frames,
   times.cost_ns = robust(costs);
   const double early = median({costs.begin(), costs.begin() + kWindows / 2});
   const double late = median({costs.begin() + kWindows / 2, costs.end()});
-  constexpr double kSettledShare = 0.05;
-  const double allowed = std::max(kSettledShare * times.cost_ns.value,
-                                  4.0 * times.cost_ns.standard_error.value_or(0.0));
-  times.steady = {std::abs(late - early) <= allowed, 1.0 / 11.0, "halves of 20 windows"};
+  const bool settled = statistics::halves_agree(early, late, times.cost_ns.value,
+                                                times.cost_ns.standard_error.value_or(0.0), {});
+  times.steady = {settled, 1.0 / 11.0, "halves of 20 windows"};
   return times;
 }
 
