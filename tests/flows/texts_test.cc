@@ -1,12 +1,6 @@
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <csignal>
-#include <filesystem>
 
 #include "common/packet_bytes.h"
-#include "greynic/os/own_folder.h"
 #include "ovs/datapath_counts.h"
 
 namespace greynic::flows {
@@ -102,31 +96,6 @@ TEST(Revalidators, AreReadFromUpcallShow) {
   EXPECT_EQ(stats->flow_limit, 200000);
   EXPECT_EQ(stats->dump_ms, 12);
   EXPECT_FALSE(parse_revalidators("").has_value());
-}
-
-// Claim:  a folder whose owner was killed is gone when the next one is made; a living one stays.
-// Method: a child makes one and is killed.
-TEST(os::OwnFolder, OfADeadProcessIsRemoved) {
-  const std::string prefix = "greynic-test-" + std::to_string(getpid()) + "-";
-  const auto mine = os::OwnFolder::create(prefix);
-  ASSERT_TRUE(mine.has_value());
-  int pipes[2];
-  ASSERT_EQ(pipe(pipes), 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    const auto theirs = os::OwnFolder::create(prefix);
-    const std::string path = theirs ? theirs->path() : "";
-    (void)!write(pipes[1], path.data(), path.size());
-    kill(getpid(), SIGKILL);
-  }
-  waitpid(child, nullptr, 0);
-  char path[100] = {};
-  ASSERT_GT(read(pipes[0], path, sizeof path - 1), 0);
-  EXPECT_TRUE(std::filesystem::exists(path)) << "a killed process removes nothing";
-  const auto next = os::OwnFolder::create(prefix);
-  ASSERT_TRUE(next.has_value());
-  EXPECT_FALSE(std::filesystem::exists(path));
-  EXPECT_TRUE(std::filesystem::exists(mine->path()));
 }
 
 }  // namespace

@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 
@@ -58,6 +61,31 @@ TEST(OwnFolder, GoesWithItsOwner) {
     EXPECT_TRUE(std::filesystem::exists(path + "/file"));
   }
   EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+// Claim:  a folder whose owner was killed is gone when the next one is made; a living one stays.
+// Method: a child makes one and is killed.
+TEST(OwnFolder, OfADeadProcessIsRemoved) {
+  const std::string prefix = "greynic-test-" + std::to_string(getpid()) + "-";
+  const auto mine = OwnFolder::create(prefix);
+  ASSERT_TRUE(mine.has_value());
+  int pipes[2];
+  ASSERT_EQ(pipe(pipes), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto theirs = OwnFolder::create(prefix);
+    const std::string path = theirs ? theirs->path() : "";
+    (void)!write(pipes[1], path.data(), path.size());
+    kill(getpid(), SIGKILL);
+  }
+  waitpid(child, nullptr, 0);
+  char path[100] = {};
+  ASSERT_GT(read(pipes[0], path, sizeof path - 1), 0);
+  EXPECT_TRUE(std::filesystem::exists(path)) << "a killed process removes nothing";
+  const auto next = OwnFolder::create(prefix);
+  ASSERT_TRUE(next.has_value());
+  EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_TRUE(std::filesystem::exists(mine->path()));
 }
 
 }  // namespace
