@@ -3,7 +3,6 @@
 
 #include <regex>
 
-#include "greynic/check/array_check.h"
 #include "greynic/language/cover_model.h"
 #include "greynic/language/explain_infeasible.h"
 #include "greynic/testgen/topology.h"
@@ -14,6 +13,7 @@ namespace greynic::testgen {
 namespace {
 
 using language::ModelParameter;
+using language::Tuple;
 
 /// Calls with each row of a model (-1: absent) and the setting that it is.
 template <typename Visit>
