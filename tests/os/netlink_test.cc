@@ -145,5 +145,31 @@ TEST(NetlinkSocket, NamesTheMessageThatTheKernelRefused) {
   }));
 }
 
+// Claim:  one thing is asked for and answered without a list, and what is not there is refused with
+//         the kernel's words; the socket serves further questions after both.
+// Oracle: every machine has the interface "lo", whose number is 1.
+TEST(NetlinkSocket, AsksAboutOneThing) {
+  auto socket = NetlinkSocket::create();
+  if (!socket) GTEST_SKIP() << socket.error().message;
+  const auto ask_for = [&](int index) {
+    ifinfomsg link{};
+    link.ifi_index = index;
+    return socket->ask(NetlinkMessage(RTM_GETLINK, 0, link));
+  };
+  const auto missing = ask_for(999'999);
+  ASSERT_FALSE(missing.has_value());
+  EXPECT_EQ(missing.error().code, ErrorCode::kRefused);
+  EXPECT_NE(missing.error().message.find("No such device"), std::string::npos);
+  const auto answers = ask_for(1);
+  ASSERT_TRUE(answers.has_value()) << answers.error().message;
+  ASSERT_EQ(answers->size(), 1U);
+  std::string name;
+  each_attribute(ByteView(answers->front().payload).subspan(sizeof(ifinfomsg)),
+                 [&](std::uint16_t type, ByteView value) {
+                   if (type == IFLA_IFNAME) name = text_of(value);
+                 });
+  EXPECT_EQ(name, "lo");
+}
+
 }  // namespace
 }  // namespace greynic::os
