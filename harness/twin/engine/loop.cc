@@ -21,7 +21,7 @@ void Engine::step() {
 }
 
 void Engine::handle(const Event& event) {
-  const auto [t, order, id, count, kind] = event;
+  const auto& [t, order, id, count, kind] = event;
   switch (kind) {
     case event::kThreadStep:
       return threads_.step(id, t);
