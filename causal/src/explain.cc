@@ -236,6 +236,7 @@ std::vector<Configuration> sort_out(const std::vector<TestedConfiguration>& all,
       ++explanation.refused;
     } else if (!one.test.decided) {
       ++explanation.undecided;
+      explanation.undecided_configurations.push_back(one.configuration);
     } else if (!one.test.wall) {
       clear.push_back(one.configuration);
     }

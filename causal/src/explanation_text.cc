@@ -99,6 +99,10 @@ std::string to_json_text(const Explanation& explanation) {
   for (const Wall& wall : explanation.walls) walls.push_back(to_json(wall));
   json causes = json::array();
   for (const Cause& cause : explanation.causes) causes.push_back(to_json(cause));
+  json undecided = json::array();
+  for (const Configuration& configuration : explanation.undecided_configurations) {
+    undecided.push_back(files::to_json(configuration));
+  }
   const json document = {{"version", 1},
                          {"campaign", explanation.campaign},
                          {"metric", explanation.metric},
@@ -108,6 +112,7 @@ std::string to_json_text(const Explanation& explanation) {
                          {"configurations", explanation.configurations},
                          {"refused", explanation.refused},
                          {"undecided", explanation.undecided},
+                         {"undecided_configurations", std::move(undecided)},
                          {"tests_read", explanation.tests_read},
                          {"tests_ordered", explanation.tests_ordered},
                          {"walls", std::move(walls)},

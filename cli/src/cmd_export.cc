@@ -36,16 +36,16 @@ int export_run(const Flags& flags) {
 
 void add_export(Program& program) {
   auto flags = std::make_shared<Flags>();
-  Command command =
-      program.command("export", "A run in other tools' formats, one observation a line",
-                      "  greynic export run.db --format csv -o run.csv\n"
-                      "  greynic export run.db --format jsonl | jq .bandwidth_gbps\n"
-                      "  greynic export run.db --format openmetrics\n"
-                      "  greynic export run.db --format markdown     # one configuration a row");
+  Command command = program.command(
+      "export", "Write a run in a format of other tools",
+      "  greynic export run.db --format csv -o run.csv\n"
+      "  greynic export run.db --format jsonl | jq .bandwidth_gbps\n"
+      "  greynic export run.db --format openmetrics\n"
+      "  greynic export run.db --format markdown     # one row for each configuration");
   command.option("run", flags->run, "Run file").required();
-  command.option("--format", flags->format, "jsonl, csv, markdown, openmetrics or influx")
+  command.option("--format", flags->format, "Format to write")
       .choices({"jsonl", "csv", "markdown", "openmetrics", "influx"});
-  command.option("-o,--out", flags->out, "File to write; stdout when absent");
+  command.option("-o,--out", flags->out, "File to write; without it: stdout");
   command.run([flags] { return export_run(*flags); });
 }
 

@@ -16,6 +16,7 @@ struct Flags {
   std::string pattern;
   std::string json_unit;
   std::string out;
+  std::string command;  ///< as typed
   bool json = false;
 };
 
@@ -25,7 +26,7 @@ int import(const Flags& flags) {
   options.json_unit = results::perftest_unit_named(flags.json_unit);
   std::vector<std::string> logs;
   for (const std::string& log : flags.logs) logs.push_back(files::shipped_file("examples", log));
-  const auto import = loop::import_run(logs, options, flags.out);
+  const auto import = loop::import_run(logs, options, flags.out, flags.command);
   if (!import) return tell(import.error());
   for (const std::string& warning : import->warnings) say("warning: " + warning);
 
@@ -56,22 +57,25 @@ int import(const Flags& flags) {
 void add_import(Program& program) {
   auto flags = std::make_shared<Flags>();
   Command command =
-      program.command("import", "Make a run of measurements made elsewhere",
+      program.command("import", "Turn logs of other tools into a run",
                       "  greynic import perftest ib_write_bw.log -o run.db\n"
                       "  greynic import perftest logs/*.log -o run.db --name-pattern \\\n"
                       "    'cen_{client_encap_masks}_sde_{server_decap_masks}_{*}.log'");
   command.needs_command();
   Command perftest =
-      command.command("perftest", "Logs of linux-rdma/perftest: text tables and JSON");
-  perftest.option("logs", flags->logs, "Log files").required();
+      command.command("perftest", "Import logs of linux-rdma/perftest: text tables and JSON");
+  perftest.option("logs", flags->logs, "Log files of the client").required();
   perftest.option("--name-pattern", flags->pattern,
-                  "Settings in the files' names: {factor} takes one, {*} anything");
+                  "Reads settings from file names: {factor} takes its level, {*} takes anything");
   perftest
       .option("--json-unit", flags->json_unit, "Bandwidth unit of JSON logs that do not name it")
       .choices({"MiB/s", "Gb/s"});
   perftest.option("-o,--out", flags->out, "Run file to make").required();
   perftest.flag("--json", flags->json, "Summary as JSON on stdout");
-  perftest.run([flags] { return import(*flags); });
+  perftest.run([flags, &program] {
+    flags->command = program.command_line();
+    return import(*flags);
+  });
 }
 
 }  // namespace greynic::cli

@@ -24,12 +24,12 @@ int run(const Flags& flags) {
   if (!flags.layout.empty()) {
     const auto written = files::write_layout(loop::weighed_layout(*counted), flags.layout);
     if (!written) return tell(written.error());
-    say(flags.layout + " has the rules as a layout, with the share of packets that hit each");
+    say(flags.layout + ": the rules as a layout, each with its share of the counted packets");
   }
   fmt::print("{}", flags.as_json ? loop::to_json_text(*counted) : loop::to_text(*counted));
   if (!(*target)->info().keeps_layout) {
-    say("the device belongs to this process, which gave it no rules; `greynic apply --hold` shows "
-        "their counters when it ends");
+    say("this device lives only as long as the command, so it holds no rules here; `greynic apply "
+        "--hold` keeps it open and prints the counters when it ends");
   }
   return 0;
 }
@@ -38,18 +38,19 @@ int run(const Flags& flags) {
 
 void add_list(Program& program) {
   auto flags = std::make_shared<Flags>();
-  Command command = program.command(
-      "list", "The rules that a device holds, with its packet and byte counters",
-      "  greynic list --target flows:tc:enp1s0f0\n"
-      "  greynic list --target 'ovs:br0?rundir=/run/openvswitch' --json\n"
-      "  greynic list --target flows:tc:enp1s0f0 -o now.json     # as a layout, weighed by hits\n"
-      "  greynic optimize now.json -o better.json\n"
-      "  greynic apply better.json --target flows:tc:enp1s0f0");
+  Command command =
+      program.command("list", "Show the rules that a device holds, and how often each was hit",
+                      "  greynic list --target flows:tc:enp1s0f0\n"
+                      "  greynic list --target 'ovs:br0?rundir=/run/openvswitch' --json\n"
+                      "  greynic list --target flows:tc:enp1s0f0 -o now.json     # a layout, rules "
+                      "weighted by hits\n"
+                      "  greynic optimize now.json -o better.json\n"
+                      "  greynic apply better.json --target flows:tc:enp1s0f0");
   command
       .option("--target", flags->target,
               "Target that holds the rules; `greynic devices` lists the targets")
       .required();
-  command.option("-o,--out", flags->layout, "Write them as a layout file too");
+  command.option("-o,--out", flags->layout, "Also write the rules as a layout file");
   command.flag("--json", flags->as_json, "JSON on stdout");
   command.run([flags] { return run(*flags); });
 }

@@ -5,6 +5,7 @@
 
 #include "command.h"
 #include "greynic/files/core_json.h"
+#include "greynic/loop/layout_cost.h"
 #include "greynic/model/model.h"
 #include "greynic/optimizer/optimize.h"
 #include "greynic/rules/traffic.h"
@@ -28,23 +29,6 @@ struct Flags {
   bool single_table = false;
   bool as_json = false;
 };
-
-json to_json(const optimizer::LayoutCost& cost) {
-  json object = {{"tables", cost.tables},
-                 {"matchers", cost.matchers},
-                 {"rules", cost.rules},
-                 {"matchers_tried_mean", cost.matchers_tried},
-                 {"matchers_tried_most", cost.most_matchers_tried}};
-  if (cost.prediction) {
-    for (const auto& [name, measure] : cost.prediction->measures) {
-      object["predicted"][name] = {
-          {"value", measure.value}, {"low", measure.low}, {"high", measure.high}};
-    }
-    object["predicted"]["extrapolated"] = cost.prediction->extrapolated;
-    object["predicted"]["law"] = cost.prediction->law;
-  }
-  return object;
-}
 
 std::string cell(const optimizer::LayoutCost& cost, const std::string& name) {
   const auto found = cost.prediction->measures.find(name);
@@ -107,8 +91,8 @@ int run(const Flags& flags) {
   }
   if (flags.as_json) {
     const json document = {
-        {"before", to_json(result->before)},
-        {"after", to_json(result->after)},
+        {"before", loop::to_json(result->before)},
+        {"after", loop::to_json(result->after)},
         {"rules_dropped", result->rules_dropped},
         {"proof", {{"tables", result->proof.tables}, {"pairs", result->proof.pairs}}},
         {"notes", result->notes}};

@@ -30,15 +30,16 @@ int report(const Flags& flags) {
 
 void add_report(Program& program) {
   auto flags = std::make_shared<Flags>();
-  Command command =
-      program.command("report", "A run as one HTML file with pictures; needs no network",
-                      "  greynic report run.db -o report.html\n"
-                      "  greynic report run.db --model model.json -o report.html");
+  Command command = program.command("report", "Write a run as one HTML file with pictures",
+                                    "  greynic report run.db -o report.html\n"
+                                    "  greynic report run.db --model model.json -o report.html");
   command.option("run", flags->run, "Run file").required();
-  command.option("-o,--out", flags->out, "HTML file to write").required();
+  command
+      .option("-o,--out", flags->out, "HTML file to write; it needs no network and no other file")
+      .required();
   command.option("--model", flags->model,
-                 "Model file or published:NAME to show; the one kept with the run when absent");
-  command.option("--title", flags->title, "Heading; the campaign's name when absent");
+                 "Model file or published:NAME to show; without it: the model kept with the run");
+  command.option("--title", flags->title, "Heading; without it: the campaign's name");
   command.run([flags] { return report(*flags); });
 }
 

@@ -172,7 +172,10 @@ void add_run(Program& program) {
   command.option("--threads", flags->job.threads, "Threads for planning").range(1, 1024);
   command.flag("--dry-run", flags->dry_run, "Plan and print the settings; measure nothing");
   command.flag("--json", flags->json, "Summary as JSON on stdout");
-  command.run([flags] { return run(*flags); });
+  command.run([flags, &program] {
+    flags->job.command = program.command_line();
+    return run(*flags);
+  });
 }
 
 }  // namespace greynic::cli

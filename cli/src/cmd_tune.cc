@@ -187,7 +187,10 @@ void add_tune(Program& program) {
   command.option("--out", options.folder,
                  "Folder for all files; results/<date>-<campaign> when absent");
   command.flag("--json", flags->json, "JSON on stdout");
-  command.run([flags] { return tune_command(*flags); });
+  command.run([flags, &program] {
+    flags->options.job.command = program.command_line();
+    return tune_command(*flags);
+  });
 }
 
 }  // namespace greynic::cli

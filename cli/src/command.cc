@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "greynic/core/units.h"
+#include "greynic/results/shell_words.h"
 #include "nearest.h"
 
 namespace greynic::cli {
@@ -200,6 +201,7 @@ Command Program::command(const std::string& name, const std::string& summary,
 }
 
 int Program::run(int argc, const char* const* argv) {
+  command_line_ = results::command_line({argv, static_cast<std::size_t>(argc)});
   if (argc < 2) {
     fmt::print(stderr, "{}", app_->help());
     return exit_code(ErrorCode::kBadInput);

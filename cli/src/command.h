@@ -96,6 +96,8 @@ class Program {
   /// Parses the command line, runs the command, and gives the exit code: 0 done, 1 wall or
   /// regression found, 2 bad usage or input, 3 device or right missing, 4 our bug.
   int run(int argc, const char* const* argv);
+  /// The command line that runs, as a shell takes it back; kept with the runs that it makes.
+  [[nodiscard]] const std::string& command_line() const { return command_line_; }
 
   /// What --help prints for a command, such as {"agent", "init"}; for the program when empty.
   /// kBadInput names the command that comes nearest.
@@ -108,6 +110,7 @@ class Program {
   int refuse(const std::string& why) const;
 
   std::unique_ptr<CLI::App> app_;
+  std::string command_line_;
   int exit_code_ = 0;
 };
 

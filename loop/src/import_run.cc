@@ -8,7 +8,7 @@ namespace greynic::loop {
 
 Result<results::PerftestImport> import_run(const std::vector<std::string>& logs,
                                            const results::PerftestOptions& options,
-                                           const std::string& out) {
+                                           const std::string& out, const std::string& command) {
   if (std::filesystem::exists(out)) {
     return fail(ErrorCode::kBadInput,
                 out +
@@ -20,6 +20,7 @@ Result<results::PerftestImport> import_run(const std::vector<std::string>& logs,
   results::RunHeader header;
   header.campaign_name = "perftest";
   header.target = "import:perftest";
+  header.command = command;
   header.settings = {{"logs", std::to_string(logs.size())}, {"name_pattern", options.name_pattern}};
   auto run = results::RunStore::open_to_append(out, header);
   if (!run) return pass_on(run);

@@ -7,6 +7,7 @@
 #include "greynic/files/core_json.h"
 #include "greynic/files/json_file.h"
 #include "greynic/loop/explain_run.h"
+#include "greynic/loop/layout_cost.h"
 #include "greynic/loop/model_design.h"
 #include "greynic/loop/report_run.h"
 #include "greynic/loop/rule_input.h"
@@ -141,6 +142,9 @@ Result<void> optimize_rules(const TuneOptions& options, const target::RuleHolder
   const auto keep = [&](const char* kind, const Layout& layout) {
     return store.keep(kind, files::to_json(layout).dump());
   };
+  if (auto kept = store.keep("optimization", optimization_text(options, outcome)); !kept) {
+    return kept;
+  }
   if (auto kept = keep("layout_before", optimizer::layout_in_rule_order(rules)); !kept) return kept;
   return keep("layout", fitted);
 }

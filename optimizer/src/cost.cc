@@ -63,11 +63,13 @@ LayoutCost cost_of(const Layout& layout, const Traffic& traffic) {
   for (std::uint32_t i = 0; i < traffic.flows.size(); ++i) {
     at[traffic.flows[i].table].push_back({i, 0});
   }
+  std::map<std::size_t, double> weight_by_tried;
   double tried = 0.0;
   double weight = 0.0;
   const auto finish = [&](const Walker& walker) {
     tried += traffic.flows[walker.flow].weight * static_cast<double>(walker.tried);
     weight += traffic.flows[walker.flow].weight;
+    weight_by_tried[walker.tried] += traffic.flows[walker.flow].weight;
     cost.most_matchers_tried = std::max(cost.most_matchers_tried, walker.tried);
   };
   for (int jumps = 0; jumps <= kMostJumps && !at.empty(); ++jumps) {
@@ -101,7 +103,11 @@ LayoutCost cost_of(const Layout& layout, const Traffic& traffic) {
   for (const auto& [id, walkers] : at) {
     for (const Walker& walker : walkers) finish(walker);
   }
-  cost.matchers_tried = weight > 0.0 ? tried / weight : 0.0;
+  if (!(weight > 0.0)) return cost;
+  cost.matchers_tried = tried / weight;
+  for (const auto& [count, part] : weight_by_tried) {
+    cost.shares_by_tried.emplace_back(count, part / weight);
+  }
   return cost;
 }
 

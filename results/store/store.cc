@@ -128,9 +128,12 @@ void create_tables(SQLite::Database& database, const RunHeader& header) {
   std::map<std::string, std::string> fields = {{"campaign_text", header.campaign_text},
                                                {"campaign_name", header.campaign_name},
                                                {"target", header.target},
-                                               {"seed", std::to_string(header.seed)}};
+                                               {"seed", std::to_string(header.seed)},
+                                               {"command", header.command},
+                                               {"version", GREYNIC_VERSION}};
   for (const auto& [name, value] : header.environment) fields[kEnvironmentPrefix + name] = value;
   put_pairs(database, "header", fields);
+  database.exec("INSERT INTO header VALUES ('made', datetime('now'))");
   put_pairs(database, "setting", header.settings);
   database.exec(fmt::format("PRAGMA application_id = {}", kApplicationId));
   database.exec(fmt::format("PRAGMA user_version = {}", kFormatVersion));
@@ -143,6 +146,9 @@ Result<RunHeader> read_header(SQLite::Database& database, const std::string& pat
   header.campaign_text = fields["campaign_text"];
   header.campaign_name = fields["campaign_name"];
   header.target = fields["target"];
+  header.command = fields["command"];
+  header.version = fields["version"];
+  header.made = fields["made"];
   const std::string seed = fields["seed"];
   const auto [end, error] = std::from_chars(seed.data(), seed.data() + seed.size(), header.seed);
   if (error != std::errc() || end != seed.data() + seed.size()) {

@@ -1,3 +1,4 @@
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -33,6 +34,16 @@ TEST(Tune, ClosesTheLoopOnTheTwin) {
   EXPECT_GT(document["gain"]["low"].get<double>(), 1.5);
   EXPECT_LT(document["layout"]["after"]["matchers_tried"].get<double>(),
             document["layout"]["before"]["matchers_tried"].get<double>());
+  // The report shows the very numbers, and the command that made the run.
+  const std::string report = text_of(folder / "loop/report.html");
+  for (const char* side : {"before", "after"}) {
+    EXPECT_NE(report.find(
+                  fmt::format("{:.2f}", document["layout"][side]["matchers_tried"].get<double>())),
+              std::string::npos)
+        << side;
+  }
+  EXPECT_NE(report.find("--target twin:cx5 --rules"), std::string::npos);
+  EXPECT_NE(report.find("Layout proven equivalent"), std::string::npos);
   for (const char* name : {"run.db", "model.json", "layout.json"}) {
     EXPECT_TRUE(std::filesystem::exists(folder / ("loop/" + std::string(name)))) << name;
   }

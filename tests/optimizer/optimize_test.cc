@@ -100,6 +100,14 @@ TEST(Optimize, CostIsTheMeanNumberOfMatchersTried) {
     EXPECT_NEAR(result->after.matchers_tried, expected_matchers_tried(result->layout, traffic),
                 1e-9)
         << "seed " << seed;
+    double mean = 0.0;
+    double all = 0.0;
+    for (const auto& [tried, share] : result->after.shares_by_tried) {
+      mean += share * static_cast<double>(tried);
+      all += share;
+    }
+    EXPECT_NEAR(mean, result->after.matchers_tried, 1e-9);
+    EXPECT_NEAR(all, 1.0, 1e-9);
     EXPECT_NEAR(result->before.matchers_tried,
                 expected_matchers_tried(layout_in_rule_order(rules), traffic), 1e-9);
     EXPECT_LE(result->after.matchers_tried, result->before.matchers_tried) << "seed " << seed;

@@ -154,6 +154,28 @@ TEST(RunStore, RefusesWhatItHasAndWhatIsNoNumber) {
   EXPECT_TRUE(store->append(observation_of(5, 1))) << "the store is no longer usable";
 }
 
+// Claim:  a run tells which command made it, when, and by which version; a run of before, which
+//         holds none of that, still reads; and another command goes on with the same run.
+TEST(RunStore, TellsWhatMadeIt) {
+  const Scratch scratch;
+  const std::string path = scratch / "run.db";
+  RunHeader header = header_of("twin:cx6");
+  header.command = "greynic run 'a campaign.json' --target twin:cx6";
+  ASSERT_TRUE(RunStore::open_to_append(path, header));
+  header.command = "greynic tune";
+  ASSERT_TRUE(RunStore::open_to_append(path, header)) << "the command is no part of the identity";
+  const auto stored = RunStore::open_to_read(path);
+  ASSERT_TRUE(stored);
+  EXPECT_EQ(stored->header().command, "greynic run 'a campaign.json' --target twin:cx6");
+  EXPECT_FALSE(stored->header().version.empty());
+  EXPECT_EQ(stored->header().made.size(), std::string("2026-03-14 15:09:26").size());
+  SQLite::Database(path, SQLite::OPEN_READWRITE)
+      .exec("DELETE FROM header WHERE name IN ('command', 'version', 'made')");
+  const auto old = RunStore::open_to_read(path);
+  ASSERT_TRUE(old) << old.error().message;
+  EXPECT_EQ(old->header().command + old->header().version + old->header().made, "");
+}
+
 // Claim:  a run goes on under the same header and under no other, and says what differs.
 TEST(RunStore, GoesOnOnlyWithTheSameHeader) {
   const Scratch scratch;

@@ -160,6 +160,7 @@ results::RunHeader header_of(const Job& job, const Prepared& prepared) {
   header.campaign_name = campaign.name;
   header.target = job.target;
   header.seed = job.seed_of_measurements();
+  header.command = job.command;
   header.environment = prepared.info.environment;
   if (!campaign.topology.empty()) {
     header.environment[results::kTopologyFile] = testgen::topology_path(campaign);

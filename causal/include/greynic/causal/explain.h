@@ -119,6 +119,7 @@ struct Explanation {
   std::size_t configurations = 0;
   std::size_t refused = 0;
   std::size_t undecided = 0;
+  std::vector<Configuration> undecided_configurations;
   std::size_t tests_read = 0;     ///< observations given
   std::size_t tests_ordered = 0;  ///< observations the laboratory made
   std::vector<std::string> notes;

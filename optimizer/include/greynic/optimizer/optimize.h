@@ -37,6 +37,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "greynic/core/configuration.h"
@@ -68,6 +69,8 @@ struct LayoutCost {
   std::size_t rules = 0;                ///< jumps included
   double matchers_tried = 0.0;          ///< mean over the packets, weighted
   std::size_t most_matchers_tried = 0;  ///< of any packet of the traffic
+  /// (matchers tried, share of the packets that try so many), fewest first; their mean is above.
+  std::vector<std::pair<std::size_t, double>> shares_by_tried;
   std::optional<model::Prediction> prediction;
 };
 

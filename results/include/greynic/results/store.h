@@ -27,6 +27,8 @@ namespace greynic::results {
 inline constexpr const char* kTopologyFile = "topology_file";
 
 /// What is kept with a run beside its observations. `settings` are name/value pairs as used.
+/// `command`, `version` and `made` tell people where a run came from; they are empty in runs that
+/// were made before they were kept, and a run goes on whatever they say.
 struct RunHeader {
   std::string campaign_text;  ///< the campaign file, word for word; empty for imports
   std::string campaign_name;
@@ -34,6 +36,9 @@ struct RunHeader {
   std::uint64_t seed = 0;
   std::map<std::string, std::string> settings;
   std::map<std::string, std::string> environment;
+  std::string command;  ///< as typed, quoted for a shell: "greynic run qp_wall.json ..."
+  std::string version;  ///< of the greynic that began the run; filled in by the store
+  std::string made;     ///< UTC, "2026-03-14 15:09:26"; filled in by the store
 };
 
 /// Kinds of kept documents. An explanation's causes were tested on a device; hypotheses come from

@@ -26,6 +26,7 @@ struct Job {
   std::string file;        ///< a campaign, or a plan that `greynic plan -o` wrote
   std::string target;      ///< "twin:cx6"
   std::string out;         ///< run file; empty: results/<date>-<campaign>/run.db
+  std::string command;     ///< as typed, kept with the run for its report
   std::uint64_t seed = 1;  ///< of the plan and the measurements, unless set below
   std::optional<std::uint64_t> plan_seed;
   std::optional<std::uint64_t> measure_seed;
