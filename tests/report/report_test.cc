@@ -1,9 +1,11 @@
 #include "greynic/report/report.h"
 
+#include <SQLiteCpp/SQLiteCpp.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
 #include <array>
+#include <nlohmann/json.hpp>
 #include <regex>
 
 #include "../results/scratch.h"
@@ -43,6 +45,17 @@ constexpr const char* kLayouts = R"({
   "after": { "version": 1, "tables": [{ "id": 0, "matchers": [
     { "mask": {}, "rules": [{ "weight": 1 }] }] }] } })";
 
+constexpr const char* kOptimization = R"({
+  "version": 1, "rules": "host.flows", "traffic": "zipf:1.1", "rules_dropped": 0,
+  "before": { "tables": 1, "matchers": 114, "rules": 277, "matchers_tried_mean": 99.7041,
+              "matchers_tried_most": 114, "shares_by_tried": [[90, 0.5], [114, 0.5]],
+              "predicted": { "bandwidth_gbps": { "value": 20.02, "low": 19.15, "high": 20.93 },
+                             "extrapolated": true } },
+  "after": { "tables": 7, "matchers": 108, "rules": 369, "matchers_tried_mean": 20.0312,
+             "matchers_tried_most": 41, "shares_by_tried": [[2, 0.25], [41, 0.75]],
+             "predicted": { "bandwidth_gbps": { "value": 97.23, "low": 96.27, "high": 98.21 } } },
+  "proof": { "tables": 7, "pairs": 24513, "verified": true } })";
+
 constexpr const char* kGain =
     R"({ "metric": "bandwidth_gbps", "before": 45, "after": 80,
          "predicted": { "value": 82, "low": 78, "high": 86 } })";
@@ -53,6 +66,7 @@ results::RunHeader header_of(const std::string& name) {
   header.campaign_text = kCampaign;
   header.target = "exec:./m.sh --it's";
   header.seed = 7;
+  header.command = "greynic run 'a <b>.json' --target 'exec:./m.sh --it'\\''s' --seed 7";
   return header;
 }
 
@@ -82,6 +96,7 @@ results::RunStore full_run(const std::string& path, const std::string& name = "s
   for (const auto& [kind, text] : {std::pair{"explanation", kExplanation},
                                    {"model", kModel},
                                    {"layout", kLayouts},
+                                   {"optimization", kOptimization},
                                    {"gain", kGain},
                                    {"odd", "{\"a\":1}"}}) {
     EXPECT_TRUE(store->keep(kind, text));
@@ -140,23 +155,11 @@ TEST(Report, HoldsEveryNumberInTables) {
   for (const char* text : {"89.12",  // a value: 90.125 - 1
                            "82.62",
                            "26.62",  // means of two repeats
-                           "qp_count &gt;= 64",
-                           "50.0 %",
-                           "1e-05",
-                           "wall, cause 1",
-                           "wall, no cause found",
-                           "line_gbps",
-                           "[97, 98]",
-                           "nothing odd",
+                           "qp_count &gt;= 64", "50.0 %", "1e-05", "wall, cause 1",
+                           "wall, no cause found", "line_gbps", "[97, 98]", "nothing odd",
                            "[87, 91]",  // a prediction's interval
-                           "ipv4_dst/0xffffffff",
-                           "90.0 %",
-                           "1.90 matchers",
-                           "1.78 ×",
-                           "[78, 86]",
-                           "refused",
-                           "a note",
-                           "Document: odd"}) {
+                           "ipv4_dst/0xffffffff", "90.0 %", "1.78 ×", "82 [78, 86]", "refused",
+                           "a note", "Document: odd"}) {
     EXPECT_NE(page.find(text), std::string::npos) << text;
   }
 }
@@ -175,26 +178,55 @@ TEST(Report, ShowsTheTestedCausesBeforeHypotheses) {
   EXPECT_EQ(page.find("guess_of_another_factor"), std::string::npos);
 }
 
+/// What the browser made of a page, and what it complained of. Empty when there is no browser.
+std::string opened_in_browser(const Scratch& scratch, const std::string& file,
+                              const std::string& flags = {}) {
+  const std::string console = scratch / "console.txt";
+  const std::string dom = scratch / "dom.html";
+  const std::string command = "timeout 100 " GREYNIC_CHROMIUM
+                              " --headless --no-sandbox --disable-gpu --disable-dev-shm-usage"
+                              " --window-size=1280,2000 --virtual-time-budget=10000 " +
+                              flags + " --user-data-dir=" + (scratch / "profile") +
+                              " --enable-logging=stderr --dump-dom 'file://" + file + "' > " + dom +
+                              " 2> " + console;
+  EXPECT_EQ(std::system(command.c_str()), 0) << testing::read_file(console);
+  const std::string complaints = testing::read_file(console);
+  EXPECT_EQ(complaints.find(":CONSOLE"), std::string::npos) << complaints;
+  return testing::read_file(dom);
+}
+
+/// Opens the page in a frame of this width, runs `script` there once it has loaded ("page" is its
+/// window), and gives the text that the script returns.
+std::string asked_in_browser(const Scratch& scratch, const std::string& page, int width,
+                             const std::string& script, const std::string& flags = {}) {
+  const std::string file = scratch.write("report.html", page);
+  const std::string frame = scratch.write(
+      "frame.html", "<body><iframe id='f' src='file://" + file +
+                        "' style='border:0;height:1500px;width:" + std::to_string(width) +
+                        "px'></iframe><script>const f = document.getElementById('f');"
+                        "f.onload = () => { const page = f.contentWindow, root = "
+                        "page.document.documentElement;" +
+                        "document.body.dataset.answer = (() => {" + script +
+                        "})(); };</script></body>");
+  const std::string dom =
+      opened_in_browser(scratch, frame, "--allow-file-access-from-files " + flags);
+  std::smatch answer;
+  return std::regex_search(dom, answer, std::regex("data-answer=\"([^\"]*)\"")) ? answer[1].str()
+                                                                                : dom;
+}
+
+#define NEEDS_BROWSER()                                                      \
+  if (std::string(GREYNIC_CHROMIUM).empty()) {                               \
+    GTEST_SKIP() << "no Chromium here; scripts/setup.sh --test installs it"; \
+  }
+
 // Claim:  in a browser every picture is drawn and nothing is complained of.
 // Oracle: headless Chromium: its console, and the page's own pictures after its scripts ran.
 TEST(Report, OpensInABrowserWithItsChartsDrawn) {
-  const std::string browser = GREYNIC_CHROMIUM;
-  if (browser.empty()) GTEST_SKIP() << "no Chromium here; scripts/setup.sh --test installs it";
+  NEEDS_BROWSER();
   const Scratch scratch;
-  const std::string page = scratch.write("report.html", full_report(scratch));
-  const std::string console = scratch / "console.txt";
-  const std::string dom = scratch / "dom.html";
-  const std::string command = "timeout 100 " + browser +
-                              " --headless --no-sandbox --disable-gpu --disable-dev-shm-usage"
-                              " --window-size=1280,2000 --virtual-time-budget=10000"
-                              " --user-data-dir=" +
-                              (scratch / "profile") +
-                              " --enable-logging=stderr --dump-dom 'file://" + page + "' > " + dom +
-                              " 2> " + console;
-  ASSERT_EQ(std::system(command.c_str()), 0) << testing::read_file(console);
-  const std::string complaints = testing::read_file(console);
-  EXPECT_EQ(complaints.find(":CONSOLE"), std::string::npos) << complaints;
-  std::string drawn = testing::read_file(dom);
+  std::string drawn =
+      opened_in_browser(scratch, scratch.write("report.html", full_report(scratch)));
   EXPECT_NE(drawn.find("data-charts-drawn=\"12/12\""), std::string::npos) << drawn.substr(0, 300);
   // The pictures themselves: each an SVG with shapes in it. The library's text holds SVG names too.
   drawn = std::regex_replace(drawn.substr(drawn.find("<main>"), drawn.find("</main>")),
@@ -212,6 +244,201 @@ TEST(Report, OpensInABrowserWithItsChartsDrawn) {
     ++pictures;
   }
   EXPECT_EQ(pictures, 12U);
+}
+
+// Claim:  on a phone the page does not scroll sideways and every picture fits its column; for paper
+//         every folded table is open and every picture is as wide as the paper; afterwards all is
+//         as before.
+// Oracle: the layout that headless Chromium makes at 390 px.
+TEST(Report, FitsAPhoneAndPaper) {
+  NEEDS_BROWSER();
+  const Scratch scratch;
+  const std::string answer = asked_in_browser(
+      scratch, full_report(scratch), 390,
+      "const widths = () => [...root.querySelectorAll('.chart svg')].map(s => s.clientWidth);"
+      "const closed = () => root.querySelectorAll('details:not([open])').length;"
+      "const overhang = () => root.scrollWidth - root.clientWidth;"
+      "const phone = [overhang(), Math.max(...widths()) <= 390, closed() > 0];"
+      "page.dispatchEvent(new Event('beforeprint'));"
+      "const column = root.querySelector('section').clientWidth;"
+      "const paper = [Math.max(...widths()) > 500, Math.max(...widths()) <= column, closed()];"
+      "page.dispatchEvent(new Event('afterprint'));"
+      "return [...phone, ...paper, overhang(), closed() > 0].join(' ');");
+  EXPECT_EQ(answer, "0 true true true true 0 0 true");
+}
+
+// Claim:  where the reader's system is dark, the page and its pictures are dark; paper is light.
+TEST(Report, IsDarkWhereTheReaderWantsIt) {
+  NEEDS_BROWSER();
+  const Scratch scratch;
+  const std::string script =
+      "const light = (c) => c.match(/\\d+/g).slice(0, 3).reduce((a, b) => a + +b, 0) > 382;"
+      "const ground = () => light(page.getComputedStyle(root.querySelector('section'))"
+      ".backgroundColor);"
+      "const text = () => light(page.getComputedStyle("
+      "root.querySelector('.chart svg text')).fill);"
+      "const screen = [ground(), text()];"
+      "page.dispatchEvent(new Event('beforeprint'));"
+      "return [...screen, ground(), text()].join(' ');";
+  const std::string page = full_report(scratch);
+  EXPECT_EQ(asked_in_browser(scratch, page, 900, script, "--blink-settings=preferredColorScheme=0"),
+            "false true true false");
+  EXPECT_EQ(asked_in_browser(scratch, page, 900, script), "true false true false");
+}
+
+/// The descriptions of the pictures of one kind.
+std::vector<nlohmann::json> charts_of(const std::string& page, const std::string& kind) {
+  const std::string open = "id=\"charts\">";
+  const std::size_t begin = page.find(open) + open.size();
+  std::vector<nlohmann::json> found;
+  for (const auto& chart :
+       nlohmann::json::parse(page.substr(begin, page.find("</script>", begin) - begin))) {
+    if (chart.at("kind") == kind) found.push_back(chart);
+  }
+  return found;
+}
+
+// Claim:  a configuration beyond the wall's line is never drawn as clear: it is a wall, or
+//         undecided, or, without an explanation, beyond the line; what was not measured is none of
+//         these; the tests that an explanation ordered are not among the campaign's configurations.
+TEST(Report, NothingBeyondTheLineLooksClear) {
+  const Scratch scratch;
+  const std::string path = scratch / "run.db";
+  auto run = full_run(path);
+  Observation ordered;
+  ordered.asked = {{"qp_count", 40.0}, {"transport", std::string("RC")}};
+  ordered.outcome = Outcome::kMeasured;
+  ordered.measures["bandwidth_gbps"] = {30.0, std::nullopt};
+  ASSERT_TRUE(run.append(ordered));
+  Observation slow;
+  slow.asked = {{"qp_count", 60.0}, {"transport", std::string("RC")}};
+  slow.outcome = Outcome::kMeasured;
+  slow.measures["bandwidth_gbps"] = {50.0, std::nullopt};
+  ASSERT_TRUE(run.append(slow));
+  ASSERT_TRUE(run.keep("ordered", R"(["qp_count=40,transport=RC"])"));
+  const auto roles = [&] {
+    const std::string page = report_html(run, options_of(path)).value();
+    const auto chart = charts_of(page, "walls").at(0);
+    const double bound = chart.at("bound");
+    std::map<std::string, std::string> by_name;
+    for (const auto& row : chart.at("rows")) {
+      const std::string role = chart.at("groups").at(row.at(4).get<std::size_t>()).at("role");
+      by_name[row.at(0)] = role;
+      if (row.at(1).is_null() || row.at(1).get<double>() >= bound) continue;
+      EXPECT_NE(role, "clear") << row;
+      EXPECT_NE(role, "untested") << row;
+    }
+    return by_name;
+  };
+  auto explained = roles();
+  EXPECT_EQ(explained.at("qp_count=1, transport=RC"), "clear");
+  EXPECT_EQ(explained.at("qp_count=60, transport=RC"), "undecided");
+  EXPECT_EQ(explained.at("qp_count=64, transport=RC"), "cause");
+  EXPECT_EQ(explained.at("qp_count=64, transport=UC"), "unexplained");
+  EXPECT_EQ(explained.at("qp_count=128, transport=</script><script>alert(1)"), "unmeasured");
+  EXPECT_FALSE(explained.contains("qp_count=40, transport=RC"));
+  EXPECT_EQ(explained.at("qp_count=8, transport=RC"), "clear");
+  auto explanation = nlohmann::json::parse(kExplanation);
+  explanation["undecided_configurations"] = {{{"qp_count", 8}, {"transport", "RC"}}};
+  ASSERT_TRUE(run.keep("explanation", explanation.dump()));
+  EXPECT_EQ(roles().at("qp_count=8, transport=RC"), "undecided");
+  SQLite::Database(path, SQLite::OPEN_READWRITE)
+      .exec("DELETE FROM document WHERE kind = 'explanation'");
+  auto untested = roles();
+  EXPECT_EQ(untested.at("qp_count=1, transport=RC"), "untested");
+  EXPECT_EQ(untested.at("qp_count=60, transport=RC"), "beyond");
+}
+
+// Claim:  before anything else the page says what device was measured, whether the layout is
+//         proven, and the command as it was typed; a run that does not hold these says so.
+TEST(Report, BeginsWithWhatWasMeasuredAndHow) {
+  const Scratch scratch;
+  const auto head = [](const std::string& page) { return page.substr(0, page.find("</header>")); };
+  const std::string path = scratch / "run.db";
+  auto run = full_run(path);
+  std::string page = head(report_html(run, options_of(path)).value());
+  for (const char* text :
+       {"Your own command", "Layout proven equivalent", "Command, as typed",
+        "greynic run 'a &lt;b&gt;.json' --target 'exec:./m.sh --it'\\''s' --seed 7", "Seed", "Made",
+        " UTC"}) {
+    EXPECT_NE(page.find(text), std::string::npos) << text << "\n" << page;
+  }
+  EXPECT_NE(page.find(run.header().version), std::string::npos);
+  EXPECT_NE(page.find(run.header().made), std::string::npos);
+  SQLite::Database(path, SQLite::OPEN_READWRITE)
+      .exec(
+          "UPDATE header SET value = 'twin:cx6' WHERE name = 'target';"
+          "DELETE FROM header WHERE name IN ('command', 'version', 'made');"
+          "DELETE FROM document WHERE kind = 'optimization'");
+  page = head(report_html(results::RunStore::open_to_read(path).value(), options_of(path)).value());
+  for (const char* text : {"Virtual device", "does not say whether it is proven",
+                           "does not hold its command", "greynic run shown.json", "not kept"}) {
+    EXPECT_NE(page.find(text), std::string::npos) << text << "\n" << page;
+  }
+}
+
+// Claim:  what the page says of the layouts is what `greynic tune` kept, to the digit that it
+//         printed; nothing is computed again from layouts, whose rules may carry other weights.
+TEST(Report, SaysOfTheLayoutsWhatTheTerminalSaid) {
+  const Scratch scratch;
+  const std::string page = own_part(full_report(scratch));
+  EXPECT_NE(page.find("tries 99.70 matchers on average before, and 20.03 after"),
+            std::string::npos);
+  EXPECT_EQ(page.find("1.90 matchers"), std::string::npos) << "computed from the layout";
+  for (const char* text : {"24513 pairs of rules", "20.02 [19.15, 20.93] (extrapolated)",
+                           "97.23 [96.27, 98.21]", "zipf:1.1"}) {
+    EXPECT_NE(page.find(text), std::string::npos) << text;
+  }
+  const auto walk = charts_of(full_report(Scratch()), "walk").at(0).at("series");
+  EXPECT_EQ(walk.at(1).at("points").dump(), "[[0,0.0],[2,0.25],[41,1.0]]");
+}
+
+/// A run without a campaign, whose two configurations differ in one measure.
+std::string imported(const Scratch& scratch, const std::string& measure) {
+  const std::string path = scratch / (measure + ".db");
+  results::RunHeader header;
+  header.campaign_name = "perftest";
+  header.target = "import:perftest";
+  auto run = results::RunStore::open_to_append(path, header);
+  EXPECT_TRUE(run);
+  for (const double value : {300.0, 20.0}) {
+    Observation observation;
+    observation.asked = {{"qp_count", value}};
+    observation.outcome = Outcome::kMeasured;
+    observation.measures[measure] = {value, std::nullopt};
+    EXPECT_TRUE(run->append(observation));
+  }
+  return report_html(*run, options_of(path)).value();
+}
+
+// Claim:  the best configuration is the one with the least cost or the most bandwidth; where nobody
+//         knows which direction is better, none is called the best, and the page says so.
+TEST(Report, KnowsWhichDirectionIsBetter) {
+  const Scratch scratch;
+  const auto best = [](const std::string& page) {
+    std::smatch found;
+    const std::string head = page.substr(0, page.find("<main>"));
+    const std::regex card("Best</div><div class=\"value\">([^<]*)<");
+    return std::regex_search(head, found, card) ? found[1].str() : "";
+  };
+  EXPECT_EQ(best(imported(scratch, "packet_cost_ns")), "20 ns");
+  EXPECT_EQ(best(imported(scratch, "subtable_lookups_per_packet")), "20 lookups");
+  EXPECT_EQ(best(imported(scratch, "bandwidth_gbps")), "300 Gbit/s");
+  const std::string unknown = imported(scratch, "cost_per_container");
+  EXPECT_EQ(best(unknown), "not known");
+  EXPECT_NE(unknown.find("no configuration is called the best"), std::string::npos);
+  const auto first_row = [&](const std::string& measure) {
+    return charts_of(imported(Scratch(), measure), "walls").at(0).at("rows").at(0).at(1);
+  };
+  EXPECT_EQ(first_row("packet_cost_ns"), 20.0);
+  EXPECT_EQ(first_row("bandwidth_gbps"), 300.0);
+  const auto axis = [&](const std::string& measure) {
+    return charts_of(imported(Scratch(), measure), "walls").at(0).at("axis").dump();
+  };
+  EXPECT_EQ(axis("packet_cost_ns"), R"json({"scale":"log","title":"packet cost (ns)"})json");
+  EXPECT_EQ(axis("miss_share"), R"json({"scale":"share","title":"miss (share)"})json");
+  EXPECT_EQ(axis("cost_per_container"),
+            R"json({"scale":"linear","title":"cost per container"})json");
 }
 
 // Claim:  a run without observations and documents that are not what they should be are refused, by
@@ -237,6 +464,7 @@ TEST(Report, RefusesWhatItCannotShow) {
            {"layout", R"({"tables": [{"matchers": [{"rules": [{"weight": "heavy"}]}]}]})"},
            {"layout", R"({"tables": [3]})"},
            {"gain", R"({"before": "little"})"},
+           {"optimization", R"({"before": {}, "after": {}})"},
            {"plan", R"({"report": {"kept": "all"}})"},
            {"plan", R"({"report": {"raw": 3}})"}}) {
     auto good = run.kept(kind);

@@ -2,10 +2,11 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
-#include <span>
 
 #include "greynic/core/embedded.h"
+#include "greynic/core/measure.h"
 
 namespace greynic::report {
 
@@ -28,28 +29,9 @@ std::string script_safe(std::string text) {
   return text;
 }
 
-/// Suffixes of measure names and the units they stand for.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kUnits = {{
-    {"_gbps", "Gbit/s"},
-    {"_mops", "million/s"},
-    {"_mpps", "million packets/s"},
-    {"_us", "µs"},
-    {"_ns", "ns"},
-    {"_ms", "ms"},
-    {"_bytes", "bytes"},
-    {"_share", "share"},
-}};
-
-/// Where the unit stands in a measure's name; it may be followed by a qualifier (latency_us_p99).
-std::pair<std::size_t, std::size_t> unit_at(std::string_view measure) {
-  for (std::size_t i = 0; i < kUnits.size(); ++i) {
-    const std::size_t at = measure.find(kUnits[i].first);
-    if (at == std::string_view::npos) continue;
-    const std::size_t end = at + kUnits[i].first.size();
-    if (end == measure.size() || measure[end] == '_') return {at, i};
-  }
-  return {std::string_view::npos, 0};
-}
+/// Parts of a measure's name that say its unit.
+constexpr std::array<std::string_view, 9> kUnitWords = {"gbps", "mops",  "mpps",  "us",    "ns",
+                                                        "ms",   "share", "bytes", "cycles"};
 
 }  // namespace
 
@@ -91,10 +73,26 @@ void Page::folded(std::string_view summary, const std::string& markup) {
 
 void Page::chart(nlohmann::json description, std::string_view caption, bool small) {
   body_ += fmt::format(
-      "<figure class=\"{}\"><div class=\"chart\" data-chart=\"{}\" role=\"img\" aria-label=\"{}\">"
+      "<figure class=\"{}\"><div class=\"chart\" data-chart=\"{}\" data-kind=\"{}\" role=\"img\" "
+      "aria-label=\"{}\">"
       "</div><figcaption>{}</figcaption></figure>\n",
-      small ? "small" : "wide", charts_.size(), escape_markup(caption), escape_markup(caption));
+      small ? "small" : "wide", charts_.size(), description.at("kind").get<std::string>(),
+      escape_markup(caption), escape_markup(caption));
   charts_.push_back(std::move(description));
+}
+
+void Page::badge(std::string_view text, std::string_view tone) {
+  badges_ += fmt::format("<span class=\"badge {}\">{}</span>\n", tone, escape_markup(text));
+}
+
+void Page::command(std::string_view label, std::string_view text) {
+  command_ = fmt::format("<div class=\"label\">{}</div><pre class=\"command\">{}</pre>\n",
+                         escape_markup(label), escape_markup(text));
+}
+
+void Page::fact(std::string_view name, std::string_view text) {
+  facts_ +=
+      fmt::format("<div><dt>{}</dt><dd>{}</dd></div>\n", escape_markup(name), escape_markup(text));
 }
 
 void Page::card(std::string_view label, std::string_view value, std::string_view note,
@@ -110,12 +108,14 @@ std::string Page::text() const {
       script_safe(charts_.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   std::string out = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n";
   out += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
+  out += "<meta name=\"color-scheme\" content=\"light dark\">\n";
   // An empty icon: a browser would else ask the network for one.
   out += "<link rel=\"icon\" href=\"data:,\">\n";
   out += fmt::format("<title>{}</title>\n<style>{}</style></head><body>\n", escape_markup(title_),
                      asset("report.css"));
   out +=
       fmt::format("<header><div class=\"brand\">greynic</div><h1>{}</h1>\n", escape_markup(title_));
+  out += fmt::format("<div class=\"badges\">{}</div>\n{}<dl>{}</dl>\n", badges_, command_, facts_);
   out += fmt::format("<div class=\"cards\">\n{}</div></header>\n<nav>{}</nav>\n<main>\n", cards_,
                      navigation_);
   out += body_;
@@ -139,17 +139,33 @@ std::string interval(double low, double high) { return fmt::format("[{:.4g}, {:.
 std::string percent(double share) { return fmt::format("{:.1f} %", share * 100); }
 
 std::string unit_of(std::string_view measure) {
-  const auto [at, unit] = unit_at(measure);
-  return at == std::string_view::npos ? std::string() : std::string(kUnits[unit].second);
+  const MeasureInfo* info = find_measure(measure);
+  if (info == nullptr) return {};
+  return info->unit == "us" ? "µs" : std::string(info->unit);
 }
 
 std::string title_of(std::string_view measure) {
-  const auto [at, unit] = unit_at(measure);
-  std::string name(measure);
-  if (at != std::string_view::npos) name.erase(at, kUnits[unit].first.size());
-  for (char& c : name) c = c == '_' ? ' ' : c;
-  if (at != std::string_view::npos) name += fmt::format(" ({})", kUnits[unit].second);
-  return name;
+  const std::string unit = unit_of(measure);
+  std::string title;
+  for (std::size_t at = 0; at <= measure.size();) {
+    const std::size_t end = std::min(measure.find('_', at), measure.size());
+    const std::string_view word = measure.substr(at, end - at);
+    const bool is_unit = !unit.empty() && std::ranges::find(kUnitWords, word) != kUnitWords.end();
+    if (!is_unit) title += (title.empty() ? "" : " ") + std::string(word);
+    at = end + 1;
+  }
+  return unit.empty() ? title : fmt::format("{} ({})", title, unit);
+}
+
+nlohmann::json axis_of(std::string_view measure, std::span<const double> values) {
+  const MeasureInfo* info = find_measure(measure);
+  const Axis axis = info == nullptr ? Axis::kLinear : info->axis;
+  std::string scale = axis == Axis::kShare ? "share" : "linear";
+  if (axis == Axis::kLogarithmic && !values.empty()) {
+    const auto [least, most] = std::ranges::minmax_element(values);
+    if (*least > 0.0 && *most >= 10 * *least) scale = "log";
+  }
+  return {{"title", title_of(measure)}, {"scale", scale}};
 }
 
 }  // namespace greynic::report

@@ -4,6 +4,7 @@
 /// report.js.
 
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,9 @@
 namespace greynic::report {
 
 using results::escape_markup;
+
+/// Colours of causes, here and in report.css and report.js; a seventh cause takes the first again.
+inline constexpr int kCauseColours = 6;
 
 /// A table whose cells are text; numbers are right-aligned by their column.
 class Table {
@@ -45,6 +49,10 @@ class Page {
   void chart(nlohmann::json description, std::string_view caption, bool small = false);
   void begin_grid() { body_ += "<div class=\"grid\">\n"; }
   void end_grid() { body_ += "</div>\n"; }
+  /// The head of the page: what was measured, in one word each; the command; name and text.
+  void badge(std::string_view text, std::string_view tone);
+  void command(std::string_view label, std::string_view text);
+  void fact(std::string_view name, std::string_view text);
   /// A number of the summary at the top.
   void card(std::string_view label, std::string_view value, std::string_view note,
             std::string_view tone = "");
@@ -53,6 +61,9 @@ class Page {
 
  private:
   std::string title_;
+  std::string badges_;
+  std::string command_;
+  std::string facts_;
   std::string cards_;
   std::string navigation_;
   std::string body_;
@@ -66,9 +77,12 @@ class Page {
 [[nodiscard]] std::string interval(double low, double high);
 /// "37.5 %"
 [[nodiscard]] std::string percent(double share);
-/// "bandwidth_gbps" -> "Gbit/s": the unit that a measure's name carries, empty when none is known.
+/// "bandwidth_gbps" -> "Gbit/s", by the table of measures; empty for a measure it does not know.
 [[nodiscard]] std::string unit_of(std::string_view measure);
 /// "bandwidth_gbps" -> "bandwidth (Gbit/s)"
 [[nodiscard]] std::string title_of(std::string_view measure);
+/// Title and scale of an axis that shows these values: "share", "log" where the table of measures
+/// says so and the values span a decade, else "linear".
+[[nodiscard]] nlohmann::json axis_of(std::string_view measure, std::span<const double> values);
 
 }  // namespace greynic::report

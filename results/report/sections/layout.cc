@@ -1,22 +1,11 @@
 #include <fmt/core.h>
 
-#include <algorithm>
-#include <numeric>
-
 #include "sections/content.h"
 
 namespace greynic::report {
 namespace {
 
 using nlohmann::json;
-
-/// Matchers in the order in which a packet meets them, with the share of traffic each decides.
-struct Walk {
-  std::vector<std::string> names;
-  std::vector<std::size_t> rules;
-  std::vector<double> shares;
-  bool weighted = false;  ///< shares are of traffic; else of rules
-};
 
 std::string mask_name(const json& mask) {
   std::string name;
@@ -27,58 +16,20 @@ std::string mask_name(const json& mask) {
   return name.empty() ? "any" : name;
 }
 
-Walk walk_of(const json& layout) {
-  Walk walk;
-  std::vector<double> weights;
-  double weight_sum = 0.0;
-  std::size_t rule_sum = 0;
-  for (const json& table : layout.value("tables", json::array())) {
-    for (const json& matcher : table.value("matchers", json::array())) {
+/// Every matcher of a layout. Weights are shares of the traffic of the input table; where the rules
+/// carry none, the column stays empty.
+std::string matchers_of(const json& layout) {
+  Table table({">table", ">place", "matcher", ">rules", ">share of traffic"});
+  for (const json& one : layout.value("tables", json::array())) {
+    std::size_t place = 0;
+    for (const json& matcher : one.value("matchers", json::array())) {
       const json rules = matcher.value("rules", json::array());
       double weight = 0.0;
       for (const json& rule : rules) weight += rule.value("weight", 0.0);
-      walk.names.push_back(fmt::format("table {}: {}", table.value("id", 0),
-                                       mask_name(matcher.value("mask", json::object()))));
-      walk.rules.push_back(rules.size());
-      weights.push_back(weight);
-      weight_sum += weight;
-      rule_sum += rules.size();
+      table.add({std::to_string(one.value("id", 0)), std::to_string(++place),
+                 mask_name(matcher.value("mask", json::object())), std::to_string(rules.size()),
+                 weight > 0.0 ? percent(weight) : ""});
     }
-  }
-  walk.weighted = weight_sum > 0.0;
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    walk.shares.push_back(walk.weighted
-                              ? weights[i] / weight_sum
-                              : static_cast<double>(walk.rules[i]) /
-                                    static_cast<double>(std::max<std::size_t>(rule_sum, 1)));
-  }
-  return walk;
-}
-
-double mean_walk(const Walk& walk) {
-  double sum = 0.0;
-  for (std::size_t i = 0; i < walk.shares.size(); ++i) {
-    sum += walk.shares[i] * static_cast<double>(i + 1);
-  }
-  return sum;
-}
-
-json decided(const Walk& walk) {
-  json points = json::array({json::array({0, 0.0})});
-  double sum = 0.0;
-  for (std::size_t i = 0; i < walk.shares.size(); ++i) {
-    sum += walk.shares[i];
-    points.push_back({i + 1, sum});
-  }
-  return points;
-}
-
-std::string table_of(const Walk& walk) {
-  Table table(
-      {">walked", "matcher", ">rules", walk.weighted ? ">share of traffic" : ">share of rules"});
-  for (std::size_t i = 0; i < walk.names.size(); ++i) {
-    table.add({std::to_string(i + 1), walk.names[i], std::to_string(walk.rules[i]),
-               percent(walk.shares[i])});
   }
   return table.text();
 }
@@ -99,71 +50,90 @@ std::vector<std::pair<std::string, json>> layouts_of(const Content& content) {
   return layouts;
 }
 
-void add_gain(const Content& content, Page& page) {
-  const json* gain = content.document("gain");
-  if (gain == nullptr) return;
-  page.section("gain", "Gain");
-  Table table({"", ">value", ">95 % interval"});
-  json bars = json::array();
-  for (const auto& [name, value] : gain->items()) {
-    if (name == "version") continue;
-    const bool is_interval =
-        value.is_object() && value.contains("value") && value.at("value").is_number();
-    if (is_interval) {
-      const double middle = value.at("value").get<double>();
-      const double low = value.value("low", middle);
-      const double high = value.value("high", middle);
-      table.add({name, number(middle), interval(low, high)});
-      bars.push_back({name, middle, low, high});
-    } else if (value.is_number()) {
-      table.add({name, number(value.get<double>()), ""});
-    } else {
-      table.add({name, value.is_string() ? value.get<std::string>() : value.dump(), ""});
-    }
+std::string predicted_text(const json& cost, const std::string& metric) {
+  const json predicted = cost.value("predicted", json::object());
+  if (!predicted.contains(metric)) return "";
+  const json& of = predicted.at(metric);
+  return fmt::format("{} {}{}", number(of.value("value", 0.0)),
+                     interval(of.value("low", 0.0), of.value("high", 0.0)),
+                     predicted.value("extrapolated", false) ? " (extrapolated)" : "");
+}
+
+/// (matchers tried, share of the packets that are decided by then)
+json decided_by(const json& cost) {
+  json points = json::array({json::array({0, 0.0})});
+  double sum = 0.0;
+  for (const json& step : cost.at("shares_by_tried")) {
+    sum += step.at(1).get<double>();
+    points.push_back({step.at(0), sum});
   }
-  const auto plain = [&](const char* name) {
-    if (gain->contains(name) && gain->at(name).is_number()) {
-      const double value = gain->at(name).get<double>();
-      bars.push_back({name, value, value, value});
-    }
+  return points;
+}
+
+/// What the optimizer kept: the numbers that `greynic tune` prints.
+void add_costs(const Content& content, const json& optimization, Page& page) {
+  const json& before = optimization.at("before");
+  const json& after = optimization.at("after");
+  Table table({"", ">before", ">after"});
+  const auto row = [&](const char* name, const char* key) {
+    table.add({name, before.at(key).dump(), after.at(key).dump()});
   };
-  for (const char* name : {"before", "predicted", "after"}) plain(name);
-  if (bars.size() > 1) {
-    page.chart({{"kind", "gain"},
-                {"rows", std::move(bars)},
-                {"axis", title_of(gain->value("metric", content.metric))}},
-               "Before the new layout, predicted for it, and measured with it.");
+  const auto mean = [](const json& cost) {
+    return fmt::format("{:.2f}", cost.at("matchers_tried_mean").get<double>());
+  };
+  page.paragraph(fmt::format(
+      "A packet tries {} matchers on average before, and {} after. Traffic: {}; rules: {}.",
+      mean(before), mean(after), optimization.value("traffic", std::string("not kept")),
+      optimization.value("rules", std::string("not kept"))));
+  row("tables", "tables");
+  row("matchers, in all tables", "matchers");
+  row("rules", "rules");
+  table.add({"matchers that a packet tries, mean", mean(before), mean(after)});
+  row("matchers that a packet tries, most", "matchers_tried_most");
+  if (const std::string now = predicted_text(after, content.metric); !now.empty()) {
+    table.add(
+        {"predicted " + title_of(content.metric), predicted_text(before, content.metric), now});
   }
   page.table(table);
+  const json proof = optimization.value("proof", json::object());
+  page.paragraph(fmt::format(
+      "{} {} pairs of rules were scanned.{}",
+      proof.value("verified", false)
+          ? "Proven: both layouts do the same to every packet, and independent code says so too."
+          : "Not proven: independent code did not confirm that both layouts do the same.",
+      proof.value("pairs", std::size_t{0}),
+      optimization.contains("applied")
+          ? fmt::format(" The device got it in the form that it searches fastest: {} matchers, {} "
+                        "rules.",
+                        optimization.at("applied").value("matchers", std::size_t{0}),
+                        optimization.at("applied").value("rules", std::size_t{0}))
+          : ""));
+  page.chart({{"kind", "walk"},
+              {"series",
+               {{{"name", "before"}, {"points", decided_by(before)}},
+                {{"name", "after"}, {"points", decided_by(after)}}}}},
+             "How many of the packets are decided after how many matchers: the earlier the line "
+             "rises, the shorter the walk.");
 }
 
 }  // namespace
 
 void add_layout(const Content& content, Page& page) {
   const auto layouts = layouts_of(content);
-  if (!layouts.empty()) {
-    page.section("layout", "Rule layout");
-    json series = json::array();
-    std::string tables;
-    bool weighted = false;
-    for (const auto& [name, layout] : layouts) {
-      const Walk walk = walk_of(layout);
-      weighted = weighted || walk.weighted;
-      page.paragraph(fmt::format(
-          "{}: {} matchers in {} tables, {} rules; a packet is checked against "
-          "{:.2f} matchers on average.",
-          name, walk.names.size(), layout.at("tables").size(),
-          std::accumulate(walk.rules.begin(), walk.rules.end(), std::size_t{0}), mean_walk(walk)));
-      series.push_back({{"name", name}, {"points", decided(walk)}});
-      tables += fmt::format("<h3>{}</h3>\n", escape_markup(name)) + table_of(walk);
-    }
-    page.chart({{"kind", "walk"}, {"series", std::move(series)}},
-               fmt::format("How much of the {} is decided after how many matchers: the earlier the "
-                           "line rises, the shorter the walk.",
-                           weighted ? "traffic" : "rule set"));
-    page.folded("The matchers in their order, as a table", tables);
+  const json* optimization = content.document("optimization");
+  if (layouts.empty() && optimization == nullptr) return;
+  page.section("layout", "Rule layout");
+  if (optimization != nullptr) {
+    add_costs(content, *optimization, page);
+  } else {
+    page.paragraph(
+        "How many matchers a packet tries is not kept with this run; `greynic tune` keeps it.");
   }
-  add_gain(content, page);
+  std::string tables;
+  for (const auto& [name, layout] : layouts) {
+    tables += fmt::format("<h3>{}</h3>\n", escape_markup(name)) + matchers_of(layout);
+  }
+  if (!tables.empty()) page.folded("The matchers in their order, as a table", tables);
 }
 
 }  // namespace greynic::report

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 
-#include "greynic/core/units.h"
 #include "greynic/files/core_json.h"
-#include "greynic/statistics/mean.h"
 #include "sections/content.h"
 
 namespace greynic::report {
@@ -12,159 +10,208 @@ namespace {
 
 using nlohmann::json;
 
-/// The wall bound in the metric's unit; empty when there is none or the baseline is not known.
-std::optional<double> bound_of(const Content& content, double baseline) {
-  if (!content.campaign) return std::nullopt;
+/// The line that makes a wall, in the metric's unit.
+struct Line {
+  std::optional<double> baseline;
+  std::optional<double> bound;
+  bool below = true;  ///< a wall lies below the bound
+
+  [[nodiscard]] bool beyond(double value) const {
+    return bound && (below ? value < *bound : value > *bound);
+  }
+};
+
+Line line_of(const Content& content) {
+  Line line;
+  for (const results::Group& group : content.groups) {
+    const statistics::Mean mean = statistics::mean_of(results::values_of(group, content.metric));
+    if (content.is_baseline(*group.configuration) && mean.count > 0) line.baseline = mean.value;
+  }
+  if (!content.campaign) return line;
   const WallRule& wall = content.campaign->wall;
-  if (wall.below) return wall.below;
-  if (wall.above) return wall.above;
-  if (baseline <= 0.0) return std::nullopt;
-  if (wall.below_baseline_by) return baseline * (1 - *wall.below_baseline_by);
-  if (wall.above_baseline_by) return baseline * (1 + *wall.above_baseline_by);
-  return std::nullopt;
+  line.below = wall.below || wall.below_baseline_by;
+  line.bound = wall.below ? wall.below : wall.above;
+  const json* explanation = content.document("explanation");
+  if (!line.bound && explanation != nullptr && explanation->value("expected", 0.0) > 0.0) {
+    line.baseline = explanation->at("expected").get<double>();
+  }
+  if (!line.bound && line.baseline && *line.baseline > 0.0) {
+    if (wall.below_baseline_by) line.bound = *line.baseline * (1 - *wall.below_baseline_by);
+    if (wall.above_baseline_by) line.bound = *line.baseline * (1 + *wall.above_baseline_by);
+  }
+  return line;
 }
 
-/// What the explanation says of each wall, by configuration.
-std::map<std::string, json> walls_of(const Content& content) {
-  std::map<std::string, json> walls;
-  if (const json* explanation = content.document("explanation")) {
-    for (const json& wall : explanation->value("walls", json::array())) {
-      auto configuration = files::configuration_from_json(wall.at("configuration"), "explanation",
-                                                          "/walls/configuration");
-      if (configuration) walls[configuration->name()] = wall;
+/// What is known of one configuration. The role tells report.js the colour and the pattern.
+struct Standing {
+  std::string role;
+  std::string text;
+  int cause = -1;
+};
+
+Standing wall_standing(const json& cause) {
+  if (!cause.is_number_integer()) return {"unexplained", "wall, no cause found"};
+  const int index = cause.get<int>();
+  return {"cause", fmt::format("wall, cause {}", index + 1), index};
+}
+
+/// What the explanation says of each configuration by name: its walls, what it left undecided, and
+/// the tests that it ordered.
+std::map<std::string, Standing> standings_of(const json& explanation) {
+  std::map<std::string, Standing> standings;
+  const auto name_of = [](const json& configuration) {
+    auto read = files::configuration_from_json(configuration, "explanation", "/configuration");
+    return read ? read->name() : std::string();
+  };
+  int index = 0;
+  for (const json& cause : explanation.value("causes", json::array())) {
+    for (const json& evidence : cause.value("evidence", json::array())) {
+      if (!evidence.contains("configuration")) continue;
+      standings[name_of(evidence.at("configuration"))] =
+          !evidence.value("decided", false) ? Standing{"undecided", "undecided"}
+          : evidence.value("wall", false)   ? wall_standing(index)
+                                            : Standing{"clear", "clear"};
     }
+    ++index;
   }
-  return walls;
+  for (const json& one : explanation.value("undecided_configurations", json::array())) {
+    standings[name_of(one)] = {"undecided", "undecided"};
+  }
+  for (const json& wall : explanation.value("walls", json::array())) {
+    standings[name_of(wall.at("configuration"))] = wall_standing(wall.value("cause", json()));
+  }
+  return standings;
 }
 
 struct Bar {
   const results::Group* group = nullptr;
   statistics::Mean mean;
-  int cause = -2;  ///< -2: no wall, -1: a wall without a cause, else index of the cause
+  Standing standing;
 };
+
+/// Without an explanation nothing is tested, and what lies beyond the line only looks like a wall.
+/// With one, what lies beyond the line and is no wall was not shown to be one: it is undecided.
+Standing standing_of(const Bar& bar, const Line& line, bool explained,
+                     const std::map<std::string, Standing>& standings) {
+  const auto found = standings.find(bar.group->configuration->name());
+  if (bar.mean.count == 0) {
+    const Observation& first = *bar.group->repeats.front();
+    const std::string why = fmt::format("{}: {}", to_string(first.outcome), first.reason);
+    const bool wall = found != standings.end() && found->second.role != "clear";
+    return {"unmeasured", wall ? found->second.text + ", " + why : why};
+  }
+  if (found != standings.end()) return found->second;
+  const bool beyond = line.beyond(bar.mean.value);
+  if (explained) {
+    return beyond ? Standing{"undecided", "undecided"} : Standing{"clear", "clear"};
+  }
+  return beyond ? Standing{"beyond", "beyond the line, not tested"}
+                : Standing{"untested", "not tested"};
+}
+
+/// Best first, what was not measured last; largest first where nobody knows what is better.
+std::vector<Bar> bars_of(const Content& content, const Line& line) {
+  const json* explanation = content.document("explanation");
+  const auto standings =
+      explanation != nullptr ? standings_of(*explanation) : std::map<std::string, Standing>();
+  std::vector<Bar> bars;
+  for (const results::Group& group : content.groups) {
+    Bar bar{&group, statistics::mean_of(results::values_of(group, content.metric)), {}};
+    bar.standing = standing_of(bar, line, explanation != nullptr, standings);
+    bars.push_back(std::move(bar));
+  }
+  const bool least_first = content.better(content.metric) == Better::kLess;
+  std::stable_sort(bars.begin(), bars.end(), [&](const Bar& a, const Bar& b) {
+    if ((a.mean.count == 0) != (b.mean.count == 0)) return b.mean.count == 0;
+    return least_first ? a.mean.value < b.mean.value : a.mean.value > b.mean.value;
+  });
+  return bars;
+}
+
+json chart_of(const Content& content, const std::vector<Bar>& bars, const Line& line,
+              const std::string& order) {
+  json rows = json::array();
+  json groups = json::array();
+  std::vector<double> values;
+  for (const Bar& bar : bars) {
+    // The tests that the explanation ordered stand with their cause; here are the campaign's own.
+    if (content.was_ordered(*bar.group->configuration)) continue;
+    const bool measured = bar.mean.count > 0;
+    const json group = {{"role", bar.standing.role},
+                        {"cause", bar.standing.cause},
+                        {"name", measured ? bar.standing.text : "not measured"}};
+    auto at = std::find(groups.begin(), groups.end(), group);
+    if (at == groups.end()) at = groups.insert(groups.end(), group);
+    const auto value = [&](double x) { return measured ? json(x) : json(nullptr); };
+    if (measured) values.push_back(bar.mean.value);
+    rows.push_back({content.short_name(*bar.group->configuration), value(bar.mean.value),
+                    value(bar.mean.value - bar.mean.half_width),
+                    value(bar.mean.value + bar.mean.half_width), at - groups.begin(),
+                    bar.standing.text});
+  }
+  return {{"kind", "walls"},
+          {"rows", std::move(rows)},
+          {"groups", std::move(groups)},
+          {"order", order},
+          {"axis", axis_of(content.metric, values)},
+          {"baseline", line.baseline ? json(*line.baseline) : json(nullptr)},
+          {"baseline_name", content.campaign ? "baseline" : "best"},
+          {"bound", line.bound ? json(*line.bound) : json(nullptr)}};
+}
+
+Table table_of(const Content& content, const std::vector<Bar>& bars, const Line& line) {
+  Table table({"configuration", ">" + title_of(content.metric), ">95 % interval", ">repeats",
+               ">of the baseline", "verdict", "asked by"});
+  for (const Bar& bar : bars) {
+    const auto& mean = bar.mean;
+    table.add(
+        {content.short_name(*bar.group->configuration), mean.count > 0 ? number(mean.value) : "",
+         mean.count > 1 ? interval(mean.value - mean.half_width, mean.value + mean.half_width) : "",
+         std::to_string(bar.group->repeats.size()),
+         line.baseline && *line.baseline > 0 && mean.count > 0
+             ? percent(mean.value / *line.baseline)
+             : "",
+         bar.standing.text,
+         content.was_ordered(*bar.group->configuration) ? "the explanation" : "the campaign"});
+  }
+  return table;
+}
 
 }  // namespace
 
 void add_walls(const Content& content, Page& page) {
   if (content.metric.empty()) return;
-  const auto walls = walls_of(content);
-  const bool explained = content.document("explanation") != nullptr;
-  std::vector<Bar> bars;
-  double baseline = 0.0;
-  for (const results::Group& group : content.groups) {
-    Bar bar{.group = &group,
-            .mean = statistics::mean_of(results::values_of(group, content.metric))};
-    if (bar.mean.count == 0) continue;
-    if (*group.configuration == content.baseline) baseline = bar.mean.value;
-    const auto found = walls.find(group.configuration->name());
-    if (found != walls.end()) {
-      const json cause = found->second.value("cause", json(nullptr));
-      bar.cause = cause.is_number_integer() ? cause.get<int>() : -1;
-    }
-    bars.push_back(bar);
-  }
-  if (bars.empty()) return;
-  std::stable_sort(bars.begin(), bars.end(),
-                   [](const Bar& a, const Bar& b) { return a.mean.value > b.mean.value; });
-  const auto bound = bound_of(content, baseline);
-
+  const Line line = line_of(content);
+  const std::vector<Bar> bars = bars_of(content, line);
+  if (bars.front().mean.count == 0) return;
   page.section("walls", "Walls");
-  if (explained) {
-    const json& explanation = *content.document("explanation");
-    page.paragraph(
-        fmt::format("{} of {} configurations are walls: {}, at {:g} % confidence over all of them.",
-                    walls.size(), explanation.value("configurations", content.groups.size()),
-                    explanation.value("bound", std::string("the bound")),
-                    explanation.value("confidence", 0.0) * 100));
+  if (const json* explanation = content.document("explanation")) {
+    page.paragraph(fmt::format(
+        "{} of {} configurations are walls: {}, at {:g} % confidence over all of them. What lies "
+        "beyond the line without that confidence is undecided.",
+        explanation->value("walls", json::array()).size(),
+        explanation->value("configurations", content.groups.size()),
+        explanation->value("bound", std::string("the bound")),
+        explanation->value("confidence", 0.0) * 100));
   } else {
     page.paragraph(
         "Every configuration by its mean. Which of them are walls has not been tested: "
         "`greynic explain` does that.");
   }
-  json rows = json::array();
-  Table table({"configuration", ">" + title_of(content.metric), ">95 % interval", ">repeats",
-               ">of the baseline", "verdict"});
-  for (const Bar& bar : bars) {
-    const std::string name = content.short_name(*bar.group->configuration);
-    const double low = bar.mean.value - bar.mean.half_width;
-    const double high = bar.mean.value + bar.mean.half_width;
-    rows.push_back({name, bar.mean.value, low, high, bar.cause});
-    const std::string verdict = bar.cause == -2   ? (explained ? "clear" : "")
-                                : bar.cause == -1 ? "wall, no cause found"
-                                                  : fmt::format("wall, cause {}", bar.cause + 1);
-    table.add({name, number(bar.mean.value), bar.mean.count > 1 ? interval(low, high) : "",
-               std::to_string(bar.mean.count),
-               baseline > 0 ? percent(bar.mean.value / baseline) : "", verdict});
+  const auto better = content.better(content.metric);
+  const bool directed = better && *better != Better::kNeither;
+  if (!directed) {
+    page.paragraph(fmt::format(
+        "greynic does not know whether more or less of {} is better, so no configuration is called "
+        "the best; the largest value comes first.",
+        content.metric));
   }
-  page.chart({{"kind", "walls"},
-              {"rows", std::move(rows)},
-              {"judged", explained},
-              {"axis", title_of(content.metric)},
-              {"baseline", baseline > 0 ? json(baseline) : json(nullptr)},
-              {"bound", bound ? json(*bound) : json(nullptr)}},
-             fmt::format("{} of each configuration, best first; whiskers are 95 % intervals of the "
-                         "mean. Hover for the settings.",
-                         title_of(content.metric)));
-  page.folded(fmt::format("All {} configurations as a table", table.size()), table.text());
-}
-
-void add_causes(const Content& content, Page& page) {
-  const json* explanation = content.document("explanation");
-  if (explanation == nullptr || explanation->value("causes", json::array()).empty()) return;
-  page.section("causes", "Causes");
-  page.paragraph(fmt::format(
-      "The smallest sets of settings that make the walls appear. Read from {} observations, {} of "
-      "them ordered for this question.",
-      explanation->value("tests_read", 0) + explanation->value("tests_ordered", 0),
-      explanation->value("tests_ordered", 0)));
-  int index = 0;
-  json rows = json::array();
-  for (const json& cause : explanation->at("causes")) {
-    ++index;
-    const json severity = cause.value("severity", json::object());
-    const bool tested = cause.value("by_experiment", false);
-    page.raw(fmt::format(
-        "<div class=\"cause c{}\"><h3><span>{} {}</span> {}</h3><p>Leaves {} {} of the expected "
-        "{}, "
-        "and explains {} walls. {} Confidence {:.2f} %.</p>\n",
-        (index - 1) % 6, tested ? "Cause" : "Hypothesis", index,
-        escape_markup(cause.at("text").get<std::string>()), percent(severity.value("value", 0.0)),
-        fmt::format("({} to {})", percent(severity.value("low", 0.0)),
-                    percent(severity.value("high", 0.0))),
-        escape_markup(explanation->value("metric", content.metric)),
-        cause.value("walls_explained", 0),
-        tested ? "Every term was removed on its own, and the wall went."
-               : "Read from the run alone; no term was removed to test it.",
-        cause.value("confidence", 0.0) * 100));
-    Table table({"tested", "result", ">of expected", ">interval", ">tests", ">p"});
-    for (const json& evidence : cause.value("evidence", json::array())) {
-      const json ratio = evidence.value("ratio", json::object());
-      table.add({evidence.value("role", std::string()),
-                 !evidence.value("decided", false) ? "undecided"
-                 : evidence.value("wall", false)   ? "wall"
-                                                   : "clear",
-                 percent(ratio.value("value", 0.0)),
-                 fmt::format("[{}, {}]", percent(ratio.value("low", 0.0)),
-                             percent(ratio.value("high", 0.0))),
-                 std::to_string(evidence.value("tests", 0)),
-                 fmt::format("{:.2g}", evidence.value("p_value", 1.0))});
-      rows.push_back({fmt::format("{} · {}", index, evidence.value("role", std::string())),
-                      ratio.value("value", 0.0), ratio.value("low", 0.0), ratio.value("high", 0.0),
-                      evidence.value("wall", false)});
-    }
-    if (!table.empty()) page.table(table);
-    page.raw("</div>\n");
-  }
-  if (!rows.empty()) {
-    page.chart({{"kind", "evidence"},
-                {"rows", std::move(rows)},
-                {"axis", "share of the expected " + explanation->value("metric", content.metric)}},
-               "The evidence: each test of a cause, as a share of what was expected, with its "
-               "interval.");
-  }
-  for (const json& note : explanation->value("notes", json::array())) {
-    page.paragraph("Note: " + note.get<std::string>());
-  }
+  const std::string order = directed ? "best first" : "largest first";
+  page.chart(chart_of(content, bars, line, order),
+             fmt::format("{} of each configuration, {}; whiskers are 95 % intervals of the mean.",
+                         title_of(content.metric), order));
+  page.folded(fmt::format("All {} configurations as a table", bars.size()),
+              table_of(content, bars, line).text());
 }
 
 }  // namespace greynic::report
