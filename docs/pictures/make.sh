@@ -24,8 +24,8 @@ picture() {
 
 bare='header, nav { display: none; } main { padding: 0; } section { border: 0; margin: 0; } body { background: #fff; }'
 picture report 1240 860 ''
-picture wall 1000 460 "$bare section:not(#walls), #walls > :not(figure) { display: none; }"
-picture law 1240 330 "$bare section:not(#model), #model > :not(.grid) { display: none; }
+picture wall 1000 450 "$bare section:not(#walls), #walls > :not(figure) { display: none; }"
+picture law 1240 350 "$bare section:not(#model), #model > :not(.grid) { display: none; }
   #model > .grid ~ .grid ~ .grid, figure:has([data-kind=predicted], [data-kind=residuals]) { display: none; }
   .grid:has([data-kind=predicted]) { display: none; }
   figure:has([aria-label=message_bytes], [aria-label=qp_count]) { display: none; }"
