@@ -73,12 +73,17 @@ void print_summary(const loop::TuneOutcome& outcome, const std::string& folder) 
   line("tests", fmt::format("{} of the campaign, {} ordered by the explanation",
                             explanation.tests_read, explanation.tests_ordered));
   if (outcome.fit) {
-    std::string quality;
+    line("law", fmt::format("{}, {} observations; `greynic fit {}` shows its parameters",
+                            outcome.fit->model->law(), outcome.fit->observations_used,
+                            folder + "/run.db"));
     for (const auto& [measure, r2] : outcome.fit->r2) {
-      quality += fmt::format("{}R^2 {:.4f} for {}", quality.empty() ? "" : ", ", r2, measure);
+      const auto error = outcome.fit->cross_validated_error.find(measure);
+      line("", fmt::format("{}: R2 {:.4f}{}", measure, r2,
+                           error == outcome.fit->cross_validated_error.end()
+                               ? ""
+                               : fmt::format(", {:.2f} % off on settings left out",
+                                             100.0 * error->second)));
     }
-    line("law", fmt::format("{}: {}", outcome.fit->model->law(), quality));
-    fmt::print("{}\n", outcome.fit->text);
   } else {
     line("law", "none: " + outcome.no_fit);
   }
