@@ -96,7 +96,9 @@ void print_summary(const loop::TuneOutcome& outcome, const std::string& folder) 
     for (const auto& [name, before] : gain.measures_before) {
       const auto after = gain.measures_after.find(name);
       if (name == explanation.metric || after == gain.measures_after.end()) continue;
-      line("", fmt::format("{}: {:.4g} -> {:.4g}", name, before, after->second));
+      const std::string was = fmt::format("{:.4g}", before);
+      const std::string is = fmt::format("{:.4g}", after->second);
+      if (was != is) line("", fmt::format("{}: {} -> {}", name, was, is));
     }
   } else if (!outcome.no_gain.empty()) {
     line("measured", "nothing: " + outcome.no_gain);
