@@ -249,6 +249,37 @@ void close_loop_if_asked_for(Posterior& posterior, double open_squares,
   fit.values = closed.with(solved->parameters);
 }
 
+/// Marks the points that no law explains.
+void set_aside_anomalies(const std::vector<Point>& points, PipelineFit& fit) {
+  const auto residuals = log_residuals(points, fit.values);
+  for (const auto output : {kLogBandwidth, kLogLatency}) {
+    std::vector<double> sizes;
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      if (points[i].output == output) sizes.push_back(std::abs(residuals[i]));
+    }
+    const double scatter = std::max(kLeastScatter, 1.4826 * median(sizes));
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      if (points[i].output != output) continue;
+      const double deviation = std::hypot(scatter, points[i].relative_error);
+      fit.anomalous[i] = std::abs(residuals[i]) > kAnomalousDeviations * deviation &&
+                         std::abs(residuals[i]) > kAnomalousShare;
+    }
+  }
+}
+
+/// The priors carry part of each parameter, so a fit uses up fewer degrees of freedom than it has
+/// parameters.
+double degrees_spent(const PipelineFit& fit, const Priors& priors) {
+  if (fit.covariance.empty()) return static_cast<double>(fit.active.size()) * 0.7;
+  double spent = 0.0;
+  for (const int j : fit.active) {
+    const double share =
+        fit.covariance[j * kParameterCount + j] / (priors[j].deviation * priors[j].deviation);
+    spent += std::max(0.0, 1.0 - share);
+  }
+  return spent;
+}
+
 }  // namespace
 
 const Priors& table_priors() {
@@ -305,40 +336,16 @@ Result<PipelineFit> fit_pipeline(const std::vector<Point>& points, const Pipelin
     close_loop_if_asked_for(posterior, solved->sum_of_squares, coarse, fit);
   }
 
-  // Set aside what no law explains.
-  auto residuals = log_residuals(points, fit.values);
-  for (const auto output : {kLogBandwidth, kLogLatency}) {
-    std::vector<double> sizes;
-    for (std::size_t i = 0; i < points.size(); ++i) {
-      if (points[i].output == output) sizes.push_back(std::abs(residuals[i]));
-    }
-    const double scatter = std::max(kLeastScatter, 1.4826 * median(sizes));
-    for (std::size_t i = 0; i < points.size(); ++i) {
-      if (points[i].output != output) continue;
-      const double deviation = std::hypot(scatter, points[i].relative_error);
-      fit.anomalous[i] = std::abs(residuals[i]) > kAnomalousDeviations * deviation &&
-                         std::abs(residuals[i]) > kAnomalousShare;
-    }
-  }
+  set_aside_anomalies(points, fit);
 
   // Least squares on the rest; noise and fit settle together in a few rounds.
   posterior.loss = Loss::kHuber;
   const auto used =
       static_cast<double>(std::count(fit.anomalous.begin(), fit.anomalous.end(), false));
   for (int round = 0; round < 3; ++round) {
-    // The priors carry part of each parameter, so that a fit uses up fewer degrees than it has.
-    double spent = 0.0;
-    if (!fit.covariance.empty()) {
-      for (const int j : fit.active) {
-        const double share =
-            fit.covariance[j * kParameterCount + j] / (priors[j].deviation * priors[j].deviation);
-        spent += std::max(0.0, 1.0 - share);
-      }
-    } else {
-      spent = static_cast<double>(fit.active.size()) * 0.7;
-    }
+    const double spent = degrees_spent(fit, priors);
     const double freedom = std::max(0.2, (used - spent) / used);
-    residuals = log_residuals(points, fit.values);
+    const auto residuals = log_residuals(points, fit.values);
     for (const auto output : {kLogBandwidth, kLogLatency}) {
       fit.noise[output].scatter = scatter_of(points, residuals, fit.anomalous, output, freedom);
       fit.noise[output].run = run_spread(points, residuals, fit.anomalous, output);

@@ -41,38 +41,22 @@ double log_packets_per_line(const PublishedRow& row, double bandwidth_gbps, doub
   return std::log(packets_per_us * (kTypicalStageBaseUs + walk_us) / row.line_rate_gbps);
 }
 
-std::array<ParameterInfo, kParameterCount> make_table() {
-  const Spread encap = population(
-      [](const PublishedRow& row) { return std::log(1e3 * pass_us(row.coefficients.a)); });
-  const Spread decap = population(
-      [](const PublishedRow& row) { return std::log(1e3 * pass_us(row.coefficients.b)); });
-  const Spread encap_packets = population([](const PublishedRow& row) {
-    return log_packets_per_line(row, row.coefficients.bandwidth_gbps(kGridEdge, 0.0),
-                                kGridEdge * pass_us(row.coefficients.a));
-  });
-  const Spread decap_packets = population([](const PublishedRow& row) {
-    return log_packets_per_line(row, row.coefficients.bandwidth_gbps(0.0, kGridEdge),
-                                kGridEdge * pass_us(row.coefficients.b));
-  });
-  const Spread base =
-      population([](const PublishedRow& row) { return std::log(row.coefficients.c); });
+using Table = std::array<ParameterInfo, kParameterCount>;
 
-  const auto about = [](double value, double deviation) {
-    return Prior{std::log(value), deviation, std::nullopt};
-  };
-  const auto times = [](Parameter other, double factor, double deviation) {
-    return Prior{std::log(factor), deviation, other};
-  };
-  const auto from = [](const Spread& spread) {
-    return Prior{spread.mean, spread.deviation, std::nullopt};
-  };
-  const auto from_times = [](const Spread& spread, Parameter other) {
-    return Prior{spread.mean, spread.deviation, other};
-  };
-  // Runs of one setting with SEND and with WRITE differ by about a tenth in the published logs.
-  const Prior same_as_others{0.0, 0.1, std::nullopt};
+Prior about(double value, double deviation) { return {std::log(value), deviation, std::nullopt}; }
 
-  std::array<ParameterInfo, kParameterCount> t{};
+Prior times(Parameter other, double factor, double deviation) {
+  return {std::log(factor), deviation, other};
+}
+
+Prior from(const Spread& spread) { return {spread.mean, spread.deviation, std::nullopt}; }
+
+Prior from_times(const Spread& spread, Parameter other) {
+  return {spread.mean, spread.deviation, other};
+}
+
+/// What limits rates: the wire, the bus, threads, messages and packets.
+void fill_rates(Table& t) {
   t[kLineGbps] = {"line_gbps",    "Gbit/s", "rate of the wire, headers and gaps included",
                   true,           0.1,      3200,
                   about(200, 1.5)};
@@ -96,6 +80,27 @@ std::array<ParameterInfo, kParameterCount> make_table() {
   t[kQpMaskNs] = {"qp_mask_ns", "ns",  "added to it by one mask of an encapsulation",
                   true,         0.001, 1e4,
                   about(1, 1.2)};
+}
+
+/// What masks cost, and latency without them.
+void fill_masks(Table& t) {
+  const Spread encap = population(
+      [](const PublishedRow& row) { return std::log(1e3 * pass_us(row.coefficients.a)); });
+  const Spread decap = population(
+      [](const PublishedRow& row) { return std::log(1e3 * pass_us(row.coefficients.b)); });
+  const Spread encap_packets = population([](const PublishedRow& row) {
+    return log_packets_per_line(row, row.coefficients.bandwidth_gbps(kGridEdge, 0.0),
+                                kGridEdge * pass_us(row.coefficients.a));
+  });
+  const Spread decap_packets = population([](const PublishedRow& row) {
+    return log_packets_per_line(row, row.coefficients.bandwidth_gbps(0.0, kGridEdge),
+                                kGridEdge * pass_us(row.coefficients.b));
+  });
+  const Spread base =
+      population([](const PublishedRow& row) { return std::log(row.coefficients.c); });
+
+  // Runs of one setting with SEND and with WRITE differ by about a tenth in the published logs.
+  const Prior same_as_others{0.0, 0.1, std::nullopt};
   t[kEncapPackets] = {"encap_packets",
                       "packets",
                       "walked at once by the encapsulation stage",
@@ -137,6 +142,10 @@ std::array<ParameterInfo, kParameterCount> make_table() {
     t[kBaseUs + o] = {kBaseNames[o], "us",      "latency of an empty message", true, 0.01,
                       1e4,           from(base)};
   }
+}
+
+/// Fetching of payload, loops and queues.
+void fill_waits(Table& t) {
   t[kInlineBytes] = {"inline_default_bytes",
                      "bytes",
                      "rides inside the request unless told otherwise",
@@ -171,6 +180,10 @@ std::array<ParameterInfo, kParameterCount> make_table() {
                      0.01,
                      1e5,
                      times(static_cast<Parameter>(kBaseUs + 1), 2.1, 0.3)};
+}
+
+/// What the chip keeps, and what it costs to fetch the rest.
+void fill_caches(Table& t) {
   t[kQpContexts] = {"qp_contexts", "QPs",           "contexts kept on the chip", true, 1,
                     1e7,           about(1500, 1.2)};
   t[kQpMissNs] = {"qp_miss_ns", "ns", "fetching one context", true, 0.1, 1e5, about(100, 1.0)};
@@ -196,6 +209,14 @@ std::array<ParameterInfo, kParameterCount> make_table() {
                      about(50, 1.2)};
   t[kFlowSetupNs] = {"flow_setup_ns", "ns", "NIC kept busy by setting up one flow", true, 0.1, 1e8,
                      about(500, 1.5)};
+}
+
+Table make_table() {
+  Table t{};
+  fill_rates(t);
+  fill_masks(t);
+  fill_waits(t);
+  fill_caches(t);
   return t;
 }
 
