@@ -73,9 +73,8 @@ void print_summary(const loop::TuneOutcome& outcome, const std::string& folder) 
   line("tests", fmt::format("{} of the campaign, {} ordered by the explanation",
                             explanation.tests_read, explanation.tests_ordered));
   if (outcome.fit) {
-    line("law", fmt::format("{}, {} observations; `greynic fit {}` shows its parameters",
-                            outcome.fit->model->law(), outcome.fit->observations_used,
-                            folder + "/run.db"));
+    line("law", fmt::format("{}, {} observations; `greynic fit` shows its parameters",
+                            outcome.fit->model->law(), outcome.fit->observations_used));
     for (const auto& [measure, r2] : outcome.fit->r2) {
       const auto error = outcome.fit->cross_validated_error.find(measure);
       line("", fmt::format("{}: R2 {:.4f}{}", measure, r2,

@@ -9,8 +9,9 @@ browser=$(command -v chromium || command -v chromium-browser || command -v googl
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-"$greynic" tune configs/campaigns/mask_wall.json --target twin:cx6 --rules configs/rules/container_host.flows \
-  --traffic zipf:1.1 --seed 7 --out "$work/demo" > "$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
+greynic=$(realpath "$greynic")
+(cd "$work" && "$greynic" tune mask_wall --target twin:cx6 --rules container_host --traffic zipf:1.1 --seed 7 \
+  --out demo) > "$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
 
 # picture NAME WIDTH HEIGHT CSS: the report with some CSS more, as docs/pictures/NAME.png
 picture() {
