@@ -80,14 +80,6 @@ Result<std::unique_ptr<target::Target>> open_dpdk(const target::Spec& spec,
   return std::unique_ptr<target::Target>(
       std::make_unique<RulesTarget>(std::move(info), std::move(*driver), limits));
 }
-#else
-Result<std::unique_ptr<target::Target>> open_dpdk(const target::Spec& spec, const std::string&) {
-  return fail(ErrorCode::kMissing,
-              fmt::format("target '{}': this build has no DPDK; apt-get install libdpdk-dev and "
-                          "configure again",
-                          spec.text));
-}
-#endif
 
 /// PCI devices that are bound to a driver through which DPDK reaches them.
 std::vector<std::string> pci_devices_for_dpdk() {
@@ -106,10 +98,9 @@ std::vector<std::string> pci_devices_for_dpdk() {
 }
 
 /// `flower`: what net_tap's rules end in.
-std::vector<target::Candidate> dpdk_candidates([[maybe_unused]] const TcObstacle& flower) {
+std::vector<target::Candidate> dpdk_candidates(const TcObstacle& flower) {
   target::Candidate tap{.spec = "flows:dpdk:net_tap0",
                         .what = "rte_flow on DPDK's tap, which makes tc flower filters of rules"};
-#ifdef GREYNIC_FLOWS_WITH_DPDK
   std::vector<target::Candidate> found;
   for (const std::string& device : pci_devices_for_dpdk()) {
     found.push_back({.spec = "flows:dpdk:" + device,
@@ -136,14 +127,25 @@ std::vector<target::Candidate> dpdk_candidates([[maybe_unused]] const TcObstacle
   tap.available = tap.why_not.empty();
   found.push_back(std::move(tap));
   return found;
-#else
-  tap.spec = "flows:dpdk:DEVICE";
-  tap.what = "rte_flow on a device that DPDK drives";
-  tap.why_not = "this build has no DPDK";
-  tap.remedy = "apt-get install libdpdk-dev, configure and build again";
-  return {std::move(tap)};
-#endif
 }
+
+#else
+
+Result<std::unique_ptr<target::Target>> open_dpdk(const target::Spec& spec, const std::string&) {
+  return fail(ErrorCode::kMissing,
+              fmt::format("target '{}': this build has no DPDK; apt-get install libdpdk-dev and "
+                          "configure again",
+                          spec.text));
+}
+
+std::vector<target::Candidate> dpdk_candidates(const TcObstacle&) {
+  return {{.spec = "flows:dpdk:DEVICE",
+           .what = "rte_flow on a device that DPDK drives",
+           .why_not = "this build has no DPDK",
+           .remedy = "apt-get install libdpdk-dev, configure and build again"}};
+}
+
+#endif
 
 Result<std::unique_ptr<target::Target>> open(const target::Spec& spec) {
   const std::string_view place = spec.place;
