@@ -132,8 +132,7 @@ std::vector<Action> actions_for_ovs(const Match& match, Writes& writes, std::mt1
 // Claim:  rules come back from the switch as they went in, whatever field they match.
 // Oracle: the rules themselves; in between lies nothing but Open vSwitch.
 // Method: 1,000 random rules over every field that Open vSwitch has, in one transaction; every
-// field
-//         that can be written is, and every kind of action that the driver offers comes up.
+//         field that can be written is, and every kind of action that the driver offers comes up.
 TEST(OvsRoundTrip, ReadsBackAThousandRandomRulesAsTheyWere) {
   GREYNIC_NEEDS_OVS();
   const std::uint64_t seed = seed_or(20);

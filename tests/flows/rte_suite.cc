@@ -155,8 +155,7 @@ TEST(Rte, RefusesByName) {
 }
 
 // Claim:  what net_tap is known to take and to make another rule of is refused by name, and so it
-// is
-//         not offered.
+//         is not offered.
 TEST(Rte, RefusesWhatThePortWouldGetWrong) {
   FlowRule half;
   half.match.set(F::kEtherType, 0x0800);

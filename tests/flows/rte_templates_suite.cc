@@ -105,8 +105,7 @@ void expect_empty(const FakeRtePort& port) {
 }
 
 // Claim:  1,000 random rules are the same rules in the port whether they go in by templates or one
-// by
-//         one; there is one pattern template a mask and one table a mask, group and priority;
+//         by one; there is one pattern template a mask and one table a mask, group and priority;
 //         nothing stays behind.
 // Oracle: the port's own texts of the rules that came one by one.
 TEST(RteTemplates, HoldTheRulesThatGoInOneByOne) {

@@ -8,6 +8,7 @@
 
 #include "greynic/language/cover_model.h"
 #include "greynic/testgen/model_cover.h"
+#include "model_rows.h"
 
 namespace greynic::testgen {
 namespace {
@@ -50,19 +51,6 @@ Values values_of(const CoverModel& model, const std::vector<int>& row) {
     return model.parameters[p].levels[static_cast<std::size_t>(row[p])];
   };
   return {number(0), number(1), number(2), text(3), text(4), row[5] == 1};
-}
-
-template <typename Visit>
-void for_each_row(const CoverModel& model, Visit visit) {
-  std::vector<int> row(model.parameters.size(), 0);
-  for (std::size_t i = 0; i < row.size();) {
-    if (i == 0) visit(row);
-    if (++row[i] < static_cast<int>(model.parameters[i].levels.size())) {
-      i = 0;
-    } else {
-      row[i++] = 0;
-    }
-  }
 }
 
 struct Case {

@@ -10,6 +10,7 @@
 #include "greynic/files/json_file.h"
 #include "greynic/language/array_file.h"
 #include "greynic/testgen/model_cover.h"
+#include "model_rows.h"
 
 namespace greynic::testgen {
 namespace {
@@ -44,19 +45,6 @@ bool pict_allows(const std::string& mode, double size, double other, const std::
   if (mode == "Stopped" && name == "Beta" && mood != "~bad") return false;
   if (name == "gamma" && size == 20) return false;
   return mood != "~bad" || level != -1;
-}
-
-template <typename Visit>
-void for_each_row(const CoverModel& model, Visit visit) {
-  std::vector<int> row(model.parameters.size(), 0);
-  for (std::size_t i = 0; i < row.size();) {
-    if (i == 0) visit(row);
-    if (++row[i] < static_cast<int>(model.parameters[i].levels.size())) {
-      i = 0;
-    } else {
-      row[i++] = 0;
-    }
-  }
 }
 
 // Claim:  a PICT model allows the rows that PICT's manual says, whatever the case of its words.
@@ -108,7 +96,8 @@ TEST(PictReader, NegativeValuesHideNoPair) {
 }
 
 // Claim:  a sub-model of lower order asks for fewer tuples: none with more of its parameters than
-// that. Oracle: pairs counted by hand.
+//         that.
+// Oracle: pairs counted by hand.
 TEST(PictReader, SubModelsOfLowerOrderNeedFewerRows) {
   const std::string parameters = "A: 1, 2, 3\nB: 1, 2, 3\nC: 1, 2, 3\nD: 1, 2\nE: 1, 2\n";
   const auto whole = language::parse_pict(parameters, "m");
@@ -438,7 +427,7 @@ TEST(ArrayCheck, FindsInvalidRowsAndMissingTuples) {
 }
 
 // Claim:  tables come back as they were written, whatever the order of the columns; bad ones do
-// not.
+//         not.
 TEST(ArrayFile, SurvivesItsText) {
   const auto model = language::parse_json_model(kJson, "m.json");
   ASSERT_TRUE(model);
