@@ -117,8 +117,8 @@ std::vector<Configuration> planned() {
 }
 
 // Claim:  a device gets, before each measurement, one matcher for each mask that looks at
-// something,
-//         in the order that the configuration says; what is measured has no factor of a mask.
+//         something, in the order that the configuration says; what is measured has no factor of a
+//         mask.
 // Oracle: masks read from the levels' names by hand.
 // Method: the pairwise plan of three groups with prefixes, single bits and a whole field.
 TEST(MaskTarget, InstallsTheMasksOfEachConfigurationInItsOrder) {
@@ -252,7 +252,7 @@ TEST(MaskTarget, NeedsATargetThatHoldsRules) {
 }
 
 // Claim:  a campaign that says the masks of one hop twice, or has two factors of a name, is
-// refused.
+//         refused.
 TEST(MaskTarget, CampaignSaysTheMasksOfAHopOnce) {
   std::string text = kCampaign;
   const auto swap = [&](const std::string& from, const std::string& to) {

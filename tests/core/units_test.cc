@@ -26,8 +26,8 @@ TEST(Units, SizesAreExact) {
   EXPECT_EQ(to_string(Bytes{8388608}), "8 MiB");
 }
 
-// Claim: the three bandwidth units are what their sources say. Values: perftest prints 21118 MiB/s
-// where the line carries 177.15 Gbit/s; ScalaCN's unit is 2^30 bit/s.
+// Claim:  the three bandwidth units are what their sources say. Values: perftest prints 21118 MiB/s
+//         where the line carries 177.15 Gbit/s; ScalaCN's unit is 2^30 bit/s.
 TEST(Units, BandwidthUnitsConvert) {
   EXPECT_NEAR(BitRate::from_mib_per_second(21118).gbps(), 177.15, 0.01);
   EXPECT_NEAR(BitRate::from_scalacn(1.0).gbps(), 1.073741824, 1e-12);

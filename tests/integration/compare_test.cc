@@ -12,9 +12,8 @@ constexpr const char* kCampaign = R"({
   "measure": { "repeats": 2, "seconds": 0.001 } })";
 
 // Claim:  each exit code of `compare` is reached as its page says: 0 only when every configuration
-// of the base was
-//         judged, 3 with the reason when some are missing, 2 when nobody knows which direction is
-//         better.
+//         of the base was judged, 3 with the reason when some are missing, 2 when nobody knows
+//         which direction is better.
 // Oracle: one run against itself, and against a run of two of its three configurations.
 TEST(Compare, EndsWithTheExitCodeThatItsPageSays) {
   const Folder folder;

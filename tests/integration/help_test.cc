@@ -37,7 +37,8 @@ TEST(Help, IsTheSameAsTheOption) {
 }
 
 // Claim:  man pages and completion come from the description of the commands: they know its
-// options. Oracle: bash itself, asked to complete.
+//         options.
+// Oracle: bash itself, asked to complete.
 TEST(Help, MakesManPagesAndCompletion) {
   const Folder folder;
   const std::string page = greynic(folder, "help plan --format man").out;
@@ -63,8 +64,7 @@ TEST(Help, MakesManPagesAndCompletion) {
 }
 
 // Claim:  campaigns, topologies, rules and examples that come with greynic are found from any
-// folder, by
-//         name or by their path in the source tree; a file of the folder goes first.
+//         folder, by name or by their path in the source tree; a file of the folder goes first.
 TEST(ShippedFiles, AreFoundFromAnyFolder) {
   const Folder folder;
   const auto plan = [&](const std::string& campaign) {

@@ -12,8 +12,8 @@ namespace {
 const std::string kSource = GREYNIC_SOURCE_DIR;
 
 // Claim:  one command finds the mask wall of the twin, names its factor, fits a law whose
-// prediction
-//         of the new layout holds, and the layout it proves is faster when it is measured.
+//         prediction of the new layout holds, and the layout it proves is faster when it is
+//         measured.
 // Oracle: the twin, whose walk through masks the loop cannot see; the seed is not the demo's.
 TEST(Tune, ClosesTheLoopOnTheTwin) {
   const Folder folder;
@@ -90,8 +90,7 @@ TEST(Explain, RepeatsNothing) {
 }
 
 // Claim:  explaining a run without its device keeps the causes that were tested on it: both are
-// kept, and who
-//         plans on, or makes a report, reads the tested ones.
+//         kept, and who plans on, or makes a report, reads the tested ones.
 TEST(Explain, KeepsTheTestedCausesBesideHypotheses) {
   const Folder folder;
   const std::string db = folder / "run.db";

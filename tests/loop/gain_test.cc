@@ -80,8 +80,7 @@ struct Question {
 
 // Claim:  the gain is the planted ratio, whatever the device drifts by, with Student's t around it.
 // Oracle: the formula by hand over the logarithms of the five planted ratios; the 97.5 % quantile
-// of
-//         t with 4 degrees of freedom is 2.776445 (any table of it).
+//         of t with 4 degrees of freedom is 2.776445 (any table of it).
 TEST(Gain, IsThePlantedRatioWithItsInterval) {
   Device device;
   const Question question(device);
@@ -104,7 +103,7 @@ TEST(Gain, IsThePlantedRatioWithItsInterval) {
 }
 
 // Claim:  the device ends with the rules that it had, or with the new layout when that is to be
-// kept.
+//         kept.
 TEST(Gain, LeavesTheRulesThatWereAskedFor) {
   for (const bool keep : {false, true}) {
     Device device;

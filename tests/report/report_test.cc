@@ -127,7 +127,7 @@ std::string full_report(const Scratch& scratch, const std::string& name = "shown
 std::string own_part(const std::string& page) { return page.substr(0, page.find("<script>")); }
 
 // Claim:  the page asks nobody for anything: it has no link, image, font or script of another
-// place.
+//         place.
 TEST(Report, IsOneFileThatNeedsNoNetwork) {
   const Scratch scratch;
   const std::string page = own_part(full_report(scratch));
@@ -147,7 +147,7 @@ TEST(Report, EscapesWhatUsersWrote) {
 }
 
 // Claim:  every number of the pictures also stands in a table, so the page reads without
-// JavaScript.
+//         JavaScript.
 TEST(Report, HoldsEveryNumberInTables) {
   const Scratch scratch;
   std::string page = full_report(scratch);
@@ -165,7 +165,7 @@ TEST(Report, HoldsEveryNumberInTables) {
 }
 
 // Claim:  causes that were tested on a device are shown, not the hypotheses of a later look at the
-// same run.
+//         same run.
 TEST(Report, ShowsTheTestedCausesBeforeHypotheses) {
   const Scratch scratch;
   const std::string path = scratch / "run.db";

@@ -59,8 +59,7 @@ TEST(Compare, BoundsFalseRegressionsOverAllVerdicts) {
 }
 
 // Claim:  a planted loss of a tenth is found with three repeats, where it is and nowhere else, and
-// its
-//         size is inside the interval; a gain is called a gain.
+//         its size is inside the interval; a gain is called a gain.
 TEST(Compare, FindsPlantedChanges) {
   std::mt19937 random(12);
   int found = 0;
@@ -111,8 +110,7 @@ std::vector<Observation> renamed(std::vector<Observation> run, const std::string
 }
 
 // Claim:  a cost that grows by half is a regression, under every name of the table whose smaller
-// value is better,
-//         and is compared without being named.
+//         value is better, and is compared without being named.
 TEST(Compare, CallsAGrowingCostWorse) {
   std::mt19937 random(17);
   const auto base = noisy_run(4, 3, 0.01, random, unchanged);
@@ -133,8 +131,7 @@ TEST(Compare, CallsAGrowingCostWorse) {
 }
 
 // Claim:  the direction of a measure that greynic does not know is asked for, never guessed; saying
-// it does not
-//         turn a known one round.
+//         it does not turn a known one round.
 TEST(Compare, AsksForADirectionThatItDoesNotKnow) {
   std::mt19937 random(18);
   const auto base = noisy_run(4, 3, 0.01, random, unchanged);
@@ -159,8 +156,7 @@ TEST(Compare, AsksForADirectionThatItDoesNotKnow) {
 }
 
 // Claim:  a new run that lacks configurations, or took no value, is too little to be called as
-// good, unless that
-//         is allowed; with nothing judged it never is enough.
+//         good, unless that is allowed; with nothing judged it never is enough.
 TEST(Compare, SaysWhenTooLittleCanBeJudged) {
   std::mt19937 random(19);
   const auto base = noisy_run(24, 3, 0.01, random, unchanged);
@@ -190,8 +186,7 @@ TEST(Compare, SaysWhenTooLittleCanBeJudged) {
 }
 
 // Claim:  what does not run any more is a regression, what runs again is mended, and configurations
-// of
-//         one run alone are counted and not judged.
+//         of one run alone are counted and not judged.
 TEST(Compare, JudgesOutcomesToo) {
   std::mt19937 random(14);
   auto base = noisy_run(4, 3, 0.01, random, unchanged);

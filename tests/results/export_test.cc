@@ -80,7 +80,8 @@ TEST(Export, JsonLinesReadBack) {
 }
 
 // Claim:  every CSV row has a cell for each column, quoting survives, and what is not there is
-// empty. Oracle: a reader written from RFC 4180.
+//         empty.
+// Oracle: a reader written from RFC 4180.
 TEST(Export, CsvIsRectangularAndQuoted) {
   const auto rows = parse_csv(text_of(ExportFormat::kCsv));
   ASSERT_EQ(rows.size(), 3U);

@@ -401,7 +401,8 @@ TEST(Perftest, StandsAnyDamage) {
 }
 
 // Claim:  the published ScalaCN logs are read whole: every size, the masks of the name, right
-// units. Oracle: values looked up in the logs by eye.
+//         units.
+// Oracle: values looked up in the logs by eye.
 TEST(Perftest, ReadsThePublishedScalacnLogs) {
   const fs::path folder = fs::path(GREYNIC_SOURCE_DIR) / "../shared/data/scalacn";
   if (!fs::exists(folder))

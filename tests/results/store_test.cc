@@ -98,8 +98,7 @@ TEST(RunStore, GivesBackWhatWasStored) {
 }
 
 // Claim:  a run of a version that knew no outcome too_short is read as one that does: where it says
-// that
-//         nothing completed in time, nothing is known. A true timeout stays one.
+//         that nothing completed in time, nothing is known. A true timeout stays one.
 TEST(RunStore, ReadsAnOldRunsShortMeasurementAsTooShort) {
   const Scratch scratch;
   const std::string path = scratch / "run.db";

@@ -60,8 +60,8 @@ TEST(CoverForecast, TellsRowsAndWorkToWithinAFactor) {
   EXPECT_LT(off[off.size() * 9 / 10], std::log(4.0));
 }
 
-// Claim: what is told is told before the first row, and where the tables do not fit before the
-// refusal, so that nobody waits to learn how big a job is.
+// Claim:  what is told is told before the first row, and where the tables do not fit before the
+//         refusal, so that nobody waits to learn how big a job is.
 // Oracle: counts of tuples and rows by formula.
 TEST(CoverForecast, ComesFirstAndAlsoBeforeARefusal) {
   Space space;

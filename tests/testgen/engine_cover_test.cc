@@ -20,11 +20,10 @@ void PrintTo(const Case& c, std::ostream* out) { *out << "strength " << c.streng
 class CoverOfRandomSpaces : public testing::TestWithParam<Case> {};
 
 // Claim:  every row is valid, every feasible tuple is in a row, and the infeasible ones are exactly
-// those
-//         that no valid row holds.
+//         those that no valid row holds.
 // Oracle: all valid rows of a small space, found by counting through the whole space.
 // Method: random parameters, absent levels, helpers and clauses; spaces without any row must be
-// refused.
+//         refused.
 TEST_P(CoverOfRandomSpaces, CoversAllThatIsFeasibleAndNothingElse) {
   const Case& c = GetParam();
   int refused = 0;
@@ -193,9 +192,10 @@ TEST(Cover, GivesTheSameRowsOnTwoThreads) {
   }
 }
 
-// Claim:  free parameters of two levels take the fewest rows there can be, and 13 of three
-// levels 15. Oracle: Kleitman and Spencer's theorem, as a table of N against the columns it serves;
-// Williams' array.
+// Claim:  free parameters of two levels take the fewest rows there can be, and 13 of three levels
+//         15.
+// Oracle: Kleitman and Spencer's theorem, as a table of N against the columns it serves; Williams'
+//         array.
 TEST(Cover, StartsFreeParametersFromAlgebraicArrays) {
   const auto rows_for = [](std::size_t parameters, std::uint16_t levels) {
     Space space;
@@ -254,8 +254,7 @@ TEST(Cover, BoundsFromBelowWhatExhaustiveSearchFinds) {
 }
 
 // Claim:  a deadline is kept wherever it falls: before the first row, among the rows or after all
-// of
-//         them, and what is returned then is valid.
+//         of them, and what is returned then is valid.
 // Oracle: a clock that goes on by a millisecond whenever it is read, so that the verdict does not
 //         hang on the machine: past the deadline each thread reads it a few more times at most. The
 //         constraints themselves.
@@ -295,7 +294,8 @@ TEST(Cover, KeepsItsDeadline) {
 }
 
 // Claim:  a deadline that would pass before the first row is refused with the size, and kept
-// itself. Oracle: the clock, and C(3000, 2) * 3 * 3 pairs.
+//         itself.
+// Oracle: the clock, and C(3000, 2) * 3 * 3 pairs.
 TEST(Cover, RefusesADeadlineBeforeTheFirstRowWithTheSize) {
   Space space;
   space.parameters.resize(3000);

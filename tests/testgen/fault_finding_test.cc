@@ -93,8 +93,7 @@ Defect plant(const std::vector<Configuration>& all, std::mt19937_64& dice) {
 }
 
 // Claim:  every defect that needs at most three settings to meet is triggered by the 3-way plan, in
-// at
-//         most a third of the tests that random valid configurations need.
+//         at most a third of the tests that random valid configurations need.
 // Oracle: all valid configurations listed; triggering is plain comparison.
 // Method: 50 seeds; for each, 200 defects and the valid configurations in random order.
 TEST(FaultFinding, ThreeWayPlansTriggerAllDefectsOfOrderThreeEarly) {

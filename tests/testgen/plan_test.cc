@@ -116,8 +116,7 @@ TEST(Plan, EveryDesignIsValidAndCoversWhatItPromises) {
 }
 
 // Claim:  a design by a model measures as many settings as its budget says, the baseline among
-// them,
-//         each once.
+//         them, each once.
 TEST(Plan, KeepsTheBudgetOfADesignByAModel) {
   PlanOptions options;
   options.model_design = [](const Campaign&, std::span<const Configuration> candidates,
@@ -162,9 +161,8 @@ TEST(Plan, SurvivesItsFile) {
 }
 
 // Claim:  a plan has each operation on exactly the transports that define it.
-// Oracle: the table of operations and service types of the InfiniBand specification (volume
-// 1, 9.8),
-//         written by hand.
+// Oracle: the table of operations and service types of the InfiniBand specification (volume 1,
+//         9.8), written by hand.
 TEST(Plan, HasEachOperationWhereItIsDefined) {
   const auto campaign = files::parse_campaign(R"({ "version": 1, "name": "operations",
     "factors": {

@@ -20,8 +20,7 @@ namespace {
 using language::ModelParameter;
 
 // Claim:  the clauses of a topology allow exactly the configurations in which every packet ends
-// where
-//         it should: no valid one lost, no invalid one kept; so does the direct walk.
+//         where it should: no valid one lost, no invalid one kept; so does the direct walk.
 // Oracle: brute-force packet simulation on the JSON text, with headers as text.
 // Method: 200 small random networks with tunnels, rewrites, VLANs, loops, optional and conditional
 //         rules and orders of groups; every configuration of each.

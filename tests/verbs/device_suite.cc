@@ -43,8 +43,9 @@ constexpr Case kCases[] = {
 };
 
 // Claim:  every operation of every transport carries its payload unchanged, by both ways of
-// posting. Oracle: the pattern of seed, lane and slot, checked where the bytes arrive. Method:
-// several QPs, batches, moderated completions, two SGEs, odd sizes.
+//         posting.
+// Oracle: the pattern of seed, lane and slot, checked where the bytes arrive.
+// Method: several QPs, batches, moderated completions, two SGEs, odd sizes.
 TEST(VerbsTraffic, CarriesEveryPayloadUnchanged) {
   for (const Case& c : kCases) {
     for (const char* posting : {"plain", "extended"}) {
@@ -114,7 +115,8 @@ TEST(VerbsTraffic, ServesSeveralPeers) {
 }
 
 // Claim:  the mixes that a campaign may ask for arrive unchanged, over every operation that has
-// them. Oracle: the payload's pattern; bandwidth over message rate is the mean of the mix.
+//         them.
+// Oracle: the payload's pattern; bandwidth over message rate is the mean of the mix.
 TEST(VerbsTraffic, SendsTheMixesOfCampaigns) {
   for (const char* operation : {"SEND", "WRITE", "READ", "WRITE_WITH_IMM"}) {
     for (const auto& [mix, mean] : {std::pair{"mixed_sge", 128 + 65536 + 1024.0},
@@ -168,8 +170,9 @@ TEST(VerbsTraffic, MeasuresLatencyOfEveryOperation) {
 }
 
 // Claim:  pings that end a memory window are measured with windows to spare, bound while an answer
-//         travels, and with one, bound before it is posted. Oracle: each message ends the window
-//         whose turn it is, by the key that its receiver is told; another key fails the run.
+//         travels, and with one, bound before it is posted.
+// Oracle: each message ends the window whose turn it is, by the key that its receiver is told;
+//         another key fails the run.
 TEST(VerbsTraffic, PingsEndTheWindowWhoseTurnItIs) {
   for (const int depth : {16, 2, 1}) {
     const Observation seen = measure(
@@ -209,8 +212,8 @@ TEST(VerbsTraffic, FollowsAnOfferedRate) {
 }
 
 // Claim:  each wrong request ends with the status that the specification asks for, but for the
-// three departures of Soft-RoCE that are listed as facts, and these are departures indeed. Oracle:
-// the fault table, written from the specification.
+//         three departures of Soft-RoCE that are listed as facts, and these are departures indeed.
+// Oracle: the fault table, written from the specification.
 TEST(VerbsFaults, EndWithTheStatusOfTheBook) {
   std::size_t departures = 0;
   for (const FaultRow& row : fault_table()) {

@@ -154,8 +154,7 @@ TEST(Xrc, AnswersPings) {
 }
 
 // Claim:  no ping is taken for answered by what an earlier one left in its slot, whatever the
-// number
-//         of slots.
+//         number of slots.
 // Oracle: the answering end's own count: it writes back what it counted, and nothing else does.
 // Method: WRITE with as many slots as there are marks, one less and one more, and with one slot.
 TEST(Xrc, TakesNoOldMarkForAnAnswer) {
@@ -179,8 +178,8 @@ TEST(Xrc, TakesNoOldMarkForAnAnswer) {
 }
 
 // Claim:  at an offered rate messages are handed over post_batch at a time too, and the rate is
-// kept. Oracle: the device in memory counts how many come by one call; the rate is the one asked
-// for.
+//         kept.
+// Oracle: the device in memory counts how many come by one call; the rate is the one asked for.
 TEST(OpenLoop, PostsListsAtTheRateAskedFor) {
   for (const bool extended : {true, false}) {
     fake_rdma() = {};
@@ -201,8 +200,7 @@ TEST(OpenLoop, PostsListsAtTheRateAskedFor) {
 }
 
 // Claim:  no sizes of queue, list and silence between completions lock a run up, at full speed or
-// at
-//         a rate: some lists do not fit behind messages that never report.
+//         at a rate: some lists do not fit behind messages that never report.
 // Method: every depth to 9, with every list and every distance of completions that fits in it.
 TEST(Lists, NeverWaitForCompletionsThatDoNotCome) {
   for (std::uint32_t depth = 1; depth <= 9; ++depth) {
@@ -233,8 +231,7 @@ TEST(Lists, NeverWaitForCompletionsThatDoNotCome) {
 }
 
 // Claim:  cq_moderation reaches every CQ of both ends, and is asked of no device without it; what
-// is
-//         no number of completions and no time is refused with an example.
+//         is no number of completions and no time is refused with an example.
 // Oracle: the device in memory writes down what ibv_modify_cq asks for.
 TEST(CqModeration, IsAskedOfEveryCq) {
   const auto opened = [](const std::string& options) {
@@ -267,8 +264,7 @@ TEST(CqModeration, IsAskedOfEveryCq) {
 }
 
 // Claim:  a target with several peers deals its QPs to them, checks what arrives at each, and
-// leaves
-//         nothing behind; more peers than QPs are refused by name.
+//         leaves nothing behind; more peers than QPs are refused by name.
 // Oracle: the device in memory; both peers stand in its counters and in the environment.
 TEST(FanOut, ReachesEveryPeer) {
   fake_rdma() = {};

@@ -157,8 +157,9 @@ double digits(const std::vector<double>& found, const std::vector<double>& certi
 }
 
 // Claim:  the solver meets the certified parameters of all 27 problems to 4 digits from both
-// starts. Oracle: NIST's certified values, computed there in 128-bit arithmetic. Method: exact
-// derivatives, no bounds, no problem-specific setting.
+//         starts.
+// Oracle: NIST's certified values, computed there in 128-bit arithmetic.
+// Method: exact derivatives, no bounds, no problem-specific setting.
 TEST(LeastSquares, MeetsTheCertifiedNistProblems) {
   int passed = 0;
   ASSERT_EQ(problems().size(), 27U);

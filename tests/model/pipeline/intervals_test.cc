@@ -11,7 +11,8 @@ namespace greynic::model {
 namespace {
 
 // Claim:  intervals by bootstrap and by profile hold the planted value about as often as they say.
-// Oracle: plain_law.h. Method: 40 devices, two parameters that the data determine.
+// Oracle: plain_law.h.
+// Method: 40 devices, two parameters that the data determine.
 TEST(Intervals, HoldPlantedParametersByEveryMethod) {
   for (const Intervals method : {Intervals::kBootstrap, Intervals::kProfile}) {
     int inside = 0;

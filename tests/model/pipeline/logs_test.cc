@@ -57,8 +57,7 @@ std::vector<Observation> without(const std::vector<Observation>& observations, d
 }
 
 // Claim:  every latency of the published logs, all sizes and operations, is met within 10 %, the
-// mean
-//         within 3 %; 8 MiB bandwidth within 5 %.
+//         mean within 3 %; 8 MiB bandwidth within 5 %.
 // Oracle: the logs.
 TEST(PublishedLogs, AreMetByThePipelineLaw) {
   const auto observations = published_logs();
@@ -87,8 +86,7 @@ TEST(PublishedLogs, AreMetByThePipelineLaw) {
 }
 
 // Claim:  from two settings the third is predicted: latency of up to 64 KiB and 8 MiB bandwidth
-// within
-//         15 %, latency of larger messages within 25 %.
+//         within 15 %, latency of larger messages within 25 %.
 // Oracle: the setting that was left out.
 TEST(PublishedLogs, PredictTheSettingLeftOut) {
   const auto observations = published_logs();
@@ -113,8 +111,7 @@ TEST(PublishedLogs, PredictTheSettingLeftOut) {
 }
 
 // Claim:  of a setting left out, at least nine of ten values of every size and operation lie in
-// their
-//         95 % prediction intervals, those of the middle sizes, which dip, too.
+//         their 95 % prediction intervals, those of the middle sizes, which dip, too.
 // Oracle: the setting that was left out.
 TEST(PublishedLogs, LieInTheirPredictionIntervals) {
   const auto observations = published_logs();
@@ -161,7 +158,7 @@ TEST(PublishedLogs, HaveTheirDipReported) {
 }
 
 // Claim:  far outside, the answer says so, with the distance, and its interval is wider than
-// inside.
+//         inside.
 TEST(PublishedLogs, AreExtrapolatedOpenly) {
   const auto observations = published_logs();
   SKIP_WITHOUT_LOGS(observations);

@@ -11,7 +11,7 @@ namespace greynic::model {
 namespace {
 
 // Claim:  a model differs in nothing from itself, and a device with a slower line differs in its
-// line.
+//         line.
 TEST(ModelComparison, TellsWhatChanged) {
   const FitOptions options = quick();
   PlainLaw law;
@@ -41,7 +41,7 @@ TEST(ModelComparison, TellsWhatChanged) {
 }
 
 // Claim:  what a model was fitted on is asked for in factors that a target knows, by the comparison
-// and by the campaign that measures more.
+//         and by the campaign that measures more.
 TEST(ModelComparison, AndDesignNameKnownFactorsOnly) {
   const FitOptions options = quick();
   std::mt19937_64 random(4);

@@ -9,7 +9,8 @@ namespace greynic::model {
 namespace {
 
 // Claim:  the scalacn form refitted to samples of each published row returns its function within 1
-// %. Oracle: the published coefficients.
+//         %.
+// Oracle: the published coefficients.
 TEST(ScalacnForm, ReturnsThePublishedSurfaces) {
   for (const PublishedRow& row : published_rows()) {
     std::vector<Observation> samples;

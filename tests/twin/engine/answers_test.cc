@@ -175,8 +175,8 @@ TEST(LostAnswers, CostWhatTheProtocolMakesOfThem) {
 }
 
 // Claim:  an acknowledgement speaks for all before it: a lost one costs nothing while others
-// follow. Oracle: the same traffic without loss; no timer runs, so nothing but what follows can
-// help.
+//         follow.
+// Oracle: the same traffic without loss; no timer runs, so nothing but what follows can help.
 TEST(LostAnswers, AreMadeGoodByLaterOnes) {
   Bed bed;
   bed.w.send_depth = 64;

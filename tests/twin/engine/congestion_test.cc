@@ -82,9 +82,8 @@ TEST(Pause, TakesTheShareOfTimeThatTheReceiverIsSlowerBy) {
 }
 
 // Claim:  the switch marks as RED does: nothing below its low threshold, all above the high one,
-// and
-//         between them a share that grows evenly to the greatest; a packet joins behind the backlog
-//         that it was judged by.
+//         and between them a share that grows evenly to the greatest; a packet joins behind the
+//         backlog that it was judged by.
 // Oracle: the rule itself, at backlogs that are kept the same for 20,000 packets.
 TEST(Dcqcn, MarksBySwitchQueueAsRedDoes) {
   const PortLimits limits{

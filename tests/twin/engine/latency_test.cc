@@ -22,8 +22,7 @@ double half_trip_ns(const Parameters& parameters, Operation operation, std::uint
 // Claim:  a stage that stores packets whole adds the time of one packet's payload on the line to
 //         half a round trip, however many packets the message has, and takes nothing from the rate.
 // Oracle: by hand: stages x min(message, MTU) x 8 bits / 200 Gbit/s; of READ only the answer
-// carries
-//         payload, so half of it.
+//         carries payload, so half of it.
 // Method: the same seed with 0, 1 and 4 stages; 64 B are inlined.
 TEST(Latency, StoredStagesAddTheTimeOfOnePacketEach) {
   Parameters p = load_model("cx6", "")->parameters;

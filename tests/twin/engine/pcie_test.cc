@@ -46,8 +46,7 @@ TEST(Pcie, ReadCreditsBoundTheRateByTheSizeOfRequests) {
 }
 
 // Claim:  a narrow link carries one way what the headers of its writes leave, by the largest
-// payload
-//         (MPS), and both ways what the requests for the other way's reads leave as well.
+//         payload (MPS), and both ways what the requests for the other way's reads leave as well.
 // Oracle: the pcie-bench model by hand: 24 bytes a write TLP of MPS bytes and 24 a request of MRRS
 //         bytes; acknowledgements and credits take 16 bytes of 203, SKIP sets 4 of 1538.
 // Method: Gen4 x8 below a 200 Gbit/s port, 64 KiB WRITE.
@@ -74,8 +73,7 @@ TEST(Pcie, NarrowLinkCarriesWhatHeadersLeave) {
 
 // Claim:  a list of elements is read element by element, and its WQE grows by 16 bytes for each.
 // Oracle: Little's law again: 4 KiB in n elements take n requests (of 512 bytes: eight at least),
-// and
-//         a WQE of n elements takes ceil((32 + 16 n) / 256) reads.
+//         and a WQE of n elements takes ceil((32 + 16 n) / 256) reads.
 TEST(Pcie, ElementsOfAListTakeReadsOfTheirOwn) {
   Parameters p = load_model("cx6", "")->parameters;
   p.pcie_read_slot_count = 16;

@@ -64,8 +64,7 @@ TEST(GoBackN, LosesARoundTripOfPacketsForEachCorruptedOne) {
 
 // Claim:  when nothing follows a lost packet, or a lost acknowledgement, the timer heals it.
 // Oracle: closed form: a message takes t0 + T q / (1 - q), where q = 1 - (1 - p)^2 is the chance
-// that
-//         the packet or its answer is lost, and T = 4.096 us x 2^14.
+//         that the packet or its answer is lost, and T = 4.096 us x 2^14.
 // Method: one message of one packet at a time, 2 % lost, 100 virtual seconds.
 TEST(GoBackN, WaitsForItsTimerWhenNothingFollows) {
   HostLoad w = one_qp();

@@ -28,7 +28,7 @@ double number(std::uint64_t count) { return static_cast<double>(count); }
 // Claim:  a request on an idle QP comes with its doorbell (BlueFlame); a batch rings once, and is
 //         read in blocks of four WQEs.
 // Oracle: counts by hand: one slot a QP keeps it idle between requests; batches of 8 take two
-// reads.
+//         reads.
 TEST(Requests, ComeWithTheDoorbellOrAreRead) {
   HostLoad w = small(Operation::kWrite, 4);
   w.send_depth = 1;
@@ -46,8 +46,7 @@ TEST(Requests, ComeWithTheDoorbellOrAreRead) {
 }
 
 // Claim:  payload in the WQE (inline) saves its read: no payload read, and half a round trip less
-// by
-//         the time that one takes.
+//         by the time that one takes.
 // Oracle: pcie_read_latency_ns, and the jitter of 20 ns that a read has in the mean.
 TEST(Requests, InlinePayloadSavesItsRead) {
   HostLoad w = small(Operation::kWrite);
@@ -74,8 +73,7 @@ TEST(Requests, AreCompletedAsOftenAsSignalled) {
 }
 
 // Claim:  SENDs that find no receive WQE are refused and come again over RC, where none is lost;
-// over
-//         UC and UD they are lost, and counted out_of_buffer.
+//         over UC and UD they are lost, and counted out_of_buffer.
 // Oracle: books: messages received are WQEs used, and losses are what was sent beyond them.
 TEST(Requests, WithoutReceiveAreRefusedOrLost) {
   HostLoad w = small(Operation::kSend);  // one QP: messages come faster than a WQE is put back

@@ -45,8 +45,7 @@ TEST(OptionalCounters, AreReadFromTheKernelsAnswer) {
 }
 
 // Claim:  a request names the numbers of those that shall be on, and of no other, in a table that
-// is
-//         marked as nested, which the kernel asks for.
+//         is marked as nested, which the kernel asks for.
 TEST(OptionalCounters, AreSwitchedByNumber) {
   os::NetlinkMessage request = rdma_request(RDMA_NLDEV_CMD_STAT_SET);
   put_switched_on(request, {{"a", 3, true}, {"b", 4, false}, {"c", 7, true}});

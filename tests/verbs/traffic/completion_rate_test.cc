@@ -30,8 +30,7 @@ double rate_of_bursts(double period, double width, int qps, std::uint64_t messag
 }
 
 // Claim:  the rate of completions in bursts is right within 0.3 %, wherever the edges of the
-// measured
-//         time cut the bursts, from four bursts in it to thousands.
+//         measured time cut the bursts, from four bursts in it to thousands.
 // Oracle: the rate they were generated with.
 // Method: 1, 16 and 128 QPs in step; bursts of 1 to 30 % of their period; 16 phases.
 TEST(Rate, OfBurstsDoesNotDependOnWhereTheyAreCut) {
@@ -115,8 +114,8 @@ double generate(CompletionBins& bins, const Bursts& kind, double units, std::mt1
 }
 
 // Claim:  whatever bursts a server tells of its work by, the rate is within 1 % of its pace from
-// three
-//         bursts on (1.5 % where only half of it comes in bursts), and within 0.3 % from eight.
+//         three bursts on (1.5 % where only half of it comes in bursts), and within 0.3 % from
+//         eight.
 // Oracle: the pace that the generator works at.
 // Method: series of all kinds, cut at random, 3 to 60 bursts in each.
 TEST(Rate, OfBurstsOfAllKindsIsThePaceOfTheWork) {
@@ -149,8 +148,7 @@ struct Chances {
 //         times the error that runs have.
 // Oracle: the rate that the series are drawn with, and the spread of 1,000 runs.
 // Method: completions at random, work and pauses, bursts whose distances or sizes or both are
-// drawn; 4
-//         to 1,000 in a run.
+//         drawn; 4 to 1,000 in a run.
 TEST(Rate, SaysHowFarOffItIs) {
   constexpr unsigned kSeed = 5;
   constexpr int kRuns = 1000;
@@ -260,9 +258,8 @@ TEST(Rate, OfRandomCompletionsIsUnbiased) {
 
 // Claim:  pauses of all lengths do not make bursts: the rate keeps to the whole time.
 // Oracle: the rate that pauses and work were drawn with, exponential and half the time each; the
-// mean of
-//         500 runs may be off by four of its standard errors, and a run by no more than its draws
-//         explain.
+//         mean of 500 runs may be off by four of its standard errors, and a run by no more than its
+//         draws explain.
 TEST(Rate, OfWorkAndPausesIsUnbiased) {
   constexpr unsigned kSeed = 4711;
   std::mt19937_64 random(kSeed);
