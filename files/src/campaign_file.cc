@@ -70,7 +70,7 @@ std::string outside_table(const FactorInfo& row, const FactorValue& level) {
     }
   } else if (const auto* word = std::get_if<std::string>(&level)) {
     if (std::find(row.categories.begin(), row.categories.end(), *word) == row.categories.end()) {
-      return fmt::format("level {} is none of {}", *word, fmt::join(row.categories, ", "));
+      return fmt::format("level {} is not one of {}", *word, fmt::join(row.categories, ", "));
     }
   }
   return {};

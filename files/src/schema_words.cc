@@ -160,7 +160,8 @@ std::string in_words(const std::string& complaint, const json& schema, const jso
     for (const json& form : part->at(alternatives)) {
       if (const json* one = resolved(schema, &form)) forms.push_back(form_of(*one));
     }
-    return fmt::format("{} is none of what it may be: {}", shown(*value), fmt::join(forms, "; "));
+    return fmt::format("{} is not allowed here; allowed: {}", shown(*value),
+                       fmt::join(forms, "; "));
   }
   if (begins("Expected number")) {
     const std::size_t number = complaint.rfind(' ') + 1;

@@ -94,7 +94,7 @@ Result<Setting> read_setting(const Configuration& configuration, const Configura
   const auto known = operation_named(operation);
   if (!known) {
     return fail(ErrorCode::kBadInput,
-                fmt::format("operation '{}' is none of SEND, WRITE, READ, ATOMIC", operation));
+                fmt::format("operation '{}' is not SEND, WRITE, READ or ATOMIC", operation));
   }
   setting.operation = *known;
   const std::string transport = read_text(configuration, assumed, "transport");

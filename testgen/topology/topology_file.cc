@@ -58,7 +58,7 @@ class TopologyReader {
       container.host = name;
       container.name = fmt::format("{}.{}", name, item["name"].get<std::string>());
       const auto port = port_named(at, item["port"].get<std::string>());
-      if (!port) return bad(place, "its port is none of the eSwitch's ports");
+      if (!port) return bad(place, "its port is not a port of the eSwitch");
       container.port = {at, *port};
       const auto address = field_value_from_string(kIpv4Dst, item["ipv4"].get<std::string>());
       if (!address) return bad(place + "/ipv4", "not an IPv4 address");

@@ -86,7 +86,7 @@ TEST(CheckSchema, SaysWhatWouldDo) {
       {"\"seconds\": 1", "\"it's a key\": 1", "/measure: \"it's a key\" is not known here"},
       {"\"seconds\": 1", "\"seconds\": \"1s\"", "/measure/seconds: must be a number, not \"1s\""},
       {"\"seconds\": 1", "\"seconds\": -1", "/measure/seconds: must be greater than 0, not -1"},
-      {"\"pairwise\"", "\"11-way\"", "/design: \"11-way\" is none of what it may be: \"full\""},
+      {"\"pairwise\"", "\"11-way\"", "/design: \"11-way\" is not allowed here; allowed: \"full\""},
       {"\"version\": 1", "\"version\": 2", "/version: must be 1, not 2"},
       {"\"name\": \"mask_wall\",", "", "\"name\" is missing"},
       {"\"constraints\": [", "\"constraints\": [7, ", "/constraints/0: must be text, not 7"},

@@ -22,7 +22,7 @@ Result<TunnelOptions> read_tunnel_options(std::string_view text) {
         field_value_from_string(port ? MatchField::kL4DstPort : MatchField::kIpv4Src, value);
     if (!number || (!port && name != "src" && name != "dst")) {
       return fail(ErrorCode::kBadInput,
-                  fmt::format("'{}' is none of src=ADDRESS, dst=ADDRESS, port=NUMBER", item));
+                  fmt::format("'{}' is not src=ADDRESS, dst=ADDRESS or port=NUMBER", item));
     }
     if (port) options.port = static_cast<std::uint16_t>(*number);
     if (name == "src") options.src = static_cast<std::uint32_t>(*number);

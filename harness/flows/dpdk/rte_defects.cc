@@ -37,8 +37,8 @@ std::optional<std::string> tap_defect(const FlowRule& rule) {
              std::string(info(part.field).name);
     }
     if (!ip) {
-      return "net_tap's filter for tagged packets asks for Ethernet type 3, which none has, unless "
-             "the rule names ether_type=0x0800 or 0x86dd";
+      return "net_tap's filter for tagged packets asks for Ethernet type 3, which no packet has, "
+             "unless the rule names ether_type=0x0800 or 0x86dd";
     }
   }
   return std::nullopt;

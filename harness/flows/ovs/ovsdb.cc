@@ -51,7 +51,7 @@ std::vector<json> elements(const json& column) {
 
 tl::unexpected<Error> strange(const char* what) {
   return fail(ErrorCode::kIo,
-              fmt::format("the switch's database answers otherwise than RFC 7047 says: {}", what));
+              fmt::format("the answer of the switch's database breaks RFC 7047: {}", what));
 }
 
 /// Reads an answer; one without the rows and columns that were asked for is an error and no crash.

@@ -226,7 +226,7 @@ Result<Action> read_action(const std::string& kind, const Attributes& options,
                   .text = to_text(tunnel)};
   }
   return fail(ErrorCode::kUnsupported,
-              fmt::format("a filter has an action ({}) that is none of greynic's", kind));
+              fmt::format("a filter there has an action ({}) that greynic cannot read", kind));
 }
 
 void read_counters(const Attributes& action, TcActions& result) {

@@ -63,7 +63,8 @@ Result<void> add_and_compare(os::NetlinkSocket& socket, int interface_number,
     };
     if (copy == copies.end() ||
         !std::ranges::equal(text(filter).bytes(), text(*copy->second).bytes())) {
-      return cannot_return(filter, "the kernel makes another one of what it shows of it");
+      return cannot_return(filter,
+                           "the kernel shows it in a form from which it makes a different filter");
     }
   }
   return {};

@@ -47,7 +47,7 @@ Result<ParameterSet> load_parameter_set(std::string_view folder, const std::stri
   }
   if (name_or_path.find_first_of("./") == std::string::npos) {
     return fail(ErrorCode::kBadInput,
-                fmt::format("'{}' is none of the {} that are built in ({}); give one of them or "
+                fmt::format("'{}' is not one of the {} that are built in ({}); give one of them or "
                             "the path of a file",
                             name_or_path, folder, fmt::join(names, ", ")));
   }
