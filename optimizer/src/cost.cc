@@ -17,8 +17,8 @@ struct Walker {
 };
 
 /// A table's rules in the order in which they are tried, with each one's matcher and jump.
-struct PackedTable {
-  PackedTable(const LayoutTable& table, const Columns& packed_columns)
+struct WalkedTable {
+  WalkedTable(const LayoutTable& table, const Columns& packed_columns)
       : columns(packed_columns), rows(packed_columns.words()) {
     for (std::size_t m = 0; m < table.matchers.size(); ++m) {
       for (const FlowRule& rule : table.matchers[m].rules) {
@@ -81,7 +81,7 @@ LayoutCost cost_of(const Layout& layout, const Traffic& traffic) {
         continue;
       }
       const Columns columns = columns_of(*found->second);
-      const PackedTable table(*found->second, columns);
+      const WalkedTable table(*found->second, columns);
       Rows packets(columns.words());
       for (const Walker& walker : walkers) {
         columns.pack(traffic.flows[walker.flow].packet, packets.add());

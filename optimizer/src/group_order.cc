@@ -10,9 +10,9 @@
 namespace greynic::optimizer {
 namespace {
 
-using Order = std::vector<std::uint32_t>;
+using GroupOrder = std::vector<std::uint32_t>;
 
-double cost_of(const Order& order, const std::vector<double>& weights) {
+double cost_in(const GroupOrder& order, const std::vector<double>& weights) {
   double cost = 0.0;
   for (std::size_t i = 0; i < order.size(); ++i) {
     cost += weights[order[i]] * static_cast<double>(i + 1);
@@ -21,7 +21,7 @@ double cost_of(const Order& order, const std::vector<double>& weights) {
 }
 
 /// A valid order: of the groups that may come next, always that with the largest key.
-Order greedy(const std::vector<double>& key, const BitMatrix& before) {
+GroupOrder greedy(const std::vector<double>& key, const BitMatrix& before) {
   const std::size_t n = key.size();
   std::vector<std::uint32_t> waiting(n, 0);
   for (std::size_t a = 0; a < n; ++a) {
@@ -35,7 +35,7 @@ Order greedy(const std::vector<double>& key, const BitMatrix& before) {
   for (std::uint32_t i = 0; i < n; ++i) {
     if (waiting[i] == 0) ready.push(i);
   }
-  Order order;
+  GroupOrder order;
   order.reserve(n);
   while (!ready.empty()) {
     const std::uint32_t next = ready.top();
@@ -50,7 +50,7 @@ Order greedy(const std::vector<double>& key, const BitMatrix& before) {
 
 /// A run of groups that stays together, with the union of what must come after its members.
 struct Block {
-  Order members;
+  GroupOrder members;
   double weight = 0.0;
   std::vector<Word> is_member;
   std::vector<Word> after;
@@ -84,7 +84,8 @@ Block single(std::uint32_t group, double weight, const BitMatrix& before) {
 
 /// Takes the groups in order. Each is moved ahead of lighter blocks; where precedence forbids that,
 /// it joins the block that holds it back, and the two go on together. Blocks end up sorted.
-Order pass(const Order& order, const std::vector<double>& weights, const BitMatrix& before) {
+GroupOrder pass(const GroupOrder& order, const std::vector<double>& weights,
+                const BitMatrix& before) {
   std::vector<Block> blocks;
   std::vector<Block> overtaken;
   for (const std::uint32_t group : order) {
@@ -101,19 +102,19 @@ Order pass(const Order& order, const std::vector<double>& weights, const BitMatr
     blocks.push_back(std::move(block));
     for (; !overtaken.empty(); overtaken.pop_back()) blocks.push_back(std::move(overtaken.back()));
   }
-  Order result;
+  GroupOrder result;
   for (const Block& block : blocks) {
     result.insert(result.end(), block.members.begin(), block.members.end());
   }
   return result;
 }
 
-Order improved(Order order, const std::vector<double>& weights, const BitMatrix& before) {
+GroupOrder improved(GroupOrder order, const std::vector<double>& weights, const BitMatrix& before) {
   constexpr int kMostPasses = 30;
-  double cost = cost_of(order, weights);
+  double cost = cost_in(order, weights);
   for (int i = 0; i < kMostPasses; ++i) {
-    Order next = pass(order, weights, before);
-    const double next_cost = cost_of(next, weights);
+    GroupOrder next = pass(order, weights, before);
+    const double next_cost = cost_in(next, weights);
     if (!(next_cost < cost * (1.0 - 1e-9))) break;
     order = std::move(next);
     cost = next_cost;
@@ -141,9 +142,9 @@ std::vector<double> pull(const std::vector<double>& weights, const BitMatrix& be
 
 std::vector<std::uint32_t> order_groups(const std::vector<double>& weights,
                                         const BitMatrix& before) {
-  const Order by_weight = improved(greedy(weights, before), weights, before);
-  const Order by_pull = improved(greedy(pull(weights, before), before), weights, before);
-  return cost_of(by_pull, weights) < cost_of(by_weight, weights) ? by_pull : by_weight;
+  const GroupOrder by_weight = improved(greedy(weights, before), weights, before);
+  const GroupOrder by_pull = improved(greedy(pull(weights, before), before), weights, before);
+  return cost_in(by_pull, weights) < cost_in(by_weight, weights) ? by_pull : by_weight;
 }
 
 }  // namespace greynic::optimizer

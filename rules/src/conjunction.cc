@@ -49,12 +49,12 @@ struct Conjunction {
   std::vector<std::vector<const FlowRule*>> clauses;
 };
 
-struct Key {
+struct ConjunctionKey {
   std::uint32_t table;
   std::uint32_t id;
-  auto operator<=>(const Key&) const = default;
+  auto operator<=>(const ConjunctionKey&) const = default;
 };
-using Conjunctions = std::map<Key, std::map<RulePriority, Conjunction>>;
+using Conjunctions = std::map<ConjunctionKey, std::map<RulePriority, Conjunction>>;
 
 std::optional<std::uint32_t> conjunction_id(const Match& match) {
   for (const FieldMatch& entry : match.fields()) {

@@ -55,33 +55,33 @@ std::optional<std::string> text_of(const json& value) {
 }
 
 /// The keys whose text is a masked value of one field.
-struct Key {
+struct FilterKey {
   std::string_view name;
   MatchField field;
 };
-constexpr std::array kKeys = {Key{"dst_mac", F::kEthernetDst},
-                              Key{"src_mac", F::kEthernetSrc},
-                              Key{"vlan_prio", F::kVlanPriority},
-                              Key{"cvlan_prio", F::kSvlanPriority},
-                              Key{"src_port", F::kL4SrcPort},
-                              Key{"dst_port", F::kL4DstPort},
-                              Key{"tcp_flags", F::kTcpFlags},
-                              Key{"ip_ttl", F::kIpTtl},
-                              Key{"icmp_type", F::kIcmpType},
-                              Key{"icmp_code", F::kIcmpCode},
-                              Key{"type", F::kIcmpType},
-                              Key{"code", F::kIcmpCode},
-                              Key{"arp_sip", F::kArpSenderIpv4},
-                              Key{"arp_tip", F::kArpTargetIpv4},
-                              Key{"arp_op", F::kArpOperation},
-                              Key{"arp_sha", F::kArpSenderEthernet},
-                              Key{"arp_tha", F::kArpTargetEthernet},
-                              Key{"enc_src_ip", F::kTunnelIpv4Src},
-                              Key{"enc_dst_ip", F::kTunnelIpv4Dst},
-                              Key{"enc_key_id", F::kVxlanVni},
-                              Key{"ct_zone", F::kCtZone},
-                              Key{"ct_mark", F::kCtMark},
-                              Key{"ct_label", F::kCtLabel}};
+constexpr std::array kKeys = {FilterKey{"dst_mac", F::kEthernetDst},
+                              FilterKey{"src_mac", F::kEthernetSrc},
+                              FilterKey{"vlan_prio", F::kVlanPriority},
+                              FilterKey{"cvlan_prio", F::kSvlanPriority},
+                              FilterKey{"src_port", F::kL4SrcPort},
+                              FilterKey{"dst_port", F::kL4DstPort},
+                              FilterKey{"tcp_flags", F::kTcpFlags},
+                              FilterKey{"ip_ttl", F::kIpTtl},
+                              FilterKey{"icmp_type", F::kIcmpType},
+                              FilterKey{"icmp_code", F::kIcmpCode},
+                              FilterKey{"type", F::kIcmpType},
+                              FilterKey{"code", F::kIcmpCode},
+                              FilterKey{"arp_sip", F::kArpSenderIpv4},
+                              FilterKey{"arp_tip", F::kArpTargetIpv4},
+                              FilterKey{"arp_op", F::kArpOperation},
+                              FilterKey{"arp_sha", F::kArpSenderEthernet},
+                              FilterKey{"arp_tha", F::kArpTargetEthernet},
+                              FilterKey{"enc_src_ip", F::kTunnelIpv4Src},
+                              FilterKey{"enc_dst_ip", F::kTunnelIpv4Dst},
+                              FilterKey{"enc_key_id", F::kVxlanVni},
+                              FilterKey{"ct_zone", F::kCtZone},
+                              FilterKey{"ct_mark", F::kCtMark},
+                              FilterKey{"ct_label", F::kCtLabel}};
 
 /// Reads the keys of one filter; matches multiply where a port key is a range.
 class KeyReader {
@@ -112,7 +112,7 @@ class KeyReader {
                  Masked{*text == "request" ? 1U : 2U, full_mask(F::kArpOperation)}, key, *text);
     }
     if (key == "ct_state") return set(F::kCtState, ct_state_from(*text), key, *text);
-    for (const Key& row : kKeys) {
+    for (const FilterKey& row : kKeys) {
       if (row.name == key) return set(row.field, masked_from(row.field, *text), key, *text);
     }
     return fmt::format("'{}' is no flower key that greynic knows (docs/formats/rules.md)",

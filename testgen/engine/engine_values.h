@@ -11,6 +11,7 @@
 namespace greynic::testgen {
 
 using Value = std::uint32_t;
+inline constexpr Value kNoValue = ~Value{0};
 
 /// Numbers the levels of each parameter in turn; parameter p owns [first(p), first(p + 1)).
 class ValueIndex {

@@ -6,7 +6,6 @@
 namespace greynic::testgen {
 namespace {
 
-constexpr Value kNoValue = ~Value{0};
 /// Dead ends in one row before the rest of it is left to whatever is valid.
 constexpr std::uint64_t kMostConflicts = 1000;
 

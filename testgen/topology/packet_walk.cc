@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "greynic/core/wire_numbers.h"
+
 namespace greynic::testgen {
 
 namespace {
@@ -24,8 +26,6 @@ constexpr std::array<std::pair<MatchField, MatchField>, 10> kInnerOf = {
      {kIpv6Dst, kInnerIpv6Dst}}};
 
 constexpr U128 kVxlanPort = 4789;
-constexpr U128 kUdp = 17;
-constexpr U128 kIpv4EtherType = 0x0800;
 
 bool is_metadata(MatchField field) {
   const FieldLayer layer = info(field).layer;
@@ -56,10 +56,10 @@ std::string encapsulate(const Action& action, Headers& headers) {
                      [field = field](const auto& pair) { return pair.first == field; });
     if (inner != kInnerOf.end()) outer[inner->second] = value;
   }
-  outer[kEtherType] = kIpv4EtherType;
+  outer[kEtherType] = ether_type::kIpv4;
   outer[kIpv4Src] = option(action.text, "src").value_or(0);
   outer[kIpv4Dst] = option(action.text, "dst").value_or(0);
-  outer[kIpProtocol] = kUdp;
+  outer[kIpProtocol] = ip_protocol::kUdp;
   outer[kL4DstPort] = kVxlanPort;
   outer[kVxlanVni] = action.number;
   headers.fields = std::move(outer);

@@ -7,7 +7,6 @@
 namespace greynic::testgen {
 namespace {
 
-constexpr Value kNoValue = ~Value{0};
 /// Conflicts before a question goes to CaDiCaL. Most questions need none; a few thousand cost about
 /// as much as setting the solver up.
 constexpr std::uint64_t kSearchBudget = 2000;

@@ -6,13 +6,13 @@
 #include <random>
 #include <set>
 
+#include "greynic/core/wire_numbers.h"
+
 namespace greynic::flows {
 namespace {
 
 using F = MatchField;
 
-constexpr U128 kIpv4Type = 0x0800;
-constexpr U128 kUdpProtocol = 17;
 constexpr U128 kClassBits = 0xffff;  // lower bits of the source MAC; kMostMasks fit
 constexpr std::uint64_t kLocalMac = 0x020000000000;
 constexpr int kShortestPrefix = 8;  // shorter ones leave too few values for rules
@@ -54,8 +54,8 @@ MaskTraffic plain_traffic(const MaskTrafficShape& shape, const std::string& sink
   for (std::uint32_t i = 0; i < std::max(1u, shape.flows); ++i) {
     Packet packet;
     packet.set(F::kEthernetSrc, kLocalMac);
-    packet.set(F::kEtherType, kIpv4Type);
-    packet.set(F::kIpProtocol, kUdpProtocol);
+    packet.set(F::kEtherType, ether_type::kIpv4);
+    packet.set(F::kIpProtocol, ip_protocol::kUdp);
     packet.set(F::kIpv4Src, static_cast<std::uint32_t>(random()));
     packet.set(F::kIpv4Dst, i + 1);
     packet.set(F::kL4SrcPort, 1024);
@@ -104,8 +104,8 @@ Result<MaskTraffic> mask_traffic(const MaskTrafficShape& shape, const std::strin
       FlowRule rule;
       rule.table = 1;
       rule.match.set(F::kMetadata, number);
-      rule.match.set(F::kEtherType, kIpv4Type);
-      rule.match.set(F::kIpProtocol, kUdpProtocol);
+      rule.match.set(F::kEtherType, ether_type::kIpv4);
+      rule.match.set(F::kIpProtocol, ip_protocol::kUdp);
       rule.match.set(F::kIpv4Src, value.src, mask.src);
       rule.match.set(F::kIpv4Dst, value.dst, mask.dst);
       rule.match.set(F::kL4DstPort, value.port, mask.port);
@@ -122,8 +122,8 @@ Result<MaskTraffic> mask_traffic(const MaskTrafficShape& shape, const std::strin
     Packet packet;
     packet.set(F::kEthernetSrc, kLocalMac | number);
     packet.set(F::kEthernetDst, kLocalMac | 0x010000);
-    packet.set(F::kEtherType, kIpv4Type);
-    packet.set(F::kIpProtocol, kUdpProtocol);
+    packet.set(F::kEtherType, ether_type::kIpv4);
+    packet.set(F::kIpProtocol, ip_protocol::kUdp);
     packet.set(F::kIpv4Src, value.src | (static_cast<std::uint32_t>(bits) & ~mask.src));
     packet.set(F::kIpv4Dst, value.dst | (static_cast<std::uint32_t>(bits >> 32) & ~mask.dst));
     // The source port is in no mask: it alone makes the flows of one rule distinct.

@@ -8,16 +8,12 @@
 #include <vector>
 
 #include "greynic/core/check.h"
+#include "greynic/core/wire_numbers.h"
 
 namespace greynic::flows {
 namespace {
 
 using F = MatchField;
-
-constexpr unsigned kIpv4Type = 0x0800;
-constexpr unsigned kIpv6Type = 0x86dd;
-constexpr unsigned kIcmp = 1;
-constexpr unsigned kIcmpv6 = 58;
 
 /// One header that a field can be in: "ip_protocol=6".
 struct Header {
@@ -60,8 +56,8 @@ bool allows(const Match& match, const Header& header) {
 bool of_one_family(const Match& match) {
   const auto type = exact_value(match, F::kEtherType);
   const auto protocol = exact_value(match, F::kIpProtocol);
-  return !(type == U128{kIpv4Type} && protocol == U128{kIcmpv6}) &&
-         !(type == U128{kIpv6Type} && protocol == U128{kIcmp});
+  return !(type == U128{ether_type::kIpv4} && protocol == U128{ip_protocol::kIcmpv6}) &&
+         !(type == U128{ether_type::kIpv6} && protocol == U128{ip_protocol::kIcmp});
 }
 
 bool looks_at_icmp(const Match& match) {
@@ -133,8 +129,8 @@ std::optional<std::string> missing_header(const Match& match, MatchField field) 
   const bool icmp = info(field).layer == FieldLayer::kIcmp;
   const auto type = exact_value(match, F::kEtherType);
   const auto protocol = exact_value(match, F::kIpProtocol);
-  const bool v4 = type == U128{kIpv4Type};
-  if (icmp && !(protocol == U128{v4 ? kIcmp : kIcmpv6})) {
+  const bool v4 = type == U128{ether_type::kIpv4};
+  if (icmp && !(protocol == U128{v4 ? ip_protocol::kIcmp : ip_protocol::kIcmpv6})) {
     return "it needs ip_protocol=1 with IPv4 or ip_protocol=58 with IPv6";
   }
   const bool neighbour =
@@ -153,7 +149,7 @@ void name_address_family(FlowRule& rule) {
   const Mask mask = rule.match.mask();
   const bool v6 = mask.bits(F::kIpv6Src) != 0 || mask.bits(F::kIpv6Dst) != 0 ||
                   mask.bits(F::kIpv6FlowLabel) != 0;
-  rule.match.set(F::kEtherType, v6 ? kIpv6Type : kIpv4Type);
+  rule.match.set(F::kEtherType, v6 ? ether_type::kIpv6 : ether_type::kIpv4);
 }
 
 /// The rule once for each way to name its headers. Shares of traffic are not known for the parts,

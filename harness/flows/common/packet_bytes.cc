@@ -5,20 +5,13 @@
 #include <algorithm>
 #include <array>
 
+#include "greynic/core/wire_numbers.h"
+
 namespace greynic::flows {
 namespace {
 
 using F = MatchField;
 
-constexpr std::uint16_t kIpv4 = 0x0800;
-constexpr std::uint16_t kIpv6 = 0x86dd;
-constexpr std::uint16_t kArp = 0x0806;
-constexpr std::uint16_t kTag = 0x8100;
-constexpr std::uint16_t kServiceTag = 0x88a8;
-constexpr std::uint8_t kIcmp = 1;
-constexpr std::uint8_t kTcp = 6;
-constexpr std::uint8_t kUdp = 17;
-constexpr std::uint8_t kIcmpv6 = 58;
 constexpr std::size_t kShortest = 60;  // of an Ethernet frame without its checksum
 
 /// What a wire can carry of the match fields.
@@ -64,35 +57,36 @@ std::uint16_t ether_type_of(const Packet& packet) {
   if (const auto named = static_cast<std::uint16_t>(packet.value(F::kEtherType)); named != 0) {
     return named;
   }
-  if (any_set(packet, {F::kIpv6Src, F::kIpv6Dst, F::kIpv6FlowLabel})) return kIpv6;
-  if (any_set(packet, {F::kArpOperation, F::kArpSenderIpv4, F::kArpTargetIpv4})) return kArp;
-  return kIpv4;
+  if (any_set(packet, {F::kIpv6Src, F::kIpv6Dst, F::kIpv6FlowLabel})) return ether_type::kIpv6;
+  if (any_set(packet, {F::kArpOperation, F::kArpSenderIpv4, F::kArpTargetIpv4}))
+    return ether_type::kArp;
+  return ether_type::kIpv4;
 }
 
 std::uint8_t protocol_of(const Packet& packet) {
   if (const auto named = static_cast<std::uint8_t>(packet.value(F::kIpProtocol)); named != 0) {
     return named;
   }
-  if (packet.value(F::kTcpFlags) != 0) return kTcp;
-  return any_set(packet, {F::kL4SrcPort, F::kL4DstPort}) ? kUdp : 0;
+  if (packet.value(F::kTcpFlags) != 0) return ip_protocol::kTcp;
+  return any_set(packet, {F::kL4SrcPort, F::kL4DstPort}) ? ip_protocol::kUdp : 0;
 }
 
 /// The transport header with its payload; checksums stay zero, which UDP allows and switches
 /// ignore.
 Frame transport(const Packet& packet, std::uint8_t protocol, std::size_t payload) {
   Writer out;
-  if (protocol == kTcp) {
+  if (protocol == ip_protocol::kTcp) {
     out.put(packet.value(F::kL4SrcPort), 2);
     out.put(packet.value(F::kL4DstPort), 2);
     out.put(0, 8);
     out.put(U128{5} << 12 | packet.value(F::kTcpFlags), 2);
     out.put(0, 6);
-  } else if (protocol == kUdp) {
+  } else if (protocol == ip_protocol::kUdp) {
     out.put(packet.value(F::kL4SrcPort), 2);
     out.put(packet.value(F::kL4DstPort), 2);
     out.put(8 + payload, 2);
     out.put(0, 2);
-  } else if (protocol == kIcmp || protocol == kIcmpv6) {
+  } else if (protocol == ip_protocol::kIcmp || protocol == ip_protocol::kIcmpv6) {
     out.put(packet.value(F::kIcmpType), 1);
     out.put(packet.value(F::kIcmpCode), 1);
     out.put(0, 6);
@@ -149,21 +143,21 @@ Frame plain_frame(const Packet& packet, std::size_t payload_bytes) {
   out.put(packet.value(F::kEthernetDst), 6);
   out.put(packet.value(F::kEthernetSrc), 6);
   if (packet.value(F::kSvlanPresent) != 0) {
-    out.put(kServiceTag, 2);
+    out.put(ether_type::kServiceVlan, 2);
     out.put(packet.value(F::kSvlanPriority) << 13 | packet.value(F::kSvlanId), 2);
   }
   if (any_set(packet, {F::kVlanPresent, F::kVlanId, F::kVlanPriority})) {
-    out.put(kTag, 2);
+    out.put(ether_type::kVlan, 2);
     out.put(packet.value(F::kVlanPriority) << 13 | packet.value(F::kVlanId), 2);
   }
   const std::uint16_t type = ether_type_of(packet);
   out.put(type, 2);
   const std::uint8_t protocol = protocol_of(packet);
-  if (type == kIpv4) {
+  if (type == ether_type::kIpv4) {
     put_ipv4(out, packet, transport(packet, protocol, payload_bytes), protocol);
-  } else if (type == kIpv6) {
+  } else if (type == ether_type::kIpv6) {
     put_ipv6(out, packet, transport(packet, protocol, payload_bytes), protocol);
-  } else if (type == kArp) {
+  } else if (type == ether_type::kArp) {
     put_arp(out, packet);
   } else {
     out.bytes.resize(out.bytes.size() + payload_bytes, 0);
@@ -188,8 +182,8 @@ Frame in_vxlan(const Frame& inner, const Packet& packet, const TunnelEnd& end) {
   Writer out;
   out.put(end.ethernet, 6);
   out.put(0, 6);
-  out.put(kIpv4, 2);
-  put_ipv4(out, around, body.bytes, kUdp);
+  out.put(ether_type::kIpv4, 2);
+  put_ipv4(out, around, body.bytes, ip_protocol::kUdp);
   return out.bytes;
 }
 

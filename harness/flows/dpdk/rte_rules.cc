@@ -14,7 +14,7 @@
 namespace greynic::flows {
 namespace {
 
-constexpr std::string_view kQueue = "queue:";
+constexpr std::string_view kQueuePrefix = "queue:";
 constexpr std::uint16_t kVlanType = 0x8100;
 
 tl::unexpected<Error> no(const Action& action, std::string_view why) {
@@ -67,8 +67,8 @@ Result<void> put_encap(RteRule& made, const Action& action) {
 
 Result<void> put_forward(RteRule& made, const Action& action) {
   std::string_view text = action.text;
-  const bool queue = text.starts_with(kQueue);
-  if (queue) text.remove_prefix(kQueue.size());
+  const bool queue = text.starts_with(kQueuePrefix);
+  if (queue) text.remove_prefix(kQueuePrefix.size());
   std::uint16_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc{} || end != text.data() + text.size()) {

@@ -147,7 +147,7 @@ std::vector<target::Candidate> dpdk_candidates(const TcObstacle&) {
 
 #endif
 
-Result<std::unique_ptr<target::Target>> open(const target::Spec& spec) {
+Result<std::unique_ptr<target::Target>> open_flows(const target::Spec& spec) {
   const std::string_view place = spec.place;
   if (place.starts_with(kDpdk) && place != kDpdk) {
     return open_dpdk(spec, std::string(place.substr(kDpdk.size())));
@@ -161,7 +161,7 @@ Result<std::unique_ptr<target::Target>> open(const target::Spec& spec) {
   return bad_form(spec);
 }
 
-std::vector<target::Candidate> probe() {
+std::vector<target::Candidate> probe_flows() {
   target::Candidate own{.spec = "flows:tc",
                         .what = "tc flower on a veth pair of greynic's own, measured"};
   const TcObstacle obstacle = tc_obstacle();
@@ -178,6 +178,6 @@ std::vector<target::Candidate> probe() {
 
 }  // namespace
 
-target::Kind flows_kind() { return {"flows", open, probe}; }
+target::Kind flows_kind() { return {"flows", open_flows, probe_flows}; }
 
 }  // namespace greynic::flows

@@ -23,7 +23,7 @@ Result<Ovsdb> database_in(const std::string& folder) {
   return database;
 }
 
-std::vector<target::Candidate> probe() {
+std::vector<target::Candidate> probe_ovs() {
   std::vector<target::Candidate> found;
   target::Candidate own{.spec = "ovs:br0",
                         .what = "Open vSwitch started by greynic, userspace datapath, measured"};
@@ -77,6 +77,6 @@ Result<std::unique_ptr<target::Target>> open_ovs(const target::Spec& spec) {
 
 }  // namespace
 
-target::Kind ovs_kind() { return {"ovs", open_ovs, probe}; }
+target::Kind ovs_kind() { return {"ovs", open_ovs, probe_ovs}; }
 
 }  // namespace greynic::flows

@@ -7,15 +7,15 @@
 #include <optional>
 #include <set>
 
+#include "greynic/core/wire_numbers.h"
+#include "ovs/ovs_text.h"
+
 namespace greynic::flows {
 namespace {
 
 using F = MatchField;
 
 constexpr unsigned kRegisterCount = 16;
-constexpr std::uint32_t kLastTable = 253;
-constexpr std::uint64_t kIpv4 = 0x0800;
-constexpr std::uint64_t kIcmp = 1;
 
 struct Transport {
   std::uint64_t protocol;
@@ -129,7 +129,7 @@ std::optional<std::uint32_t> free_table(const Layout& layout) {
       }
     }
   }
-  for (std::uint32_t id = 1; id <= kLastTable; ++id) {
+  for (std::uint32_t id = 1; id <= kOvsLastTable; ++id) {
     if (!used.contains(id)) return id;
   }
   return std::nullopt;
@@ -143,7 +143,7 @@ Result<Layout> few_masks(const Layout& layout) {
   front.matchers.resize(3);
   bool enough = true;
   Match ipv4;
-  ipv4.set(F::kEtherType, kIpv4);
+  ipv4.set(F::kEtherType, ether_type::kIpv4);
   for (const Transport& transport : kTransports) {
     Reader reader(survey);
     read_ipv4(reader);
@@ -165,7 +165,7 @@ Result<Layout> few_masks(const Layout& layout) {
   icmp.read(F::kIcmpCode, "NXM_OF_ICMP_CODE", 8);
   enough = enough && !icmp.short_of_registers();
   Match match_icmp = ipv4;
-  match_icmp.set(F::kIpProtocol, kIcmp);
+  match_icmp.set(F::kIpProtocol, ip_protocol::kIcmp);
   add(front.matchers[0], std::move(match_icmp), icmp);
   Reader any_ipv4(survey);
   read_ipv4(any_ipv4);

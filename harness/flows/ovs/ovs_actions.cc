@@ -14,10 +14,6 @@ namespace {
 
 using F = MatchField;
 
-constexpr RulePriority kLastPriority = 65535;  // larger wins there, so ours is 65535 minus it
-constexpr std::uint32_t kLastTable = 253;      // 254 is for the switch itself, 255 means all
-constexpr unsigned kVlanPresentBit = 0x1000;   // what makes a set_field of vlan_vid a tag
-
 /// Every Open vSwitch flow counts. A note, which does nothing, remembers that it was asked for.
 constexpr std::string_view kCountNote = "note:63.6f.75.6e.74.00";
 
@@ -116,8 +112,8 @@ Result<std::string> action_text(const Action& action, bool last, const FlowRule&
     case ActionKind::kDrop:
       return std::string("drop");
     case ActionKind::kJump:
-      if (action.number > kLastTable) {
-        return no(action, fmt::format("tables end at {}", kLastTable));
+      if (action.number > kOvsLastTable) {
+        return no(action, fmt::format("tables end at {}", kOvsLastTable));
       }
       // goto_table leads forward only and ends the actions; resubmit does what is left.
       if (last && action.number > rule.table) return fmt::format("goto_table:{}", action.number);
@@ -126,7 +122,7 @@ Result<std::string> action_text(const Action& action, bool last, const FlowRule&
       return set_field_text(action, rule.match);
     case ActionKind::kPushVlan:
       return fmt::format("push_vlan:0x8100,set_field:{}->vlan_vid",
-                         action.number | kVlanPresentBit);
+                         action.number | kOvsVlanPresent);
     case ActionKind::kPopVlan:
       return std::string("pop_vlan");
     case ActionKind::kCount:
@@ -167,21 +163,22 @@ Result<std::string> ovs_rules_text(const RuleSet& rules, const PortNumbers& port
   for (std::size_t i = 0; i < rules.rules.size(); ++i) {
     const FlowRule& rule = rules.rules[i];
     const std::string where = fmt::format("rule {} ({})", i, to_string(rule.match));
-    if (rule.priority > kLastPriority) {
+    if (rule.priority > kOvsLastPriority) {
       return fail(ErrorCode::kUnsupported,
                   fmt::format("{}: priority {} is beyond Open vSwitch's {}", where, rule.priority,
-                              kLastPriority));
+                              kOvsLastPriority));
     }
-    if (rule.table > kLastTable) {
+    if (rule.table > kOvsLastTable) {
       return fail(ErrorCode::kUnsupported, fmt::format("{}: table {} is beyond Open vSwitch's {}",
-                                                       where, rule.table, kLastTable));
+                                                       where, rule.table, kOvsLastTable));
     }
     auto match = ovs_match_text(rule.match);
     if (!match) return match.error().while_doing(where);
     auto actions = ovs_actions_text(rule, ports);
     if (!actions) return actions.error().while_doing(where);
-    text += fmt::format("cookie={:#x},table={},priority={}{}{},actions={}\n", i + 1, rule.table,
-                        kLastPriority - rule.priority, match->empty() ? "" : ",", *match, *actions);
+    text +=
+        fmt::format("cookie={:#x},table={},priority={}{}{},actions={}\n", i + 1, rule.table,
+                    kOvsLastPriority - rule.priority, match->empty() ? "" : ",", *match, *actions);
   }
   return text;
 }

@@ -11,9 +11,6 @@ namespace {
 /// OpenFlow 1.5 has set_field with masks, meters as actions and bundles.
 constexpr const char* kProtocol = "OpenFlow15";
 
-constexpr RulePriority kLastPriority = 65535;
-constexpr std::uint32_t kLastTable = 253;
-
 }  // namespace
 
 OvsDriver::OvsDriver(std::string management_socket, std::function<Result<PortNumbers>()> ports,
@@ -41,8 +38,8 @@ Result<Offer> OvsDriver::probe() {
   offer.actions = {ActionKind::kForward,  ActionKind::kDrop,     ActionKind::kJump,
                    ActionKind::kSetField, ActionKind::kPushVlan, ActionKind::kPopVlan,
                    ActionKind::kCount,    ActionKind::kMeter,    ActionKind::kOther};
-  offer.last_table = kLastTable;
-  offer.last_priority = kLastPriority;
+  offer.last_table = kOvsLastTable;
+  offer.last_priority = kOvsLastPriority;
   offer.notes = {
       "The datapath caches megaflows: the bits that the rules looked at on a packet's way become "
       "the "

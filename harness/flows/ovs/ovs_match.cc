@@ -31,7 +31,6 @@ constexpr std::array kFragmentWords = {FragmentWord{0, 3, "no"}, FragmentWord{1,
 
 constexpr U128 kCtStateBits = 0xff;  // new est rel rpl inv trk snat dnat
 constexpr unsigned kVlanIdBits = 0x0fff;
-constexpr unsigned kVlanPresentBit = 0x1000;
 constexpr unsigned kVlanPriorityShift = 13;
 
 /// Length of a mask that is a prefix; empty for any other.
@@ -72,8 +71,8 @@ std::string vlan_text(const Match& match) {
     const auto mask = static_cast<unsigned>(part.bits);
     const unsigned shift = part.field == F::kVlanPriority ? kVlanPriorityShift : 0;
     if (part.field == F::kVlanPresent) {
-      value |= from != 0 ? kVlanPresentBit : 0;
-      bits |= kVlanPresentBit;
+      value |= from != 0 ? kOvsVlanPresent : 0;
+      bits |= kOvsVlanPresent;
     } else if (is_vlan(part.field)) {
       value |= (from & kVlanIdBits) << shift;
       bits |= (mask & kVlanIdBits) << shift;

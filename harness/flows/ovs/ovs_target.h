@@ -18,7 +18,7 @@ namespace greynic::flows {
 /// One table for the reading front of few_masks is kept free. A packet's whole way is cached as one
 /// megaflow, so that cutting tables saves nothing.
 [[nodiscard]] constexpr target::LayoutLimits ovs_limits() {
-  return {.last_table = 252, .cuts_pay = false};
+  return {.last_table = kOvsLastTable - 1, .cuts_pay = false};
 }
 
 /// Measures on a switch of its own. Until a layout is applied, each configuration brings its rules

@@ -13,6 +13,10 @@
 
 namespace greynic::flows {
 
+inline constexpr RulePriority kOvsLastPriority = 65535;  ///< larger wins: ours is this minus it
+inline constexpr std::uint32_t kOvsLastTable = 253;
+inline constexpr unsigned kOvsVlanPresent = 0x1000;  ///< in vlan_tci and vlan_vid: there is a tag
+
 /// OpenFlow numbers of the ports of a bridge, by name.
 using PortNumbers = std::map<std::string, std::uint32_t>;
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <random>
 
+#include "greynic/core/wire_numbers.h"
+
 namespace greynic::flows {
 namespace {
 
@@ -12,8 +14,6 @@ using F = MatchField;
 
 constexpr std::uint32_t kMostRulesPerMask = 4096;
 constexpr std::uint32_t kFirstPort = 1024;
-constexpr std::uint64_t kIpv4Type = 0x0800;
-constexpr std::uint64_t kUdp = 17;
 constexpr std::uint64_t kLocalMac = 0x020000000000;
 
 /// The `number`th pair of prefix lengths: 1 to 32 for either address.
@@ -43,8 +43,8 @@ Result<MaskTraffic> flower_mask_traffic(const MaskTrafficShape& shape, std::uint
       rule.priority = number;
       const U128 src_bits = prefix(shapes[number] % 32 + 1);
       const U128 dst_bits = prefix(shapes[number] / 32 + 1);
-      rule.match.set(F::kEtherType, kIpv4Type);
-      rule.match.set(F::kIpProtocol, kUdp);
+      rule.match.set(F::kEtherType, ether_type::kIpv4);
+      rule.match.set(F::kIpProtocol, ip_protocol::kUdp);
       rule.match.set(F::kIpv4Src, src & src_bits, src_bits);
       rule.match.set(F::kIpv4Dst, dst & dst_bits, dst_bits);
       rule.match.set(F::kL4SrcPort, kFirstPort + i);
@@ -63,8 +63,8 @@ Result<MaskTraffic> flower_mask_traffic(const MaskTrafficShape& shape, std::uint
     Packet packet;
     packet.set(F::kEthernetSrc, kLocalMac | i);
     packet.set(F::kEthernetDst, kLocalMac | 0x010000);
-    packet.set(F::kEtherType, kIpv4Type);
-    packet.set(F::kIpProtocol, kUdp);
+    packet.set(F::kEtherType, ether_type::kIpv4);
+    packet.set(F::kIpProtocol, ip_protocol::kUdp);
     packet.set(F::kIpv4Src, src);
     packet.set(F::kIpv4Dst, dst);
     packet.set(F::kL4SrcPort, kFirstPort + i / masks % shape.rules_per_mask);

@@ -3,8 +3,6 @@
 #include <arpa/inet.h>
 #include <fmt/core.h>
 #include <linux/if_ether.h>
-#include <linux/pkt_cls.h>
-#include <linux/rtnetlink.h>
 
 #include <algorithm>
 #include <cstring>
@@ -12,6 +10,7 @@
 
 #include "common/named_headers.h"
 #include "tc/tc_flower.h"
+#include "tc/tc_place.h"
 #include "tc/tc_snapshot.h"
 #include "tc/tc_trial.h"
 
@@ -20,31 +19,20 @@ namespace {
 
 using F = MatchField;
 
-constexpr std::uint32_t kIngress = TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_INGRESS);
-constexpr std::uint32_t kEgress = TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_EGRESS);
-constexpr std::uint32_t kLastChain = TC_ACT_EXT_VAL_MASK;
 constexpr RulePriority kLastPriority = 65534;  // preferences are 1 to 65535; 0 lets the kernel pick
 /// No packet comes to this chain: what is tried there changes nothing.
 constexpr std::uint32_t kTrialChain = kLastChain - 1;
 static_assert(kTrialChain > kFirstTrialChain);
 
-tcmsg at(int interface, std::uint32_t parent) {
-  tcmsg header{};
-  header.tcm_family = AF_UNSPEC;
-  header.tcm_ifindex = interface;
-  header.tcm_parent = parent;
-  return header;
-}
-
-using Place = std::pair<std::uint32_t, RulePriority>;  // table, priority
+using Preference = std::pair<std::uint32_t, RulePriority>;  // table, priority
 
 /// Filters of one chain and preference are filed under one Ethernet type: under all where theirs
 /// differ.
-std::map<Place, std::uint16_t> protocols_of(const RuleSet& rules) {
-  std::map<Place, std::uint16_t> found;
+std::map<Preference, std::uint16_t> protocols_of(const RuleSet& rules) {
+  std::map<Preference, std::uint16_t> found;
   for (const FlowRule& rule : rules.rules) {
     const std::uint16_t protocol = tc_protocol(rule.match);
-    const auto [known, fresh] = found.emplace(Place(rule.table, rule.priority), protocol);
+    const auto [known, fresh] = found.emplace(Preference(rule.table, rule.priority), protocol);
     if (!fresh && known->second != protocol) known->second = ETH_P_ALL;
   }
   return found;
@@ -302,7 +290,7 @@ Result<std::vector<RuleCount>> TcDriver::counters() {
     counted.push_back(std::move(row));
   }
   std::stable_sort(counted.begin(), counted.end(), [](const RuleCount& a, const RuleCount& b) {
-    return Place(a.rule.table, a.rule.priority) < Place(b.rule.table, b.rule.priority);
+    return Preference(a.rule.table, a.rule.priority) < Preference(b.rule.table, b.rule.priority);
   });
   return counted;
 }

@@ -2,7 +2,6 @@
 #include <fmt/core.h>
 #include <linux/gen_stats.h>
 #include <linux/if_ether.h>
-#include <linux/pkt_cls.h>
 #include <linux/tc_act/tc_gact.h>
 #include <linux/tc_act/tc_mirred.h>
 #include <linux/tc_act/tc_skbedit.h>
@@ -14,13 +13,12 @@
 #include "common/action_limits.h"
 #include "common/tunnel_options.h"
 #include "tc/tc_flower.h"
+#include "tc/tc_place.h"
 
 namespace greynic::flows {
 namespace {
 
 using F = MatchField;
-
-constexpr std::uint32_t kLastChain = TC_ACT_EXT_VAL_MASK;
 
 tl::unexpected<Error> no(const Action& action, std::string_view why) {
   return fail(ErrorCode::kUnsupported,

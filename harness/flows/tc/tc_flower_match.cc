@@ -7,6 +7,7 @@
 #include <array>
 
 #include "common/named_headers.h"
+#include "greynic/core/wire_numbers.h"
 #include "tc/tc_flower.h"
 
 namespace greynic::flows {
@@ -59,20 +60,18 @@ struct HeaderKey {
   std::uint8_t width_bytes;
 };
 constexpr unsigned kTcp = 6;
-constexpr unsigned kUdp = 17;
-constexpr unsigned kSctp = 132;
 constexpr std::array kHeaderKeys = {
     HeaderKey{F::kL4SrcPort, F::kIpProtocol, kTcp, TCA_FLOWER_KEY_TCP_SRC,
               TCA_FLOWER_KEY_TCP_SRC_MASK, 2},
     HeaderKey{F::kL4DstPort, F::kIpProtocol, kTcp, TCA_FLOWER_KEY_TCP_DST,
               TCA_FLOWER_KEY_TCP_DST_MASK, 2},
-    HeaderKey{F::kL4SrcPort, F::kIpProtocol, kUdp, TCA_FLOWER_KEY_UDP_SRC,
+    HeaderKey{F::kL4SrcPort, F::kIpProtocol, ip_protocol::kUdp, TCA_FLOWER_KEY_UDP_SRC,
               TCA_FLOWER_KEY_UDP_SRC_MASK, 2},
-    HeaderKey{F::kL4DstPort, F::kIpProtocol, kUdp, TCA_FLOWER_KEY_UDP_DST,
+    HeaderKey{F::kL4DstPort, F::kIpProtocol, ip_protocol::kUdp, TCA_FLOWER_KEY_UDP_DST,
               TCA_FLOWER_KEY_UDP_DST_MASK, 2},
-    HeaderKey{F::kL4SrcPort, F::kIpProtocol, kSctp, TCA_FLOWER_KEY_SCTP_SRC,
+    HeaderKey{F::kL4SrcPort, F::kIpProtocol, ip_protocol::kSctp, TCA_FLOWER_KEY_SCTP_SRC,
               TCA_FLOWER_KEY_SCTP_SRC_MASK, 2},
-    HeaderKey{F::kL4DstPort, F::kIpProtocol, kSctp, TCA_FLOWER_KEY_SCTP_DST,
+    HeaderKey{F::kL4DstPort, F::kIpProtocol, ip_protocol::kSctp, TCA_FLOWER_KEY_SCTP_DST,
               TCA_FLOWER_KEY_SCTP_DST_MASK, 2},
     HeaderKey{F::kIcmpType, F::kEtherType, ETH_P_IP, TCA_FLOWER_KEY_ICMPV4_TYPE,
               TCA_FLOWER_KEY_ICMPV4_TYPE_MASK, 1},

@@ -1,30 +1,19 @@
 #include "tc/tc_trial.h"
 
 #include <fmt/core.h>
-#include <linux/pkt_cls.h>
-#include <linux/rtnetlink.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <map>
 #include <set>
 #include <tuple>
 
+#include "tc/tc_place.h"
 #include "tc/tc_snapshot.h"
 
 namespace greynic::flows {
 namespace {
 
-constexpr std::uint32_t kIngress = TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_INGRESS);
 constexpr std::uint32_t kTrialChains = 0x8000;  // the rest is for what probing tries
-
-tcmsg at(int interface_number) {
-  tcmsg header{};
-  header.tcm_family = AF_UNSPEC;
-  header.tcm_ifindex = interface_number;
-  header.tcm_parent = kIngress;
-  return header;
-}
 
 using Place = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;  // chain, info, handle
 
