@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <Eigen/Core>
+#include <Eigen/QR>
 #include <Eigen/SVD>
 #include <cmath>
 
@@ -47,7 +48,11 @@ Result<Determination> determine(const LeastSquaresProblem& problem,
     }
   }
   const Eigen::MatrixXd scaled = jacobian * length.cwiseInverse().asDiagonal();
-  const Eigen::BDCSVD<Eigen::MatrixXd> svd(scaled, Eigen::ComputeThinV);
+  // The triangle has the same singular values and right vectors, and is small.
+  const Eigen::HouseholderQR<Eigen::MatrixXd> qr(scaled);
+  const Eigen::MatrixXd triangle = qr.matrixQR().topRows(n).triangularView<Eigen::Upper>();
+  const Eigen::JacobiSVD<Eigen::MatrixXd, Eigen::NoQRPreconditioner> svd(triangle,
+                                                                         Eigen::ComputeFullV);
   const Eigen::VectorXd& s = svd.singularValues();
   Determination result;
   result.rank = static_cast<int>((s.array() > 1e-10 * s[0]).count());
