@@ -17,7 +17,6 @@ namespace greynic::agent {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr int kMostMessageBytes = 64 << 20;  // a million QPs in one message
 
 /// "HOST:PORT" with a port that is a number, as "[::1]:18600" and "lab7:18600".
 bool is_address(const std::string& listen) {

@@ -19,7 +19,6 @@ constexpr std::chrono::milliseconds kLook{500};  // for one that was not there t
 // A run that was killed keeps the agent until its lease ends, and two campaigns may take turns.
 constexpr std::chrono::seconds kBusy{30};
 constexpr std::chrono::seconds kSetUp{60};  // thousands of QPs take a slow device that long
-constexpr int kMostMessageBytes = 64 << 20;
 
 class RemotePeer final : public verbs::Peer {
  public:
