@@ -7,12 +7,14 @@ mapfile -t sources < <(git ls-files '*.cc' '*.h')
 clang-format --dry-run --Werror "${sources[@]}"
 
 # A file that was clean stays clean until it, or something that it includes, changes. Lines of
-# "digest file" for what is to be looked at; the build knows what each file includes.
-export stamps=build/release/tidy
+# "digest file" for what is to be looked at; the build of the address sanitizer, which compiles file by
+# file, knows what each includes.
+export build=build/asan stamps=build/asan/tidy
+scripts/build.sh asan unit_tests
 mkdir -p $stamps
 todo=$(python3 - <<'PY'
 import hashlib, json, os, subprocess
-root, build = os.getcwd() + "/", "build/release"
+root, build = os.getcwd() + "/", os.environ["build"]
 includes, files = {}, None
 listing = subprocess.run(["ninja", "-C", build, "-t", "deps"], capture_output=True, text=True)
 for line in listing.stdout.splitlines():
@@ -38,4 +40,4 @@ PY
 [ -n "$todo" ] || { echo "tidy: nothing changed" >&2; exit 0; }
 echo "tidy: $(wc -l <<<"$todo") files" >&2
 xargs -P 2 -L 1 bash -c '
-  clang-tidy --quiet -p build/release "$1" 2>/dev/null && touch "$stamps/$0"' <<<"$todo"
+  clang-tidy --quiet -p "$build" "$1" 2>/dev/null && touch "$stamps/$0"' <<<"$todo"
