@@ -241,6 +241,8 @@ TEST(OvsRoundTrip, RefusesByNameWhatItCannotHold) {
     ASSERT_FALSE(applied.has_value()) << bad.names;
     EXPECT_NE(applied.error().message.find(bad.names), std::string::npos)
         << applied.error().message;
+    EXPECT_NE(applied.error().message.find("rule 1 ("), std::string::npos)
+        << applied.error().message;
     const auto back = driver->list();
     ASSERT_TRUE(back.has_value());
     ASSERT_EQ(back->rules.size(), 1u) << bad.names;

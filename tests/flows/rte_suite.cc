@@ -140,6 +140,7 @@ TEST(Rte, PutsTheRulesBackOnRefusal) {
   bad.priority = 1;
   const auto refused = port().apply({{good, bad}, ""});
   ASSERT_FALSE(refused.has_value());
+  EXPECT_NE(refused.error().message.find("rule 1 ("), std::string::npos) << refused.error().message;
   EXPECT_EQ(port().list()->rules.size(), 1U);
   ASSERT_TRUE(port().roll_back().has_value());
 }

@@ -1,6 +1,7 @@
 #include "greynic/flows/flow_driver.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <map>
 #include <set>
@@ -88,6 +89,16 @@ tl::unexpected<Error> ambiguous(const RuleSet& rules, std::size_t one, std::size
 }
 
 }  // namespace
+
+std::string place_of(const RuleSet& rules, std::size_t i) {
+  const FlowRule& rule = rules.rules[i];
+  std::string place = fmt::format("rule {} ({})", i, to_string(rule.match));
+  if (!rule.from.empty()) {
+    place += fmt::format(", of input line{} {}", rule.from.size() == 1 ? "" : "s",
+                         fmt::join(rule.from, ", "));
+  }
+  return place;
+}
 
 Result<void> check_unambiguous(const RuleSet& rules) {
   std::map<Place, std::map<Mask, std::vector<std::size_t>>> groups;

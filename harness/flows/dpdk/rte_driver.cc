@@ -101,8 +101,7 @@ Result<std::vector<RteRule>> RteDriver::made_of(const RuleSet& rules) const {
   for (std::size_t i = 0; i < rules.rules.size(); ++i) {
     auto made = made_of(rules.rules[i]);
     if (!made) {
-      return made.error().while_doing(
-          fmt::format("making rule {} ({})", i, to_string(rules.rules[i].match)));
+      return made.error().while_doing("making " + place_of(rules, i));
     }
     all.push_back(std::move(*made));
   }

@@ -19,12 +19,13 @@ class OneByOne final : public RtePath {
   ~OneByOne() override { (void)remove_all(); }
 
   Result<void> check(std::span<const RteRule> rules) override {
-    for (const RteRule& rule : rules) {
+    for (std::size_t i = 0; i < rules.size(); ++i) {
+      const RteRule& rule = rules[i];
       rte_flow_error error{};
       if (calls_.validate(port_, &rule.attributes, rule.pattern.data(), rule.actions.data(),
                           &error) != 0) {
-        return fail(ErrorCode::kUnsupported,
-                    fmt::format("the port refuses rule {}: {}", rule.name, words_of(error)));
+        return fail(ErrorCode::kUnsupported, fmt::format("the port refuses rule {} ({}): {}", i,
+                                                         rule.name, words_of(error)));
       }
     }
     return {};

@@ -7,6 +7,7 @@
 
 #include "common/action_limits.h"
 #include "common/named_headers.h"
+#include "greynic/flows/flow_driver.h"
 #include "ovs/ovs_text.h"
 
 namespace greynic::flows {
@@ -162,7 +163,7 @@ Result<std::string> ovs_rules_text(const RuleSet& rules, const PortNumbers& port
   std::string text;
   for (std::size_t i = 0; i < rules.rules.size(); ++i) {
     const FlowRule& rule = rules.rules[i];
-    const std::string where = fmt::format("rule {} ({})", i, to_string(rule.match));
+    const std::string where = place_of(rules, i);
     if (rule.priority > kOvsLastPriority) {
       return fail(ErrorCode::kUnsupported,
                   fmt::format("{}: priority {} is beyond Open vSwitch's {}", where, rule.priority,

@@ -2,6 +2,9 @@
 
 #include <fmt/core.h>
 
+#include <charconv>
+#include <optional>
+
 #include "greynic/os/program.h"
 #include "ovs/ovs_read.h"
 
@@ -10,6 +13,18 @@ namespace {
 
 /// OpenFlow 1.5 has set_field with masks, meters as actions and bundles.
 constexpr const char* kProtocol = "OpenFlow15";
+
+/// The rule whose cookie, its index and one, the switch's words name: "... cookie:0x8 actions=...".
+std::optional<std::size_t> refused_rule(std::string_view words) {
+  constexpr std::string_view kCookie = "cookie:0x";
+  const std::size_t at = words.find(kCookie);
+  if (at == std::string_view::npos) return std::nullopt;
+  const std::string_view digits = words.substr(at + kCookie.size());
+  std::size_t cookie = 0;
+  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), cookie, 16);
+  if (read.ec != std::errc{} || cookie == 0) return std::nullopt;
+  return cookie - 1;
+}
 
 }  // namespace
 
@@ -77,7 +92,11 @@ Result<void> OvsDriver::install(const RuleSet& rules) {
   if (!ports) return pass_on(ports);
   auto text = ovs_rules_text(rules, *ports);
   if (!text) return pass_on(text);
-  return replace(std::move(*text));
+  const auto done = replace(std::move(*text));
+  if (done) return {};
+  const auto refused = refused_rule(done.error().message);
+  if (!refused || *refused >= rules.rules.size()) return pass_on(done);
+  return done.error().while_doing("adding " + place_of(rules, *refused));
 }
 
 Result<RuleSet> OvsDriver::list() {

@@ -162,8 +162,7 @@ Result<std::vector<os::NetlinkMessage>> TcDriver::filters(const RuleSet& rules) 
   for (std::size_t i = 0; i < rules.rules.size(); ++i) {
     const FlowRule& rule = rules.rules[i];
     const auto no = [&](std::string_view why) {
-      return fail(ErrorCode::kUnsupported,
-                  fmt::format("rule {} ({}): {}", i, to_string(rule.match), why));
+      return fail(ErrorCode::kUnsupported, fmt::format("{}: {}", place_of(rules, i), why));
     };
     if (rule.table >= kFirstTrialChain) {
       return no(fmt::format("chains end at {}", kFirstTrialChain - 1));
@@ -350,8 +349,7 @@ Result<void> TcDriver::install(const RuleSet& rules) {
   std::size_t refused = 0;
   auto sent = socket_.send(*messages, &refused);
   if (sent) return {};
-  return sent.error().while_doing(
-      fmt::format("adding rule {} ({})", refused, to_string(rules.rules[refused].match)));
+  return sent.error().while_doing("adding " + place_of(rules, refused));
 }
 
 }  // namespace greynic::flows

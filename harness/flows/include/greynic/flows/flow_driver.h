@@ -87,4 +87,8 @@ class FlowDriver {
 /// not say which of them wins. A layout's rules never do.
 [[nodiscard]] Result<void> check_unambiguous(const RuleSet& rules);
 
+/// How messages name rule i: "rule 3 (ipv4_dst=10.0.0.2), of input line 17". The number counts the
+/// rules that the device is given; the lines are those that the rule came from, where it says so.
+[[nodiscard]] std::string place_of(const RuleSet& rules, std::size_t i);
+
 }  // namespace greynic::flows
