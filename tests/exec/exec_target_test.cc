@@ -199,6 +199,44 @@ TEST_F(ExecTarget, TimesOut) {
   EXPECT_NE(got[1].reason.find("3 s"), std::string::npos) << got[1].reason;
 }
 
+// Claim:  no byte but an answer that is owed starts the clock again: blank lines, answers to
+//         nothing, lines that are read but not answered.
+TEST_F(ExecTarget, TimesOutWhateverElseIsPrinted) {
+  for (const char* chatter :
+       {"print(flush=True)", "say(id=99999, bandwidth_gbps=1)",
+        "sys.stdout.write('x'); sys.stdout.flush()", "sys.stdin.readline()"}) {
+    auto device = open_script(
+        "say(id=json.loads(sys.stdin.readline())['id'], bandwidth_gbps=1)\n"
+        "while True:\n"
+        "  time.sleep(0.1)\n"
+        "  " +
+            std::string(chatter) + "\n",
+        "timeout=3s ");
+    auto asked = requests(3);
+    if (std::string_view(chatter).starts_with("sys.stdin")) {
+      asked = requests(2000);
+      for (auto& request : asked) request.configuration.set("long", std::string(500, 'l'));
+    }
+    const auto got = measure(*device, asked);
+    EXPECT_EQ(got[0].outcome, Outcome::kMeasured) << chatter << ": " << got[0].reason;
+    EXPECT_EQ(got[1].outcome, Outcome::kTimedOut) << chatter << ": " << got[1].reason;
+    EXPECT_EQ(got[2].outcome, Outcome::kTimedOut) << chatter << ": " << got[2].reason;
+  }
+}
+
+// Claim:  a command that prints without end is ended after so many bytes, long before its time.
+// Oracle: the limit of time is an hour, which ctest would not wait for.
+TEST_F(ExecTarget, EndsWhoPrintsWithoutEnd) {
+  for (const char* command : {"timeout=3600s exec yes ''", "timeout=3600s exec yes '{\"id\":77}'",
+                              "timeout=3600s exec cat /dev/zero"}) {
+    auto device = open_command(command);
+    const auto got = measure(*device, requests(2));
+    for (const Observation& one : got) {
+      EXPECT_EQ(one.outcome, Outcome::kFailed) << command << ": " << one.reason;
+    }
+  }
+}
+
 // Claim:  what the command cannot swallow at once does not block: 2 MB of requests, read slowly.
 TEST_F(ExecTarget, DoesNotBlockOnAFullPipe) {
   auto device = open_script(

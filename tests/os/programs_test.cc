@@ -1,10 +1,14 @@
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
+#include <thread>
 
 #include "greynic/os/own_folder.h"
 #include "greynic/os/piped_command.h"
@@ -46,6 +50,84 @@ TEST(PipedCommand, EndsItsWholeGroup) {
   const std::string how = command->stop(status);
   EXPECT_EQ(status, 128 + 15) << how;
   EXPECT_NE(how.find("signal 15"), std::string::npos) << how;
+}
+
+/// Waits until there is no such process; what is dead but not yet taken note of counts as gone.
+bool is_gone(pid_t pid) {
+  for (int tries = 0; tries < 1000; ++tries) {
+    std::string state;
+    std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+    file >> state >> state >> state;
+    if (!file || state == "Z") return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return false;
+}
+
+/// Starts processes that try to stay and print their numbers: one in the background, one in a
+/// session of its own, and one whose parents have ended and who does not hear SIGTERM.
+constexpr const char* kStayers =
+    "sleep 600 >/dev/null & echo $!; "
+    "setsid sh -c 'echo $$; exec sleep 600 >/dev/null' & "
+    "setsid sh -c 'setsid sh -c \"trap : TERM; echo \\$\\$; "
+    "while :; do sleep 1; done >/dev/null\" &' & ";
+
+std::vector<pid_t> numbers(PipedCommand& command, std::size_t count) {
+  std::string text;
+  while (std::count(text.begin(), text.end(), '\n') < static_cast<std::ptrdiff_t>(count)) {
+    pollfd waiting{.fd = command.output(), .events = POLLIN, .revents = 0};
+    if (poll(&waiting, 1, 20000) <= 0 || !command.read_into(text)) break;
+  }
+  std::vector<pid_t> found;
+  std::istringstream lines(text);
+  for (pid_t pid = 0; lines >> pid;) found.push_back(pid);
+  return found;
+}
+
+// Claim:  nothing that a command started outlives it, wherever it went, though the command itself
+//         ended in order; and that a command ended in order is still told.
+TEST(PipedCommand, LeavesNothingBehind) {
+  auto command = PipedCommand::start(std::string(kStayers) + "read line; exit 7");
+  ASSERT_TRUE(command) << command.error().message;
+  const std::vector<pid_t> stayers = numbers(*command, 3);
+  ASSERT_EQ(stayers.size(), 3U);
+  for (const pid_t pid : stayers) EXPECT_EQ(kill(pid, 0), 0);
+  int status = 0;
+  EXPECT_EQ(command->stop(status), "exited with status 7");
+  for (const pid_t pid : stayers) EXPECT_TRUE(is_gone(pid)) << pid;
+}
+
+// Claim:  the same when greynic is killed by SIGKILL, which lets it do nothing at all.
+// Method: a child owns the command and is killed.
+TEST(PipedCommand, GoesWithAKilledOwner) {
+  int pipes[2];
+  ASSERT_EQ(pipe(pipes), 0);
+  const pid_t owner = fork();
+  if (owner == 0) {
+    auto command = PipedCommand::start(std::string(kStayers) + "cat");
+    for (const pid_t pid : numbers(*command, 3)) (void)!write(pipes[1], &pid, sizeof pid);
+    kill(getpid(), SIGKILL);
+  }
+  waitpid(owner, nullptr, 0);
+  close(pipes[1]);
+  std::vector<pid_t> stayers;
+  for (pid_t pid = 0; read(pipes[0], &pid, sizeof pid) == sizeof pid;) stayers.push_back(pid);
+  close(pipes[0]);
+  ASSERT_EQ(stayers.size(), 3U);
+  for (const pid_t pid : stayers) EXPECT_TRUE(is_gone(pid)) << pid;
+}
+
+// Claim:  a program that is not waited for any longer is ended with what it started.
+TEST(Program, IsEndedWithItsChildren) {
+  const std::string file = testing::TempDir() + "/greynic-child-" + std::to_string(getpid());
+  const auto late = run({.words = {"sh", "-c", "sleep 600 & echo $! > " + file + "; wait"},
+                         .timeout = std::chrono::seconds(2)});
+  ASSERT_FALSE(late);
+  pid_t child = 0;
+  std::ifstream(file) >> child;
+  std::filesystem::remove(file);
+  ASSERT_GT(child, 0);
+  EXPECT_TRUE(is_gone(child));
 }
 
 // Claim:  a folder is there while it is owned, and gone afterwards with what is in it.

@@ -15,7 +15,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-void report(const std::string& complaint) { fmt::print(stderr, "greynic: {}\n", complaint); }
+constexpr std::size_t kLeastLineBytes = 64;    ///< a short line costs as much work as a longer one
+constexpr std::uint64_t kMostComplaints = 20;  ///< on stderr: a command may print without end
 
 std::string shortened(std::string_view line) {
   constexpr std::size_t kMost = 60;
@@ -24,7 +25,15 @@ std::string shortened(std::string_view line) {
 
 }  // namespace
 
+void Conversation::report(const std::string& complaint) {
+  if (++complaints_ > kMostComplaints + 1) return;
+  const bool last = complaints_ > kMostComplaints;
+  fmt::print(stderr, "greynic: {}\n",
+             last ? "more such lines of the command are left out" : complaint);
+}
+
 void Conversation::begin() {
+  complaints_ = 0;
   line_number_ = 0;
   answers_ = 0;
   chatters_ = false;
@@ -36,6 +45,7 @@ void Conversation::ask(std::span<const target::MeasureRequest> requests,
   requests_ = requests;
   environment_ = std::move(environment);
   next_ = 0;
+  idle_bytes_ = 0;
   last_delivery_ = Clock::now();
 }
 
@@ -66,6 +76,7 @@ bool Conversation::deliver(std::uint64_t id, Observation observation,
   const std::size_t index = found->second.index;
   owed_.erase(found);
   last_delivery_ = Clock::now();
+  idle_bytes_ = 0;
   return sink(index, std::move(observation));
 }
 
@@ -78,6 +89,7 @@ void Conversation::blame(const std::string& complaint) {
 
 bool Conversation::answer(std::string_view line, const target::ObservationSink& sink) {
   ++line_number_;
+  idle_bytes_ += std::max(line.size() + 1, kLeastLineBytes);
   if (line.find_first_not_of(" \t\r") == std::string_view::npos) return true;
   const std::string source = fmt::format("line {} of the command's answers", line_number_);
   auto json = files::parse_json(line, source);
@@ -107,7 +119,8 @@ bool Conversation::answer(std::string_view line, const target::ObservationSink& 
     read = files::bad_value(source, "", "holds no measure, such as \"bandwidth_gbps\":91.2");
   }
   if (read && read->outcome == Outcome::kNotRun) {
-    read = files::bad_value(source, "/outcome", "must be measured, refused, failed, timed_out or too_short");
+    read = files::bad_value(source, "/outcome",
+                            "must be measured, refused, failed, timed_out or too_short");
   }
   if (!read) {
     report(read.error().message);

@@ -37,6 +37,11 @@ class Conversation {
   [[nodiscard]] bool only_malformed_left() const;
   /// Lines held against requests become their failed outcomes.
   void settle_malformed(const target::ObservationSink& sink);
+  /// When the last answer came that was owed, or ask() if there was none: chatter is no sign.
+  [[nodiscard]] std::chrono::steady_clock::time_point last_answer() const { return last_delivery_; }
+  /// Bytes of lines since then: answers to nothing, blank lines, what cannot be understood. A line
+  /// counts as 64 bytes at least.
+  [[nodiscard]] std::uint64_t idle_bytes() const { return idle_bytes_; }
   /// Nobody waits for the rest any more; late answers to it are no mistake.
   void abandon();
 
@@ -52,6 +57,7 @@ class Conversation {
 
   bool deliver(std::uint64_t id, Observation observation, const target::ObservationSink& sink);
   void blame(const std::string& complaint);
+  void report(const std::string& complaint);
   Observation empty_observation(std::size_t index) const;
 
   std::span<const target::MeasureRequest> requests_;
@@ -62,7 +68,9 @@ class Conversation {
   std::set<std::uint64_t> abandoned_;
   std::uint64_t line_number_ = 0;
   std::uint64_t answers_ = 0;
-  bool chatters_ = false;  ///< a line held against a request turned out to be a stray print
+  std::uint64_t idle_bytes_ = 0;
+  std::uint64_t complaints_ = 0;  ///< told on stderr since begin()
+  bool chatters_ = false;         ///< a line held against a request turned out to be a stray print
   std::chrono::steady_clock::time_point last_delivery_;
 };
 

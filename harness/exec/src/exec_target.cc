@@ -21,9 +21,10 @@ using Clock = std::chrono::steady_clock;
 using target::MeasureRequest;
 using target::ObservationSink;
 
-constexpr int kTickMs = 200;                       ///< how often limits and Ctrl-C are looked at
-constexpr std::size_t kAhead = 65536;              ///< bytes of requests made ready for the pipe
-constexpr std::size_t kLongestLine = 64UL << 20U;  ///< no answer is longer; guards the memory
+constexpr int kTickMs = 200;                         ///< how often limits and Ctrl-C are looked at
+constexpr std::size_t kAhead = 65536;                ///< bytes of requests made ready for the pipe
+constexpr std::size_t kLongestLine = 64UL << 20U;    ///< no answer is longer; guards the memory
+constexpr std::uint64_t kMostChatter = 16UL << 20U;  ///< bytes between two answers
 constexpr int kCommandNotFound = 127;
 constexpr int kCommandNotExecutable = 126;
 
@@ -55,6 +56,7 @@ class ExecTarget final : public target::Target {
       child_.emplace(std::move(*started));
       unsent_.clear();
       received_.clear();
+      looked_at_ = 0;
       conversation_.begin();
     }
     conversation_.ask(requests, info().environment);
@@ -66,17 +68,17 @@ class ExecTarget final : public target::Target {
  private:
   Result<void> converse(std::span<const MeasureRequest> requests, const ObservationSink& sink) {
     const auto limit = limit_for(requests);
-    auto last_sign = Clock::now();
     while (!conversation_.finished()) {
       if (target::interrupted()) return fail(ErrorCode::kInterrupted, "stopped by the user");
-      const bool alive = exchange_bytes(last_sign);
+      const bool alive = exchange_bytes();
       if (!take_answers(sink)) return {};
       if (!alive || received_.size() > kLongestLine) return end_of_command(sink);
       if (conversation_.only_malformed_left()) {
         conversation_.settle_malformed(sink);
         return {};
       }
-      if (Clock::now() - last_sign > limit) return end_of_patience(limit, sink);
+      if (conversation_.idle_bytes() > kMostChatter) return end_of_chatter(sink);
+      if (Clock::now() - conversation_.last_answer() > limit) return end_of_patience(limit, sink);
     }
     return {};
   }
@@ -89,7 +91,7 @@ class ExecTarget final : public target::Target {
   }
 
   /// Waits for a tick at most; false when the command has closed its output or no longer reads.
-  bool exchange_bytes(Clock::time_point& last_sign) {
+  bool exchange_bytes() {
     while (unsent_.size() < kAhead && conversation_.next_request(unsent_)) {
     }
     std::array<pollfd, 2> polled = {
@@ -98,13 +100,11 @@ class ExecTarget final : public target::Target {
     if (::poll(polled.data(), polled.size(), kTickMs) <= 0) return true;
     if (polled[1].revents != 0) {
       const auto written = child_->write(unsent_);
-      if (written && *written > 0) last_sign = Clock::now();
       // A command that has closed its input may still have answers for us: what it has read counts.
       if (!written) child_->close_input();
       unsent_.erase(0, written.value_or(unsent_.size()));
     }
     if (polled[0].revents == 0) return true;
-    last_sign = Clock::now();
     return child_->read_into(received_);
   }
 
@@ -112,12 +112,14 @@ class ExecTarget final : public target::Target {
   bool take_answers(const ObservationSink& sink) {
     std::size_t begin = 0;
     bool go_on = true;
-    for (std::size_t end = received_.find('\n'); go_on && end != std::string::npos;
+    for (std::size_t end = received_.find('\n', looked_at_); go_on && end != std::string::npos;
          end = received_.find('\n', begin)) {
       go_on = conversation_.answer(std::string_view(received_).substr(begin, end - begin), sink);
       begin = end + 1;
     }
     received_.erase(0, begin);
+    // A long line comes in many pieces: each is looked at once.
+    looked_at_ = go_on ? received_.size() : 0;
     return go_on;
   }
 
@@ -138,13 +140,23 @@ class ExecTarget final : public target::Target {
   }
 
   Result<void> end_of_patience(std::chrono::nanoseconds limit, const ObservationSink& sink) {
+    return end_it(Outcome::kTimedOut,
+                  "the command answered nothing for " + to_string(limit) + " and was ended", sink);
+  }
+
+  Result<void> end_of_chatter(const ObservationSink& sink) {
+    return end_it(Outcome::kFailed,
+                  fmt::format("the command printed {} MiB that answer nothing and was ended",
+                              kMostChatter >> 20U),
+                  sink);
+  }
+
+  Result<void> end_it(Outcome outcome, const std::string& reason, const ObservationSink& sink) {
     int status = 0;
     child_->stop(status);
     child_.reset();
     conversation_.settle_malformed(sink);
-    conversation_.give_up(Outcome::kTimedOut,
-                          "the command was silent for " + to_string(limit) + " and was ended",
-                          sink);
+    conversation_.give_up(outcome, reason, sink);
     return {};
   }
 
@@ -155,6 +167,7 @@ class ExecTarget final : public target::Target {
   Conversation conversation_;
   std::string unsent_;
   std::string received_;
+  std::size_t looked_at_ = 0;  ///< bytes of it that end no line
 };
 
 /// "timeout=30s COMMAND" or just COMMAND.

@@ -2,8 +2,8 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,34 +13,21 @@
 #include <ctime>
 #include <utility>
 
+#include "keeper.h"
 #include "process.h"
 
 namespace greynic::os {
 namespace {
 
-constexpr std::chrono::milliseconds kPatience{
-    2000};  ///< between closing its input, SIGTERM and SIGKILL
+constexpr int kPatienceMs = 2000;  ///< between closing its input and ending it
 
-Result<void> spawn(const std::string& command, int child_input, int child_output, pid_t& pid) {
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawnattr_init(&attributes);
-  posix_spawn_file_actions_adddup2(&actions, child_input, STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, child_output, STDOUT_FILENO);
-  // Its own group: a Ctrl-C in the terminal is for greynic, which then ends the command in order.
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  std::string shell = "sh";
-  std::string option = "-c";
-  std::string text = command;
-  const std::array<char*, 4> arguments = {shell.data(), option.data(), text.data(), nullptr};
-  const int error = posix_spawn(&pid, "/bin/sh", &actions, &attributes, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  posix_spawnattr_destroy(&attributes);
-  if (error == 0) return {};
-  return fail(ErrorCode::kMissing,
-              fmt::format("cannot start /bin/sh for \"{}\": {}", command, std::strerror(error)));
+/// The shell's wait status, when it comes within the limit.
+std::optional<int> verdict_within(int verdict, int limit_ms) {
+  pollfd waiting{.fd = verdict, .events = POLLIN, .revents = 0};
+  int status = 0;
+  const bool came = poll(&waiting, 1, limit_ms) > 0 &&
+                    ::read(verdict, &status, sizeof status) == ssize_t{sizeof status};
+  return came ? std::optional(status) : std::nullopt;
 }
 
 }  // namespace
@@ -49,23 +36,25 @@ Result<PipedCommand> PipedCommand::start(const std::string& command) {
   Pipe to_child;
   Pipe from_child;
   if (!to_child.open() || !from_child.open()) return no_pipe();
-  pid_t pid = -1;
-  if (auto spawned = spawn(command, to_child.read, from_child.write, pid); !spawned) {
-    return pass_on(spawned);
-  }
-  PipedCommand child(pid, std::exchange(to_child.write, -1), std::exchange(from_child.read, -1));
+  const auto keeper = start_kept(command, to_child.read, from_child.write);
+  if (!keeper) return pass_on(keeper);
+  PipedCommand child;
+  child.keeper_ = keeper->pid;
+  child.life_ = keeper->life;
+  child.verdict_ = keeper->verdict;
+  child.input_ = std::exchange(to_child.write, -1);
+  child.output_ = std::exchange(from_child.read, -1);
   ::fcntl(child.input_, F_SETFL, O_NONBLOCK);
   ::fcntl(child.output_, F_SETFL, O_NONBLOCK);
   return child;
 }
 
-PipedCommand::PipedCommand(PipedCommand&& other) noexcept
-    : pid_(std::exchange(other.pid_, -1)),
-      input_(std::exchange(other.input_, -1)),
-      output_(std::exchange(other.output_, -1)) {}
+PipedCommand::PipedCommand(PipedCommand&& other) noexcept { *this = std::move(other); }
 
 PipedCommand& PipedCommand::operator=(PipedCommand&& other) noexcept {
-  std::swap(pid_, other.pid_);
+  std::swap(keeper_, other.keeper_);
+  std::swap(life_, other.life_);
+  std::swap(verdict_, other.verdict_);
   std::swap(input_, other.input_);
   std::swap(output_, other.output_);
   return *this;
@@ -109,19 +98,25 @@ void PipedCommand::close_input() {
 }
 
 std::string PipedCommand::stop(int& status) {
-  if (pid_ < 0) return {};
+  if (keeper_ < 0) return {};
   close_input();
-  int wait_status = 0;
-  if (!ends_within(pid_, kPatience, wait_status)) {
-    wait_status = end_process(pid_, -pid_, kPatience);
+  auto wait_status = verdict_within(verdict_, kPatienceMs);
+  ::close(std::exchange(life_, -1));
+  if (!wait_status) wait_status = verdict_within(verdict_, 2 * kKeeperPatienceMs);
+  ::close(std::exchange(verdict_, -1));
+  // What the command left behind gets the same patience; the shell itself has ended.
+  int keepers_own = 0;
+  if (!ends_within(keeper_, std::chrono::milliseconds(3 * kKeeperPatienceMs), keepers_own)) {
+    end_process(keeper_, keeper_, std::chrono::milliseconds(0));
   }
-  pid_ = -1;
-  if (WIFSIGNALED(wait_status)) {
-    status = 128 + WTERMSIG(wait_status);
-    return fmt::format("was ended by signal {} ({})", WTERMSIG(wait_status),
-                       ::strsignal(WTERMSIG(wait_status)));
+  keeper_ = -1;
+  const int ended = wait_status.value_or(SIGKILL);  // who killed the keeper killed its shell
+  if (WIFSIGNALED(ended)) {
+    status = 128 + WTERMSIG(ended);
+    return fmt::format("was ended by signal {} ({})", WTERMSIG(ended),
+                       ::strsignal(WTERMSIG(ended)));
   }
-  status = WEXITSTATUS(wait_status);
+  status = WEXITSTATUS(ended);
   return fmt::format("exited with status {}", status);
 }
 

@@ -9,7 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -21,6 +23,8 @@ namespace greynic::os {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kMostSaid = 1UL << 30U;  ///< of one program: ten million rules of a switch
 
 /// argv and envp are made before fork: after it only async-signal-safe calls are allowed.
 struct Prepared {
@@ -54,8 +58,10 @@ Result<Prepared> prepare(const Command& command) {
   return ready;
 }
 
-/// Feeds and drains the three pipes until the program closed its ends; false on timeout.
-bool converse(Pipe& in, Pipe& out, Pipe& err, std::string_view input, std::string& said,
+enum class Talk : std::uint8_t { kOver, kTooLate, kTooMuch };
+
+/// Feeds and drains the three pipes until the program closed its ends.
+Talk converse(Pipe& in, Pipe& out, Pipe& err, std::string_view input, std::string& said,
               std::string& complained, Clock::time_point deadline) {
   if (input.empty()) in.close_write();
   while (out.read >= 0 || err.read >= 0) {
@@ -63,8 +69,11 @@ bool converse(Pipe& in, Pipe& out, Pipe& err, std::string_view input, std::strin
         {in.write, POLLOUT, 0}, {out.read, POLLIN, 0}, {err.read, POLLIN, 0}};  // -1 is skipped
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
-    if (left <= 0) return false;
-    if (poll(waiting, 3, static_cast<int>(left)) < 0 && errno != EINTR) return false;
+    if (left <= 0) return Talk::kTooLate;
+    if (poll(waiting, 3, static_cast<int>(std::min<std::int64_t>(left, INT_MAX))) < 0 &&
+        errno != EINTR) {
+      return Talk::kTooLate;
+    }
     if (waiting[0].revents != 0) {
       const ssize_t count = send(in.write, input.data(), input.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
       if (count > 0) input.remove_prefix(static_cast<std::size_t>(count));
@@ -83,8 +92,9 @@ bool converse(Pipe& in, Pipe& out, Pipe& err, std::string_view input, std::strin
     };
     drain(out, waiting[1], said);
     drain(err, waiting[2], complained);
+    if (said.size() > kMostSaid || complained.size() > kMostSaid) return Talk::kTooMuch;
   }
-  return true;
+  return Talk::kOver;
 }
 
 /// The end of what a program complained about: the cause stands in its last lines.
@@ -118,9 +128,15 @@ Result<std::string> run(const Command& command) {
   Pipe out;
   Pipe err;
   if (!in.open_socket() || !out.open() || !err.open()) return no_pipe();
+  const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0) return fail(ErrorCode::kIo, fmt::format("cannot fork: {}", std::strerror(errno)));
   if (pid == 0) {
+    // Its own group, so that what it started can be ended with it; and none of it outlives us. The
+    // thread that forks waits here, so its end is ours.
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(126);
     dup2(in.read, 0);
     dup2(out.write, 1);
     dup2(err.write, 2);
@@ -132,13 +148,18 @@ Result<std::string> run(const Command& command) {
   err.close_write();
   std::string said;
   std::string complained;
-  const bool ended =
+  const Talk talk =
       converse(in, out, err, command.input, said, complained, Clock::now() + command.timeout);
-  if (!ended) kill(pid, SIGKILL);
+  // Both sides of the fork may be first to make the group.
+  if (talk != Talk::kOver && kill(-pid, SIGKILL) != 0) kill(pid, SIGKILL);
   int status = 0;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
-  if (!ended) {
+  if (talk == Talk::kTooMuch) {
+    return fail(ErrorCode::kTooBig, fmt::format("{} printed more than {} MiB",
+                                                command.words.front(), kMostSaid >> 20U));
+  }
+  if (talk == Talk::kTooLate) {
     return fail(ErrorCode::kIo, fmt::format("{} did not end within {} ms", command.words.front(),
                                             command.timeout.count()));
   }

@@ -16,9 +16,9 @@
 
 namespace greynic::exec {
 
-/// A command that neither answers nor exits for this long is ended, and what it owes has timed out.
-/// To it come ten times the duration of the longest request. `exec:timeout=30s COMMAND` replaces
-/// both.
+/// A command that neither answers what it owes nor exits for this long is ended, and what it owes
+/// has timed out; whatever else it prints does not count. To it come ten times the duration of the
+/// longest request. `exec:timeout=30s COMMAND` replaces both.
 inline constexpr std::chrono::seconds kSilenceLimit{120};
 
 /// To be registered with target::register_kind.
