@@ -1,6 +1,12 @@
 #include "greynic/zero/region.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -132,6 +138,72 @@ TEST_F(Region, MalformedRegionsAreRefused) {
     }
   }
   EXPECT_GT(refused, 100);
+}
+
+// Claim:  a reader whose file is cut gets an error, at every length, and reads other regions as
+//         before; the writer goes on and can tell. Without care each is a SIGBUS.
+TEST_F(Region, ThatShrinksHurtsNobody) {
+  const std::vector<Group> groups = {{"g", {{"a", ""}}}, wide_group(3000)};
+  auto other = RegionWriter::create(folder_ + "/other", groups);
+  ASSERT_TRUE(other) << other.error().message;
+  other->publish(0, 1, std::vector{5.0});
+  RegionReader unhurt = reader_of(folder_ + "/other");
+  const std::vector<double> values(3000, 1.0);
+  for (const std::uintmax_t cut_by : {std::uintmax_t{1}, std::uintmax_t{64}, std::uintmax_t{4096},
+                                      std::uintmax_t{100000}, std::uintmax_t{0}}) {
+    auto writer = RegionWriter::create(path(), groups);
+    ASSERT_TRUE(writer) << writer.error().message;
+    writer->publish(1, 1, values);
+    RegionReader reader = reader_of(path());
+    ASSERT_TRUE(reader.read(1));
+    EXPECT_TRUE(writer->whole());
+    const std::uintmax_t bytes = std::filesystem::file_size(path());
+    std::filesystem::resize_file(path(), cut_by == 0 ? 0 : bytes - cut_by);
+    const auto snapshot = reader.read(1);
+    ASSERT_FALSE(snapshot) << "cut by " << cut_by;
+    EXPECT_EQ(snapshot.error().code, ErrorCode::kIo);
+    EXPECT_NE(snapshot.error().message.find("was cut"), std::string::npos);
+    writer->publish(1, 2, values);
+    EXPECT_FALSE(writer->whole());
+    EXPECT_EQ(unhurt.read(0).value().values.front(), 5.0);
+  }
+}
+
+// Claim:  a full disk is told when the region is made; nothing is left behind.
+// Method: a child mounts a file system of 64 KiB that nobody else sees.
+TEST_F(Region, IsRefusedWhereTheDiskIsFull) {
+  const pid_t child = fork();
+  if (child == 0) {
+    if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) _exit(77);
+    if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) _exit(77);
+    if (mount("tmpfs", folder_.c_str(), "tmpfs", 0, "size=64k") != 0) _exit(77);
+    const auto writer = RegionWriter::create(path(), {wide_group(30000)});
+    if (writer || writer.error().code != ErrorCode::kIo) _exit(1);
+    if (!std::filesystem::is_empty(folder_)) _exit(2);
+    auto small = RegionWriter::create(path(), {wide_group(3)});
+    if (!small) _exit(3);
+    small->publish(0, 1, std::vector{1.0, 2.0, 3.0});
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
+    GTEST_SKIP() << "needs root or user namespaces, to mount a small file system";
+  }
+  EXPECT_EQ(status, 0) << "a signal, or the step that failed";
+}
+
+// Claim:  a SIGBUS that is nobody's region still ends the program.
+TEST_F(Region, OtherBusErrorsAreNotHidden) {
+  ASSERT_TRUE(RegionWriter::create(path(), {wide_group(3)}));
+  EXPECT_EXIT(
+      {
+        const RegionReader reader = reader_of(path());
+        const int file = open((folder_ + "/plain").c_str(), O_RDWR | O_CREAT, 0600);
+        char* const bytes = static_cast<char*>(mmap(nullptr, 4096, PROT_READ, MAP_SHARED, file, 0));
+        _exit(*static_cast<volatile char*>(bytes));
+      },
+      [](int status) { return !WIFEXITED(status) || WEXITSTATUS(status) != 0; }, "");
 }
 
 }  // namespace

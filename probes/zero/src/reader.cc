@@ -20,12 +20,17 @@ class MappedRegion final : public OneSided {
   explicit MappedRegion(MappedFile mapping) : mapping_(std::move(mapping)) {}
 
   Result<void> read(std::uint64_t offset, std::span<std::byte> out) override {
-    if (offset + out.size() > mapping_.bytes().size()) {
+    const std::size_t bytes = mapping_.bytes().size();
+    if (offset > bytes || out.size() > bytes - offset) {
       return fail(ErrorCode::kBadInput, "the region is shorter than its table says");
     }
     std::byte* from = mapping_.bytes().data() + offset;
     for (std::size_t at = 0; at < out.size(); at += layout::kLine) {
       copy_line(*reinterpret_cast<layout::Line*>(from + at), out.data() + at);
+    }
+    if (mapping_.lost()) {
+      return fail(ErrorCode::kIo,
+                  "the region's file was cut while it was read; start its writer anew");
     }
     return {};
   }

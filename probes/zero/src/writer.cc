@@ -122,6 +122,8 @@ void RegionWriter::publish(std::size_t group, std::int64_t time_ns,
   for (layout::Line& line : lines) word(line.version).store(odd + 1, std::memory_order_release);
 }
 
+bool RegionWriter::whole() const { return !state_->mapping.lost(); }
+
 std::span<std::byte> RegionWriter::bytes() const { return state_->mapping.bytes(); }
 
 }  // namespace greynic::zero

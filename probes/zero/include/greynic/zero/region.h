@@ -40,7 +40,7 @@ struct Group {
 class RegionWriter {
  public:
   /// Creates (or replaces) the file at `path` and maps it. kBadInput for names too long or twice,
-  /// kIo when it cannot be made.
+  /// kIo when it cannot be made or the disk has no room for it.
   [[nodiscard]] static Result<RegionWriter> create(const std::string& path,
                                                    const std::vector<Group>& groups);
   RegionWriter(RegionWriter&&) noexcept;
@@ -49,6 +49,9 @@ class RegionWriter {
 
   /// Publishes all values of one group, `values` in the order of its metrics. Wait-free.
   void publish(std::size_t group, std::int64_t time_ns, std::span<const double> values);
+
+  /// False once the file was cut under the writer: what is published then reaches nobody.
+  [[nodiscard]] bool whole() const;
 
   /// The mapped bytes, to be registered for remote READ.
   [[nodiscard]] std::span<std::byte> bytes() const;
@@ -67,7 +70,8 @@ class OneSided {
   [[nodiscard]] virtual Result<void> read(std::uint64_t offset, std::span<std::byte> out) = 0;
 };
 
-/// A region file of this machine, mapped read-only. kBadInput when it is no region.
+/// A region file of this machine, mapped read-only. kBadInput when it is no region. A file that
+/// shrinks while it is read gives kIo.
 [[nodiscard]] Result<std::unique_ptr<OneSided>> map_region(const std::string& path);
 
 struct Snapshot {
