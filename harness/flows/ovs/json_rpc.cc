@@ -6,7 +6,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <utility>
 
@@ -15,31 +17,38 @@ namespace {
 
 using nlohmann::json;
 
-/// Length of the first whole JSON object in `text`; 0 while it is not whole. Messages follow one
-/// another without any separator, so braces outside strings are counted.
-std::size_t whole_object(std::string_view text) {
-  int depth = 0;
-  bool in_string = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
+constexpr std::size_t kLongestMessage = 512UL << 20U;  // a million flows of a switch are 200 MB
+
+/// Milliseconds until then, for poll.
+int left_until(std::chrono::steady_clock::time_point deadline) {
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+      deadline - std::chrono::steady_clock::now());
+  return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, INT_MAX));
+}
+
+}  // namespace
+
+std::size_t JsonEnd::find(std::string_view text) {
+  while (looked_at_ < text.size() && !too_deep()) {
+    const char c = text[looked_at_++];
+    if (in_string_) {
       if (c == '\\') {
-        ++i;
+        ++looked_at_;  // also where the next byte has not come yet
       } else if (c == '"') {
-        in_string = false;
+        in_string_ = false;
       }
     } else if (c == '"') {
-      in_string = true;
+      in_string_ = true;
     } else if (c == '{' || c == '[') {
-      ++depth;
-    } else if (c == '}' || c == ']') {
-      if (--depth == 0) return i + 1;
+      ++depth_;
+    } else if ((c == '}' || c == ']') && --depth_ == 0) {
+      const std::size_t length = looked_at_;
+      *this = {};
+      return length;
     }
   }
   return 0;
 }
-
-}  // namespace
 
 Result<JsonRpc> JsonRpc::connect(const std::string& socket_path) {
   sockaddr_un address{};
@@ -67,12 +76,14 @@ JsonRpc::JsonRpc(JsonRpc&& other) noexcept
     : socket_(std::exchange(other.socket_, -1)),
       path_(std::move(other.path_)),
       unread_(std::move(other.unread_)),
+      end_(other.end_),
       last_id_(other.last_id_) {}
 
 JsonRpc& JsonRpc::operator=(JsonRpc&& other) noexcept {
   std::swap(socket_, other.socket_);
   std::swap(path_, other.path_);
   std::swap(unread_, other.unread_);
+  std::swap(end_, other.end_);
   std::swap(last_id_, other.last_id_);
   return *this;
 }
@@ -81,12 +92,20 @@ JsonRpc::~JsonRpc() {
   if (socket_ >= 0) close(socket_);
 }
 
-Result<void> JsonRpc::send(const json& message) {
+Result<void> JsonRpc::send(const json& message, std::chrono::steady_clock::time_point deadline) {
   const std::string text = message.dump();
   std::string_view rest = text;
   while (!rest.empty()) {
-    const ssize_t count = ::send(socket_, rest.data(), rest.size(), MSG_NOSIGNAL);
+    const ssize_t count = ::send(socket_, rest.data(), rest.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && errno == EAGAIN) {
+      pollfd waiting = {socket_, POLLOUT, 0};
+      const int left = left_until(deadline);
+      if (left == 0 || poll(&waiting, 1, left) == 0) {
+        return fail(ErrorCode::kIo, fmt::format("{}: does not read in time", path_));
+      }
+      continue;
+    }
     if (count < 0) {
       return fail(ErrorCode::kIo, fmt::format("{}: cannot send: {}", path_, std::strerror(errno)));
     }
@@ -97,7 +116,7 @@ Result<void> JsonRpc::send(const json& message) {
 
 Result<json> JsonRpc::receive(std::chrono::steady_clock::time_point deadline) {
   while (true) {
-    if (const std::size_t length = whole_object(unread_); length > 0) {
+    if (const std::size_t length = end_.find(unread_); length > 0) {
       json message = json::parse(unread_.substr(0, length), nullptr, false);
       unread_.erase(0, length);
       if (!message.is_object()) {
@@ -105,11 +124,13 @@ Result<json> JsonRpc::receive(std::chrono::steady_clock::time_point deadline) {
       }
       return message;
     }
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-                          deadline - std::chrono::steady_clock::now())
-                          .count();
+    if (end_.too_deep() || unread_.size() > kLongestMessage) {
+      return fail(ErrorCode::kIo,
+                  fmt::format("{}: the answer is longer or deeper than any", path_));
+    }
     pollfd waiting = {socket_, POLLIN, 0};
-    if (left <= 0 || poll(&waiting, 1, static_cast<int>(left)) == 0) {
+    const int left = left_until(deadline);
+    if (left == 0 || poll(&waiting, 1, left) == 0) {
       return fail(ErrorCode::kIo, fmt::format("{}: no answer in time", path_));
     }
     char buffer[65536];
@@ -126,13 +147,14 @@ Result<json> JsonRpc::call(std::string_view method, json parameters,
                            std::chrono::milliseconds timeout) {
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   const std::uint64_t id = ++last_id_;
-  auto sent = send({{"method", method}, {"params", std::move(parameters)}, {"id", id}});
+  auto sent = send({{"method", method}, {"params", std::move(parameters)}, {"id", id}}, deadline);
   if (!sent) return pass_on(sent);
   while (true) {
     auto message = receive(deadline);
     if (!message) return pass_on(message);
     if ((*message)["method"] == "echo") {
-      sent = send({{"result", (*message)["params"]}, {"error", nullptr}, {"id", (*message)["id"]}});
+      sent = send({{"result", (*message)["params"]}, {"error", nullptr}, {"id", (*message)["id"]}},
+                  deadline);
       if (!sent) return pass_on(sent);
       continue;
     }

@@ -12,6 +12,22 @@
 
 namespace greynic::flows {
 
+/// Finds where the first JSON object of a growing text ends; each byte is looked at once. Messages
+/// follow one another without any separator, so braces outside strings are counted.
+class JsonEnd {
+ public:
+  /// The object's length; 0 while it is not whole.
+  [[nodiscard]] std::size_t find(std::string_view text);
+  /// Its brackets are nested deeper than any message of Open vSwitch.
+  [[nodiscard]] bool too_deep() const { return depth_ > kDeepest; }
+
+ private:
+  static constexpr int kDeepest = 200;
+  std::size_t looked_at_ = 0;
+  int depth_ = 0;
+  bool in_string_ = false;
+};
+
 class JsonRpc {
  public:
   /// kMissing when nobody listens at the path.
@@ -21,20 +37,23 @@ class JsonRpc {
   ~JsonRpc();
 
   /// Sends one request and waits for its answer; echo requests of the other side are answered
-  /// meanwhile. kRefused carries the error that came back, kIo a broken or silent connection.
+  /// meanwhile. kRefused carries the error that came back, kIo a broken or silent connection, one
+  /// that does not take the request in time, or one that sends more than any answer is long.
   [[nodiscard]] Result<nlohmann::json> call(
       std::string_view method, nlohmann::json parameters,
       std::chrono::milliseconds timeout = std::chrono::seconds(30));
 
  private:
   JsonRpc(int socket, std::string path) : socket_(socket), path_(std::move(path)) {}
-  [[nodiscard]] Result<void> send(const nlohmann::json& message);
+  [[nodiscard]] Result<void> send(const nlohmann::json& message,
+                                  std::chrono::steady_clock::time_point deadline);
   /// The next whole JSON document on the wire.
   [[nodiscard]] Result<nlohmann::json> receive(std::chrono::steady_clock::time_point deadline);
 
   int socket_ = -1;
   std::string path_;
   std::string unread_;
+  JsonEnd end_;
   std::uint64_t last_id_ = 0;
 };
 
