@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "device/verbs_errors.h"
+#include "greynic/verbs/peer_claims.h"
 #include "peer/connection_manager.h"
 #include "traffic/payload.h"
 
@@ -51,6 +52,21 @@ std::uint64_t available_memory_bytes() {
   }
   return static_cast<std::uint64_t>(sysconf(_SC_AVPHYS_PAGES)) *
          static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+/// What each message under way costs at this end beside its bytes.
+Result<void> room_for_books(const TrafficPlan& plan) {
+  constexpr double kSlotBytes = 64;      // where it lies, here and over there, and when it began
+  constexpr double kRequestBytes = 128;  // of a list that is posted at once
+  const double elements = std::max(plan.sge_count, 1U);
+  const double wanted = plan.qp_count * (kSlotBytes * static_cast<double>(places_needed(plan)) +
+                                         plan.post_batch * (kRequestBytes + 16 * elements));
+  const std::uint64_t available = available_memory_bytes();
+  if (wanted <= 0.4 * static_cast<double>(available)) return {};
+  return fail(ErrorCode::kRefused,
+              fmt::format("keeping book of {} messages on each of {} QPs takes more than 40 % of "
+                          "the memory that is available ({} MiB); lower qp_count or the depths",
+                          places_needed(plan), plan.qp_count, available >> 20));
 }
 
 /// The least power of two of mr_bytes with which messages under way do not share bytes.
@@ -139,6 +155,7 @@ Result<Endpoint> Endpoint::create(const Device& device, const TrafficPlan& plan,
     if (!gid) return gid.error().while_doing("choosing a GID of " + device.name());
     endpoint.gid_ = *gid;
   }
+  if (auto room = room_for_books(plan); !room) return pass_on(room);
   for (std::uint32_t lane = 0; lane < plan.qp_count; ++lane) {
     endpoint.slots_.push_back(slots_of(plan, lane));
   }
@@ -363,17 +380,7 @@ EndpointDescription Endpoint::describe() const {
 }
 
 Result<void> Endpoint::connect(const EndpointDescription& remote, const ConnectOptions& options) {
-  const bool xrc = xrc_domain_ != nullptr;
-  const std::size_t queues = role_.answers || !xrc ? remote.qp_numbers.size() : plan_.qp_count;
-  const std::size_t targets = role_.requests && xrc ? remote.xrc_targets.size() : plan_.qp_count;
-  if (queues != plan_.qp_count || targets != plan_.qp_count ||
-      (!remote.srq_numbers.empty() && remote.srq_numbers.size() != groups_.size())) {
-    return fail(ErrorCode::kInternal,
-                fmt::format("the peer has {} QPs, {} targets and {} shared receive queues for the "
-                            "{} QPs of this end",
-                            remote.qp_numbers.size(), remote.xrc_targets.size(),
-                            remote.srq_numbers.size(), plan_.qp_count));
-  }
+  if (auto good = check_description(remote, plan_, role_); !good) return good;
   if (const GidEntry there{.gid = remote.gid};
       port_.ethernet && remote.ethernet && gid_.is_ipv4() != there.is_ipv4()) {
     return fail(ErrorCode::kRefused,

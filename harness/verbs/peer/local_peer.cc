@@ -4,6 +4,7 @@
 
 #include "greynic/verbs/counters.h"
 #include "greynic/verbs/peer.h"
+#include "greynic/verbs/peer_claims.h"
 
 namespace greynic::verbs {
 namespace {
@@ -16,6 +17,7 @@ class LocalPeer final : public Peer {
 
   Result<EndpointDescription> open(const TrafficPlan& plan, std::chrono::seconds) override {
     abandon();
+    if (auto good = check_plan(plan); !good) return pass_on(good);
     // Opened for each run: a device that was removed and added again is another device.
     auto device = Device::open(device_name_, port_);
     if (!device) return pass_on(device);
@@ -31,7 +33,8 @@ class LocalPeer final : public Peer {
 
   Result<void> connect(const EndpointDescription& requester,
                        std::chrono::nanoseconds duration) override {
-    if (!endpoint_) return fail(ErrorCode::kInternal, "connect before open");
+    if (!endpoint_) return fail(ErrorCode::kIo, "connect before open");
+    if (answerer_) return fail(ErrorCode::kIo, "connect, though it is connected");
     if (auto done = endpoint_->connect(requester); !done) return done;
     report_ = {};
     report_.counters_before = read_counters(device_->name(), device_->port());
@@ -46,7 +49,7 @@ class LocalPeer final : public Peer {
   }
 
   Result<PeerReport> finish(const RequestReport& requests) override {
-    if (!answerer_) return fail(ErrorCode::kInternal, "finish before connect");
+    if (!answerer_) return fail(ErrorCode::kIo, "finish before connect");
     if (requests.failure) stop_ = true;
     if (requester_.joinable()) requester_.join();
     report_.answers = answerer_->finish(requests.completed_by_lane);
@@ -55,6 +58,8 @@ class LocalPeer final : public Peer {
     abandon();
     return report;
   }
+
+  void interrupt() override { stop_ = true; }
 
   void abandon() override {
     stop_ = true;

@@ -20,6 +20,7 @@ namespace {
 
 constexpr int kPollBatch = 32;
 constexpr int kEmptyPollsPerClock = 64;
+constexpr std::int64_t kStoppedDrainNs = 1'000'000'000;
 
 /// One lane as its thread sees it. Completions of a lane come in order.
 struct Lane {
@@ -234,8 +235,10 @@ class RequestThread {
     }
   }
 
-  /// Asks for a completion of each lane's last message and waits for all of them.
+  /// Asks for a completion of each lane's last message and waits for all of them; for a moment
+  /// only when the run was stopped.
   void drain() {
+    const std::int64_t begin = clock_.now_ns();
     while (!broken_.load(std::memory_order_relaxed) && !report_.failure) {
       bool open = false;
       for (Lane& lane : lanes_) {
@@ -251,6 +254,8 @@ class RequestThread {
         now_ = clock_.now_ns();
         check_stall();
       }
+      if (stop_.load(std::memory_order_relaxed) && clock_.now_ns() - begin > kStoppedDrainNs)
+        return;
     }
   }
 

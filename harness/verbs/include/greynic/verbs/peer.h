@@ -44,6 +44,8 @@ class Peer {
   [[nodiscard]] virtual Result<PeerReport> finish(const RequestReport& requests) = 0;
   /// Drops whatever is open, without a report.
   virtual void abandon() = 0;
+  /// Makes a call under way, and traffic, end soon: within the plan's stall limit. From any thread.
+  virtual void interrupt() {}
   /// "rxe1 in this process", "host:port".
   [[nodiscard]] virtual std::string name() const = 0;
 };

@@ -1,0 +1,60 @@
+#include "greynic/daemon/ending.h"
+
+#include <fmt/core.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <ctime>
+#include <thread>
+
+#include "greynic/daemon/log.h"
+
+namespace greynic::daemon {
+
+struct Ending::Watch {
+  std::string name;
+  std::chrono::milliseconds patience;
+  std::atomic<bool> asked = false;
+  std::atomic<bool> over = false;
+  sigset_t signals{};
+  std::thread thread;
+
+  void run() {
+    using Clock = std::chrono::steady_clock;
+    constexpr timespec kLook{.tv_sec = 0, .tv_nsec = 50'000'000};
+    Clock::time_point limit;
+    while (!over) {
+      if (sigtimedwait(&signals, nullptr, &kLook) > 0) {
+        if (asked) _exit(0);
+        limit = Clock::now() + patience;
+        asked = true;
+      }
+      if (asked && Clock::now() > limit) {
+        Log(name).line(fmt::format("what was under way did not end within {} ms; ended without it",
+                                   patience.count()));
+        _exit(0);
+      }
+    }
+  }
+};
+
+Ending::Ending(std::string name, std::chrono::milliseconds patience) : watch_(new Watch) {
+  watch_->name = std::move(name);
+  watch_->patience = patience;
+  std::signal(SIGPIPE, SIG_IGN);
+  sigemptyset(&watch_->signals);
+  sigaddset(&watch_->signals, SIGINT);
+  sigaddset(&watch_->signals, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &watch_->signals, nullptr);
+  watch_->thread = std::thread([watch = watch_.get()] { watch->run(); });
+}
+
+Ending::~Ending() {
+  watch_->over = true;
+  watch_->thread.join();
+}
+
+const std::atomic<bool>& Ending::asked() const { return watch_->asked; }
+
+}  // namespace greynic::daemon
