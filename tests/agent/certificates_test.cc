@@ -14,6 +14,7 @@
 #include "agent.grpc.pb.h"
 #include "credentials.h"
 #include "greynic/agent/agent.h"
+#include "lab_files.h"
 
 namespace greynic::agent {
 namespace {
@@ -49,6 +50,91 @@ TEST_F(Certificates, KeepKeysToTheirOwner) {
     ASSERT_EQ(stat((lab + name).c_str(), &status), 0);
     EXPECT_EQ(status.st_mode & 0777, 0600U) << name;
   }
+}
+
+// Claim:  whatever the umask, the lab's directories and keys are for their owner only, and what is
+//         public can be read by others.
+TEST_F(Certificates, DoNotFollowTheUmask) {
+  for (const mode_t mask : {0000U, 0022U, 0077U, 0777U}) {
+    std::filesystem::remove_all(lab);
+    const mode_t before = umask(mask);
+    const auto made = create_certificates(lab, {"localhost"}, {"alice"});
+    umask(before);
+    ASSERT_TRUE(made) << made.error().message;
+    const auto mode_of = [&](const std::string& name) {
+      struct stat status {};
+      EXPECT_EQ(stat((lab + name).c_str(), &status), 0) << name;
+      return status.st_mode & 0777;
+    };
+    EXPECT_EQ(mode_of(""), 0700U) << mask;
+    EXPECT_EQ(mode_of("/alice"), 0700U) << mask;
+    for (const char* key : {"/agent.key", "/client.key", "/alice/client.key"}) {
+      EXPECT_EQ(mode_of(key), 0600U) << key << " under " << mask;
+    }
+    EXPECT_EQ(mode_of("/ca.pem"), 0644U) << mask;
+  }
+}
+
+// Claim:  a key that others may read is refused by its name, with what to do.
+TEST_F(Certificates, WithAnOpenKeyAreRefused) {
+  ASSERT_TRUE(create_certificates(lab, {"127.0.0.1"}));
+  for (const mode_t mode : {0644U, 0640U, 0604U, 0660U, 0602U}) {
+    chmod((lab + "/agent.key").c_str(), mode);
+    const auto refused = server_credentials(lab);
+    ASSERT_FALSE(refused) << mode;
+    EXPECT_EQ(refused.error().code, ErrorCode::kBadInput);
+    EXPECT_NE(refused.error().message.find("agent.key"), std::string::npos);
+    EXPECT_NE(refused.error().message.find("chmod 600"), std::string::npos);
+  }
+  chmod((lab + "/agent.key").c_str(), 0400);
+  EXPECT_TRUE(server_credentials(lab));
+  chmod((lab + "/client.key").c_str(), 0644);
+  EXPECT_FALSE(client_credentials(lab));
+}
+
+// Claim:  a key of another certificate, or none at all, is named as such, and not found out by a
+//         server that does not start.
+TEST_F(Certificates, WithAnothersKeyAreRefused) {
+  ASSERT_TRUE(create_certificates(lab, {"127.0.0.1"}));
+  std::filesystem::copy_file(lab + "/client.key", lab + "/agent.key",
+                             std::filesystem::copy_options::overwrite_existing);
+  const auto mixed = server_credentials(lab);
+  ASSERT_FALSE(mixed);
+  EXPECT_NE(mixed.error().message.find("is not the key of"), std::string::npos)
+      << mixed.error().message;
+  std::ofstream(lab + "/agent.key") << "no key";
+  const auto none = server_credentials(lab);
+  ASSERT_FALSE(none);
+  EXPECT_NE(none.error().message.find("is no private key"), std::string::npos)
+      << none.error().message;
+}
+
+// Claim:  `revoked` holds fingerprints as the openssl command tells them; what is none is an error,
+//         because it may have been meant to be one.
+TEST_F(Certificates, AreRevokedByFingerprint) {
+  ASSERT_TRUE(create_certificates(lab, {"127.0.0.1"}));
+  EXPECT_TRUE(read_revoked(lab).value().empty());
+  ASSERT_TRUE(revoke_certificate(lab, lab + "/client.pem"));
+  ASSERT_TRUE(revoke_certificate(lab, lab + "/client.pem"));
+  ASSERT_EQ(read_revoked(lab).value().size(), 1U);
+  std::ifstream pem(lab + "/client.pem");
+  const std::string text{std::istreambuf_iterator<char>(pem), {}};
+  EXPECT_EQ(*read_revoked(lab).value().begin(), fingerprint_of(text));
+  if (std::system("command -v openssl > /dev/null") == 0) {
+    ASSERT_EQ(std::system(("openssl x509 -in " + lab +
+                           "/agent.pem -noout -fingerprint -sha256 | "
+                           "sed 's/.*=//' >> " +
+                           lab + "/revoked")
+                              .c_str()),
+              0);
+    EXPECT_EQ(read_revoked(lab).value().size(), 2U);
+  }
+  EXPECT_FALSE(revoke_certificate(lab, lab + "/client.key"));
+  EXPECT_FALSE(revoke_certificate(lab + "/none", lab + "/client.pem"));
+  std::ofstream(lab + "/revoked", std::ios::app) << "abc\n";
+  const auto bad = read_revoked(lab);
+  ASSERT_FALSE(bad);
+  EXPECT_NE(bad.error().message.find("line 3"), std::string::npos) << bad.error().message;
 }
 
 TEST_F(Certificates, AreNeverOverwritten) {
@@ -203,7 +289,9 @@ class ShortLab {
     const File pem(fopen((directory_ + "/" + name + ".pem").c_str(), "w"));
     PEM_write_X509(pem.get(), certificate);
     if (key == nullptr) return;
-    const File secret(fopen((directory_ + "/" + name + ".key").c_str(), "w"));
+    const std::string path = directory_ + "/" + name + ".key";
+    const File secret(fopen(path.c_str(), "w"));
+    chmod(path.c_str(), 0600);
     PEM_write_PrivateKey(secret.get(), key, nullptr, nullptr, 0, nullptr, nullptr);
   }
 

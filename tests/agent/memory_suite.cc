@@ -82,6 +82,7 @@ TEST(RemotePeer, WaitsForAnAgentThatIsBusy) {
   ASSERT_TRUE(held.has_value());
   verbs::TrafficPlan plan;
   plan.transport = Transport::kXRC;
+  plan.shared_receive_queue = true;
   plan.mr_bytes = 65536;
   ASSERT_TRUE((*held)->open(plan, std::chrono::seconds(60)).has_value());
   std::thread release([&] {

@@ -2,35 +2,27 @@
 
 #include <arpa/inet.h>
 #include <fmt/core.h>
-#include <grpcpp/grpcpp.h>
+#include <unistd.h>
 
-#include <charconv>
 #include <mutex>
+#include <set>
 #include <thread>
 
-#include "agent.grpc.pb.h"
+#include "agent_service.h"
 #include "credentials.h"
+#include "greynic/daemon/door.h"
+#include "greynic/verbs/resources.h"
+#include "lab_files.h"
 #include "unreachable_reason.h"
 #include "wire_messages.h"
 
 namespace greynic::agent {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-/// "HOST:PORT" with a port that is a number, as "[::1]:18600" and "lab7:18600".
-bool is_address(const std::string& listen) {
-  const std::size_t colon = listen.rfind(':');
-  if (colon == std::string::npos || colon == 0) return false;
-  const std::string host = listen.substr(0, colon);
-  if (host.find(':') != std::string::npos && (host.front() != '[' || host.back() != ']')) {
-    return false;
-  }
-  unsigned port = 0;
-  const char* const end = listen.data() + listen.size();
-  const auto [stop, error] = std::from_chars(listen.data() + colon + 1, end, port);
-  return error == std::errc{} && stop == end && port <= 65535;
-}
+constexpr std::size_t kMostBufferedBytes = 256 << 20;
+constexpr int kMostThreads = 16;
+constexpr std::chrono::milliseconds kTurn{100};
+constexpr int kTurnsPerRead = 10;  // of the lab's directory
 
 /// By number, not by how it begins: "127.lab.example" may be anywhere.
 bool is_loopback(const std::string& listen) {
@@ -40,133 +32,159 @@ bool is_loopback(const std::string& listen) {
   return host == "localhost" || host == "[::1]";
 }
 
-}  // namespace
-
-struct Agent::Service final : wire::Agent::Service {
-  std::unique_ptr<verbs::Peer> peer;
+/// A server without a port of its own: connections come from the door. A new one is made when the
+/// certificates change; the older ones go on for who is connected.
+struct Server {
+  std::unique_ptr<AgentService> service;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
   std::unique_ptr<grpc::Server> server;
-  std::string address;
-  std::mutex mutex;
-  std::uint64_t session = 0;  ///< 0: none is open
-  std::uint64_t last_session = 0;
-  std::chrono::seconds lease{};
-  Clock::time_point deadline{};
-  std::atomic<std::uint64_t> calls = 0;
-
-  // Calls of a session come one after another; the mutex is for callers that do not know of it.
-
-  grpc::Status Open(grpc::ServerContext*, const wire::OpenRequest* request,
-                    wire::OpenReply* reply) override {
-    ++calls;
-    const std::lock_guard lock(mutex);
-    reply->set_protocol(verbs::kPeerProtocol);
-    if (request->protocol() != verbs::kPeerProtocol) {
-      write(
-          Error{ErrorCode::kIo, fmt::format("the agent speaks protocol {}, the caller {}; install "
-                                            "the same version on both",
-                                            verbs::kPeerProtocol, request->protocol())},
-          *reply->mutable_fault());
-      return grpc::Status::OK;
-    }
-    drop_expired();
-    if (session != 0) {
-      reply->set_busy(true);
-      return grpc::Status::OK;
-    }
-    lease = std::chrono::seconds(std::min<std::uint64_t>(request->lease_seconds(), 86400));
-    const auto made = peer->open(read(request->plan()), lease);
-    if (!made) {
-      write(made.error(), *reply->mutable_fault());
-      return grpc::Status::OK;
-    }
-    session = ++last_session;
-    deadline = Clock::now() + lease;
-    reply->set_session(session);
-    write(*made, *reply->mutable_endpoint());
-    return grpc::Status::OK;
-  }
-
-  grpc::Status Connect(grpc::ServerContext*, const wire::ConnectRequest* request,
-                       wire::ConnectReply* reply) override {
-    ++calls;
-    const std::lock_guard lock(mutex);
-    if (!holds(request->session(), *reply->mutable_fault())) return grpc::Status::OK;
-    reply->clear_fault();
-    const auto remote = read(request->endpoint());
-    const auto done = remote
-                          ? peer->connect(*remote, std::chrono::nanoseconds(request->duration_ns()))
-                          : Result<void>(pass_on(remote));
-    if (!done) {
-      write(done.error(), *reply->mutable_fault());
-      close();
-    }
-    return grpc::Status::OK;
-  }
-
-  grpc::Status Finish(grpc::ServerContext*, const wire::FinishRequest* request,
-                      wire::FinishReply* reply) override {
-    ++calls;
-    const std::lock_guard lock(mutex);
-    if (!holds(request->session(), *reply->mutable_fault())) return grpc::Status::OK;
-    reply->clear_fault();
-    verbs::RequestReport requests;
-    requests.completed_by_lane.assign(request->completed_by_lane().begin(),
-                                      request->completed_by_lane().end());
-    if (request->failed()) requests.failure = verbs::Failure{};
-    const auto report = peer->finish(requests);
-    if (report) {
-      write(*report, *reply);
-    } else {
-      write(report.error(), *reply->mutable_fault());
-    }
-    close();
-    return grpc::Status::OK;
-  }
-
-  grpc::Status Abandon(grpc::ServerContext*, const wire::AbandonRequest* request,
-                       wire::AbandonReply*) override {
-    ++calls;
-    const std::lock_guard lock(mutex);
-    if (session != 0 && request->session() == session) close();
-    return grpc::Status::OK;
-  }
-
-  void drop_expired() {
-    if (session != 0 && Clock::now() > deadline) close();
-  }
-
- private:
-  bool holds(std::uint64_t wanted, wire::Fault& fault) {
-    if (session != 0 && wanted == session) {
-      deadline = Clock::now() + lease;
-      return true;
-    }
-    write(Error{ErrorCode::kIo,
-                "the agent dropped this run: its lease ended, or the agent was "
-                "started anew"},
-          fault);
-    return false;
-  }
-
-  void close() {
-    peer->abandon();
-    session = 0;
+  ~Server() {
+    if (server) server->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
   }
 };
 
-Agent::Agent(std::unique_ptr<Service> service) : service_(std::move(service)) {}
-
-Agent::~Agent() {
-  service_->server->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
-  service_->server->Wait();
+void limit(grpc::ServerBuilder& builder, std::chrono::seconds longest_lease) {
+  const auto milliseconds = [](std::chrono::milliseconds value) {
+    return static_cast<int>(value.count());
+  };
+  grpc::ResourceQuota quota("greynic agent");
+  quota.Resize(kMostBufferedBytes);
+  quota.SetMaxThreads(kMostThreads);
+  builder.SetResourceQuota(quota);
+  builder.SetMaxReceiveMessageSize(kMostMessageBytes);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 8);
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 16384);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+                             milliseconds(daemon::DoorLimits{}.prove_within));
+  // A run is silent for as long as it lasts; a host that is gone answers no ping.
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS,
+                             milliseconds(longest_lease + std::chrono::minutes(10)));
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, milliseconds(std::chrono::minutes(1)));
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, milliseconds(std::chrono::seconds(20)));
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
 }
 
-const std::string& Agent::address() const { return service_->address; }
-std::uint64_t Agent::calls() const { return service_->calls; }
+}  // namespace
+
+struct Agent::State {
+  State(const AgentOptions& asked)
+      : options(asked),
+        desk(verbs::local_peer(asked.device, asked.port, asked.gid_rule), asked.longest_run,
+             asked.tell) {}
+
+  AgentOptions options;
+  RunDesk desk;
+  std::atomic<std::uint64_t> calls = 0;
+  std::mutex mutex;  ///< of what follows
+  std::set<std::string> revoked;
+  std::vector<std::unique_ptr<Server>> servers;  ///< the last one takes new connections
+  std::vector<std::string> to_cut;  ///< connections of the revoked, once they were told why
+  std::string stamp;
+  std::unique_ptr<daemon::Door> door;
+  std::atomic<bool> over = false;
+  std::thread caretaker;
+
+  /// Ends leases and reads the lab, so that no caller has to come for it.
+  void take_care() {
+    for (int turns = 1; !over; ++turns) {
+      std::vector<std::string> told;
+      {
+        const std::lock_guard lock(mutex);
+        told.swap(to_cut);
+      }
+      std::this_thread::sleep_for(kTurn);
+      for (const std::string& connection : told) door->cut(connection);
+      desk.look([this](const std::string& connection) { return door->is_open(connection); },
+                [this](const std::string& owner) { return is_revoked(owner); });
+      if (turns % kTurnsPerRead == 0) look_at_lab();
+    }
+  }
+
+  void tell(std::string_view line) const {
+    if (options.tell) options.tell(line);
+  }
+
+  /// Reads the lab's directory and takes connections by what stands there now.
+  Result<void> read_lab() {
+    std::set<std::string> turned_away;
+    if (!options.certificates.empty()) {
+      auto read = read_revoked(options.certificates);
+      if (!read) return pass_on(read);
+      turned_away = std::move(*read);
+    }
+    const auto credentials = server_credentials(options.certificates);
+    if (!credentials) return pass_on(credentials);
+    auto made = std::make_unique<Server>();
+    made->service = std::make_unique<AgentService>(
+        desk, [this](const Caller& caller) { return admit(caller); }, calls);
+    grpc::ServerBuilder builder;
+    limit(builder, options.longest_run);
+    made->acceptor = builder.experimental().AddExternalConnectionAcceptor(
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, *credentials);
+    builder.RegisterService(made->service.get());
+    made->server = builder.BuildAndStart();
+    if (!made->server) return fail(ErrorCode::kIo, "gRPC does not start");
+    const std::lock_guard lock(mutex);
+    revoked = std::move(turned_away);
+    servers.push_back(std::move(made));
+    return {};
+  }
+
+  void take(int socket) {
+    const std::lock_guard lock(mutex);
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+    connection.fd = socket;
+    servers.back()->acceptor->HandleNewConnection(&connection);
+  }
+
+  bool is_revoked(const std::string& owner) {
+    const std::lock_guard lock(mutex);
+    return revoked.contains(owner);
+  }
+
+  grpc::Status admit(const Caller& caller) {
+    if (is_revoked(caller.owner)) {
+      tell(fmt::format("turned away: the certificate of {} is revoked", caller.name));
+      const std::lock_guard lock(mutex);
+      to_cut.push_back(caller.connection);
+      return {grpc::StatusCode::UNAUTHENTICATED, "the certificate was revoked"};
+    }
+    if (!door->proven(caller.connection)) {
+      tell(fmt::format("turned away: too many connections, {} too", caller.name));
+      return {grpc::StatusCode::RESOURCE_EXHAUSTED, "too many connections of this host"};
+    }
+    return grpc::Status::OK;
+  }
+
+  /// New certificates are taken when they are whole; until then the old ones serve.
+  void look_at_lab() {
+    if (options.certificates.empty()) return;
+    std::string now = stamp_of(options.certificates);
+    if (now == stamp) return;
+    stamp = std::move(now);
+    const auto done = read_lab();
+    tell(done ? "the lab's certificates were read anew"
+              : "the lab's certificates have changed and are not taken: " + done.error().message);
+  }
+};
+
+Agent::Agent(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+Agent::~Agent() {
+  state_->over = true;
+  state_->desk.interrupt();
+  state_->caretaker.join();
+  // Servers before the door: their calls ask it.
+  state_->door->close();
+  state_->servers.clear();
+}
+
+const std::string& Agent::address() const { return state_->door->address(); }
+std::uint64_t Agent::calls() const { return state_->calls; }
 
 Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options) {
   silence_grpc();
-  if (!is_address(options.listen)) {
+  if (!daemon::is_listen_address(options.listen)) {
     return fail(ErrorCode::kBadInput,
                 fmt::format("--listen {}: not ADDRESS:PORT, such as 0.0.0.0:18600 or [::]:18600",
                             options.listen));
@@ -187,34 +205,19 @@ Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options) {
       return gid.error().while_doing("choosing a GID of " + options.device);
     }
   }
-  auto credentials = server_credentials(options.certificates);
-  if (!credentials) return pass_on(credentials);
-  auto service = std::make_unique<Service>();
-  service->peer = verbs::local_peer(options.device, options.port, options.gid_rule);
-  grpc::ServerBuilder builder;
-  int port = 0;
-  builder.AddListeningPort(options.listen, *credentials, &port);
-  // Two agents on one port would take turns; a second one is a mistake.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.SetMaxReceiveMessageSize(kMostMessageBytes);
-  builder.RegisterService(service.get());
-  service->server = builder.BuildAndStart();
-  if (!service->server || port == 0) {
-    return fail(ErrorCode::kIo,
-                fmt::format("cannot listen on {}: the port is taken, or this host has no such "
-                            "address; port 0 takes a free one",
-                            options.listen));
-  }
-  service->address = options.listen.substr(0, options.listen.rfind(':') + 1) + std::to_string(port);
-  return std::unique_ptr<Agent>(new Agent(std::move(service)));
+  auto state = std::make_unique<State>(options);
+  if (!options.certificates.empty()) state->stamp = stamp_of(options.certificates);
+  if (auto done = state->read_lab(); !done) return pass_on(done);
+  auto door = daemon::Door::open(
+      options.listen, {}, [raw = state.get()](int socket) { raw->take(socket); }, options.tell);
+  if (!door) return pass_on(door);
+  state->door = std::move(*door);
+  state->caretaker = std::thread([raw = state.get()] { raw->take_care(); });
+  return std::unique_ptr<Agent>(new Agent(std::move(state)));
 }
 
 void Agent::serve(const std::atomic<bool>& stop) {
-  while (!stop) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    const std::lock_guard lock(service_->mutex);
-    service_->drop_expired();
-  }
+  while (!stop) std::this_thread::sleep_for(kTurn);
 }
 
 }  // namespace greynic::agent

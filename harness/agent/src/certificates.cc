@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
@@ -7,9 +8,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
 
 #include "greynic/agent/agent.h"
+#include "greynic/daemon/log.h"
+#include "lab_files.h"
 
 namespace greynic::agent {
 namespace {
@@ -27,7 +33,7 @@ using Key = std::unique_ptr<EVP_PKEY, Deleter<EVP_PKEY_free>>;
 using Certificate = std::unique_ptr<X509, Deleter<X509_free>>;
 using File = std::unique_ptr<FILE, Deleter<fclose>>;
 
-struct Identity {
+struct Made {
   Key key;
   Certificate certificate;
 };
@@ -53,9 +59,9 @@ bool is_ip_address(const std::string& name) {
 }
 
 /// A key on P-256 and a certificate for it; `issuer` null makes a CA that signs itself.
-Result<Identity> make_identity(const std::string& name, const Identity* issuer,
-                               const std::vector<std::string>& hosts) {
-  Identity made;
+Result<Made> make_identity(const std::string& name, const Made* issuer,
+                           const std::vector<std::string>& hosts) {
+  Made made;
   made.key.reset(EVP_EC_gen("P-256"));
   made.certificate.reset(X509_new());
   if (!made.key || !made.certificate) return openssl_error("making a key");
@@ -99,17 +105,22 @@ Result<Identity> make_identity(const std::string& name, const Identity* issuer,
   return made;
 }
 
+/// A new file with this mode from its first moment on, whatever the umask; never through a link.
 Result<File> create(const std::string& path, mode_t mode) {
-  // Created with its mode: a key is at no time readable by others.
-  const mode_t before = umask(static_cast<mode_t>(~mode & 0777));
-  File file(fopen(path.c_str(), "wx"));
-  umask(before);
-  if (!file) return fail(ErrorCode::kIo, path + ": cannot be created");
+  const int descriptor =
+      open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (descriptor < 0) {
+    return fail(ErrorCode::kIo, fmt::format("{}: cannot be created: {}", path, strerror(errno)));
+  }
+  File file(fdopen(descriptor, "w"));
+  if (!file || fchmod(descriptor, mode) != 0) {
+    return fail(ErrorCode::kIo, path + ": cannot be written");
+  }
   return file;
 }
 
 Result<void> write_identity(const std::string& directory, const std::string& name,
-                            const Identity& identity, bool with_key) {
+                            const Made& identity, bool with_key) {
   auto file = create(directory + "/" + name + ".pem", 0644);
   if (!file) return pass_on(file);
   if (PEM_write_X509(file->get(), identity.certificate.get()) != 1 || fflush(file->get()) != 0) {
@@ -126,19 +137,60 @@ Result<void> write_identity(const std::string& directory, const std::string& nam
   return {};
 }
 
-}  // namespace
-
-Result<void> create_certificates(const std::string& directory,
-                                 const std::vector<std::string>& agent_names) {
-  for (const std::string& name : agent_names) {
+Result<void> check_names(const std::vector<std::string>& agents,
+                         const std::vector<std::string>& clients) {
+  for (const std::string& name : agents) {
     if (name.empty() || name.find_first_of(", \n") != std::string::npos) {
       return fail(ErrorCode::kBadInput, fmt::format("'{}' is not a host name or address", name));
     }
   }
+  for (const std::string& name : clients) {
+    constexpr std::string_view kLetters =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
+    constexpr std::size_t kLongest = 64;  // of a common name in a certificate
+    if (name.empty() || name.size() > kLongest ||
+        name.find_first_not_of(kLetters) != std::string::npos) {
+      return fail(ErrorCode::kBadInput,
+                  fmt::format("'{}' is not a client's name: letters, digits, - and _",
+                              daemon::plain(name)));
+    }
+  }
+  return {};
+}
+
+/// The directory, for its owner only; one that is there already keeps what its owner gave it.
+Result<void> make_directory(const std::string& path) {
   std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  if (error) return fail(ErrorCode::kIo, directory + ": " + error.message());
-  for (const char* name : {"ca.pem", "agent.pem", "agent.key", "client.pem", "client.key"}) {
+  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
+  if (!parent.empty()) std::filesystem::create_directories(parent, error);
+  if (mkdir(path.c_str(), 0700) == 0) {
+    // A umask of 0777 would leave nothing of it.
+    if (chmod(path.c_str(), 0700) == 0) return {};
+  } else if (errno == EEXIST && std::filesystem::is_directory(path, error)) {
+    return {};
+  }
+  return fail(ErrorCode::kIo, path + ": " + strerror(errno));
+}
+
+/// What one host or person needs: the authority, and a key with its certificate.
+Result<void> write_client(const std::string& directory, const Made& ca, const std::string& name) {
+  const auto client = make_identity(name, &ca, {});
+  if (!client) return pass_on(client);
+  return write_identity(directory, "client", *client, true);
+}
+
+}  // namespace
+
+Result<void> create_certificates(const std::string& path,
+                                 const std::vector<std::string>& agent_names,
+                                 const std::vector<std::string>& client_names) {
+  if (auto good = check_names(agent_names, client_names); !good) return good;
+  std::string directory = path;
+  while (directory.size() > 1 && directory.back() == '/') directory.pop_back();
+  if (auto done = make_directory(directory); !done) return done;
+  std::vector<std::string> made = {"ca.pem", "agent.pem", "agent.key", "client.pem", "client.key"};
+  made.insert(made.end(), client_names.begin(), client_names.end());
+  for (const std::string& name : made) {
     if (std::filesystem::exists(directory + "/" + name)) {
       return fail(ErrorCode::kBadInput,
                   fmt::format("{}/{} is there already; give an empty directory", directory, name));
@@ -148,12 +200,42 @@ Result<void> create_certificates(const std::string& directory,
   if (!ca) return pass_on(ca);
   const auto agent = make_identity("greynic agent", &*ca, agent_names);
   if (!agent) return pass_on(agent);
-  const auto client = make_identity("greynic client", &*ca, {});
-  if (!client) return pass_on(client);
   // The CA's key is not kept: nobody can add to this lab, a new one is made instead.
   if (auto done = write_identity(directory, "ca", *ca, false); !done) return done;
   if (auto done = write_identity(directory, "agent", *agent, true); !done) return done;
-  return write_identity(directory, "client", *client, true);
+  if (auto done = write_client(directory, *ca, "greynic client"); !done) return done;
+  for (const std::string& name : client_names) {
+    const std::string own = directory + "/" + name;
+    if (auto done = make_directory(own); !done) return done;
+    if (auto done = write_identity(own, "ca", *ca, false); !done) return done;
+    if (auto done = write_client(own, *ca, name); !done) return done;
+  }
+  return {};
+}
+
+Result<void> revoke_certificate(const std::string& directory, const std::string& pem) {
+  std::ifstream file(pem);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::string fingerprint = fingerprint_of(text);
+  if (fingerprint.empty()) {
+    return fail(ErrorCode::kBadInput,
+                pem + ": is no certificate; give the client.pem or agent.pem of whom to turn away");
+  }
+  if (!std::filesystem::exists(directory + "/ca.pem")) {
+    return fail(ErrorCode::kBadInput, directory + ": is no directory of `greynic agent init`");
+  }
+  const auto revoked = read_revoked(directory);
+  if (!revoked) return pass_on(revoked);
+  if (revoked->contains(fingerprint)) return {};
+  // One write of a whole line: an agent that reads meanwhile sees it whole or not at all.
+  const std::string path = directory + "/revoked";
+  const std::string line = fmt::format("{}  # {}\n", fingerprint, daemon::plain(pem));
+  const int out = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0644);
+  const bool written =
+      out >= 0 && write(out, line.data(), line.size()) == static_cast<ssize_t>(line.size());
+  if (out >= 0) close(out);
+  if (!written) return fail(ErrorCode::kIo, path + ": cannot be written: " + strerror(errno));
+  return {};
 }
 
 }  // namespace greynic::agent

@@ -1,13 +1,19 @@
 #include <fmt/core.h>
 #include <grpcpp/grpcpp.h>
 
+#include <future>
+#include <set>
 #include <thread>
 
 #include "agent.grpc.pb.h"
+#include "caller.h"
 #include "credentials.h"
 #include "greynic/agent/agent.h"
+#include "greynic/daemon/log.h"
 #include "greynic/target/interrupt.h"
 #include "greynic/verbs/patience.h"
+#include "greynic/verbs/peer_claims.h"
+#include "lab_files.h"
 #include "unreachable_reason.h"
 #include "wire_messages.h"
 
@@ -18,12 +24,17 @@ constexpr std::chrono::seconds kReach{5};        // for a peer that is only just
 constexpr std::chrono::milliseconds kLook{500};  // for one that was not there the last time
 // A run that was killed keeps the agent until its lease ends, and two campaigns may take turns.
 constexpr std::chrono::seconds kBusy{30};
-constexpr std::chrono::seconds kSetUp{60};  // thousands of QPs take a slow device that long
+constexpr std::chrono::seconds kSetUp{60};        // thousands of QPs take a slow device that long
+constexpr std::chrono::milliseconds kGlance{50};  // at whether a Ctrl-C came
+constexpr std::size_t kLongestWords = 300;
 
 class RemotePeer final : public verbs::Peer {
  public:
-  RemotePeer(std::string address, std::shared_ptr<grpc::ChannelCredentials> credentials)
-      : address_(std::move(address)), credentials_(std::move(credentials)) {
+  RemotePeer(std::string address, std::shared_ptr<grpc::ChannelCredentials> credentials,
+             std::set<std::string> revoked)
+      : address_(std::move(address)),
+        credentials_(std::move(credentials)),
+        revoked_(std::move(revoked)) {
     connect_afresh();
   }
   ~RemotePeer() override { abandon(); }
@@ -40,7 +51,7 @@ class RemotePeer final : public verbs::Peer {
     const auto give_up = std::chrono::steady_clock::now() + kBusy;
     while (true) {
       reply.Clear();
-      if (auto done = call(&wire::Agent::Stub::Open, request, reply, kSetUp); !done) {
+      if (auto done = call(&Calls::Open, request, reply, kSetUp); !done) {
         return pass_on(done);
       }
       if (!reply.busy()) break;
@@ -58,17 +69,16 @@ class RemotePeer final : public verbs::Peer {
                               "version on both",
                               address_, reply.protocol(), verbs::kPeerProtocol));
     }
-    stall_ = plan.stall_limit;
+    plan_ = plan;
     session_ = reply.session();
     auto description = read(reply.endpoint());
-    if (!description) return description;
-    // Under XRC an end that only answers has no QPs, but their targets.
-    const std::size_t told = plan.transport == Transport::kXRC ? description->xrc_targets.size()
-                                                               : description->qp_numbers.size();
-    if (told != plan.qp_count) {
-      return fail(ErrorCode::kIo, fmt::format("peer {} answers with {} QPs instead of {}", address_,
-                                              told, plan.qp_count));
+    if (description) {
+      const verbs::EndpointRole own{.requests = true, .answers = plan.both_ways()};
+      if (auto good = verbs::check_description(*description, plan, own); !good) {
+        description = pass_on(good);
+      }
     }
+    if (!description) return description.error().while_doing("peer " + address_);
     return description;
   }
 
@@ -79,7 +89,7 @@ class RemotePeer final : public verbs::Peer {
     request.set_duration_ns(static_cast<std::uint64_t>(duration.count()));
     write(requester, *request.mutable_endpoint());
     wire::ConnectReply reply;
-    return call(&wire::Agent::Stub::Connect, request, reply, kSetUp);
+    return call(&Calls::Connect, request, reply, kSetUp);
   }
 
   Result<verbs::PeerReport> finish(const verbs::RequestReport& requests) override {
@@ -90,12 +100,16 @@ class RemotePeer final : public verbs::Peer {
     request.set_failed(requests.failure.has_value());
     wire::FinishReply reply;
     const auto patience =
-        std::chrono::seconds(10) + std::chrono::ceil<std::chrono::seconds>(stall_);
-    if (auto done = call(&wire::Agent::Stub::Finish, request, reply, patience); !done) {
+        std::chrono::seconds(10) + std::chrono::ceil<std::chrono::seconds>(plan_.stall_limit);
+    if (auto done = call(&Calls::Finish, request, reply, patience); !done) {
       return pass_on(done);
     }
     session_ = 0;
-    return read(reply);
+    verbs::PeerReport report = read(reply);
+    if (auto good = verbs::check_report(report, plan_); !good) {
+      return good.error().while_doing("peer " + address_);
+    }
+    return report;
   }
 
   void abandon() override {
@@ -131,6 +145,7 @@ class RemotePeer final : public verbs::Peer {
     patience_.begin();
     if (patience_.in_vain()) connect_afresh();
     while (!(patience_.in_vain() ? look() : wait())) {
+      if (target::interrupted()) return fail(ErrorCode::kInterrupted, "stopped by the user");
       const std::string words = last_words();
       if (!is_final(words) && patience_.look_again()) continue;
       return fail(ErrorCode::kIo,
@@ -161,19 +176,48 @@ class RemotePeer final : public verbs::Peer {
     return stub_->Abandon(&context, wire::AbandonRequest(), &reply).error_message();
   }
 
+  using Calls = class wire::Agent::Stub::async;
   template <typename Request, typename Reply>
-  Result<void> call(grpc::Status (wire::Agent::Stub::*method)(grpc::ClientContext*, const Request&,
-                                                              Reply*),
-                    const Request& request, Reply& reply, std::chrono::seconds patience) {
+  using Method = void (Calls::*)(grpc::ClientContext*, const Request*, Reply*,
+                                 std::function<void(grpc::Status)>);
+
+  /// Waits for the answer, but not after a Ctrl-C.
+  template <typename Request, typename Reply>
+  grpc::Status answer_of(grpc::ClientContext& context, Method<Request, Reply> method,
+                         const Request& request, Reply& reply) {
+    std::promise<grpc::Status> promise;
+    auto answer = promise.get_future();
+    (stub_->async()->*method)(&context, &request, &reply, [&promise](const grpc::Status& status) {
+      promise.set_value(status);
+    });
+    while (answer.wait_for(kGlance) != std::future_status::ready) {
+      if (target::interrupted()) context.TryCancel();
+    }
+    return answer.get();
+  }
+
+  template <typename Request, typename Reply>
+  Result<void> call(Method<Request, Reply> method, const Request& request, Reply& reply,
+                    std::chrono::seconds patience) {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + patience);
-    const grpc::Status status = (stub_.get()->*method)(&context, request, &reply);
+    const grpc::Status status = answer_of(context, method, request, reply);
+    if (!status.ok() && target::interrupted()) {
+      return fail(ErrorCode::kInterrupted, "stopped by the user");
+    }
     if (!status.ok()) {
       const bool hung = status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
       return fail(
           ErrorCode::kIo,
           hung ? fmt::format("peer {} did not answer within {} s", address_, patience.count())
-               : fmt::format("peer {} is gone: {}", address_, status.error_message()));
+               : fmt::format("peer {} is gone: {}", address_,
+                             daemon::plain(status.error_message(), kLongestWords)));
+    }
+    const auto shown = context.auth_context();
+    if (shown != nullptr && revoked_.contains(owner_of(*shown))) {
+      return fail(ErrorCode::kIo, fmt::format("peer {} shows a certificate that was revoked; give "
+                                              "it a new one",
+                                              address_));
     }
     if (reply.has_fault() && !reply.fault().message().empty()) {
       return read(reply.fault()).while_doing("peer " + address_);
@@ -183,11 +227,12 @@ class RemotePeer final : public verbs::Peer {
 
   std::string address_;
   std::shared_ptr<grpc::ChannelCredentials> credentials_;
+  std::set<std::string> revoked_;  ///< fingerprints of agents that are not trusted any more
   verbs::Patience patience_{kReach};
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<wire::Agent::Stub> stub_;
   std::uint64_t session_ = 0;
-  std::chrono::milliseconds stall_{};
+  verbs::TrafficPlan plan_;
 };
 
 }  // namespace
@@ -202,7 +247,14 @@ Result<std::unique_ptr<verbs::Peer>> remote_peer(
   auto credentials =
       client_credentials(directory == options.end() ? std::string() : directory->second);
   if (!credentials) return pass_on(credentials);
-  return std::unique_ptr<verbs::Peer>(std::make_unique<RemotePeer>(address, *credentials));
+  std::set<std::string> revoked;
+  if (directory != options.end() && !directory->second.empty()) {
+    auto read = read_revoked(directory->second);
+    if (!read) return pass_on(read);
+    revoked = std::move(*read);
+  }
+  return std::unique_ptr<verbs::Peer>(
+      std::make_unique<RemotePeer>(address, *credentials, std::move(revoked)));
 }
 
 }  // namespace greynic::agent

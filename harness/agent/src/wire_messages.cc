@@ -1,14 +1,31 @@
 #include "wire_messages.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
+
+#include "greynic/daemon/log.h"
 
 namespace greynic::agent {
 namespace {
 
-template <typename Enum>
-Enum enum_of(std::uint32_t value, Enum last) {
-  return static_cast<Enum>(std::min(value, static_cast<std::uint32_t>(last)));
-}
+constexpr std::size_t kLongestText = 2000;
+constexpr std::size_t kLongestName = 128;
+
+/// Reads enumerators and remembers the first field that holds none.
+struct Choices {
+  std::string bad;
+  template <typename Enum>
+  Enum one(const char* name, std::uint32_t value, Enum last) {
+    const auto most = static_cast<std::uint32_t>(last);
+    if (value > most && bad.empty()) bad = fmt::format("{} {} is not known", name, value);
+    return static_cast<Enum>(std::min(value, most));
+  }
+  std::uint16_t small(const char* name, std::uint32_t value) {
+    if (value > UINT16_MAX && bad.empty()) bad = fmt::format("{} {} is too large", name, value);
+    return static_cast<std::uint16_t>(value);
+  }
+};
 
 template <typename To, typename From>
 void copy(const From& from, To& to) {
@@ -23,7 +40,17 @@ void write(const std::optional<verbs::Failure>& failure, wire::Failure* out) {
 
 std::optional<verbs::Failure> read(const wire::Failure& in) {
   if (in.reason().empty()) return std::nullopt;
-  return verbs::Failure{enum_of(in.outcome(), Outcome::kTooShort), in.reason()};
+  Choices choices;
+  auto outcome = choices.one("outcome", in.outcome(), Outcome::kTooShort);
+  // What failed was not measured, whoever says so.
+  if (outcome == Outcome::kMeasured || outcome == Outcome::kNotRun) outcome = Outcome::kFailed;
+  return verbs::Failure{outcome, daemon::plain(in.reason(), kLongestText)};
+}
+
+std::map<std::string, double> read(const google::protobuf::Map<std::string, double>& in) {
+  std::map<std::string, double> counters;
+  for (const auto& [name, value] : in) counters[daemon::plain(name, kLongestName)] = value;
+  return counters;
 }
 
 }  // namespace
@@ -64,44 +91,46 @@ void write(const verbs::TrafficPlan& plan, wire::Plan& out) {
   out.set_stall_limit_ms(static_cast<std::uint64_t>(plan.stall_limit.count()));
 }
 
-verbs::TrafficPlan read(const wire::Plan& in) {
+Result<verbs::TrafficPlan> read(const wire::Plan& in) {
   verbs::TrafficPlan plan;
-  plan.transport = enum_of(in.transport(), Transport::kXRC);
-  plan.operation = enum_of(in.operation(), verbs::Opcode::kFetchAdd);
-  plan.direction = enum_of(in.direction(), Direction::kBidirectional);
-  plan.completion = enum_of(in.completion(), verbs::CompletionMode::kHybrid);
-  plan.mode = enum_of(in.mode(), verbs::Mode::kLatency);
-  plan.fault = enum_of(in.fault(), Fault::kHandleDomain);
-  // Counts of 0 would divide by zero further on; a caller of ours never sends them.
-  plan.qp_count = std::max(in.qp_count(), 1U);
-  plan.qps_per_cq = std::max(in.qps_per_cq(), 1U);
-  plan.send_depth = std::max(in.send_depth(), 1U);
+  Choices choices;
+  plan.transport = choices.one("transport", in.transport(), Transport::kXRC);
+  plan.operation = choices.one("operation", in.operation(), verbs::Opcode::kFetchAdd);
+  plan.direction = choices.one("direction", in.direction(), Direction::kBidirectional);
+  plan.completion = choices.one("completion", in.completion(), verbs::CompletionMode::kHybrid);
+  plan.mode = choices.one("mode", in.mode(), verbs::Mode::kLatency);
+  plan.fault = choices.one("fault", in.fault(), Fault::kHandleDomain);
+  plan.qp_count = in.qp_count();
+  plan.qps_per_cq = in.qps_per_cq();
+  plan.send_depth = in.send_depth();
   plan.receive_depth = in.receive_depth();
   plan.shared_receive_queue = in.shared_receive_queue();
   plan.sizes.assign(in.sizes().begin(), in.sizes().end());
-  if (plan.sizes.empty()) plan.sizes = {0};
   plan.sge_count = in.sge_count();
   plan.elements.assign(in.elements().begin(), in.elements().end());
   plan.mtu_bytes = in.mtu_bytes();
   plan.inline_bytes = in.inline_bytes();
-  plan.signal_every = std::max(in.signal_every(), 1U);
-  plan.post_batch = std::max(in.post_batch(), 1U);
-  plan.receive_batch = std::clamp(in.receive_batch(), 1U, std::max(in.receive_depth(), 1U));
+  plan.signal_every = in.signal_every();
+  plan.post_batch = in.post_batch();
+  plan.receive_batch = in.receive_batch();
   plan.doorbell_per_thread = in.doorbell_per_thread();
-  plan.mr_count = std::max(in.mr_count(), 1U);
+  plan.mr_count = in.mr_count();
   plan.mr_bytes = in.mr_bytes();
-  plan.thread_count = std::max(in.thread_count(), 1U);
+  plan.thread_count = in.thread_count();
   plan.offered_rate = in.offered_rate();
   plan.validate = in.validate();
   plan.huge_pages = in.huge_pages();
   plan.extended_posting = in.extended_posting();
   plan.connection_manager = in.connection_manager();
   plan.srq_per_cq = in.srq_per_cq();
-  plan.cq_moderation = {static_cast<std::uint16_t>(in.cq_moderation_completions()),
-                        static_cast<std::uint16_t>(in.cq_moderation_us())};
+  plan.cq_moderation = {choices.small("cq_moderation", in.cq_moderation_completions()),
+                        choices.small("cq_moderation", in.cq_moderation_us())};
   plan.seed = in.seed();
   plan.stall_limit =
-      std::chrono::milliseconds(std::min<std::uint64_t>(in.stall_limit_ms(), 600000));
+      std::chrono::milliseconds(std::min<std::uint64_t>(in.stall_limit_ms(), 1U << 30U));
+  if (!choices.bad.empty()) {
+    return fail(ErrorCode::kBadInput, "the plan that was asked for: " + choices.bad);
+  }
   return plan;
 }
 
@@ -125,6 +154,9 @@ Result<verbs::EndpointDescription> read(const wire::Endpoint& in) {
     return fail(ErrorCode::kIo, "the peer's GID is not 16 bytes long");
   }
   std::copy(in.gid().begin(), in.gid().end(), description.gid.begin());
+  if (in.lid() > UINT16_MAX || in.listens_at() > UINT16_MAX) {
+    return fail(ErrorCode::kIo, "the peer's LID or port is longer than 16 bits");
+  }
   description.lid = static_cast<std::uint16_t>(in.lid());
   description.ethernet = in.ethernet();
   description.psn = in.psn();
@@ -172,8 +204,8 @@ verbs::PeerReport read(const wire::FinishReply& in) {
     requests.failure = read(in.requests().failure());
     report.requests = std::move(requests);
   }
-  report.counters_before.insert(in.counters_before().begin(), in.counters_before().end());
-  report.counters_after.insert(in.counters_after().begin(), in.counters_after().end());
+  report.counters_before = read(in.counters_before());
+  report.counters_after = read(in.counters_after());
   return report;
 }
 
@@ -184,7 +216,10 @@ void write(const Error& error, wire::Fault& out) {
 
 Error read(const wire::Fault& in) {
   const int last = static_cast<int>(ErrorCode::kInternal);
-  return {static_cast<ErrorCode>(std::clamp(in.code(), 0, last)), in.message()};
+  auto code = static_cast<ErrorCode>(std::clamp(in.code(), 0, last));
+  // A bug, or a Ctrl-C, of the other end is none of ours.
+  if (code == ErrorCode::kInternal || code == ErrorCode::kInterrupted) code = ErrorCode::kIo;
+  return {code, daemon::plain(in.message(), kLongestText)};
 }
 
 }  // namespace greynic::agent

@@ -1,0 +1,49 @@
+#include "caller.h"
+
+#include <fmt/core.h>
+
+#include "greynic/daemon/log.h"
+#include "lab_files.h"
+
+namespace greynic::agent {
+namespace {
+
+std::string property(const grpc::AuthContext& context, const char* name) {
+  const auto values = context.FindPropertyValues(name);
+  return values.empty() ? std::string() : std::string(values.front().data(), values.front().size());
+}
+
+/// "ipv6:%5Bfe80::7%252%5D:41234" to "[fe80::7]:41234".
+std::string connection_of(std::string peer) {
+  peer.erase(0, peer.find(':') + 1);
+  for (const auto& [coded, plain] : {std::pair{"%5B", "["}, {"%5D", "]"}}) {
+    if (const std::size_t at = peer.find(coded); at != std::string::npos)
+      peer.replace(at, 3, plain);
+  }
+  const std::size_t zone = peer.find('%');
+  const std::size_t close = peer.find(']');
+  if (zone != std::string::npos && close != std::string::npos && zone < close) {
+    peer.erase(zone, close - zone);
+  }
+  return peer;
+}
+
+}  // namespace
+
+std::string owner_of(const grpc::AuthContext& context) {
+  const std::string pem = property(context, "x509_pem_cert");
+  return pem.empty() ? std::string() : fingerprint_of(pem);
+}
+
+Caller caller_of(const grpc::AuthContext& context, const std::string& grpc_peer) {
+  Caller caller{.owner = owner_of(context), .connection = connection_of(grpc_peer), .name = {}};
+  caller.name = daemon::plain(caller.connection);
+  if (!caller.owner.empty()) {
+    caller.name =
+        fmt::format("'{}' ({}) at {}", daemon::plain(property(context, "x509_common_name"), 64),
+                    caller.owner.substr(0, 16), caller.name);
+  }
+  return caller;
+}
+
+}  // namespace greynic::agent
