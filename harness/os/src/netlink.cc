@@ -14,7 +14,7 @@ namespace {
 
 /// Answers of one batch must fit the socket's buffer; each takes about 1 KiB of it.
 constexpr std::size_t kBatch = 64;
-constexpr timeval kPatience{.tv_sec = 120, .tv_usec = 0};  // an answer may be lost with no room
+constexpr timeval kAnswerPatience{.tv_sec = 120, .tv_usec = 0};  // an answer may be lost with no room
 constexpr int kSocketBytes = 1 << 20;
 constexpr std::size_t kDatagramBytes = 1 << 18;
 
@@ -100,7 +100,7 @@ Result<NetlinkSocket> NetlinkSocket::create(int family) {
   if (setsockopt(descriptor, SOL_SOCKET, SO_RCVBUFFORCE, &kSocketBytes, sizeof kSocketBytes) != 0) {
     setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &kSocketBytes, sizeof kSocketBytes);
   }
-  setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience);
+  setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &kAnswerPatience, sizeof kAnswerPatience);
   return NetlinkSocket(std::move(socket));
 }
 

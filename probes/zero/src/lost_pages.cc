@@ -26,14 +26,14 @@ struct Place {
 };
 static_assert(std::atomic<std::uintptr_t>::is_always_lock_free);
 
-std::array<Place, kPlaces> places;
+std::array<Place, kPlaces> guarded;
 std::uintptr_t page_bytes = 4096;
-struct sigaction before {};
+struct sigaction other_handler {};
 
 void mend_page(int number, siginfo_t* info, void*) {
   const int kept = errno;
   const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
-  for (Place& place : places) {
+  for (Place& place : guarded) {
     const std::uintptr_t begin = place.begin.load(std::memory_order_acquire);
     if (begin == 0 || address < begin || address - begin >= place.bytes) continue;
     void* const page = reinterpret_cast<void*>(address / page_bytes * page_bytes);
@@ -46,7 +46,7 @@ void mend_page(int number, siginfo_t* info, void*) {
     return;
   }
   // Not ours: the access is tried again, under the handler of whoever it belongs to.
-  sigaction(number, &before, nullptr);
+  sigaction(number, &other_handler, nullptr);
 }
 
 void install() {
@@ -54,7 +54,7 @@ void install() {
   struct sigaction action {};
   action.sa_sigaction = mend_page;
   action.sa_flags = SA_SIGINFO | SA_RESTART;
-  sigaction(SIGBUS, &action, &before);
+  sigaction(SIGBUS, &action, &other_handler);
 }
 
 }  // namespace
@@ -65,7 +65,7 @@ Result<PageGuard> PageGuard::over(std::span<std::byte> mapping) {
   static std::mutex taking;
   const std::lock_guard lock(taking);
   for (std::size_t i = 0; i < kPlaces; ++i) {
-    Place& place = places[i];
+    Place& place = guarded[i];
     if (place.begin.load(std::memory_order_acquire) != 0) continue;
     place.bytes = mapping.size();
     place.lost = false;
@@ -83,9 +83,9 @@ PageGuard& PageGuard::operator=(PageGuard&& other) noexcept {
 }
 
 PageGuard::~PageGuard() {
-  if (place_ != kNowhere) places[place_].begin.store(0, std::memory_order_release);
+  if (place_ != kNowhere) guarded[place_].begin.store(0, std::memory_order_release);
 }
 
-bool PageGuard::lost() const { return place_ != kNowhere && places[place_].lost; }
+bool PageGuard::lost() const { return place_ != kNowhere && guarded[place_].lost; }
 
 }  // namespace greynic::zero
