@@ -14,6 +14,7 @@ constexpr std::uint64_t kMostQps = 1U << 20U;
 constexpr std::uint64_t kMostThreads = 4096;
 constexpr std::uint64_t kMostSizes = 1U << 20U;
 constexpr std::uint64_t kMostElements = 1024;
+constexpr std::uint64_t kMostInline = 1U << 16U;
 constexpr std::uint64_t kMostDepth = 1U << 24U;
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 46U;
 constexpr std::uint64_t kMostMessageBytes = std::uint64_t{1} << 31U;
@@ -46,6 +47,7 @@ Result<void> check_bounds(const TrafficPlan& plan) {
            Bound{"signal_every", plan.signal_every, 1, plan.send_depth},
            Bound{"post_batch", plan.post_batch, 1, plan.send_depth},
            Bound{"receive_batch", plan.receive_batch, 1, std::max(plan.receive_depth, 1U)},
+           Bound{"inline_bytes", plan.inline_bytes, 0, kMostInline},
            Bound{"mr_count", plan.mr_count, 1, kMostQps},
            Bound{"mr_bytes", plan.mr_bytes, 0, kMostBytes},
            Bound{"thread_count", plan.thread_count, 1, std::min(groups, kMostThreads)},

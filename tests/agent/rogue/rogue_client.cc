@@ -78,8 +78,9 @@ wire::ConnectReply RogueClient::connect(const std::function<void(wire::ConnectRe
   request.set_duration_ns(50'000'000);
   // What the agent told of itself has the lengths that it expects of us; nobody is there.
   *request.mutable_endpoint() = endpoint_;
+  request.mutable_endpoint()->clear_qp_numbers();
   for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
-    request.mutable_endpoint()->set_qp_numbers(static_cast<int>(lane), 0xabcdef);
+    request.mutable_endpoint()->add_qp_numbers(0xabcdef);
   }
   if (lie) lie(request);
   wire::ConnectReply reply;
