@@ -199,7 +199,7 @@ std::vector<ClientLie> bytes_on_the_wire() {
   };
 }
 
-std::vector<ClientLie> plans() {
+std::vector<ClientLie> words_and_queues() {
   return {
       plan_lie("NoSuchTransport", [](Plan& plan) { plan.set_transport(77); }),
       plan_lie("NoSuchOperation", [](Plan& plan) { plan.set_operation(kHuge); }),
@@ -223,6 +223,11 @@ std::vector<ClientLie> plans() {
                  plan.set_send_depth(1 << 16);
                  plan.set_mr_bytes(std::uint64_t{1} << 40);
                }),
+  };
+}
+
+std::vector<ClientLie> messages_and_modes() {
+  return {
       plan_lie("NoSizes", [](Plan& plan) { plan.clear_sizes(); }),
       plan_lie("MillionsOfSizes",
                [](Plan& plan) {
@@ -361,6 +366,11 @@ std::vector<ClientLie> calls() {
          rogue.finish();
          rogue.finish();
        }},
+  };
+}
+
+std::vector<ClientLie> last_words_and_crowds() {
+  return {
       finish_lie("NoLanes",
                  [](wire::FinishRequest& request) { request.clear_completed_by_lane(); }),
       finish_lie("AMillionLanes",
@@ -413,7 +423,8 @@ std::vector<ClientLie> calls() {
 const std::vector<ClientLie>& client_lies() {
   static const std::vector<ClientLie> all = [] {
     std::vector<ClientLie> lies;
-    for (auto& part : {bytes_on_the_wire(), plans(), ends(), calls()}) {
+    for (auto& part : {bytes_on_the_wire(), words_and_queues(), messages_and_modes(), ends(),
+                       calls(), last_words_and_crowds()}) {
       lies.insert(lies.end(), part.begin(), part.end());
     }
     return lies;
