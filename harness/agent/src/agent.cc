@@ -22,7 +22,8 @@ namespace {
 constexpr std::size_t kMostBufferedBytes = 256 << 20;
 constexpr int kMostThreads = 16;
 constexpr std::chrono::milliseconds kTurn{100};
-constexpr int kTurnsPerRead = 10;  // of the lab's directory
+constexpr std::size_t kMostServers = 4;  // of certificates that were renewed since
+constexpr int kTurnsPerRead = 10;        // of the lab's directory
 
 /// By number, not by how it begins: "127.lab.example" may be anywhere.
 bool is_loopback(const std::string& listen) {
@@ -79,7 +80,8 @@ struct Agent::State {
   std::set<std::string> revoked;
   std::vector<std::unique_ptr<Server>> servers;  ///< the last one takes new connections
   std::vector<std::string> to_cut;  ///< connections of the revoked, once they were told why
-  std::string stamp;
+  std::string identity_stamp;
+  std::string list_stamp;
   std::unique_ptr<daemon::Door> door;
   std::atomic<bool> over = false;
   std::thread caretaker;
@@ -104,14 +106,18 @@ struct Agent::State {
     if (options.tell) options.tell(line);
   }
 
-  /// Reads the lab's directory and takes connections by what stands there now.
-  Result<void> read_lab() {
-    std::set<std::string> turned_away;
-    if (!options.certificates.empty()) {
-      auto read = read_revoked(options.certificates);
-      if (!read) return pass_on(read);
-      turned_away = std::move(*read);
-    }
+  /// Reads who is turned away.
+  Result<void> read_list() {
+    if (options.certificates.empty()) return {};
+    auto read = read_revoked(options.certificates);
+    if (!read) return pass_on(read);
+    const std::lock_guard lock(mutex);
+    revoked = std::move(*read);
+    return {};
+  }
+
+  /// Reads the certificates and takes connections by what stands there now.
+  Result<void> read_identity() {
     const auto credentials = server_credentials(options.certificates);
     if (!credentials) return pass_on(credentials);
     auto made = std::make_unique<Server>();
@@ -124,9 +130,13 @@ struct Agent::State {
     builder.RegisterService(made->service.get());
     made->server = builder.BuildAndStart();
     if (!made->server) return fail(ErrorCode::kIo, "gRPC does not start");
+    std::unique_ptr<Server> oldest;  // goes after the lock, which its calls need to end
     const std::lock_guard lock(mutex);
-    revoked = std::move(turned_away);
     servers.push_back(std::move(made));
+    if (servers.size() > kMostServers) {
+      oldest = std::move(servers.front());
+      servers.erase(servers.begin());
+    }
     return {};
   }
 
@@ -159,12 +169,18 @@ struct Agent::State {
   /// New certificates are taken when they are whole; until then the old ones serve.
   void look_at_lab() {
     if (options.certificates.empty()) return;
-    std::string now = stamp_of(options.certificates);
-    if (now == stamp) return;
-    stamp = std::move(now);
-    const auto done = read_lab();
-    tell(done ? "the lab's certificates were read anew"
-              : "the lab's certificates have changed and are not taken: " + done.error().message);
+    const auto renew = [this](std::string& seen, const std::string& now, const char* what,
+                              Result<void> (State::*take)()) {
+      if (now == seen) return;
+      seen = now;
+      const auto done = (this->*take)();
+      tell(done ? fmt::format("{} were read anew", what)
+                : fmt::format("{} have changed and are not taken: {}", what, done.error().message));
+    };
+    renew(list_stamp, stamp_of_revoked(options.certificates), "revoked certificates",
+          &State::read_list);
+    renew(identity_stamp, stamp_of_identity(options.certificates), "the lab's certificates",
+          &State::read_identity);
   }
 };
 
@@ -206,8 +222,12 @@ Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options) {
     }
   }
   auto state = std::make_unique<State>(options);
-  if (!options.certificates.empty()) state->stamp = stamp_of(options.certificates);
-  if (auto done = state->read_lab(); !done) return pass_on(done);
+  if (!options.certificates.empty()) {
+    state->identity_stamp = stamp_of_identity(options.certificates);
+    state->list_stamp = stamp_of_revoked(options.certificates);
+  }
+  if (auto done = state->read_list(); !done) return pass_on(done);
+  if (auto done = state->read_identity(); !done) return pass_on(done);
   auto door = daemon::Door::open(
       options.listen, {}, [raw = state.get()](int socket) { raw->take(socket); }, options.tell);
   if (!door) return pass_on(door);

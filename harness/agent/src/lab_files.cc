@@ -83,6 +83,13 @@ Result<void> check_dates(const std::string& path, const std::string& pem) {
   return {};
 }
 
+std::string stamp_of(const std::string& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0) status = {};
+  return fmt::format("{}:{}:{}.{} ", status.st_ino, status.st_size, status.st_mtim.tv_sec,
+                     status.st_mtim.tv_nsec);
+}
+
 Result<void> check_key(const std::string& path, const Identity& identity) {
   const ReadKey key = key_of(identity.key);
   if (key == nullptr) {
@@ -153,15 +160,13 @@ Result<std::set<std::string>> read_revoked(const std::string& directory) {
   return revoked;
 }
 
-std::string stamp_of(const std::string& directory) {
-  std::string stamp;
-  for (const char* name : {"/ca.pem", "/agent.pem", "/agent.key", "/revoked"}) {
-    struct stat status {};
-    if (stat((directory + name).c_str(), &status) != 0) status = {};
-    stamp += fmt::format("{}:{}:{}.{} ", status.st_ino, status.st_size, status.st_mtim.tv_sec,
-                         status.st_mtim.tv_nsec);
-  }
-  return stamp;
+std::string stamp_of_identity(const std::string& directory) {
+  return stamp_of(directory + "/ca.pem") + stamp_of(directory + "/agent.pem") +
+         stamp_of(directory + "/agent.key");
+}
+
+std::string stamp_of_revoked(const std::string& directory) {
+  return stamp_of(directory + "/revoked");
 }
 
 }  // namespace greynic::agent

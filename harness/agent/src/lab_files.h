@@ -27,7 +27,8 @@ struct Identity {
 /// is no such file. kBadInput names a line that is no fingerprint: it may be one that was meant.
 [[nodiscard]] Result<std::set<std::string>> read_revoked(const std::string& directory);
 
-/// Changes when one of an agent's files in the directory does.
-[[nodiscard]] std::string stamp_of(const std::string& directory);
+/// These change when an agent's certificates in the directory do, or the file `revoked`.
+[[nodiscard]] std::string stamp_of_identity(const std::string& directory);
+[[nodiscard]] std::string stamp_of_revoked(const std::string& directory);
 
 }  // namespace greynic::agent
