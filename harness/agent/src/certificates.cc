@@ -108,12 +108,12 @@ Result<Made> make_identity(const std::string& name, const Made* issuer,
 /// A new file with this mode from its first moment on, whatever the umask; never through a link.
 Result<File> create(const std::string& path, mode_t mode) {
   const int descriptor =
-      open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (descriptor < 0) {
     return fail(ErrorCode::kIo, fmt::format("{}: cannot be created: {}", path, strerror(errno)));
   }
   File file(fdopen(descriptor, "w"));
-  if (!file || fchmod(descriptor, mode) != 0) {
+  if (!file || ::fchmod(descriptor, mode) != 0) {
     return fail(ErrorCode::kIo, path + ": cannot be written");
   }
   return file;
@@ -163,9 +163,9 @@ Result<void> make_directory(const std::string& path) {
   std::error_code error;
   const std::filesystem::path parent = std::filesystem::path(path).parent_path();
   if (!parent.empty()) std::filesystem::create_directories(parent, error);
-  if (mkdir(path.c_str(), 0700) == 0) {
+  if (::mkdir(path.c_str(), 0700) == 0) {
     // A umask of 0777 would leave nothing of it.
-    if (chmod(path.c_str(), 0700) == 0) return {};
+    if (::chmod(path.c_str(), 0700) == 0) return {};
   } else if (errno == EEXIST && std::filesystem::is_directory(path, error)) {
     return {};
   }
@@ -230,10 +230,11 @@ Result<void> revoke_certificate(const std::string& directory, const std::string&
   // One write of a whole line: an agent that reads meanwhile sees it whole or not at all.
   const std::string path = directory + "/revoked";
   const std::string line = fmt::format("{}  # {}\n", fingerprint, daemon::plain(pem));
-  const int out = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0644);
+  const int out =
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0644);
   const bool written =
-      out >= 0 && write(out, line.data(), line.size()) == static_cast<ssize_t>(line.size());
-  if (out >= 0) close(out);
+      out >= 0 && ::write(out, line.data(), line.size()) == static_cast<ssize_t>(line.size());
+  if (out >= 0) ::close(out);
   if (!written) return fail(ErrorCode::kIo, path + ": cannot be written: " + strerror(errno));
   return {};
 }

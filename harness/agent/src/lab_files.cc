@@ -40,12 +40,12 @@ ReadKey key_of(const std::string& pem) {
 }
 
 Result<std::string> read_file(const std::string& path, bool secret) {
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   std::string text(kMostFileBytes, '\0');
   struct stat status {};
   const ssize_t length =
-      file < 0 || fstat(file, &status) != 0 ? -1 : read(file, text.data(), text.size());
-  if (file >= 0) close(file);
+      file < 0 || ::fstat(file, &status) != 0 ? -1 : ::read(file, text.data(), text.size());
+  if (file >= 0) ::close(file);
   if (length <= 0) {
     return fail(ErrorCode::kMissing,
                 fmt::format("{}: cannot be read; make the lab's certificates with `greynic agent "
@@ -85,7 +85,7 @@ Result<void> check_dates(const std::string& path, const std::string& pem) {
 
 std::string stamp_of(const std::string& path) {
   struct stat status {};
-  if (stat(path.c_str(), &status) != 0) status = {};
+  if (::stat(path.c_str(), &status) != 0) status = {};
   return fmt::format("{}:{}:{}.{} ", status.st_ino, status.st_size, status.st_mtim.tv_sec,
                      status.st_mtim.tv_nsec);
 }
