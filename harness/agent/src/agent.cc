@@ -170,10 +170,10 @@ struct Agent::State {
   void look_at_lab() {
     if (options.certificates.empty()) return;
     const auto renew = [this](std::string& seen, const std::string& now, const char* what,
-                              Result<void> (State::*take)()) {
+                              Result<void> (State::*how)()) {
       if (now == seen) return;
       seen = now;
-      const auto done = (this->*take)();
+      const auto done = (this->*how)();
       tell(done ? fmt::format("{} were read anew", what)
                 : fmt::format("{} have changed and are not taken: {}", what, done.error().message));
     };
