@@ -94,6 +94,7 @@ int serve_as_child(const std::string& certificates) {
       fmt::print("{}: {}\n", to_string(seen.outcome), seen.reason);
       std::fflush(stdout);
     }
+    std::_Exit(0);  // who asks is gone, perhaps by a crash
   }).detach();
   (*agent)->serve(ending.asked());
   agent->reset();
