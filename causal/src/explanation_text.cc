@@ -10,28 +10,51 @@ namespace {
 
 using nlohmann::json;
 
-std::string_view sign(Relation relation) {
+std::string_view op_of(Relation relation) {
   switch (relation) {
     case Relation::kEquals:
-      return "=";
+      return "==";
     case Relation::kAtLeast:
       return ">=";
     case Relation::kAtMost:
       return "<=";
+    case Relation::kIn:
+      return "in";
+    case Relation::kBetween:
+      return "between";
+    case Relation::kSumAtLeast:
+      return "sum>=";
   }
-  return "=";
+  return "==";
 }
 
 json to_json(const Ratio& ratio) {
   return {{"value", ratio.value}, {"low", ratio.low}, {"high", ratio.high}};
 }
 
+json value_of(const Condition& condition) {
+  if (condition.relation == Relation::kBetween) {
+    return {files::to_json(condition.level), condition.upper};
+  }
+  if (condition.relation != Relation::kIn) return files::to_json(condition.level);
+  json list = json::array();
+  for (const FactorValue& level : condition.among) list.push_back(files::to_json(level));
+  return list;
+}
+
 json to_json(const Condition& condition) {
   json object = {{"factor", condition.factor},
-                 {"relation", sign(condition.relation)},
-                 {"level", files::to_json(condition.level)},
+                 {"op", op_of(condition.relation)},
+                 {"value", value_of(condition)},
                  {"confirmed", condition.confirmed}};
-  if (condition.clear_level) object["clear_level"] = *condition.clear_level;
+  if (condition.clear_level) object["clear"] = *condition.clear_level;
+  if (condition.clear_above) object["clear_above"] = *condition.clear_above;
+  if (!condition.alike.empty()) object["alike"] = condition.alike;
+  if (condition.relation == Relation::kSumAtLeast) {
+    json factors = {condition.factor};
+    for (const std::string& other : condition.with) factors.push_back(other);
+    object["factors"] = std::move(factors);
+  }
   return object;
 }
 
@@ -50,14 +73,29 @@ json to_json(const Cause& cause) {
   for (const Condition& condition : cause.unless) exceptions.push_back(to_json(condition));
   json evidence = json::array();
   for (const Evidence& one : cause.evidence) evidence.push_back(to_json(one));
-  return {{"all_of", std::move(terms)},
+  return {{"terms", std::move(terms)},
           {"unless", std::move(exceptions)},
           {"text", cause.text()},
           {"by_experiment", cause.by_experiment},
           {"confidence", cause.confidence},
-          {"severity", to_json(cause.severity)},
+          {"emergent", cause.emergent},
+          {"effect", to_json(cause.severity)},
           {"walls_explained", cause.walls_explained},
           {"evidence", std::move(evidence)}};
+}
+
+/// Only what differs from the baseline: a trail may hold hundreds of tests of hundreds of factors.
+json to_json(const TrailTest& test, const Configuration& baseline) {
+  json changed = json::object();
+  for (const auto& [name, level] : test.configuration.levels()) {
+    const FactorValue* usual = baseline.find(name);
+    if (usual == nullptr || *usual != level) changed[name] = files::to_json(level);
+  }
+  return {
+      {"round", test.round},           {"why", test.why},
+      {"changed", std::move(changed)}, {"value", test.value ? json(*test.value) : json(nullptr)},
+      {"outcome", test.outcome},       {"wall_before", test.before},
+      {"wall_after", test.after}};
 }
 
 json to_json(const Wall& wall) {
@@ -76,22 +114,16 @@ std::string percent(const Ratio& ratio) {
 
 }  // namespace
 
-std::string Condition::text() const {
-  std::string text = fmt::format("{} {} {}", factor, sign(relation), to_string(level));
-  if (clear_level && relation != Relation::kEquals) {
-    text += fmt::format(" (clear at {})", to_string(FactorValue(*clear_level)));
+std::string_view name_of(Finding finding) {
+  switch (finding) {
+    case Finding::kWall:
+      return "wall";
+    case Finding::kFalseAlarm:
+      return "false_alarm";
+    case Finding::kUndecided:
+      break;
   }
-  return text;
-}
-
-std::string Cause::text() const {
-  std::string text;
-  for (const Condition& condition : all_of) {
-    if (!text.empty()) text += " and ";
-    text += condition.text();
-  }
-  for (const Condition& exception : unless) text += ", unless " + exception.text();
-  return text;
+  return "undecided";
 }
 
 std::string to_json_text(const Explanation& explanation) {
@@ -103,7 +135,18 @@ std::string to_json_text(const Explanation& explanation) {
   for (const Configuration& configuration : explanation.undecided_configurations) {
     undecided.push_back(files::to_json(configuration));
   }
-  const json document = {{"version", 1},
+  json trail = json::array();
+  for (const TrailTest& test : explanation.trail) {
+    trail.push_back(to_json(test, explanation.baseline));
+  }
+  const json document = {{"version", 2},
+                         {"verdict", name_of(explanation.finding)},
+                         {"complete", explanation.complete},
+                         {"complete_confidence", explanation.complete_confidence},
+                         {"tests", explanation.tests},
+                         {"rounds", explanation.rounds},
+                         {"baseline", files::to_json(explanation.baseline)},
+                         {"trail", std::move(trail)},
                          {"campaign", explanation.campaign},
                          {"metric", explanation.metric},
                          {"bound", explanation.bound},
@@ -131,8 +174,11 @@ std::string to_text(const Explanation& explanation) {
                       explanation.undecided);
   for (std::size_t i = 0; i < explanation.causes.size(); ++i) {
     const Cause& cause = explanation.causes[i];
-    text += fmt::format("\n{} {}: {}\n", cause.by_experiment ? "cause" : "hypothesis", i + 1,
-                        cause.text());
+    text += fmt::format("\n{} {}: {}\n",
+                        !cause.by_experiment ? "hypothesis"
+                        : cause.emergent     ? "emergent cause"
+                                             : "cause",
+                        i + 1, cause.text());
     text += fmt::format(
         "  explains {} walls; confidence {:.2f} %; there the metric is {} of expected\n",
         cause.walls_explained, cause.confidence * 100, percent(cause.severity));
@@ -146,6 +192,11 @@ std::string to_text(const Explanation& explanation) {
     if (!cause.by_experiment) {
       text += "  not tested by removal: name a device with --target to confirm it\n";
     }
+  }
+  if (explanation.complete && !explanation.causes.empty()) {
+    text += fmt::format(
+        "\ncomplete: every healed wall was clear, so there is no further cause ({:.2f} %)\n",
+        explanation.complete_confidence * 100);
   }
   std::size_t unexplained = 0;
   for (const Wall& wall : explanation.walls) unexplained += wall.cause ? 0 : 1;

@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "experiment.h"
+#include "causes.h"
 
 namespace greynic::causal {
 namespace {
@@ -111,7 +111,9 @@ std::vector<Condition> exceptions(const Cause& cause, const WallsAndClear& teste
         std::max_element(excused.begin(), excused.end(),
                          [](const auto& a, const auto& b) { return a.second < b.second; });
     if (best->second < least) break;
-    Condition exception{best->first.first, Relation::kEquals, best->first.second, {}, false};
+    Condition exception;
+    exception.factor = best->first.first;
+    exception.level = best->first.second;
     excused.erase(best);
     if (!accept(exception)) continue;
     found.push_back(std::move(exception));

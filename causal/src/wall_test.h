@@ -1,19 +1,16 @@
 #pragma once
 
-/// The sequential test: is this configuration a wall? Samples are turned into scores that are
-/// positive on the wall side of the campaign's bound (logarithms for bounds relative to the
-/// baseline, differences for absolute ones), so that one t test serves all four kinds of bound.
+/// From the stored observations of one configuration: is it a wall? Samples are turned into scores
+/// above the campaign's bound, so that one t test serves all four kinds of bound.
 
 #include <map>
 #include <vector>
 
 #include "greynic/causal/explain.h"
 #include "greynic/statistics/shrunk_variance.h"
+#include "value_model.h"
 
 namespace greynic::causal {
-
-/// The bound is a share of the baseline's mean.
-[[nodiscard]] bool is_relative(const WallRule& rule);
 
 /// What the samples of one configuration say.
 struct WallTest {
@@ -38,7 +35,6 @@ class WallTester {
   /// `alpha` is the error allowed for this one answer.
   [[nodiscard]] WallTest test(const Configuration& configuration, double alpha) const;
   [[nodiscard]] double expected() const { return expected_; }
-  [[nodiscard]] const std::string& bound_text() const { return bound_text_; }
   /// Every configuration seen, in canonical order.
   [[nodiscard]] std::vector<Configuration> configurations() const;
 
@@ -56,11 +52,12 @@ class WallTester {
   [[nodiscard]] WallTest test_failures(const Samples& samples, double alpha) const;
 
   WallRule rule_;
+  Scale scale_;
   double expected_ = 0.0;          // baseline mean, or the absolute bound
+  double bound_ = 0.0;             // as a score
   double baseline_error_ = 0.0;    // standard error of the baseline in scores
   statistics::SpreadPrior noise_;  // pooled over configurations
   double confidence_ = 0.99;
-  std::string bound_text_;
   std::map<Configuration, Samples> samples_;
 };
 

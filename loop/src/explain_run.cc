@@ -1,10 +1,15 @@
 #include "greynic/loop/explain_run.h"
 
+#include <filesystem>
+
+#include "explain_input.h"
+#include "greynic/campaign/job.h"
 #include "greynic/campaign/laboratory.h"
 #include "greynic/campaign/mask_target.h"
 #include "greynic/files/campaign_file.h"
 #include "greynic/target/interrupt.h"
 #include "greynic/testgen/compiled_campaign.h"
+#include "greynic/testgen/plan.h"
 
 namespace greynic::loop {
 namespace {
@@ -15,41 +20,65 @@ struct RunCampaign {
   testgen::CompiledCampaign compiled;
 };
 
-Result<RunCampaign> campaign_of(const results::RunStore& store) {
-  auto campaign = store.campaign();
-  if (!campaign) return pass_on(campaign);
-  auto compiled = testgen::CompiledCampaign::create(*campaign);
+Result<RunCampaign> compiled_campaign(Campaign campaign) {
+  auto compiled = testgen::CompiledCampaign::create(campaign);
   if (!compiled) return pass_on(compiled);
   auto baseline = compiled->complete_baseline();
   if (!baseline) return pass_on(baseline);
-  campaign->baseline = std::move(*baseline);
-  return RunCampaign{std::move(*campaign), std::move(*compiled)};
+  campaign.baseline = std::move(*baseline);
+  return RunCampaign{std::move(campaign), std::move(*compiled)};
 }
 
-}  // namespace
-
-Result<causal::Explanation> explain_stored(const results::RunStore& store,
-                                           const causal::ExplainOptions& options) {
-  auto run = campaign_of(store);
-  if (!run) return pass_on(run);
-  auto observations = store.observations();
-  if (!observations) return pass_on(observations);
-  auto ordered = campaign::Laboratory::ordered(store);
-  if (!ordered) return pass_on(ordered);
-  causal::ExplainOptions judged = options;
-  judged.ordered = std::move(*ordered);
-  return causal::explain(run->campaign, *observations, judged);
+/// With the request's own baseline and witness, where it has them.
+Result<RunCampaign> campaign_for(Campaign campaign, const ExplainRequest& request,
+                                 causal::ExplainOptions& options) {
+  if (!request.baseline.empty()) {
+    auto baseline = read_levels(campaign, request.baseline);
+    if (!baseline) return pass_on(baseline);
+    for (const auto& [name, level] : baseline->levels()) campaign.baseline.set(name, level);
+  }
+  auto run = compiled_campaign(std::move(campaign));
+  if (!run) {
+    return request.baseline.empty() ? Result<RunCampaign>(pass_on(run))
+                                    : run.error().while_doing(request.baseline);
+  }
+  if (request.witness.empty()) return run;
+  auto witness = read_levels(run->campaign, request.witness);
+  if (!witness) return pass_on(witness);
+  auto whole = run->compiled.complete(*witness, "the witness");
+  if (!whole) return whole.error().while_doing(request.witness);
+  options.witness = std::move(*whole);
+  return run;
 }
 
-Result<causal::Explanation> explain_on(target::Target& device, results::RunStore& store,
-                                       const causal::ExplainOptions& options, const Talk& talk) {
-  auto run = campaign_of(store);
-  if (!run) return pass_on(run);
-  auto observations = store.observations();
-  if (!observations) return pass_on(observations);
+/// What the engine may ask of the run's campaign and of its device.
+causal::Laboratory laboratory_of(RunCampaign& run, campaign::Laboratory& tests, const Talk& talk,
+                                 std::size_t most_tests) {
+  causal::Laboratory laboratory;
+  laboratory.measure = [&](std::span<const Configuration> wanted) { return tests.measure(wanted); };
+  laboratory.complete = [&](const Configuration& levels) -> std::optional<Configuration> {
+    auto whole = run.compiled.complete(levels, "a test");
+    return whole ? std::optional(std::move(*whole)) : std::nullopt;
+  };
+  laboratory.allows = [&](const Configuration& whole) { return run.compiled.allows(whole); };
+  laboratory.plan = [&]() -> Result<std::vector<Configuration>> {
+    auto plan = testgen::make_plan(run.campaign, {});
+    if (!plan) return pass_on(plan);
+    return std::move(plan->configurations);
+  };
+  laboratory.progress = [&talk, most_tests](std::size_t done, const std::string& what) {
+    talk.show("explaining", static_cast<double>(done), static_cast<double>(most_tests), what);
+  };
+  return laboratory;
+}
+
+Result<causal::Explanation> explain_with(target::Target& device, results::RunStore& store,
+                                         RunCampaign& run,
+                                         std::span<const Observation> observations,
+                                         const causal::ExplainOptions& options, const Talk& talk) {
   campaign::RunOptions run_options;
-  run_options.duration = run->campaign.measure.duration;
-  run_options.metrics = run->campaign.measure.metrics;
+  run_options.duration = run.campaign.measure.duration;
+  run_options.metrics = run.campaign.measure.metrics;
   run_options.seed = store.header().seed;
   auto tests = campaign::Laboratory::create(device, store, run_options);
   if (!tests) return pass_on(tests);
@@ -57,19 +86,8 @@ Result<causal::Explanation> explain_on(target::Target& device, results::RunStore
   auto ordered = campaign::Laboratory::ordered(store);
   if (!ordered) return pass_on(ordered);
   judged.ordered = std::move(*ordered);
-  causal::Laboratory laboratory;
-  laboratory.measure = [&](const Configuration& configuration, int count) {
-    return tests->measure(configuration, count);
-  };
-  laboratory.complete = [&](const Configuration& levels) -> std::optional<Configuration> {
-    auto whole = run->compiled.complete(levels, "a test");
-    return whole ? std::optional(std::move(*whole)) : std::nullopt;
-  };
-  laboratory.progress = [&](std::size_t done, const std::string& what) {
-    talk.show("explaining", static_cast<double>(done), static_cast<double>(options.most_tests),
-              what);
-  };
-  auto explanation = causal::explain(run->campaign, *observations, judged, &laboratory);
+  const causal::Laboratory laboratory = laboratory_of(run, *tests, talk, options.most_tests);
+  auto explanation = causal::explain(run.campaign, observations, judged, &laboratory);
   if (!explanation) return explanation;
   if (auto kept = store.keep(results::kExplanation, causal::to_json_text(*explanation)); !kept) {
     return pass_on(kept);
@@ -77,28 +95,106 @@ Result<causal::Explanation> explain_on(target::Target& device, results::RunStore
   return explanation;
 }
 
-Result<causal::Explanation> explain_file(const std::string& run, const std::string& target,
-                                         const causal::ExplainOptions& options, const Talk& talk) {
-  auto reading = results::RunStore::open_to_read(run);
+Result<causal::Explanation> explain_stored(const results::RunStore& store,
+                                           const ExplainRequest& request) {
+  causal::ExplainOptions options = request.options;
+  auto campaign = store.campaign();
+  if (!campaign) return pass_on(campaign);
+  auto run = campaign_for(std::move(*campaign), request, options);
+  if (!run) return pass_on(run);
+  auto observations = store.observations();
+  if (!observations) return pass_on(observations);
+  auto ordered = campaign::Laboratory::ordered(store);
+  if (!ordered) return pass_on(ordered);
+  options.ordered = std::move(*ordered);
+  return causal::explain(run->campaign, *observations, options);
+}
+
+Result<causal::Explanation> explain_store(target::Target& device, results::RunStore& store,
+                                          const ExplainRequest& request, const Talk& talk) {
+  causal::ExplainOptions options = request.options;
+  auto campaign = store.campaign();
+  if (!campaign) return pass_on(campaign);
+  auto run = campaign_for(std::move(*campaign), request, options);
+  if (!run) return pass_on(run);
+  auto observations = store.observations();
+  if (!observations) return pass_on(observations);
+  return explain_with(device, store, *run, *observations, options, talk);
+}
+
+/// A campaign that was not run: its tests are kept in the log, or with the program's temporary
+/// files while it runs.
+Result<causal::Explanation> explain_campaign(const ExplainRequest& request, const Talk& talk) {
+  if (request.target.empty()) {
+    return fail(ErrorCode::kBadInput,
+                request.file +
+                    ": a campaign holds no observations; name the device to ask with "
+                    "--target, or give a run");
+  }
+  auto campaign = files::read_campaign(request.file);
+  if (!campaign) return pass_on(campaign);
+  auto device = target::open(request.target);
+  if (!device) return pass_on(device);
+  const target::Info info = (*device)->info();
+  if (auto known = campaign::check_factors(*campaign, info); !known) return pass_on(known);
+  causal::ExplainOptions options = request.options;
+  std::vector<Observation> logged;
+  const bool has_log = !request.log.empty() && std::filesystem::exists(request.log);
+  if (has_log) {
+    auto read = observations_of(*campaign, request.log);
+    if (!read) return pass_on(read);
+    logged = std::move(*read);
+  }
+  results::RunHeader header;
+  header.campaign_text = campaign->text;
+  header.campaign_name = campaign->name;
+  header.target = request.target;
+  header.seed = request.seed;
+  header.environment = info.environment;
+  auto run = campaign_for(std::move(*campaign), request, options);
+  if (!run) return pass_on(run);
+  auto ready = campaign::with_masks(std::move(*device), run->campaign);
+  if (!ready) return pass_on(ready);
+  const TemporaryFolder folder;
+  const bool keeps = !request.log.empty() && !has_log;
+  const std::string path = keeps ? request.log : folder.path() + "/run.db";
+  auto store = results::RunStore::open_to_append(path, header);
+  if (!store) return pass_on(store);
+  const target::InterruptGuard guard;
+  return explain_with(**ready, *store, *run, logged, options, talk);
+}
+
+}  // namespace
+
+Result<causal::Explanation> explain_on(target::Target& device, results::RunStore& store,
+                                       const causal::ExplainOptions& options, const Talk& talk) {
+  ExplainRequest request;
+  request.options = options;
+  return explain_store(device, store, request, talk);
+}
+
+Result<causal::Explanation> explain_file(const ExplainRequest& request, const Talk& talk) {
+  if (is_json(request.file)) return explain_campaign(request, talk);
+  auto reading = results::RunStore::open_to_read(request.file);
   if (!reading) return pass_on(reading);
-  if (target.empty()) {
-    auto explanation = explain_stored(*reading, options);
+  if (request.target.empty()) {
+    auto explanation = explain_stored(*reading, request);
     if (!explanation) return explanation;
     // For the report. A run that cannot be written is explained all the same.
     auto kept = reading->keep(results::kHypotheses, causal::to_json_text(*explanation));
     if (!kept) talk.line("not kept with the run: " + kept.error().message);
     return explanation;
   }
-  auto device = target::open(target);
+  auto device = target::open(request.target);
   if (!device) return pass_on(device);
-  auto store = results::RunStore::open_to_append(run, reading->header());
+  auto store = results::RunStore::open_to_append(request.file, reading->header());
   if (!store) return pass_on(store);
   const auto campaign = store->campaign();
   if (!campaign) return pass_on(campaign);
   auto ready = campaign::with_masks(std::move(*device), *campaign);
   if (!ready) return pass_on(ready);
   const target::InterruptGuard guard;
-  return explain_on(**ready, *store, options, talk);
+  return explain_store(**ready, *store, request, talk);
 }
 
 }  // namespace greynic::loop

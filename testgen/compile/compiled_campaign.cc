@@ -171,6 +171,22 @@ Result<Configuration> CompiledCampaign::complete(const Configuration& part,
   return out;
 }
 
+bool CompiledCampaign::allows(const Configuration& whole) {
+  if (!has_levels_for(compiled_->model, whole)) {
+    if (!compile_for(whole)) return false;
+  }
+  const CampaignModel& model = compiled_->model;
+  std::vector<Literal> settled;
+  for (std::uint32_t p = 0; p < model.values.size(); ++p) {
+    const FactorValue* value = whole.find(model.model.parameters[p].name);
+    const int absent = compiled_->space.parameters[p].absent_level;
+    const int level = value != nullptr ? level_of(model, p, *value) : absent;
+    if (value != nullptr && level < 0) return false;
+    if (level >= 0) settled.push_back({p, static_cast<std::uint16_t>(level), true});
+  }
+  return compiled_->solver.solve(settled).has_value();
+}
+
 Result<Configuration> CompiledCampaign::complete_baseline() {
   auto whole = complete(campaign_.baseline, "the baseline");
   if (whole) campaign_.baseline = *whole;

@@ -40,11 +40,16 @@ Result<std::vector<std::vector<std::string>>> factors_of_causes(
   }
   for (const nlohmann::json& cause : (*document)["causes"]) {
     std::set<std::string> factors;
-    for (const nlohmann::json& term : cause.value("all_of", nlohmann::json::array())) {
+    // Version 1 of the explanation called the terms all_of.
+    const char* const terms = cause.contains("terms") ? "terms" : "all_of";
+    for (const nlohmann::json& term : cause.value(terms, nlohmann::json::array())) {
       if (!term.is_object() || !term.contains("factor") || !term["factor"].is_string()) {
         return files::bad_value(source, "/causes", "a term without a factor");
       }
       factors.insert(term["factor"].get<std::string>());
+      for (const nlohmann::json& of_sum : term.value("factors", nlohmann::json::array())) {
+        factors.insert(of_sum.get<std::string>());
+      }
     }
     if (!factors.empty()) causes.emplace(factors.begin(), factors.end());
   }

@@ -7,6 +7,7 @@
 #include <functional>
 #include <random>
 #include <set>
+#include <span>
 
 namespace greynic::causal {
 namespace {
@@ -89,10 +90,9 @@ std::vector<Observation> run_of(const Campaign& campaign, const Measure& measure
 
 Laboratory laboratory_of(Measure measure) {
   Laboratory laboratory;
-  laboratory.measure = [measure = std::move(measure)](const Configuration& configuration,
-                                                      int count) {
+  laboratory.measure = [measure = std::move(measure)](std::span<const Configuration> wanted) {
     std::vector<Observation> observations;
-    for (int i = 0; i < count; ++i) observations.push_back(measure(configuration));
+    for (const Configuration& one : wanted) observations.push_back(measure(one));
     return Result<std::vector<Observation>>(std::move(observations));
   };
   return laboratory;
@@ -115,7 +115,8 @@ PlantedDevice planted(const Campaign& campaign, int terms, std::uint64_t seed) {
 }
 
 // Claim:  with a laboratory, the planted conjunction is named, no term more or less, every term is
-//         confirmed, and each threshold lies in its bracket, in at least 97 of 100 runs.
+//         confirmed, and each threshold lies between two neighbouring levels of the campaign, in at
+//         least 97 of 100 runs.
 // Oracle: what was planted. Seeds are consecutive; none was chosen.
 TEST(Explain, NamesThePlantedConjunctionByExperiment) {
   const Campaign campaign = campaign_of_ten();
@@ -139,8 +140,9 @@ TEST(Explain, NamesThePlantedConjunctionByExperiment) {
         if (!good) break;
         if (const double* bound = std::get_if<double>(&truth->second)) {
           good &= *condition.clear_level < *bound && *bound <= std::get<double>(condition.level);
-          good &= std::get<double>(condition.level) - *condition.clear_level <=
-                  std::max(1.0, 0.05 * std::get<double>(condition.level));
+          const auto& levels = campaign.find(condition.factor)->levels;
+          const auto here = std::find(levels.begin(), levels.end(), condition.level);
+          good &= here != levels.end() && *std::prev(here) == FactorValue(*condition.clear_level);
         }
       }
       good &= terms.size() == device.all_of.size();
@@ -292,7 +294,7 @@ TEST(Explain, NamesAGradualWallOnce) {
   }
   int explained = 0;
   int twice = 0;
-  for (std::uint64_t seed = 4000; seed < 4060; ++seed) {
+  for (std::uint64_t seed = 4000; seed < 4012; ++seed) {
     std::mt19937_64 random(seed);
     std::normal_distribution<double> draw(0.0, 0.01);
     const auto measure = [&](const Configuration& configuration) {
@@ -325,7 +327,7 @@ TEST(Explain, NamesAGradualWallOnce) {
       if (wall.cause) EXPECT_TRUE(causes[*wall.cause].holds(wall.configuration));
     }
   }
-  EXPECT_GT(explained, 25) << "some walls are too near the bound to be told from it";
+  EXPECT_GT(explained, 5) << "some walls are too near the bound to be told from it";
   EXPECT_EQ(twice, 0);
 }
 
@@ -401,39 +403,54 @@ TEST(Explain, KeepsABaselineOutsideTheLevels) {
   EXPECT_EQ(cause.all_of.size(), 1U) << cause.text();
   EXPECT_EQ(cause.all_of.front().factor, "n0");
   EXPECT_TRUE(cause.all_of.front().confirmed);
-  EXPECT_NEAR(std::get<double>(cause.all_of.front().level), 500.0, 25.0);
+  EXPECT_EQ(cause.all_of.front().text(), "n0 <= 80 (clear at 1000)");
   EXPECT_GT(cause.confidence, 0.99);
   for (const Evidence& one : cause.evidence) {
-    if (one.role == "without n0") EXPECT_EQ(one.configuration.number("n0"), 1000.0);
+    if (one.role == "without n0") {
+      EXPECT_EQ(one.configuration.number("n0"), 1000.0);
+      EXPECT_FALSE(one.wall);
+    }
   }
 }
 
 // Claim:  what further tests do not confirm is not called a cause; a note says so.
-// Method: a laboratory that cannot set the baseline's own level puts the first one in its place, so
-// that every
-//         test that it makes is a wall.
+// Method: a device that cannot set the baseline's own level puts the first one in its place, so
+// that
+//         every test that it makes is a wall.
 TEST(Explain, NamesNoCauseThatTestsDoNotConfirm) {
   const Campaign campaign = campaign_below_its_baseline();
   std::mt19937_64 random(10);
   const auto run = run_of(campaign, slow_below_500, random);
-  Laboratory laboratory = laboratory_of(slow_below_500);
-  laboratory.complete = [&](const Configuration& levels) {
-    Configuration whole = campaign.baseline;
-    whole.set("n0", campaign.factors.front().levels.front());
-    for (const auto& [name, level] : levels.levels()) whole.set(name, level);
-    return std::optional(whole);
-  };
+  const Laboratory laboratory = laboratory_of([&](const Configuration& configuration) {
+    Configuration granted = configuration;
+    granted.set("n0", campaign.factors.front().levels.front());
+    Observation observation = slow_below_500(granted);
+    observation.asked = configuration;
+    return observation;
+  });
   const auto explanation = explain(campaign, run, {}, &laboratory);
   ASSERT_TRUE(explanation) << explanation.error().message;
   EXPECT_TRUE(explanation->causes.empty()) << to_text(*explanation);
-  EXPECT_EQ(to_text(*explanation).find("confidence 0.00 %"), std::string::npos);
+  EXPECT_FALSE(explanation->complete);
   EXPECT_NE(to_text(*explanation).find("do not confirm"), std::string::npos);
 }
 
-// Claim:  the example in the header is what happens: these questions, in this order, and this
-// cause.
-TEST(Explain, AsksWhatTheExampleSays) {
+// Claim:  the example in the header is what happens: this cause, and no level asked about that is
+//         not the campaign's.
+TEST(Explain, FindsWhatTheExampleSays) {
   Campaign campaign;
+  const auto add = [&](const char* name, std::vector<FactorValue> levels) {
+    Factor factor;
+    factor.name = name;
+    factor.type =
+        std::holds_alternative<double>(levels[0]) ? FactorType::kNumeric : FactorType::kCategorical;
+    factor.levels = std::move(levels);
+    campaign.factors.push_back(std::move(factor));
+  };
+  add("message_bytes", {64.0, 65536.0});
+  add("operation", {std::string("SEND"), std::string("READ")});
+  add("qp_count", {1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0});
+  add("server_decap_masks", {0.0, 4.0, 8.0, 12.0, 16.0, 20.0, 40.0});
   campaign.wall = {"bandwidth_gbps", 0.2, {}, {}, {}};
   campaign.baseline = {{"message_bytes", 65536.0},
                        {"operation", std::string("SEND")},
@@ -443,7 +460,7 @@ TEST(Explain, AsksWhatTheExampleSays) {
                               {"operation", std::string("READ")},
                               {"qp_count", 64.0},
                               {"server_decap_masks", 40.0}};
-  std::vector<std::string> questions;
+  std::size_t strangers = 0;
   const auto measure = [&](const Configuration& configuration) {
     Observation observation;
     observation.asked = configuration;
@@ -451,13 +468,9 @@ TEST(Explain, AsksWhatTheExampleSays) {
     const bool slow =
         configuration.number("qp_count") >= 8 && configuration.number("server_decap_masks") >= 12;
     observation.measures["bandwidth_gbps"] = {slow ? 50.0 : 100.0, {}};
-    std::string changed;
     for (const auto& [name, level] : configuration.levels()) {
-      if (level != *campaign.baseline.find(name))
-        changed += name.substr(0, 2) + to_string(level) + " ";
-    }
-    if (std::find(questions.begin(), questions.end(), changed) == questions.end()) {
-      questions.push_back(changed);
+      const auto& levels = campaign.find(name)->levels;
+      strangers += std::find(levels.begin(), levels.end(), level) == levels.end() ? 1 : 0;
     }
     return observation;
   };
@@ -466,17 +479,15 @@ TEST(Explain, AsksWhatTheExampleSays) {
     run.push_back(measure(campaign.baseline));
     run.push_back(measure(wall));
   }
-  questions.clear();
   const Laboratory laboratory = laboratory_of(measure);
   const auto explanation = explain(campaign, run, {}, &laboratory);
   ASSERT_TRUE(explanation) << explanation.error().message;
   ASSERT_EQ(explanation->causes.size(), 1U) << to_text(*explanation);
   EXPECT_EQ(explanation->causes.front().text(),
-            "qp_count >= 8 (clear at 7) and server_decap_masks >= 12 (clear at 11)");
-  EXPECT_EQ(questions, (std::vector<std::string>{
-                           "me64 opREAD ", "me64 opREAD qp64 ", "me64 opREAD se40 ", "qp64 se40 ",
-                           "se40 ", "qp64 ", "qp8 se40 ", "qp3 se40 ", "qp6 se40 ", "qp7 se40 ",
-                           "qp64 se20 ", "qp64 se10 ", "qp64 se15 ", "qp64 se12 ", "qp64 se11 "}));
+            "qp_count >= 8 (clear at 4) and server_decap_masks >= 12 (clear at 8)");
+  EXPECT_TRUE(explanation->complete);
+  EXPECT_EQ(strangers, 0U);
+  EXPECT_LE(explanation->tests_ordered, 16U) << to_text(*explanation);
 }
 
 TEST(Explain, SaysWhatIsMissing) {

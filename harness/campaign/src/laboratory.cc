@@ -38,25 +38,44 @@ Result<Laboratory> Laboratory::create(target::Target& device, results::RunStore&
   return laboratory;
 }
 
+/// A configuration that is measured here first is none of the run's plan.
+Result<void> Laboratory::remember(const Configuration& configuration) {
+  if (repeats_[configuration.name()] > 0) return {};
+  if (!ordered_.insert(configuration.name()).second) return {};
+  return store_->keep(kOrdered, nlohmann::json(ordered_).dump());
+}
+
 Result<std::vector<Observation>> Laboratory::measure(const Configuration& configuration,
                                                      int count) {
-  int& repeats = repeats_[configuration.name()];
-  if (repeats == 0 && ordered_.insert(configuration.name()).second) {
-    const std::string text = nlohmann::json(ordered_).dump();
-    if (auto kept = store_->keep(kOrdered, text); !kept) return pass_on(kept);
+  const std::vector<Configuration> wanted(static_cast<std::size_t>(count), configuration);
+  return measure(wanted);
+}
+
+Result<std::vector<Observation>> Laboratory::measure(std::span<const Configuration> wanted) {
+  // The target takes a plan and one number of repeats, so those with as many stored go together.
+  std::map<int, std::vector<Configuration>> by_repeats;
+  std::map<std::pair<std::string, int>, std::size_t> places;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (auto kept = remember(wanted[i]); !kept) return pass_on(kept);
+    const int repeat = repeats_[wanted[i].name()]++;
+    by_repeats[repeat].push_back(wanted[i]);
+    places[{wanted[i].name(), repeat}] = i;
   }
-  std::vector<Observation> observations;
-  RunOptions options = options_;
-  options.repeats = repeats + count;
-  options.progress = [&](const Progress& progress) {
-    if (progress.latest != nullptr) observations.push_back(*progress.latest);
-  };
-  auto summary = run(*device_, {&configuration, 1}, *store_, options);
-  if (!summary) return pass_on(summary);
-  if (!summary->complete) {
-    return fail(ErrorCode::kInterrupted, "stopped; what was measured is stored with the run");
+  std::vector<Observation> observations(wanted.size());
+  for (const auto& [repeat, configurations] : by_repeats) {
+    RunOptions options = options_;
+    options.repeats = repeat + 1;
+    options.progress = [&](const Progress& progress) {
+      if (progress.latest == nullptr) return;
+      const auto place = places.find({progress.latest->asked.name(), progress.latest->repeat});
+      if (place != places.end()) observations[place->second] = *progress.latest;
+    };
+    auto summary = run(*device_, configurations, *store_, options);
+    if (!summary) return pass_on(summary);
+    if (!summary->complete) {
+      return fail(ErrorCode::kInterrupted, "stopped; what was measured is stored with the run");
+    }
   }
-  repeats += count;
   return observations;
 }
 

@@ -28,12 +28,16 @@ std::string role_of(const json& evidence) {
 
 void add_cause(const json& cause, int number_of_cause, const std::string& metric, Page& page,
                json& rows) {
-  const json severity = cause.value("severity", json::object());
+  // Version 1 of the explanation called the effect severity.
+  const json severity =
+      cause.value(cause.contains("effect") ? "effect" : "severity", json::object());
   const bool tested = cause.value("by_experiment", false);
   const double confidence = cause.value("confidence", 0.0);
-  page.raw(fmt::format("<div class=\"cause c{}\"><h3><span>{} {}</span> {}</h3>\n",
-                       (number_of_cause - 1) % kCauseColours, tested ? "Cause" : "Hypothesis",
-                       number_of_cause, escape_markup(cause.at("text").get<std::string>())));
+  page.raw(fmt::format(
+      "<div class=\"cause c{}\"><h3><span>{} {}</span> {}</h3>\n",
+      (number_of_cause - 1) % kCauseColours,
+      tested ? (cause.value("emergent", false) ? "Emergent cause" : "Cause") : "Hypothesis",
+      number_of_cause, escape_markup(cause.at("text").get<std::string>())));
   page.paragraph(
       fmt::format("Leaves {} {} of the expected {}, and explains {} walls. {} {}",
                   percent(severity.value("value", 0.0)), range_of(severity), metric,

@@ -1,40 +1,40 @@
 #pragma once
 
-/// Explains a run: which configurations are walls, and which few settings make each wall appear.
+/// Explains walls: which configurations are walls, and which few settings make each wall appear.
 ///
-/// A configuration is a wall when a one-sided t test says, with the stated confidence, that its
-/// metric is worse than the campaign's bound. Its variance is shrunk towards the run's pooled one,
-/// and Holm's procedure corrects for the number of configurations. Where nothing completed within
-/// the measured time nothing is known, so the configuration is undecided.
-///
-/// With a laboratory, causes are found by experiment. Group testing (QuickXplain, about k log n
-/// questions for k terms among n factors) finds a minimal set of factors whose levels bring the
-/// wall. Then each term alone is put back, and the wall must vanish. Then numeric terms are
-/// bisected to the level where the wall begins. Each answer is a sequential test, which repeats one
-/// configuration until it is sure or its allowance is spent.
+/// With a laboratory every answer comes from tests that are chosen one after the other (or a batch
+/// at a time) where they are expected to tell most. A wall is first tested against the baseline.
+/// Then all its causes are found: the baseline is grown towards the wall until the wall appears,
+/// which gives one cause; the wall is healed of all known causes in every way there is, and what is
+/// still a wall holds a further one. When every healed wall is clear, the list is complete. Last,
+/// the campaign's levels are searched for where each term begins and ends. No answer is final: the
+/// odds of every place stay, and a wrong test is outvoted by those after it.
 ///
 /// Example. The baseline is (message_bytes 65536, operation SEND, qp_count 1, masks 0), the wall
-/// (64, READ, 64, 40); the device is slow with at least 8 QPs and at least 12 masks.
+/// (64, READ, 64, 40); the device is slow with at least 8 QPs and at least 12 masks. The campaign's
+/// levels are 1 2 4 8 16 32 64 and 0 4 8 12 16 20 40.
 ///
-///     as in the wall, all else baseline    wall?       what follows
-///     message_bytes, operation             no          the other half holds a term
-///     message_bytes, operation, qp_count   no          masks is a term
-///     message_bytes, operation, masks      no          qp_count is a term
-///     qp_count, masks                      yes         the first half holds none
-///     masks                                no          qp_count is confirmed
-///     qp_count                             no          masks is confirmed
-///     masks; qp_count at 8 3 6 7           8           it begins at 8, not at 7
-///     qp_count; masks at 20 10 15 12 11    20 15 12    it begins at 12, not at 11
+///     as in the wall, all else baseline     wall?    what follows
+///     masks, operation                      no       more of the wall is needed
+///     masks, operation, message_bytes       no       qp_count is a term, as the last one added
+///     qp_count, masks                       yes      neither of the others is needed
+///     qp_count                              no       masks is a term
+///     all but qp_count; all but masks       no; no   the list is complete
+///     masks; qp_count at 8 4                8        it begins at 8, not at 4
+///     qp_count; masks at 12 8               12       it begins at 12, not at 8
 ///
-/// The cause: "qp_count >= 8 (clear at 7) and masks >= 12 (clear at 11)".
+/// The cause: "qp_count >= 8 (clear at 4) and server_decap_masks >= 12 (clear at 8)".
 ///
 /// Without a laboratory, causes are the simplest conjunctions that hold on walls and on no clear
 /// configuration of the run. They are called hypotheses, because nothing was removed to test them.
+/// A configuration is then a wall when a one-sided t test, corrected for their number by Holm's
+/// procedure, says so.
 ///
 /// Clear configurations in which all terms of a cause hold contradict it. The level that they
 /// share, and no wall of the cause has, becomes an exception ("unless operation = READ").
 ///
-/// Not promised: a cause that a further setting hides is found only from walls in which it shows.
+/// Not promised: a cause in which a setting that the wall shares with the baseline takes part is
+/// named without that setting.
 
 #include <cstdint>
 #include <functional>
@@ -50,19 +50,34 @@
 
 namespace greynic::causal {
 
-enum class Relation : std::uint8_t { kEquals, kAtLeast, kAtMost };
+enum class Relation : std::uint8_t {
+  kEquals,
+  kAtLeast,
+  kAtMost,
+  kIn,          ///< one of several levels
+  kBetween,     ///< both ends included
+  kSumAtLeast,  ///< the sum of this factor and others
+};
 
 /// One term of a cause: "server_decap_masks >= 12".
 struct Condition {
   std::string factor;
   Relation relation = Relation::kEquals;
-  FactorValue level;
+  FactorValue level;  ///< kBetween: the lower end; kSumAtLeast: of the sum
   /// Numeric terms: the nearest level tested at which the wall was not there.
   std::optional<double> clear_level;
   /// Removing this term alone, all others kept, made the wall vanish.
   bool confirmed = false;
+  double upper = 0.0;                 ///< kBetween: the upper end
+  std::optional<double> clear_above;  ///< kBetween: the nearest clear level above
+  std::vector<FactorValue> among;     ///< kIn
+  std::vector<std::string> with;      ///< kSumAtLeast: the other factors
+  /// Factors that the constraints tie to this one: no allowed test tells them apart.
+  std::vector<std::string> alike;
 
+  /// Of a term about one factor.
   [[nodiscard]] bool holds(const FactorValue& value) const;
+  [[nodiscard]] bool holds(const Configuration& configuration) const;
   [[nodiscard]] std::string text() const;
 };
 
@@ -90,7 +105,9 @@ struct Cause {
   /// configurations of the run; `confirmed` when a test from the baseline showed it.
   std::vector<Condition> unless;
   bool by_experiment = false;
-  double confidence = 0.0;  ///< 1 minus the sum of the error probabilities of its evidence
+  /// Healing another cause of the wall brings this one about.
+  bool emergent = false;
+  double confidence = 0.0;  ///< that every term and every threshold of it is right
   Ratio severity;           ///< metric over expected value where all terms hold
   std::size_t walls_explained = 0;
   std::vector<Evidence> evidence;
@@ -108,42 +125,68 @@ struct Wall {
   std::optional<std::size_t> cause;  ///< index into Explanation::causes; empty: unexplained
 };
 
+enum class Finding : std::uint8_t { kWall, kFalseAlarm, kUndecided };
+[[nodiscard]] std::string_view name_of(Finding finding);  ///< "wall"
+
+/// One test of the trail: what was asked, why, and what it changed in belief.
+struct TrailTest {
+  Configuration configuration;
+  std::string why;
+  std::size_t round = 0;
+  std::optional<double> value;  ///< of the metric
+  std::string_view outcome;
+  double before = 0.5;  ///< chance, by the tests of this configuration, that it is a wall
+  double after = 0.5;
+};
+
 struct Explanation {
   std::string campaign;
   std::string metric;
-  std::string bound;          ///< the wall rule in words
-  double expected = 0.0;      ///< baseline value, or the absolute bound
-  double confidence = 0.0;    ///< asked for
+  std::string bound;        ///< the wall rule in words
+  double expected = 0.0;    ///< baseline value, or the absolute bound
+  double confidence = 0.0;  ///< asked for
+  Configuration baseline;
+  Finding finding = Finding::kUndecided;
   std::vector<Wall> walls;    ///< worst first
   std::vector<Cause> causes;  ///< most walls explained first
+  bool complete = false;      ///< no further cause, at the confidence below
+  double complete_confidence = 0.0;
   std::size_t configurations = 0;
   std::size_t refused = 0;
   std::size_t undecided = 0;
   std::vector<Configuration> undecided_configurations;
   std::size_t tests_read = 0;     ///< observations given
   std::size_t tests_ordered = 0;  ///< observations the laboratory made
+  std::size_t tests = 0;          ///< asked for by this explanation, made now or before
+  std::size_t rounds = 0;         ///< batches of them
+  std::vector<TrailTest> trail;
   std::vector<std::string> notes;
 };
 
 struct ExplainOptions {
   double confidence = 0.99;
-  int most_repeats = 12;         ///< of one configuration, before an answer is left undecided
-  std::size_t most_tests = 400;  ///< ordered from the laboratory in all
-  int most_terms = 3;            ///< of a hypothesis without a laboratory
+  int most_repeats = 300;           ///< of one configuration, before an answer is left undecided
+  std::uint64_t most_tests = 4000;  ///< ordered from the laboratory in all
+  int most_terms = 3;               ///< of a hypothesis without a laboratory
+  int batch = 1;                    ///< tests that the laboratory takes at a time
+  /// The wall to explain; empty: the run's, or what a plan finds.
+  std::optional<Configuration> witness;
   /// Names of configurations that earlier explanations ordered: evidence, but none of the
   /// campaign's.
   std::set<std::string> ordered;
 };
 
-/// What the explanation may ask for. `measure` returns `count` further observations of one
-/// configuration, measured longer where nothing completes in the campaign's time. `complete` makes
-/// a whole valid configuration of a few levels, all others as near to the baseline as constraints
-/// and conditional factors allow; nothing where they allow none (an empty function: the baseline's
-/// levels fill in and all is allowed). `progress` may be empty.
+/// What the explanation may ask for; all but `measure` may be empty. `measure` makes one test of
+/// each configuration, longer where nothing completes in the campaign's time. `complete` makes a
+/// whole valid configuration of a few levels, all others as near to the baseline as constraints and
+/// conditional factors allow; nothing where they allow none. `allows` says whether a whole
+/// configuration is valid. `plan` gives configurations among which a wall may be found.
 struct Laboratory {
-  std::function<Result<std::vector<Observation>>(const Configuration&, int count)> measure;
+  std::function<Result<std::vector<Observation>>(std::span<const Configuration>)> measure;
   std::function<std::optional<Configuration>(const Configuration& levels)> complete;
-  std::function<void(std::size_t tests_ordered, const std::string& what)> progress;
+  std::function<bool(const Configuration& whole)> allows;
+  std::function<Result<std::vector<Configuration>>()> plan;
+  std::function<void(std::size_t tests, const std::string& what)> progress;
 };
 
 /// Errors: kNotMeasured (the baseline, or the metric), kBadInput (a relative bound of a baseline

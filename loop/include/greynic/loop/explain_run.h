@@ -21,11 +21,22 @@ namespace greynic::loop {
                                                      const causal::ExplainOptions& options,
                                                      const Talk& talk);
 
+/// What `greynic explain` was asked.
+struct ExplainRequest {
+  std::string file;    ///< a run, or a campaign
+  std::string target;  ///< empty: from the stored observations alone
+  std::string
+      witness;  ///< JSON file, factor -> level; empty: the run's walls, or what a plan finds
+  std::string baseline;  ///< JSON file, factor -> level; empty: the campaign's
+  std::string log;  ///< of a campaign: the run to read, if it is there, or to keep the tests in
+  std::uint64_t seed = 1;  ///< of a campaign's tests
+  causal::ExplainOptions options;
+};
+
 /// Explains the run in a file and keeps the explanation with it: on the target named, which may be
-/// asked for further tests, or from the stored observations when `target` is empty.
-[[nodiscard]] Result<causal::Explanation> explain_file(const std::string& run,
-                                                       const std::string& target,
-                                                       const causal::ExplainOptions& options,
+/// asked for further tests, or from the stored observations when `target` is empty. A campaign
+/// needs no run first: what is wanted to be known is measured.
+[[nodiscard]] Result<causal::Explanation> explain_file(const ExplainRequest& request,
                                                        const Talk& talk);
 
 }  // namespace greynic::loop

@@ -46,6 +46,10 @@ class CompiledCampaign {
   /// rules.
   [[nodiscard]] Result<Configuration> complete(const Configuration& part, const std::string& what);
 
+  /// Whether a configuration that sets every factor breaks no rule. One question to the solver and
+  /// no words about why: for callers that ask thousands of times.
+  [[nodiscard]] bool allows(const Configuration& whole);
+
   /// Completes the campaign's baseline, stays near to that from now on, and gives it back.
   [[nodiscard]] Result<Configuration> complete_baseline();
 

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,12 +24,17 @@ class Laboratory {
   [[nodiscard]] Result<std::vector<Observation>> measure(const Configuration& configuration,
                                                          int count);
 
+  /// One new observation of each, in this order; a target that can measure several at a time does.
+  [[nodiscard]] Result<std::vector<Observation>> measure(std::span<const Configuration> wanted);
+
   /// Names of the configurations that a laboratory measured first, not the run's plan.
   [[nodiscard]] static Result<std::set<std::string>> ordered(const results::RunStore& store);
 
  private:
   Laboratory(target::Target& device, results::RunStore& store, RunOptions options)
       : device_(&device), store_(&store), options_(std::move(options)) {}
+
+  [[nodiscard]] Result<void> remember(const Configuration& configuration);
 
   target::Target* device_;
   results::RunStore* store_;

@@ -1,0 +1,392 @@
+#include "explain_tested.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "causes.h"
+#include "level_search.h"
+#include "wall_check.h"
+
+namespace greynic::causal {
+namespace {
+
+constexpr double kWallInPlan = 0.1;  // odds that a configuration of a plan is a wall
+constexpr double kException = 0.5;   // odds that an exception is none
+
+/// The laboratory, with what it answered before: an explanation that is asked for again walks the
+/// same way, and is answered from the run.
+class Replay {
+ public:
+  Replay(const Laboratory& laboratory, const ExplainOptions& options)
+      : laboratory_(laboratory), options_(options) {}
+
+  void hold(const Observation& observation) {
+    held_[observation.asked.name()].push_back(observation);
+  }
+  [[nodiscard]] std::size_t ordered() const { return ordered_; }
+
+  [[nodiscard]] Result<std::vector<Observation>> measure(std::span<const Configuration> wanted) {
+    std::vector<Observation> all;
+    std::vector<Configuration> fresh;
+    for (const Configuration& configuration : wanted) {
+      auto held = held_.find(configuration.name());
+      if (held != held_.end() && !held->second.empty()) {
+        all.push_back(held->second.front());
+        held->second.erase(held->second.begin());
+      } else {
+        fresh.push_back(configuration);
+      }
+    }
+    if (fresh.empty()) return all;
+    if (ordered_ + fresh.size() > options_.most_tests) {
+      return fail(ErrorCode::kAllowanceSpent,
+                  fmt::format("the allowance of {} tests is spent; raise it with --most-tests",
+                              options_.most_tests));
+    }
+    auto made = laboratory_.measure(fresh);
+    if (!made) return pass_on(made);
+    ordered_ += made->size();
+    all.insert(all.end(), made->begin(), made->end());
+    return all;
+  }
+
+ private:
+  const Laboratory& laboratory_;
+  const ExplainOptions& options_;
+  std::map<std::string, std::vector<Observation>> held_;
+  std::size_t ordered_ = 0;
+};
+
+class Explainer {
+ public:
+  Explainer(const Campaign& campaign, const Configuration& baseline, const ExplainOptions& options,
+            const Laboratory& laboratory)
+      : campaign_(campaign),
+        baseline_(baseline),
+        options_(options),
+        replay_(laboratory, options),
+        laboratory_(laboratory),
+        session_(campaign, baseline, options, laboratory_),
+        explanation_(explanation_of(campaign, baseline, options)) {
+    laboratory_.measure = [this](std::span<const Configuration> wanted) {
+      return replay_.measure(wanted);
+    };
+  }
+
+  [[nodiscard]] Result<Explanation> run(std::span<const Observation> observations);
+
+ private:
+  void take(std::span<const Observation> observations);
+  [[nodiscard]] Result<void> judge_witness();
+  [[nodiscard]] Result<void> judge_run();
+  [[nodiscard]] Result<void> walk_plan();
+  void sort_out(Id id, Verdict verdict);
+  void add_wall(Id id);
+  [[nodiscard]] Result<void> explain_walls();
+  [[nodiscard]] Result<void> explain_wall(const Configuration& wall);
+  [[nodiscard]] bool is_explained(const Configuration& configuration) const;
+  void keep_evidence(Cause& cause, const FoundCause& found, const CausesOfWall& all,
+                     Settings& settings);
+  [[nodiscard]] Evidence evidence_of(Id id, const std::string& role) const;
+  [[nodiscard]] Result<bool> clears(Cause& cause, const Configuration& wall,
+                                    const Condition& exception);
+  void finish();
+
+  const Campaign& campaign_;
+  Configuration baseline_;
+  const ExplainOptions& options_;
+  Replay replay_;
+  Laboratory laboratory_;
+  Session session_;
+  Explanation explanation_;
+  std::vector<Id> of_run_;
+  std::vector<Configuration> clear_;
+  std::vector<bool> given_up_;
+  std::size_t too_short_ = 0;
+  bool all_complete_ = true;
+  double complete_ = 1.0;
+};
+
+/// What an explanation ordered before is handed out again when it is asked for; all else is known
+/// from the start.
+void Explainer::take(std::span<const Observation> observations) {
+  explanation_.tests_read = observations.size();
+  for (const Observation& one : observations) {
+    if (options_.ordered.contains(one.asked.name()) || one.repeat >= campaign_.measure.repeats) {
+      replay_.hold(one);
+      continue;
+    }
+    session_.read(one);
+    const Id id = session_.id_of(one.asked);
+    if (std::find(of_run_.begin(), of_run_.end(), id) == of_run_.end()) of_run_.push_back(id);
+  }
+}
+
+void Explainer::add_wall(Id id) {
+  Wall wall;
+  wall.configuration = session_.configuration(id);
+  wall.ratio = session_.ratio_of(id);
+  wall.p_value = chance_of(-session_.evidence(id));
+  wall.tests = static_cast<int>(session_.tests_of(id));
+  if (2 * session_.failures_of(id) > session_.tests_of(id)) wall.outcome = session_.failure_of(id);
+  explanation_.walls.push_back(std::move(wall));
+  given_up_.push_back(false);
+}
+
+void Explainer::sort_out(Id id, Verdict verdict) {
+  ++explanation_.configurations;
+  switch (verdict) {
+    case Verdict::kWall:
+      add_wall(id);
+      break;
+    case Verdict::kClear:
+      clear_.push_back(session_.configuration(id));
+      break;
+    case Verdict::kUntestable:
+      if (!session_.too_short(id)) {
+        ++explanation_.refused;
+        break;
+      }
+      ++too_short_;
+      [[fallthrough]];
+    case Verdict::kUndecided:
+      ++explanation_.undecided;
+      explanation_.undecided_configurations.push_back(session_.configuration(id));
+  }
+}
+
+Result<void> Explainer::judge_witness() {
+  const Id id = session_.id_of(*options_.witness);
+  auto check = check_wall(session_, id);
+  if (!check) return pass_on(check);
+  explanation_.notes.insert(explanation_.notes.end(), check->notes.begin(), check->notes.end());
+  sort_out(id, check->verdict);
+  return explain_walls();
+}
+
+/// Every configuration of the run is brought to a decision; the allowed error is shared among them.
+Result<void> Explainer::judge_run() {
+  const double error =
+      (1.0 - options_.confidence) / std::max<double>(1.0, static_cast<double>(of_run_.size()));
+  auto verdicts = session_.decide(of_run_, kWallInPlan, error, "settling what the run left open");
+  if (!verdicts) {
+    if (verdicts.error().code != ErrorCode::kAllowanceSpent) return pass_on(verdicts);
+    explanation_.notes.push_back(verdicts.error().message);
+    verdicts = std::vector<Verdict>(of_run_.size(), Verdict::kUndecided);
+  }
+  for (std::size_t i = 0; i < of_run_.size(); ++i) sort_out(of_run_[i], (*verdicts)[i]);
+  return explain_walls();
+}
+
+bool Explainer::is_explained(const Configuration& configuration) const {
+  return std::any_of(explanation_.causes.begin(), explanation_.causes.end(),
+                     [&](const Cause& cause) { return cause.holds(configuration); });
+}
+
+/// One test for each configuration of the plan that no known cause explains; a suspicion is settled
+/// and explained at once.
+Result<void> Explainer::walk_plan() {
+  auto plan = laboratory_.plan();
+  if (!plan) return pass_on(plan);
+  const double error =
+      (1.0 - options_.confidence) / std::max<double>(1.0, static_cast<double>(plan->size()));
+  for (const Configuration& configuration : *plan) {
+    if (configuration == baseline_ || is_explained(configuration)) continue;
+    const Id id = session_.id_of(configuration);
+    if (auto done = session_.measure({&id, 1}, "looking for a wall"); !done) return done;
+    if (session_.evidence(id) < 0.0 && !session_.refused(id)) {
+      sort_out(id, Verdict::kClear);
+      continue;
+    }
+    auto verdict = session_.decide(id, kWallInPlan, error, "is it a wall?");
+    if (!verdict) return pass_on(verdict);
+    if (*verdict != Verdict::kWall) {
+      sort_out(id, *verdict);
+      continue;
+    }
+    auto check = check_wall(session_, id);
+    if (!check) return pass_on(check);
+    sort_out(id, check->verdict);
+    if (auto done = explain_walls(); !done) return done;
+  }
+  return {};
+}
+
+Evidence Explainer::evidence_of(Id id, const std::string& role) const {
+  Evidence evidence;
+  const double odds = session_.evidence(id);
+  evidence.configuration = session_.configuration(id);
+  evidence.wall = odds > 0.0;
+  evidence.decided = std::abs(odds) > std::log(options_.confidence / (1.0 - options_.confidence));
+  evidence.tests = static_cast<int>(session_.tests_of(id));
+  evidence.p_value = chance_of(-std::abs(odds));
+  evidence.ratio = session_.ratio_of(id);
+  evidence.role = role;
+  return evidence;
+}
+
+void Explainer::keep_evidence(Cause& cause, const FoundCause& found, const CausesOfWall& all,
+                              Settings& settings) {
+  const Id alone = settings.known_id(found.closed);
+  cause.severity = session_.ratio_of(alone);
+  cause.evidence.push_back(evidence_of(alone, "all terms"));
+  for (const Healing& healing : all.certificate) {
+    if ((healing.healed & found.terms).none()) continue;
+    std::string role = "without";
+    for (std::size_t i = 0; i < settings.size(); ++i) {
+      if (healing.healed.test(i)) role += (role == "without" ? " " : ", ") + settings.factor(i);
+    }
+    cause.evidence.push_back(evidence_of(settings.known_id(healing.kept), role));
+  }
+  for (const Condition& term : cause.all_of) {
+    for (const TrailTest& test : session_.trail()) {
+      if (test.why != "levels of " + term.factor) continue;
+      const Id id = session_.id_of(test.configuration);
+      const std::string role =
+          fmt::format("{} = {}", term.factor, to_string(*test.configuration.find(term.factor)));
+      const bool known = std::any_of(cause.evidence.begin(), cause.evidence.end(),
+                                     [&](const Evidence& one) { return one.role == role; });
+      if (!known) cause.evidence.push_back(evidence_of(id, role));
+    }
+  }
+}
+
+Result<void> Explainer::explain_wall(const Configuration& wall) {
+  auto settings = Settings::create(session_, baseline_, wall);
+  if (!settings) return pass_on(settings);
+  if (settings->size() == 0) {
+    explanation_.notes.push_back("the baseline itself is a wall; choose another baseline");
+    all_complete_ = false;
+    return {};
+  }
+  WitnessSearch search(session_, *settings);
+  auto found = search.causes();
+  if (!found) return pass_on(found);
+  for (const std::string& note : found->notes) {
+    explanation_.notes.push_back(fmt::format("{}: {}", wall.name(), note));
+  }
+  all_complete_ = all_complete_ && found->complete && !found->causes.empty();
+  complete_ *= found->confidence;
+  LevelSearch levels(session_, *settings);
+  for (const FoundCause& one : found->causes) {
+    auto cause = levels.levels_of(one);
+    if (!cause) return pass_on(cause);
+    keep_evidence(*cause, one, *found, *settings);
+    for (const Evidence& evidence : cause->evidence) {
+      if (evidence.role == "all terms") cause->confidence *= 1.0 - evidence.p_value;
+    }
+    cause->confidence *= found->confidence;
+    explanation_.causes.push_back(std::move(*cause));
+  }
+  return {};
+}
+
+Result<void> Explainer::explain_walls() {
+  while (const auto index = next_wall(explanation_.walls, baseline_, given_up_)) {
+    given_up_[*index] = true;
+    const Configuration wall = explanation_.walls[*index].configuration;
+    auto done = explain_wall(wall);
+    if (!done) {
+      all_complete_ = false;
+      if (done.error().code != ErrorCode::kAllowanceSpent) return done;
+      explanation_.notes.push_back(fmt::format("{}: {}", wall.name(), done.error().message));
+    }
+    for (std::size_t i = 0; i < explanation_.causes.size(); ++i) {
+      assign(explanation_.walls, explanation_.causes[i], i);
+    }
+    if (!explanation_.walls[*index].cause && done && !explanation_.causes.empty()) {
+      explanation_.notes.push_back(wall.name() + ": no cause holds here by itself");
+    }
+  }
+  return {};
+}
+
+/// Tests an exception from the baseline: all terms at the wall's levels, and the exception's level.
+Result<bool> Explainer::clears(Cause& cause, const Configuration& wall,
+                               const Condition& exception) {
+  Configuration levels;
+  for (const Condition& term : cause.all_of) {
+    if (const FactorValue* level = wall.find(term.factor)) levels.set(term.factor, *level);
+    for (const std::string& other : term.with) levels.set(other, *wall.find(other));
+  }
+  levels.set(exception.factor, exception.level);
+  Configuration whole = baseline_;
+  for (const auto& [name, level] : levels.levels()) whole.set(name, level);
+  if (laboratory_.complete) {
+    const auto completed = laboratory_.complete(levels);
+    if (!completed) return false;
+    whole = *completed;
+  }
+  const Id id = session_.id_of(whole);
+  auto verdict = session_.decide(id, kException, 1.0 - options_.confidence, "testing an exception");
+  if (!verdict) return pass_on(verdict);
+  cause.evidence.push_back(evidence_of(id, "with " + exception.text()));
+  return *verdict == Verdict::kClear;
+}
+
+void Explainer::finish() {
+  const ValueModel& model = session_.model();
+  explanation_.expected = is_relative(campaign_.wall) ? model.scale().value(model.baseline())
+                                                      : model.scale().value(model.bound());
+  if (too_short_ > 0) explanation_.notes.push_back(too_short_note(too_short_));
+  if (!explanation_.walls.empty()) {
+    explanation_.finding = Finding::kWall;
+  } else if (explanation_.undecided == 0) {
+    explanation_.finding = Finding::kFalseAlarm;
+  }
+  const bool explained = std::all_of(explanation_.walls.begin(), explanation_.walls.end(),
+                                     [](const Wall& wall) { return wall.cause.has_value(); });
+  explanation_.complete = all_complete_ && explained && explanation_.undecided == 0;
+  explanation_.complete_confidence = explanation_.complete ? complete_ : 0.0;
+  explanation_.tests = session_.tests();
+  explanation_.rounds = session_.rounds();
+  explanation_.tests_ordered = replay_.ordered();
+  explanation_.trail = session_.trail();
+  if (model.drift() > 3.0 * model.sigma() / std::sqrt(12.0)) {
+    explanation_.notes.push_back(fmt::format(
+        "the device drifted by about {:.0f} % over the tests; each was judged against its own time",
+        100.0 * std::expm1(model.drift())));
+  }
+  if (model.stall_rate() > 0.025) {
+    explanation_.notes.push_back(fmt::format("about {:.0f} % of the tests stalled whatever was set",
+                                             100.0 * model.stall_rate()));
+  }
+}
+
+Result<Explanation> Explainer::run(std::span<const Observation> observations) {
+  take(observations);
+  if (auto done = session_.begin(); !done) return pass_on(done);
+  const auto judged = [&]() -> Result<void> {
+    if (options_.witness) return judge_witness();
+    if (!of_run_.empty()) return judge_run();
+    if (laboratory_.plan) return walk_plan();
+    return {};
+  };
+  if (auto done = judged(); !done) {
+    if (done.error().code != ErrorCode::kAllowanceSpent) return pass_on(done);
+    explanation_.notes.push_back(done.error().message);
+    all_complete_ = false;
+  }
+  drop_narrower_causes(explanation_.causes);
+  auto excepted =
+      find_exceptions(explanation_, clear_,
+                      [&](Cause& cause, const Configuration& wall, const Condition& exception) {
+                        return clears(cause, wall, exception);
+                      });
+  if (!excepted) return pass_on(excepted);
+  put_in_order(explanation_, campaign_.wall);
+  finish();
+  return std::move(explanation_);
+}
+
+}  // namespace
+
+Result<Explanation> explain_tested(const Campaign& campaign, const Configuration& baseline,
+                                   std::span<const Observation> observations,
+                                   const ExplainOptions& options, const Laboratory& laboratory) {
+  return Explainer(campaign, baseline, options, laboratory).run(observations);
+}
+
+}  // namespace greynic::causal

@@ -1,0 +1,339 @@
+#include "session.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "greynic/statistics/distributions.h"
+#include "greynic/statistics/mean.h"
+#include "greynic/statistics/shrunk_variance.h"
+
+namespace greynic::causal {
+namespace {
+
+constexpr int kMostRecovery = 40;          // tests of the baseline after a wall
+constexpr std::size_t kHopelessFrom = 16;  // tests of one configuration,
+constexpr double kHopelessRate = 0.05;     // and what each must have told at least
+constexpr int kMostTooShort = 2;
+constexpr int kMostFirstTests = 6;  // of the baseline, until one gives a value
+
+}  // namespace
+
+double chance_of(double log_odds) { return 1.0 / (1.0 + std::exp(-log_odds)); }
+
+Session::Session(const Campaign& campaign, const Configuration& baseline,
+                 const ExplainOptions& options, const Laboratory& laboratory)
+    : campaign_(campaign), options_(options), laboratory_(laboratory) {
+  baseline_ = id_of(baseline);
+  asked_[baseline_].belief = 0.001;
+}
+
+Id Session::id_of(const Configuration& configuration) {
+  const auto [place, fresh] = ids_.emplace(configuration.name(), asked_.size());
+  if (fresh) {
+    asked_.emplace_back();
+    asked_.back().what = configuration;
+  }
+  return place->second;
+}
+
+void Session::read(const Observation& observation) { add(id_of(observation.asked), observation); }
+
+Result<void> Session::begin() {
+  const auto valued = [&] {
+    return std::any_of(asked_[baseline_].readings.begin(), asked_[baseline_].readings.end(),
+                       [&](std::size_t place) { return !readings_[place].failed; });
+  };
+  for (int tries = 0; !valued() && tries < kMostFirstTests; ++tries) {
+    const Id id = baseline_;
+    if (auto done = measure({&id, 1}, "the baseline"); !done) {
+      return done.error().while_doing("measuring the baseline");
+    }
+  }
+  const WallRule& rule = campaign_.wall;
+  std::optional<double> reference;
+  for (const std::size_t place : asked_[baseline_].readings) {
+    if (!readings_[place].failed && !reference) reference = values_[place];
+  }
+  if (!reference && is_relative(rule)) {
+    return fail(ErrorCode::kNotMeasured,
+                fmt::format("the baseline {} gives no {}; run the campaign again, or choose a "
+                            "baseline that works",
+                            configuration(baseline_).name(), rule.metric));
+  }
+  if (is_relative(rule) && !(*reference > 0.0)) {
+    return fail(ErrorCode::kBadInput,
+                fmt::format("the baseline's {} is {}; a share of it says nothing, state an "
+                            "absolute bound (wall.below or wall.above)",
+                            rule.metric, *reference));
+  }
+  const Scale scale(rule, reference.value_or(rule.below ? *rule.below : rule.above.value_or(1.0)));
+  model_ = ValueModel(scale);
+  for (std::size_t i = 0; i < readings_.size(); ++i) readings_[i].score = scale.score(values_[i]);
+  begun_ = true;
+  // What repeats in the run say about noise.
+  double squares = 0.0;
+  double freedom = 0.0;
+  for (Id id = 0; id < asked_.size(); ++id) {
+    const std::vector<double> scores = scores_of(id);
+    if (scores.size() < 2) continue;
+    squares += statistics::squares_of(scores);
+    freedom += static_cast<double>(scores.size()) - 1.0;
+  }
+  if (freedom > 0.0) model_.set_prior_spread(squares / freedom, freedom);
+  refit();
+  return {};
+}
+
+void Session::add(Id id, const Observation& observation) {
+  Asked& asked = asked_[id];
+  Reading reading;
+  double value = 0.0;
+  switch (observation.outcome) {
+    case Outcome::kMeasured: {
+      const auto measured = observation.value(campaign_.wall.metric);
+      if (!measured) return;
+      value = *measured;
+      if (begun_) reading.score = model_.scale().score(value);
+      break;
+    }
+    case Outcome::kFailed:
+    case Outcome::kTimedOut:
+      reading.failed = true;
+      asked.failure = fmt::format("{}: {}", to_string(observation.outcome), observation.reason);
+      break;
+    case Outcome::kTooShort:
+      asked.was_short = true;
+      asked.too_short += begun_ ? 1 : 0;  // what the run stored is asked again, for longer
+      return;
+    case Outcome::kRefused:
+      asked.refused = true;
+      return;
+    case Outcome::kNotRun:
+      return;
+  }
+  reading.of_baseline = id == baseline_;
+  asked.readings.push_back(readings_.size());
+  readings_.push_back(reading);
+  reading_ids_.push_back(id);
+  values_.push_back(value);
+}
+
+void Session::refit() {
+  for (std::size_t i = 0; i < readings_.size(); ++i) {
+    readings_[i].belief = asked_[reading_ids_[i]].belief;
+  }
+  std::vector<Group> groups;
+  for (Id id = 0; id < asked_.size(); ++id) {
+    if (!asked_[id].readings.empty())
+      groups.push_back({&asked_[id].readings, id == baseline_ ? 0.001 : 0.5});
+  }
+  model_.fit(readings_, groups);
+  for (Asked& asked : asked_) {
+    asked.evidence = model_.evidence(readings_, asked.readings);
+  }
+}
+
+Result<void> Session::measure(std::span<const Id> ids, const std::string& why) {
+  if (sticky_) {
+    if (auto done = recover(); !done) return done;
+  }
+  if (laboratory_.progress) laboratory_.progress(tests_, why);
+  std::vector<Configuration> wanted;
+  for (const Id id : ids) wanted.push_back(asked_[id].what);
+  auto observations = laboratory_.measure(wanted);
+  if (!observations) return pass_on(observations);
+  ++rounds_;
+  tests_ += observations->size();
+  for (const Observation& observation : *observations) {
+    const Id id = id_of(observation.asked);
+    TrailTest test;
+    test.why = why;
+    test.configuration = observation.asked;
+    test.round = rounds_;
+    test.before = chance_of(asked_[id].evidence);
+    if (const auto value = observation.value(campaign_.wall.metric)) test.value = *value;
+    test.outcome = to_string(observation.outcome);
+    trail_.push_back(std::move(test));
+    add(id, observation);
+  }
+  if (!begun_) return {};
+  refit();
+  for (std::size_t i = trail_.size() - observations->size(); i < trail_.size(); ++i) {
+    trail_[i].after = chance_of(asked_[id_of(trail_[i].configuration)].evidence);
+  }
+  return {};
+}
+
+bool Session::last_is_slow() const {
+  if (readings_.empty()) return false;
+  const std::size_t last = readings_.size() - 1;
+  return model_.evidence(readings_, {&last, 1}) > 0.0;
+}
+
+void Session::ignore(std::span<const std::size_t> places) {
+  for (const std::size_t place : places) readings_[place].ignored = true;
+}
+
+Result<void> Session::recover() {
+  if (!last_is_slow()) return {};
+  sticky_ = false;  // the tests below must not wait for themselves
+  Result<void> done;
+  bool back = false;
+  for (int tries = 0; tries < kMostRecovery && done && !back; ++tries) {
+    const Id id = baseline_;
+    done = measure({&id, 1}, "waiting for the device to recover");
+    back = !last_is_slow();
+    if (!back) readings_.back().ignored = true;
+  }
+  sticky_ = true;
+  if (!done) return done;
+  refit();
+  if (back) return {};
+  return fail(ErrorCode::kAllowanceSpent,
+              fmt::format("the device did not recover from a wall within {} tests of the baseline "
+                          "(symptom S9); reset it and ask again",
+                          kMostRecovery));
+}
+
+bool Session::hopeless(Id id) const {
+  const double count = static_cast<double>(tests_of(id));
+  if (tests_of(id) >= static_cast<std::size_t>(options_.most_repeats)) return true;
+  return tests_of(id) >= kHopelessFrom && std::abs(evidence(id)) / count < kHopelessRate;
+}
+
+Result<std::vector<Verdict>> Session::decide(const std::vector<Id>& ids, double before,
+                                             double error, const std::string& why) {
+  const double prior = std::log(before / (1.0 - before));
+  const double sure = std::log((1.0 - error) / error);
+  std::vector<Verdict> verdicts(ids.size(), Verdict::kUndecided);
+  while (true) {
+    std::vector<Id> open;
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      const Asked& asked = asked_[ids[i]];
+      const double odds = prior + asked.evidence;
+      asked_[ids[i]].belief = chance_of(odds);
+      const bool tested = !asked.readings.empty();
+      if (tested && odds >= sure) {
+        verdicts[i] = Verdict::kWall;
+      } else if (tested && odds <= -sure) {
+        verdicts[i] = Verdict::kClear;
+      } else if (asked.refused || (!tested && asked.too_short >= kMostTooShort)) {
+        verdicts[i] = Verdict::kUntestable;
+      } else if (hopeless(ids[i])) {
+        verdicts[i] = Verdict::kUndecided;
+      } else {
+        open.push_back(ids[i]);
+      }
+    }
+    if (open.empty()) return verdicts;
+    if (std::ssize(open) > options_.batch) open.resize(static_cast<std::size_t>(options_.batch));
+    if (auto done = measure(open, why); !done) return pass_on(done);
+  }
+}
+
+Result<Verdict> Session::decide(Id id, double before, double error, const std::string& why) {
+  auto verdicts = decide(std::vector<Id>{id}, before, error, why);
+  if (!verdicts) return pass_on(verdicts);
+  return verdicts->front();
+}
+
+/// The chance of each step to be the first wall; the last entry is that none is.
+std::vector<double> Session::chances(const Row& row) const {
+  const std::size_t count = row.steps.size();
+  std::vector<double> weight(count + 1, 0.0);
+  double sum = 0.0;
+  weight[count] = std::log(std::max(row.never, 1e-300));
+  double best = weight[count];
+  for (std::size_t i = count; i-- > 0;) {
+    sum += evidence(row.steps[i]);
+    weight[i] = row.before[i] > 0.0 ? std::log(row.before[i]) + sum : -1e300;
+    best = std::max(best, weight[i]);
+  }
+  double all = 0.0;
+  for (double& one : weight) all += one = std::exp(one - best);
+  for (double& one : weight) one /= all;
+  return weight;
+}
+
+/// The steps to test next: where the odds are parted into equal shares.
+std::vector<Id> Session::questions(const Row& row, const std::vector<double>& chances) const {
+  std::vector<Id> chosen;
+  const int shares = options_.batch + 1;
+  for (int share = 1; share < shares; ++share) {
+    const double wanted = static_cast<double>(share) / shares;
+    double sum = 0.0;
+    double nearest = 2.0;
+    std::optional<Id> best;
+    for (std::size_t i = 0; i < row.steps.size(); ++i) {
+      sum += chances[i];
+      if (refused(row.steps[i])) continue;
+      const double far = std::abs(sum - wanted);
+      if (far < nearest) {
+        nearest = far;
+        best = row.steps[i];
+      }
+    }
+    if (best && std::find(chosen.begin(), chosen.end(), *best) == chosen.end()) {
+      chosen.push_back(*best);
+    }
+  }
+  return chosen;
+}
+
+Result<Place> Session::first_wall(const Row& row, double error) {
+  while (true) {
+    const std::vector<double> chance = chances(row);
+    double sum = 0.0;
+    for (std::size_t i = 0; i < row.steps.size(); ++i) {
+      sum += chance[i];
+      asked_[row.steps[i]].belief = sum;
+    }
+    const auto best = std::max_element(chance.begin(), chance.end());
+    const std::size_t step = static_cast<std::size_t>(best - chance.begin());
+    Place place{.step = step, .confidence = *best, .never = step == row.steps.size()};
+    if (*best >= 1.0 - error || (place.never && *best > 0.9)) return place;
+    std::vector<Id> next = questions(row, chance);
+    std::erase_if(next, [&](Id id) { return hopeless(id); });
+    if (next.empty()) return place;
+    if (auto done = measure(next, row.why); !done) return pass_on(done);
+  }
+}
+
+std::vector<double> Session::scores_of(Id id) const {
+  std::vector<double> scores;
+  for (const std::size_t place : asked_[id].readings) {
+    const Reading& reading = readings_[place];
+    if (!reading.failed && !reading.ignored) scores.push_back(reading.score - model_.offset(place));
+  }
+  return scores;
+}
+
+std::size_t Session::failures_of(Id id) const {
+  return static_cast<std::size_t>(
+      std::count_if(asked_[id].readings.begin(), asked_[id].readings.end(),
+                    [&](std::size_t place) { return readings_[place].failed; }));
+}
+
+Ratio Session::ratio_of(Id id) const {
+  std::vector<double> scores = scores_of(id);
+  if (scores.empty()) return {0.0, 0.0, 0.0};
+  // The median: a stall must not set the effect.
+  std::sort(scores.begin(), scores.end());
+  const double middle = scores.size() % 2 == 1
+                            ? scores[scores.size() / 2]
+                            : (scores[scores.size() / 2 - 1] + scores[scores.size() / 2]) / 2.0;
+  const double of_baseline = static_cast<double>(scores_of(baseline_).size());
+  const double error = model_.sigma() * std::sqrt(1.0 / static_cast<double>(scores.size()) +
+                                                  1.0 / std::max(1.0, of_baseline));
+  const double half = error * statistics::student_upper_quantile((1.0 - options_.confidence) / 2.0,
+                                                                 model_.freedom());
+  const double expected = is_relative(campaign_.wall) ? model_.scale().value(model_.baseline())
+                                                      : model_.scale().value(model_.bound());
+  const auto ratio = [&](double score) { return model_.scale().value(score) / expected; };
+  return {ratio(middle), std::min(ratio(middle - half), ratio(middle + half)),
+          std::max(ratio(middle - half), ratio(middle + half))};
+}
+
+}  // namespace greynic::causal

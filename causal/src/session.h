@@ -1,0 +1,142 @@
+#pragma once
+
+/// Asks the laboratory and keeps what it said: every test with its configuration, and how much all
+/// tests of a configuration speak for a wall.
+///
+/// Two kinds of questions build on it. decide() asks about one configuration until the odds are
+/// sure. first_wall() asks where a row of configurations, each with more of the wall's settings
+/// than the one before, turns into a wall: it keeps the odds of every place and tests where they
+/// are halved, so one wrong answer costs a few tests and never a wrong path.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "greynic/causal/explain.h"
+#include "value_model.h"
+
+namespace greynic::causal {
+
+/// A configuration that was asked about, by number.
+using Id = std::size_t;
+
+enum class Verdict { kClear, kWall, kUndecided, kUntestable };
+
+/// Where a row of configurations turns into a wall.
+struct Row {
+  std::vector<Id> steps;       ///< each is a wall if the one before it is
+  std::vector<double> before;  ///< odds, before any test, that each step is the first wall
+  double never = 0.01;         ///< odds that none is
+  std::string why;
+};
+
+struct Place {
+  std::size_t step = 0;
+  double confidence = 0.0;
+  bool never = false;  ///< no step is a wall
+};
+
+/// How often one of two equally likely answers is right, as odds.
+[[nodiscard]] double chance_of(double log_odds);
+
+class Session {
+ public:
+  Session(const Campaign& campaign, const Configuration& baseline, const ExplainOptions& options,
+          const Laboratory& laboratory);
+
+  /// A test of the run: evidence from the start.
+  void read(const Observation& observation);
+  /// The scores start from the first value of the baseline. kNotMeasured when it gives none.
+  [[nodiscard]] Result<void> begin();
+
+  [[nodiscard]] Id id_of(const Configuration& configuration);
+  [[nodiscard]] const Configuration& configuration(Id id) const { return asked_[id].what; }
+
+  /// One test of each; together they are one round.
+  [[nodiscard]] Result<void> measure(std::span<const Id> ids, const std::string& why);
+
+  /// log odds of all tests of it.
+  [[nodiscard]] double evidence(Id id) const { return asked_[id].evidence; }
+  [[nodiscard]] std::size_t tests_of(Id id) const { return asked_[id].readings.size(); }
+  [[nodiscard]] bool too_short(Id id) const {
+    return asked_[id].readings.empty() && asked_[id].was_short;
+  }
+  [[nodiscard]] bool refused(Id id) const { return asked_[id].refused; }
+  void believe(Id id, double wall) { asked_[id].belief = wall; }
+
+  /// Whether each is a wall; `before` is the chance that it is, before any test.
+  [[nodiscard]] Result<std::vector<Verdict>> decide(const std::vector<Id>& ids, double before,
+                                                    double error, const std::string& why);
+  [[nodiscard]] Result<Verdict> decide(Id id, double before, double error, const std::string& why);
+  [[nodiscard]] Result<Place> first_wall(const Row& row, double error);
+
+  /// Scores of the tests of one configuration, without drift; failures are left out.
+  [[nodiscard]] std::vector<double> scores_of(Id id) const;
+  [[nodiscard]] std::size_t failures_of(Id id) const;
+  [[nodiscard]] std::string failure_of(Id id) const { return asked_[id].failure; }
+  /// The metric over the baseline (or the absolute bound) at this configuration.
+  [[nodiscard]] Ratio ratio_of(Id id) const;
+  [[nodiscard]] ValueModel& model() { return model_; }
+  [[nodiscard]] const ValueModel& model() const { return model_; }
+  [[nodiscard]] Id baseline() const { return baseline_; }
+
+  /// After a wall the device stays slow for a while: wait until the baseline is back before each
+  /// test that follows a wall.
+  void wait_for_recovery() { sticky_ = true; }
+  [[nodiscard]] bool waits() const { return sticky_; }
+  [[nodiscard]] bool last_is_slow() const;
+  /// The baseline is a wall by now, so nothing can be held against it.
+  void lose_baseline() { lost_baseline_ = true; }
+  [[nodiscard]] bool lost_baseline() const { return lost_baseline_; }
+  /// These tests say nothing of their configurations.
+  void ignore(std::span<const std::size_t> places);
+  [[nodiscard]] const std::vector<std::size_t>& places_of(Id id) const {
+    return asked_[id].readings;
+  }
+  [[nodiscard]] std::size_t last() const { return readings_.size() - 1; }
+  [[nodiscard]] const Reading& reading(std::size_t place) const { return readings_[place]; }
+  void refit();
+
+  [[nodiscard]] std::size_t tests() const { return tests_; }
+  [[nodiscard]] std::size_t rounds() const { return rounds_; }
+  [[nodiscard]] const std::vector<TrailTest>& trail() const { return trail_; }
+  [[nodiscard]] const ExplainOptions& options() const { return options_; }
+  [[nodiscard]] const Campaign& campaign() const { return campaign_; }
+  [[nodiscard]] const Laboratory& laboratory() const { return laboratory_; }
+
+ private:
+  struct Asked {
+    Configuration what;
+    std::vector<std::size_t> readings;
+    double evidence = 0.0;
+    double belief = 0.5;
+    bool refused = false;
+    bool was_short = false;  // nothing completed
+    int too_short = 0;       // how often, since it was asked for
+    std::string failure;
+  };
+  void add(Id id, const Observation& observation);
+  [[nodiscard]] Result<void> recover();
+  [[nodiscard]] bool hopeless(Id id) const;
+  [[nodiscard]] std::vector<double> chances(const Row& row) const;
+  [[nodiscard]] std::vector<Id> questions(const Row& row, const std::vector<double>& chances) const;
+
+  const Campaign& campaign_;
+  const ExplainOptions& options_;
+  const Laboratory& laboratory_;
+  ValueModel model_;
+  std::vector<Asked> asked_;
+  std::map<std::string, Id> ids_;
+  std::vector<Reading> readings_;
+  std::vector<Id> reading_ids_;
+  std::vector<double> values_;  // of readings, as measured
+  std::vector<TrailTest> trail_;
+  Id baseline_ = 0;
+  bool begun_ = false;
+  bool sticky_ = false;
+  bool lost_baseline_ = false;
+  std::size_t tests_ = 0;
+  std::size_t rounds_ = 0;
+};
+
+}  // namespace greynic::causal

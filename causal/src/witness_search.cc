@@ -1,0 +1,359 @@
+#include "witness_search.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace greynic::causal {
+namespace {
+
+constexpr int kLargestOrder = 8;
+// Odds of a cause of so many terms, before any test.
+constexpr std::array<double, kLargestOrder + 1> kOrderOdds = {0.0,  0.22, 0.25,  0.22, 0.17,
+                                                              0.12, 0.01, 0.005, 0.005};
+constexpr double kStepError = 0.04;     // of one term: healing checks each again
+constexpr double kFurtherCause = 0.12;  // odds that a healed wall holds one more
+constexpr double kStillCause = 0.9;     // odds that a cause shows in another healing
+constexpr std::size_t kMostTransversals = 400;
+constexpr int kMostBacktracks = 24;
+constexpr int kMostCauses = 24;
+constexpr std::size_t kDoubtful = 3;  // causes of one wall
+
+double log_choose(double n, double k) {
+  if (k > n || k < 0.0) return -1e300;
+  return std::lgamma(n + 1.0) - std::lgamma(k + 1.0) - std::lgamma(n - k + 1.0);
+}
+
+bool holds(const Set& large, const Set& small) { return (small & ~large).none(); }
+
+std::optional<std::size_t> first_of(const Set& set) {
+  const std::size_t first = set._Find_first();
+  return first < set.size() ? std::optional(first) : std::nullopt;
+}
+
+}  // namespace
+
+std::vector<Set> minimal_transversals(const std::vector<Set>& sets, std::size_t most) {
+  std::vector<Set> all = {Set()};
+  for (const Set& set : sets) {
+    std::vector<Set> next;
+    for (const Set& one : all) {
+      if ((one & set).any()) {
+        next.push_back(one);
+        continue;
+      }
+      for (std::size_t i = set._Find_first(); i < set.size(); i = set._Find_next(i)) {
+        next.push_back(one);
+        next.back().set(i);
+      }
+    }
+    std::vector<Set> minimal;
+    for (std::size_t i = 0; i < next.size(); ++i) {
+      bool least = true;
+      for (std::size_t j = 0; j < next.size() && least; ++j) {
+        least = i == j || !holds(next[i], next[j]) || (next[i] == next[j] && i < j);
+      }
+      if (least) minimal.push_back(next[i]);
+    }
+    all = std::move(minimal);
+    if (all.size() > most) all.resize(most);
+  }
+  return all;
+}
+
+WitnessSearch::WitnessSearch(Session& session, Settings& settings)
+    : session_(session), settings_(settings) {}
+
+double WitnessSearch::error_of(std::size_t answers) const {
+  return (1.0 - session_.options().confidence) /
+         (2.0 * std::max<double>(6.0, static_cast<double>(answers)));
+}
+
+/// If a cause has t terms, each set of t settings is as likely as any other. `found` terms are
+/// known, so the next one is the last of the others in the row.
+std::vector<double> WitnessSearch::odds_before(const Growth& growth, std::size_t found) const {
+  const std::size_t steps = growth.sets.size();
+  const double total = static_cast<double>(settings_.size());
+  std::vector<double> odds(steps, 0.0);
+  for (std::size_t order = std::max<std::size_t>(found, 1); order <= kLargestOrder; ++order) {
+    const double each = std::log(kOrderOdds[order]) - log_choose(total, static_cast<double>(order));
+    const double left = static_cast<double>(order - found);
+    if (order == found) odds[0] += std::exp(each);
+    for (std::size_t i = 1; i < steps && order > found; ++i) {
+      odds[i] += std::exp(each + log_choose(static_cast<double>(i) - 1.0, left - 1.0));
+    }
+  }
+  double sum = 0.0;
+  for (const double one : odds) sum += one;
+  for (double& one : odds) one = std::max(one / std::max(sum, 1e-300), 1e-9);
+  if (found == 0) odds[0] = 0.0;  // the baseline is no wall
+  return odds;
+}
+
+Result<std::optional<FoundCause>> WitnessSearch::cause_within(const Set& wall) {
+  std::vector<Step> path;
+  Step now{.from = settings_.closure({}, wall, {}),
+           .to = wall,
+           .growth = {},
+           .terms = {},
+           .classes = {}};
+  for (int backtracks = 0; backtracks < kMostBacktracks;) {
+    now.growth = settings_.grow(now.from, now.to);
+    Row row{.steps = {},
+            .before = odds_before(now.growth, now.terms.count()),
+            .never = path.empty() ? 1e-3 : 2e-2,
+            .why = "growing the baseline towards the wall"};
+    for (const Set& set : now.growth.sets) row.steps.push_back(settings_.known_id(set));
+    const auto place = session_.first_wall(row, kStepError);
+    if (!place) return pass_on(place);
+    if (place->never) {
+      // A wrong answer led here: the odds of the step before have changed by now.
+      if (path.empty()) return std::optional<FoundCause>();
+      now = path.back();
+      path.pop_back();
+      ++backtracks;
+      continue;
+    }
+    if (place->step == 0) {
+      return FoundCause{.terms = now.terms,
+                        .closed = now.from,
+                        .absent = {},
+                        .classes = now.classes,
+                        .confidence = place->confidence};
+    }
+    path.push_back(now);
+    const Set together = now.growth.added(place->step);
+    now.classes.push_back(together);
+    now.terms.set(*first_of(together));
+    now.to = now.growth.sets[place->step];
+    now.from = settings_.closure(now.from | together, now.to, now.growth);
+  }
+  return std::optional<FoundCause>();
+}
+
+/// A cause that holds another is not minimal; one of the two rests on a wrong answer.
+Result<void> WitnessSearch::add(CausesOfWall& found, FoundCause cause) {
+  for (const FoundCause& known : found.causes) {
+    if (holds(cause.terms, known.terms) && known.absent.none()) return {};
+  }
+  std::erase_if(found.causes,
+                [&](const FoundCause& known) { return holds(known.terms, cause.terms); });
+  found.causes.push_back(std::move(cause));
+  return {};
+}
+
+/// A healed wall that is a wall still; nothing when all are clear.
+Result<std::optional<Set>> WitnessSearch::first_not_healed(CausesOfWall& found) {
+  if (found.causes.empty()) return std::optional(settings_.all());  // the wall itself, as was shown
+  std::vector<Set> terms;
+  for (const FoundCause& cause : found.causes) terms.push_back(cause.terms);
+  const std::vector<Set> healings = minimal_transversals(terms, kMostTransversals);
+  if (healings.size() >= kMostTransversals) found.complete = false;
+  std::vector<Set> open;
+  std::vector<Id> ids;
+  std::vector<Healing> certificate;
+  for (const Set& healed : healings) {
+    const Set kept = settings_.without(healed);
+    const bool covered = std::any_of(certificate.begin(), certificate.end(),
+                                     [&](const Healing& one) { return holds(one.kept, kept); });
+    const auto id = settings_.id_of(kept);
+    if (covered || !id) continue;
+    certificate.push_back({healed, kept, Verdict::kUndecided});
+    ids.push_back(*id);
+  }
+  const double error = error_of(ids.size() + found.causes.size());
+  const std::size_t together = static_cast<std::size_t>(session_.options().batch);
+  for (std::size_t begin = 0; begin < ids.size(); begin += together) {
+    const std::size_t end = std::min(ids.size(), begin + together);
+    const std::vector<Id> some(ids.begin() + static_cast<std::ptrdiff_t>(begin),
+                               ids.begin() + static_cast<std::ptrdiff_t>(end));
+    auto verdicts = session_.decide(some, kFurtherCause, error, "healing all known causes");
+    if (!verdicts) return pass_on(verdicts);
+    for (std::size_t i = begin; i < end; ++i) {
+      certificate[i].verdict = (*verdicts)[i - begin];
+      if (certificate[i].verdict == Verdict::kWall) return std::optional(certificate[i].kept);
+    }
+  }
+  found.certificate = std::move(certificate);
+  return std::optional<Set>();
+}
+
+Result<void> WitnessSearch::heal(CausesOfWall& found) {
+  int vain = 0;
+  while (static_cast<int>(found.causes.size()) < kMostCauses && vain < 4) {
+    auto wall = first_not_healed(found);
+    if (!wall) return pass_on(wall);
+    if (!*wall) return {};
+    const std::size_t before = found.causes.size();
+    auto cause = cause_within(**wall);
+    if (!cause) return pass_on(cause);
+    if (*cause) {
+      if (auto done = add(found, std::move(**cause)); !done) return done;
+    }
+    vain = *cause && found.causes.size() > before ? 0 : vain + 1;
+  }
+  found.notes.push_back("the wall stays after healing, and no further cause was found in it");
+  found.complete = false;
+  return {};
+}
+
+/// Each cause alone must bring the wall. False when one did not: it was dropped.
+Result<bool> WitnessSearch::confirm(CausesOfWall& found) {
+  std::vector<Id> ids;
+  for (const FoundCause& cause : found.causes) ids.push_back(settings_.known_id(cause.closed));
+  const double error = error_of(found.certificate.size() + ids.size());
+  auto verdicts = session_.decide(ids, kStillCause, error, "the terms alone");
+  if (!verdicts) return pass_on(verdicts);
+  bool all = true;
+  for (std::size_t i = ids.size(); i-- > 0;) {
+    if ((*verdicts)[i] == Verdict::kWall) continue;
+    found.causes.erase(found.causes.begin() + static_cast<std::ptrdiff_t>(i));
+    all = false;
+  }
+  return all;
+}
+
+/// A term that two causes share may belong to one of them only: where healing one wakes the other,
+/// the row that found a cause had more of the wall than it needs. True when a term was dropped.
+Result<bool> WitnessSearch::drop_needless(CausesOfWall& found) {
+  bool dropped = false;
+  for (FoundCause& cause : found.causes) {
+    Set shared;
+    for (const FoundCause& other : found.causes) {
+      if (&other != &cause) shared |= cause.terms & other.terms;
+    }
+    for (std::size_t i = 0; i < settings_.size(); ++i) {
+      if (!shared.test(i) || cause.terms.count() < 2) continue;
+      Set fewer = cause.terms;
+      fewer.reset(i);
+      const Set closed = settings_.closure(fewer, cause.closed, settings_.grow({}, cause.closed));
+      const auto id = settings_.id_of(closed);
+      if (!id || closed.test(i)) continue;
+      auto verdict = session_.decide(*id, 0.1, error_of(8), "a shared term, left out");
+      if (!verdict) return pass_on(verdict);
+      if (*verdict != Verdict::kWall) continue;
+      cause.terms = fewer;
+      cause.closed = closed;
+      std::erase_if(cause.classes, [&](const Set& together) { return together.test(i); });
+      dropped = true;
+    }
+  }
+  return dropped;
+}
+
+/// Searches the settings that must stay at the baseline's level: they turn the cause, which is a
+/// wall alone, clear in `kept`.
+Result<void> WitnessSearch::find_absent(FoundCause& cause, Set kept) {
+  for (int tries = 0; tries < kLargestOrder; ++tries) {
+    const Growth growth = settings_.grow(cause.closed, kept);
+    Row row{.steps = {}, .before = {}, .never = 0.01, .why = "what wakes an emergent cause"};
+    // From the far end: the last set at which the cause still is a wall.
+    for (std::size_t i = growth.sets.size(); i-- > 0;) {
+      row.steps.push_back(settings_.known_id(growth.sets[i]));
+      row.before.push_back(
+          i + 1 == growth.sets.size() ? 0.0 : 1.0 / static_cast<double>(growth.sets.size()));
+    }
+    const auto place = session_.first_wall(row, kStepError);
+    if (!place) return pass_on(place);
+    if (place->never || place->step == 0) return {};
+    const Set blocking = growth.added(growth.sets.size() - place->step);
+    cause.absent |= blocking;
+    kept &= ~blocking;
+    const auto id = settings_.id_of(kept);
+    if (!id) return {};
+    auto verdict = session_.decide(*id, 0.8, error_of(8), "an emergent cause, awake");
+    if (!verdict) return pass_on(verdict);
+    if (*verdict != Verdict::kClear) return {};
+  }
+  return {};
+}
+
+/// A cause among others shows wherever the others are healed. Two ways of healing, with as few
+/// settings in common as can be, tell whether it needs one of them healed.
+Result<void> WitnessSearch::check_emergence(CausesOfWall& found) {
+  if (found.causes.size() < 2) return {};
+  for (FoundCause& cause : found.causes) {
+    std::vector<Set> others;
+    for (const FoundCause& other : found.causes) {
+      if (&other != &cause) others.push_back(other.terms & ~cause.terms);
+    }
+    Set never_kept = ~Set();
+    for (const Set& healed : minimal_transversals(others, kMostTransversals)) {
+      const Set kept = settings_.without(healed);
+      const auto id = settings_.id_of(kept);
+      // A setting that an earlier test kept at the wall's level need not be kept again.
+      if (!id || !holds(kept, cause.terms) || (never_kept & kept).none()) continue;
+      auto verdict = session_.decide(*id, kStillCause, error_of(8), "one cause, the others healed");
+      if (!verdict) return pass_on(verdict);
+      if (*verdict == Verdict::kClear) {
+        if (auto done = find_absent(cause, kept); !done) return done;
+        break;
+      }
+      never_kept &= ~kept;
+    }
+  }
+  return {};
+}
+
+/// Where many settings seem to be causes, or the baseline was tested in the run alone, it is asked
+/// again: a device that changed, or that cannot set it, shows as a wall there too.
+Result<void> WitnessSearch::doubt(CausesOfWall& found) {
+  const Id baseline = session_.baseline();
+  const bool tested =
+      std::any_of(session_.trail().begin(), session_.trail().end(), [&](const TrailTest& test) {
+        return test.configuration == session_.configuration(baseline);
+      });
+  if (tested && found.causes.size() < kDoubtful && !session_.lost_baseline()) return {};
+  for (int looks = 0; looks < 2 && !session_.lost_baseline(); ++looks) {
+    if (auto done = session_.measure({&baseline, 1}, "is the baseline still clear?"); !done) {
+      return done;
+    }
+    if (!session_.last_is_slow()) return {};
+  }
+  session_.lose_baseline();
+  found.notes.push_back(
+      "further tests do not confirm any cause: the baseline is as slow as the wall by now; reset "
+      "the device, or choose a baseline that it can set");
+  found.causes.clear();
+  found.complete = false;
+  return {};
+}
+
+Result<CausesOfWall> WitnessSearch::causes() {
+  CausesOfWall found;
+  found.complete = true;
+  const auto search = [&]() -> Result<void> {
+    for (int round = 0; round < 4; ++round) {
+      if (auto done = heal(found); !done) return done;
+      auto stands = confirm(found);
+      if (!stands) return pass_on(stands);
+      if (!*stands) continue;
+      auto dropped = drop_needless(found);
+      if (!dropped) return pass_on(dropped);
+      if (*dropped) continue;
+      // The noise is known better by now: are the healed walls as clear as they seemed?
+      auto wall = first_not_healed(found);
+      if (!wall) return pass_on(wall);
+      if (!*wall) break;
+    }
+    if (auto done = check_emergence(found); !done) return done;
+    return doubt(found);
+  };
+  if (auto done = search(); !done) {
+    if (done.error().code != ErrorCode::kAllowanceSpent) return pass_on(done);
+    found.complete = false;
+    found.notes.push_back(done.error().message);
+  }
+  double error = 0.0;
+  for (const Healing& one : found.certificate) {
+    const auto id = settings_.id_of(one.kept);
+    found.complete = found.complete && one.verdict == Verdict::kClear;
+    if (id)
+      error += chance_of(session_.evidence(*id) + std::log(kFurtherCause / (1 - kFurtherCause)));
+  }
+  found.confidence = std::max(0.0, 1.0 - error);
+  return found;
+}
+
+}  // namespace greynic::causal

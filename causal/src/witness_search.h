@@ -1,0 +1,85 @@
+#pragma once
+
+/// Every cause of one wall, as sets of its settings.
+///
+/// A cause is found by growing the baseline towards the wall: the step at which the wall appears is
+/// a term; what came before it is grown again from that term, until the terms alone bring the wall.
+/// Then the wall is healed: for each smallest choice of settings that breaks all causes found, all
+/// other settings stay at the wall's levels. What is still a wall holds a further cause; when all
+/// are clear, the list is complete, and these tests are its certificate.
+///
+/// Example. {a, b} and {b, c} bring the wall among a, b, c, d.
+///
+///     a b c d   wall     no cause is known yet
+///     a b       wall     grown: b is the last term, then a: {a, b}
+///     b c d     wall     healed by a: a further cause, {b, c}
+///     a c d     clear    healed by b
+///     b d       clear    healed by a and c: complete, there are no more
+///
+/// A cause that healing another brings about (emergent) shows as a wall where that one is healed in
+/// one way and not where it is healed in another; the setting that must be at the baseline's level
+/// is searched for in the same manner and becomes a term.
+
+#include <functional>
+
+#include "settings.h"
+
+namespace greynic::causal {
+
+struct FoundCause {
+  Set terms;                 ///< settings at the wall's level
+  Set closed;                ///< the least allowed set that holds them: where the cause is tested
+  Set absent;                ///< settings that must be at the baseline's level: an emergent cause
+  std::vector<Set> classes;  ///< settings that no allowed test tells apart; a term each
+  double confidence = 1.0;
+};
+
+/// A healed wall that was tested.
+struct Healing {
+  Set healed;
+  Set kept;
+  Verdict verdict = Verdict::kUndecided;
+};
+
+struct CausesOfWall {
+  std::vector<FoundCause> causes;
+  std::vector<Healing> certificate;
+  bool complete = false;
+  double confidence = 1.0;  ///< that the list is complete
+  std::vector<std::string> notes;
+};
+
+class WitnessSearch {
+ public:
+  WitnessSearch(Session& session, Settings& settings);
+  /// kAllowanceSpent ends the search inside: what was found stands, incomplete.
+  [[nodiscard]] Result<CausesOfWall> causes();
+
+ private:
+  struct Step {
+    Set from;
+    Set to;
+    Growth growth;
+    Set terms;
+    std::vector<Set> classes;
+  };
+  [[nodiscard]] Result<std::optional<FoundCause>> cause_within(const Set& wall);
+  [[nodiscard]] Result<void> heal(CausesOfWall& found);
+  [[nodiscard]] Result<std::optional<Set>> first_not_healed(CausesOfWall& found);
+  [[nodiscard]] Result<void> add(CausesOfWall& found, FoundCause cause);
+  [[nodiscard]] Result<bool> confirm(CausesOfWall& found);
+  [[nodiscard]] Result<bool> drop_needless(CausesOfWall& found);
+  [[nodiscard]] Result<void> check_emergence(CausesOfWall& found);
+  [[nodiscard]] Result<void> doubt(CausesOfWall& found);
+  [[nodiscard]] Result<void> find_absent(FoundCause& cause, Set kept);
+  [[nodiscard]] std::vector<double> odds_before(const Growth& growth, std::size_t found) const;
+  [[nodiscard]] double error_of(std::size_t answers) const;
+
+  Session& session_;
+  Settings& settings_;
+};
+
+/// The smallest sets that share a setting with every one of `sets`; at most `most` of them.
+[[nodiscard]] std::vector<Set> minimal_transversals(const std::vector<Set>& sets, std::size_t most);
+
+}  // namespace greynic::causal

@@ -1,0 +1,386 @@
+#include "planted.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace greynic::bench {
+namespace {
+
+constexpr double kGood = 100.0;
+
+std::size_t level_index(const Factor& factor, const FactorValue& value) {
+  return static_cast<std::size_t>(std::find(factor.levels.begin(), factor.levels.end(), value) -
+                                  factor.levels.begin());
+}
+
+double log2_choose(double n, double k) {
+  return (std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1)) / std::log(2.0);
+}
+
+/// Bits that one test tells of a fair coin: walls score `apart` noises from clear, and a share of
+/// the tests stalls or times out whatever is set.
+double capacity(double apart, double lost) {
+  double bits = 0.0;
+  const double step = 0.01;
+  const auto density = [](double x) { return std::exp(-0.5 * x * x) / std::sqrt(2 * M_PI); };
+  for (double x = -8.0; x < apart + 8.0; x += step) {
+    const double clear = density(x);
+    const double wall = density(x - apart);
+    const double all = 0.5 * (clear + wall);
+    if (clear > 1e-300) bits += 0.5 * step * clear * std::log2(clear / all);
+    if (wall > 1e-300) bits += 0.5 * step * wall * std::log2(wall / all);
+  }
+  return std::max(bits, 1e-6) * (1.0 - lost);
+}
+
+}  // namespace
+
+PlantedCase::PlantedCase(const Family& family, std::uint64_t seed)
+    : family_(family), random_(seed) {
+  noise_ = family.noise[below(family.noise.size())];
+  stalls_ = uniform(0.0, family.most_stalls + 1e-12);
+  timeouts_ = uniform(0.0, family.most_timeouts + 1e-12);
+  drift_ = family.drift * (below(2) == 0 ? -1.0 : 1.0);
+  product_ = below(2) == 0;
+  make_factors();
+  make_causes();
+  if (family.most_forbidden > 0) make_forbidden();
+  campaign.name = "planted";
+  double least = 1.0;
+  for (const PlantedCause& cause : causes) least = std::min(least, cause.drop);
+  const double share = family.false_alarm ? 0.1 : least * uniform(0.4, 0.75);
+  campaign.wall = {"bandwidth_gbps", share, {}, {}, {}};
+  if (family.absolute) campaign.wall = {"bandwidth_gbps", {}, {}, kGood * (1.0 - share), {}};
+}
+
+void PlantedCase::make_factors() {
+  const std::size_t count =
+      static_cast<std::size_t>(family_.least_factors) +
+      below(static_cast<std::size_t>(family_.most_factors - family_.least_factors) + 1);
+  for (std::size_t i = 0; i < count; ++i) {
+    Factor factor;
+    const std::size_t kind = below(10);
+    factor.name = fmt::format("f{:03}", i);
+    if (family_.numbers && kind < 4) {
+      const std::size_t levels = 8 + below(57);
+      double level = static_cast<double>(below(5));
+      for (std::size_t k = 0; k < levels; ++k) {
+        factor.levels.emplace_back(level);
+        level += 1.0 + static_cast<double>(below(4));
+      }
+    } else if (kind < 7) {
+      factor.type = FactorType::kBool;
+      factor.levels = {false, true};
+    } else {
+      factor.type = FactorType::kCategorical;
+      const std::size_t levels = family_.numbers ? 2 + below(4) : 2;
+      for (std::size_t k = 0; k < levels; ++k) factor.levels.emplace_back(fmt::format("l{}", k));
+    }
+    const std::size_t levels = factor.levels.size();
+    const std::size_t base = below(levels);
+    std::size_t wall = below(levels - 1);
+    if (wall >= base) ++wall;
+    of_baseline_.push_back(base);
+    of_witness_.push_back(wall);
+    campaign.baseline.set(factor.name, factor.levels[base]);
+    witness.set(factor.name, factor.levels[wall]);
+    campaign.factors.push_back(std::move(factor));
+  }
+}
+
+/// A term that holds at the witness's level and not at the baseline's.
+PlantedTerm PlantedCase::term_of(std::size_t index) {
+  const Factor& factor = campaign.factors[index];
+  const std::size_t base = of_baseline_[index];
+  const std::size_t wall = of_witness_[index];
+  PlantedTerm term{index, {wall}};
+  if (factor.type == FactorType::kCategorical) {
+    for (std::size_t k = 0; k < factor.levels.size(); ++k) {
+      if (k != base && below(4) == 0) term.levels.insert(k);
+    }
+    return term;
+  }
+  if (factor.type != FactorType::kNumeric) return term;
+  const std::size_t gap = base < wall ? wall - base : base - wall;
+  const std::size_t inside = below(gap);  // levels between the wall's and the edge
+  const std::size_t last = factor.levels.size() - 1;
+  std::size_t low = base < wall ? wall - inside : 0;
+  std::size_t high = base < wall ? last : wall + inside;
+  if (uniform(0.0, 1.0) < family_.intervals) {
+    if (base < wall && wall < last) high = wall + below(last - wall);
+    if (base > wall && wall > 0) low = 1 + below(wall);
+  }
+  for (std::size_t k = low; k <= high; ++k) term.levels.insert(k);
+  return term;
+}
+
+void PlantedCase::make_sum(PlantedCause& cause, std::vector<std::size_t>& free) {
+  std::vector<std::size_t> numbers;
+  for (const std::size_t i : free) {
+    if (campaign.factors[i].type == FactorType::kNumeric && of_witness_[i] > of_baseline_[i] + 1) {
+      numbers.push_back(i);
+    }
+  }
+  if (numbers.size() < 2) return;
+  cause.sum = {numbers[0], numbers[1]};
+  double base[2], wall[2];
+  for (int k = 0; k < 2; ++k) {
+    const std::size_t i = cause.sum[static_cast<std::size_t>(k)];
+    base[k] = std::get<double>(campaign.factors[i].levels[of_baseline_[i]]);
+    wall[k] = std::get<double>(campaign.factors[i].levels[of_witness_[i]]);
+    std::erase(free, i);
+  }
+  // Neither of the two alone.
+  const double low = std::max(wall[0] + base[1], base[0] + wall[1]) + 1.0;
+  cause.least = std::floor(uniform(low, wall[0] + wall[1] + 0.999));
+}
+
+void PlantedCase::make_causes() {
+  if (family_.false_alarm) return;
+  const int count = family_.least_causes +
+                    static_cast<int>(below(
+                        static_cast<std::size_t>(family_.most_causes - family_.least_causes) + 1));
+  std::vector<std::size_t> free(campaign.factors.size());
+  for (std::size_t i = 0; i < free.size(); ++i) free[i] = i;
+  std::shuffle(free.begin(), free.end(), random_);
+  for (int c = 0; c < count; ++c) {
+    PlantedCause cause;
+    cause.drop = uniform(family_.least_drop, family_.most_drop);
+    int order = family_.least_order +
+                static_cast<int>(
+                    below(static_cast<std::size_t>(family_.most_order - family_.least_order) + 1));
+    if (family_.sum && c == 0) {
+      make_sum(cause, free);
+      order = cause.sum.empty() ? std::max(order, 1) : order - 1;
+    }
+    if (family_.overlap && c > 0 && order > 1 && causes[0].terms.size() > 1) {
+      const auto& shared = causes[0].terms[below(causes[0].terms.size())];
+      cause.terms.push_back(shared);
+      --order;
+    }
+    for (; order > 0; --order) {
+      cause.terms.push_back(term_of(free.back()));
+      free.pop_back();
+    }
+    causes.push_back(std::move(cause));
+  }
+  if (family_.emergent) {
+    // Awake only where a setting of the first cause is healed.
+    const PlantedTerm& healed = causes[0].terms[below(causes[0].terms.size())];
+    PlantedCause cause;
+    cause.emergent = true;
+    cause.drop = uniform(family_.least_drop, family_.most_drop);
+    cause.terms.push_back({healed.factor, {of_baseline_[healed.factor]}});
+    const int order = 1 + static_cast<int>(below(2));
+    for (int i = 0; i < order; ++i) {
+      cause.terms.push_back(term_of(free.back()));
+      free.pop_back();
+    }
+    causes.push_back(std::move(cause));
+  }
+}
+
+void PlantedCase::make_forbidden() {
+  const std::size_t wanted = 1 + below(static_cast<std::size_t>(family_.most_forbidden));
+  for (std::size_t tries = 0; tries < 20 * wanted && campaign.forbidden.size() < wanted; ++tries) {
+    const std::size_t a = below(campaign.factors.size());
+    const std::size_t b = below(campaign.factors.size());
+    if (a == b) continue;
+    // Half of them tie a setting of the wall to one of the baseline.
+    const bool between = below(2) == 0;
+    const std::size_t la = between ? of_witness_[a] : below(campaign.factors[a].levels.size());
+    const std::size_t lb = between ? of_baseline_[b] : below(campaign.factors[b].levels.size());
+    Configuration pair;
+    pair.set(campaign.factors[a].name, campaign.factors[a].levels[la]);
+    pair.set(campaign.factors[b].name, campaign.factors[b].levels[lb]);
+    campaign.forbidden.push_back(pair);
+    bool fits = allowed(campaign.baseline) && allowed(witness);
+    // Each cause must be reachable alone, and each of its terms must be seen to be one.
+    for (std::size_t c = 0; c < causes.size() && fits; ++c) {
+      for (std::size_t without = 0; without <= causes[c].terms.size() && fits; ++without) {
+        Configuration alone = campaign.baseline;
+        for (std::size_t t = 0; t < causes[c].terms.size(); ++t) {
+          const std::size_t f = causes[c].terms[t].factor;
+          if (t != without)
+            alone.set(campaign.factors[f].name, *witness.find(campaign.factors[f].name));
+        }
+        fits = allowed(alone);
+      }
+    }
+    if (!fits) campaign.forbidden.pop_back();
+  }
+}
+
+bool PlantedCase::allowed(const Configuration& configuration) const {
+  return std::none_of(
+      campaign.forbidden.begin(), campaign.forbidden.end(), [&](const Configuration& pair) {
+        return std::all_of(pair.levels().begin(), pair.levels().end(), [&](const auto& one) {
+          const FactorValue* value = configuration.find(one.first);
+          return value != nullptr && *value == one.second;
+        });
+      });
+}
+
+bool PlantedCase::holds(const PlantedCause& cause, const Configuration& configuration) const {
+  for (const PlantedTerm& term : cause.terms) {
+    const Factor& factor = campaign.factors[term.factor];
+    if (!term.levels.contains(level_index(factor, *configuration.find(factor.name)))) return false;
+  }
+  double sum = 0.0;
+  for (const std::size_t i : cause.sum) {
+    sum += std::get<double>(*configuration.find(campaign.factors[i].name));
+  }
+  return cause.sum.empty() || sum >= cause.least;
+}
+
+bool PlantedCase::is_wall(const Configuration& configuration) const {
+  return std::any_of(causes.begin(), causes.end(),
+                     [&](const PlantedCause& cause) { return holds(cause, configuration); });
+}
+
+Observation PlantedCase::measure(const Configuration& configuration) {
+  ++tests;
+  Observation observation;
+  observation.asked = configuration;
+  if (uniform(0.0, 1.0) < timeouts_) {
+    observation.outcome = Outcome::kTimedOut;
+    observation.reason = "no answer";
+    return observation;
+  }
+  double left = 1.0;
+  bool wall = false;
+  for (const PlantedCause& cause : causes) {
+    if (!holds(cause, configuration)) continue;
+    wall = true;
+    left = product_ ? left * (1.0 - cause.drop) : std::min(left, 1.0 - cause.drop);
+  }
+  if (slow_for_ > 0) {
+    --slow_for_;
+    left = std::min(left, 1.0 - family_.most_drop);
+  }
+  if (wall) slow_for_ = family_.sticky;
+  if (uniform(0.0, 1.0) < stalls_) left *= uniform(0.2, 0.8);
+  const double draw = std::normal_distribution<double>(0.0, noise_)(random_);
+  const double drifted = drift_ * std::sin(static_cast<double>(tests) / 60.0);
+  observation.outcome = Outcome::kMeasured;
+  observation.measures["bandwidth_gbps"] = {kGood * left * std::exp(draw + drifted), {}};
+  return observation;
+}
+
+double PlantedCase::bound() const {
+  double bits = 0.0;
+  double healings = 1.0;
+  double drop = 1.0;
+  for (const PlantedCause& cause : causes) {
+    const double order = static_cast<double>(cause.terms.size() + cause.sum.size());
+    bits += log2_choose(static_cast<double>(campaign.factors.size()), order);
+    healings *= cause.emergent ? 1.0 : order;
+    drop = std::min(drop, cause.drop);
+    for (const PlantedTerm& term : cause.terms) {
+      const Factor& factor = campaign.factors[term.factor];
+      const std::size_t base = of_baseline_[term.factor];
+      const std::size_t wall = of_witness_[term.factor];
+      if (factor.type == FactorType::kCategorical)
+        bits += static_cast<double>(factor.levels.size()) - 2.0;
+      if (factor.type != FactorType::kNumeric || cause.emergent) continue;
+      bits += std::log2(static_cast<double>(base < wall ? wall - base : base - wall));
+      const std::size_t beyond = base < wall ? factor.levels.size() - 1 - wall : wall;
+      if (beyond == 0) continue;
+      const std::size_t last = base < wall ? factor.levels.size() - 1 : 0;
+      bits += 1.0;
+      if (!term.levels.contains(last)) bits += std::log2(static_cast<double>(beyond));
+    }
+    if (!cause.sum.empty()) bits += 8.0;
+  }
+  bits -= std::lgamma(static_cast<double>(causes.size()) + 1.0) / std::log(2.0);
+  const double certificate = static_cast<double>(causes.size()) + healings;
+  const double apart = -std::log1p(-drop) / noise_;
+  return (bits + certificate) / capacity(apart, timeouts_ + stalls_);
+}
+
+bool PlantedCase::same(const PlantedCause& planted, const causal::Cause& cause) const {
+  std::set<std::string> factors;
+  for (const PlantedTerm& term : planted.terms) {
+    const Factor& factor = campaign.factors[term.factor];
+    factors.insert(factor.name);
+    const auto told =
+        std::find_if(cause.all_of.begin(), cause.all_of.end(),
+                     [&](const causal::Condition& one) { return one.factor == factor.name; });
+    if (told == cause.all_of.end() || !told->with.empty()) return false;
+    for (std::size_t k = 0; k < factor.levels.size(); ++k) {
+      if (told->holds(factor.levels[k]) != term.levels.contains(k)) return false;
+    }
+  }
+  if (planted.sum.empty()) return cause.all_of.size() == factors.size() && cause.unless.empty();
+  const Factor& a = campaign.factors[planted.sum[0]];
+  const Factor& b = campaign.factors[planted.sum[1]];
+  const auto told =
+      std::find_if(cause.all_of.begin(), cause.all_of.end(),
+                   [&](const causal::Condition& one) { return one.with.size() == 1; });
+  if (told == cause.all_of.end() || cause.all_of.size() != factors.size() + 1) return false;
+  // Within the levels that the wall and the baseline span, the sum must part the same.
+  for (std::size_t i = of_baseline_[planted.sum[0]]; i <= of_witness_[planted.sum[0]]; ++i) {
+    for (std::size_t j = of_baseline_[planted.sum[1]]; j <= of_witness_[planted.sum[1]]; ++j) {
+      const double sum = std::get<double>(a.levels[i]) + std::get<double>(b.levels[j]);
+      Configuration pair;
+      pair.set(a.name, a.levels[i]);
+      pair.set(b.name, b.levels[j]);
+      if (told->holds(pair) != (sum >= planted.least)) return false;
+    }
+  }
+  return true;
+}
+
+bool PlantedCase::right(const causal::Cause& cause) const {
+  return std::any_of(causes.begin(), causes.end(),
+                     [&](const PlantedCause& planted) { return same(planted, cause); });
+}
+
+bool PlantedCase::exact(const causal::Explanation& explanation) const {
+  if (explanation.causes.size() != causes.size()) return false;
+  return std::all_of(causes.begin(), causes.end(), [&](const PlantedCause& planted) {
+    return std::any_of(explanation.causes.begin(), explanation.causes.end(),
+                       [&](const causal::Cause& cause) { return same(planted, cause); });
+  });
+}
+
+bool PlantedCase::structure(const causal::Explanation& explanation) const {
+  std::multiset<std::set<std::string>> planted;
+  std::multiset<std::set<std::string>> told;
+  for (const PlantedCause& cause : causes) {
+    std::set<std::string> factors;
+    for (const PlantedTerm& term : cause.terms) factors.insert(campaign.factors[term.factor].name);
+    for (const std::size_t i : cause.sum) factors.insert(campaign.factors[i].name);
+    planted.insert(factors);
+  }
+  for (const causal::Cause& cause : explanation.causes) {
+    std::set<std::string> factors;
+    for (const causal::Condition& one : cause.all_of) {
+      factors.insert(one.factor);
+      factors.insert(one.with.begin(), one.with.end());
+    }
+    told.insert(factors);
+  }
+  return planted == told;
+}
+
+std::string PlantedCase::truth() const {
+  std::string text;
+  for (const PlantedCause& cause : causes) {
+    text += cause.emergent ? "  emergent:" : "  cause:";
+    for (const PlantedTerm& term : cause.terms) {
+      const Factor& factor = campaign.factors[term.factor];
+      text += fmt::format(" {} {}..{} ({})", factor.name,
+                          to_string(factor.levels[*term.levels.begin()]),
+                          to_string(factor.levels[*term.levels.rbegin()]), term.levels.size());
+    }
+    for (const std::size_t i : cause.sum) text += " +" + campaign.factors[i].name;
+    if (!cause.sum.empty()) text += fmt::format(" >= {}", cause.least);
+    text += fmt::format(" drop {:.2f}\n", cause.drop);
+  }
+  return text;
+}
+
+}  // namespace greynic::bench

@@ -1,0 +1,105 @@
+#pragma once
+
+/// Planted walls with exact truth: a device of settings, causes, noise and nuisances, its campaign,
+/// a witness, and how many tests information theory allows. Shares no code with the engine: truth
+/// is kept as sets of levels, and an answer is right when it allows the very same levels.
+
+#include <cstdint>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "greynic/causal/explain.h"
+
+namespace greynic::bench {
+
+/// What a family of cases has; a case draws the rest.
+struct Family {
+  std::string name;
+  int least_factors = 20;
+  int most_factors = 192;
+  int least_order = 1;
+  int most_order = 4;
+  int least_causes = 1;
+  int most_causes = 1;
+  bool numbers = false;    ///< thresholds and intervals on 8 to 64 levels, sets of levels
+  double intervals = 0.0;  ///< share of numeric terms with two ends
+  bool overlap = false;    ///< causes may share settings
+  std::vector<double> noise = {0.03};
+  double least_drop = 0.12;
+  double most_drop = 0.55;
+  double most_stalls = 0.0;
+  double most_timeouts = 0.0;
+  int most_forbidden = 0;
+  bool emergent = false;
+  bool false_alarm = false;
+  bool sum = false;
+  double drift = 0.0;     ///< of the baseline over 100 tests, in logarithms
+  int sticky = 0;         ///< tests that stay slow after a wall
+  bool absolute = false;  ///< the bound
+};
+
+/// The levels of one factor, by index, under which a planted term holds.
+struct PlantedTerm {
+  std::size_t factor = 0;
+  std::set<std::size_t> levels;
+};
+
+struct PlantedCause {
+  std::vector<PlantedTerm> terms;
+  bool emergent = false;
+  /// A sum of two numeric factors, in place of terms about each; `least` of the sum.
+  std::vector<std::size_t> sum;
+  double least = 0.0;
+  double drop = 0.3;
+};
+
+class PlantedCase {
+ public:
+  PlantedCase(const Family& family, std::uint64_t seed);
+
+  [[nodiscard]] Observation measure(const Configuration& configuration);
+  [[nodiscard]] bool is_wall(const Configuration& configuration) const;
+  /// Tests that information theory allows: (bits of structure and levels, and a certificate) over
+  /// the capacity of one test.
+  [[nodiscard]] double bound() const;
+  [[nodiscard]] bool allowed(const Configuration& configuration) const;
+  /// Every cause named, nothing else, each with the very levels.
+  [[nodiscard]] bool exact(const causal::Explanation& explanation) const;
+  /// Every cause's factors named, nothing else.
+  [[nodiscard]] bool structure(const causal::Explanation& explanation) const;
+  [[nodiscard]] bool right(const causal::Cause& cause) const;
+  [[nodiscard]] std::string truth() const;
+
+  Campaign campaign;
+  Configuration witness;
+  std::vector<PlantedCause> causes;
+  int tests = 0;
+
+ private:
+  void make_factors();
+  void make_causes();
+  [[nodiscard]] PlantedTerm term_of(std::size_t factor);
+  void make_sum(PlantedCause& cause, std::vector<std::size_t>& free);
+  void make_forbidden();
+  [[nodiscard]] bool holds(const PlantedCause& cause, const Configuration& configuration) const;
+  [[nodiscard]] bool same(const PlantedCause& planted, const causal::Cause& cause) const;
+  [[nodiscard]] std::size_t below(std::size_t bound) { return random_() % bound; }
+  [[nodiscard]] double uniform(double low, double high) {
+    return std::uniform_real_distribution<double>(low, high)(random_);
+  }
+
+  Family family_;
+  std::mt19937_64 random_;
+  double noise_ = 0.03;
+  double stalls_ = 0.0;
+  double timeouts_ = 0.0;
+  double drift_ = 0.0;
+  int slow_for_ = 0;
+  bool product_ = false;
+  std::vector<std::size_t> of_baseline_;  // level of each factor
+  std::vector<std::size_t> of_witness_;
+};
+
+}  // namespace greynic::bench

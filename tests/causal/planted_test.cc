@@ -1,0 +1,192 @@
+/// Planted walls with exact truth (tests/bench/causal/planted.h): what the engine must name
+/// whatever the seed. The benchmark runs the same families on many more cases.
+
+#include "planted.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace greynic::causal {
+namespace {
+
+using bench::Family;
+using bench::PlantedCase;
+
+Laboratory laboratory_of(PlantedCase& planted) {
+  Laboratory laboratory;
+  laboratory.measure = [&planted](std::span<const Configuration> wanted) {
+    std::vector<Observation> made;
+    for (const Configuration& one : wanted) made.push_back(planted.measure(one));
+    return Result<std::vector<Observation>>(std::move(made));
+  };
+  laboratory.allows = [&planted](const Configuration& whole) { return planted.allowed(whole); };
+  return laboratory;
+}
+
+struct Outcomes {
+  int right = 0;
+  int tests = 0;
+  double bound = 0.0;
+  std::string wrong;
+};
+
+/// Cases of consecutive seeds, each explained from its witness.
+Outcomes explain_cases(const Family& family, std::uint64_t seed, int cases) {
+  Outcomes outcomes;
+  for (int i = 0; i < cases; ++i) {
+    PlantedCase planted(family, seed + static_cast<std::uint64_t>(i));
+    const Laboratory laboratory = laboratory_of(planted);
+    ExplainOptions options;
+    options.witness = planted.witness;
+    const auto explanation = explain(planted.campaign, {}, options, &laboratory);
+    if (!explanation) {
+      outcomes.wrong += explanation.error().message;
+      continue;
+    }
+    const bool right = family.false_alarm ? explanation->finding == Finding::kFalseAlarm
+                                          : planted.exact(*explanation);
+    outcomes.right += right ? 1 : 0;
+    outcomes.tests += planted.tests;
+    if (!family.false_alarm) outcomes.bound += planted.bound();
+    if (right) continue;
+    outcomes.wrong +=
+        "seed " + std::to_string(seed + static_cast<std::uint64_t>(i)) + ":\n" + planted.truth();
+    for (const Cause& cause : explanation->causes)
+      outcomes.wrong += "  told: " + cause.text() + "\n";
+  }
+  return outcomes;
+}
+
+// Claim:  one clean conjunction of one to four terms among up to 192 factors is named exactly, in
+//         less than twice the tests that information theory allows.
+TEST(Planted, OneCleanCauseIsNamed) {
+  const Outcomes outcomes = explain_cases({.name = "clean"}, 9100, 20);
+  EXPECT_EQ(outcomes.right, 20) << outcomes.wrong;
+  EXPECT_LT(outcomes.tests, 2.0 * outcomes.bound);
+}
+
+// Claim:  two or three causes that mask one another in one wall are all named, with thresholds.
+TEST(Planted, CausesThatMaskOneAnotherAreNamed) {
+  const Outcomes outcomes = explain_cases({.name = "masked",
+                                           .most_factors = 64,
+                                           .most_order = 3,
+                                           .least_causes = 2,
+                                           .most_causes = 3,
+                                           .numbers = true,
+                                           .overlap = true,
+                                           .least_drop = 0.25},
+                                          9200, 20);
+  EXPECT_GE(outcomes.right, 19) << outcomes.wrong;
+}
+
+// Claim:  intervals with two ends, thresholds and sets of levels are named at the campaign's
+// levels.
+TEST(Planted, IntervalsAndSetsAreNamed) {
+  const Outcomes outcomes = explain_cases(
+      {.name = "levels", .most_factors = 40, .most_order = 3, .numbers = true, .intervals = 0.6},
+      9300, 20);
+  EXPECT_GE(outcomes.right, 19) << outcomes.wrong;
+}
+
+// Claim:  a cause that healing another one wakes is named, with the term that wakes it.
+TEST(Planted, EmergentCausesAreNamed) {
+  const Outcomes outcomes = explain_cases({.name = "emergent",
+                                           .most_factors = 40,
+                                           .least_order = 2,
+                                           .most_order = 3,
+                                           .least_drop = 0.25,
+                                           .emergent = true},
+                                          9400, 20);
+  EXPECT_GE(outcomes.right, 18) << outcomes.wrong;
+}
+
+// Claim:  a factor that a constraint moves along with a term is not taken for the cause.
+TEST(Planted, ForcedFactorsAreNoCauses) {
+  const Outcomes outcomes = explain_cases({.name = "constraints",
+                                           .most_factors = 40,
+                                           .most_order = 3,
+                                           .numbers = true,
+                                           .most_forbidden = 40},
+                                          9500, 20);
+  EXPECT_GE(outcomes.right, 19) << outcomes.wrong;
+}
+
+// Claim:  noise of 15 % with stalls and time-outs costs tests and not the answer.
+TEST(Planted, NoiseStallsAndTimeOutsAreOutvoted) {
+  const Outcomes outcomes = explain_cases({.name = "noise",
+                                           .most_factors = 40,
+                                           .most_order = 3,
+                                           .noise = {0.15},
+                                           .least_drop = 0.3,
+                                           .most_stalls = 0.05,
+                                           .most_timeouts = 0.05},
+                                          9600, 20);
+  EXPECT_GE(outcomes.right, 19) << outcomes.wrong;
+}
+
+// Claim:  a witness that is no worse than the baseline is refused within a few tests.
+TEST(Planted, FalseAlarmsAreRefused) {
+  const Outcomes outcomes =
+      explain_cases({.name = "false_alarm", .most_factors = 40, .false_alarm = true}, 9700, 40);
+  EXPECT_GE(outcomes.right, 39) << outcomes.wrong;
+  EXPECT_LE(outcomes.tests, 40 * 4);
+}
+
+// Claim:  a sum of two numbers is named as a sum, and not as two thresholds.
+TEST(Planted, SumsAreNamed) {
+  const Outcomes outcomes = explain_cases(
+      {.name = "sums", .most_factors = 40, .most_order = 2, .numbers = true, .sum = true}, 9800,
+      20);
+  EXPECT_GE(outcomes.right, 18) << outcomes.wrong;
+}
+
+// Claim:  a device that stays slow for some tests after a wall is waited for, and said to be so.
+TEST(Planted, StickyWallsAreWaitedFor) {
+  const Outcomes outcomes = explain_cases(
+      {.name = "sticky", .most_factors = 40, .most_order = 3, .least_drop = 0.3, .sticky = 3}, 9900,
+      12);
+  EXPECT_GE(outcomes.right, 11) << outcomes.wrong;
+}
+
+// Claim:  the baseline may drift by a tenth while the tests go on.
+TEST(Planted, ADriftOfTheBaselineIsFollowed) {
+  const Outcomes outcomes = explain_cases(
+      {.name = "drift", .most_factors = 40, .most_order = 3, .least_drop = 0.25, .drift = 0.1},
+      9950, 20);
+  EXPECT_GE(outcomes.right, 19) << outcomes.wrong;
+}
+
+// Claim:  what is said at 95 % and more is right in at least 93 of 100 cases, thresholds included.
+TEST(Planted, ConfidenceIsEarned) {
+  const Family family{.name = "noise",
+                      .most_factors = 30,
+                      .most_order = 2,
+                      .numbers = true,
+                      .intervals = 0.3,
+                      .noise = {0.15},
+                      .least_drop = 0.25,
+                      .most_stalls = 0.03};
+  int sure = 0;
+  int right = 0;
+  for (std::uint64_t seed = 11'000; seed < 11'040; ++seed) {
+    PlantedCase planted(family, seed);
+    const Laboratory laboratory = laboratory_of(planted);
+    ExplainOptions options;
+    options.witness = planted.witness;
+    options.confidence = 0.95;
+    const auto explanation = explain(planted.campaign, {}, options, &laboratory);
+    ASSERT_TRUE(explanation) << explanation.error().message;
+    for (const Cause& cause : explanation->causes) {
+      if (cause.confidence < 0.95) continue;
+      ++sure;
+      right += planted.right(cause) ? 1 : 0;
+    }
+  }
+  EXPECT_GE(sure, 20);
+  EXPECT_GE(right, 0.93 * sure);
+}
+
+}  // namespace
+}  // namespace greynic::causal
