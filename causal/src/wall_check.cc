@@ -11,17 +11,17 @@ namespace {
 
 constexpr double kWallBefore = 0.65;   // who asks mostly has a wall,
 constexpr double kEqualBefore = 0.28;  // or nothing at all; the rest is worse, but not by so much
-constexpr double kDeepest = 2.5;       // of a wall, beyond the bound
+constexpr double kDeepestWall = 2.5;   // of a wall, beyond the bound
 constexpr int kDepths = 40;
 constexpr int kMostLooks = 8;
 constexpr double kSurelySlow = 5.0;  // standard errors
 constexpr int kMostChecks = 160;
 constexpr double kStalls = 0.01;
-constexpr double kStallRange = 4.0;
+constexpr double kStallsUpTo = 4.0;
 constexpr double kFailsClear = 0.02;
 constexpr double kFailsWall = 0.3;
-constexpr double kUsualSigma = 0.05;
-constexpr double kSigmaSpread = 0.9;  // of its logarithm
+constexpr double kNoiseBefore = 0.05;
+constexpr double kNoiseSpread = 0.9;  // of its logarithm
 
 struct Values {
   std::vector<double> baseline;
@@ -30,7 +30,7 @@ struct Values {
 
 double density(double value, double mean, double sigma) {
   const double z = (value - mean) / sigma;
-  const double stalled = value > mean && value < mean + kStallRange ? kStalls / kStallRange : 1e-5;
+  const double stalled = value > mean && value < mean + kStallsUpTo ? kStalls / kStallsUpTo : 1e-5;
   return (1.0 - kStalls) * 0.398942 / sigma * std::exp(-0.5 * z * z) + stalled;
 }
 
@@ -55,7 +55,7 @@ double odds_of_wall(const Values& values, const ValueModel& model) {
   double clear = -1e300;
   for (int s = 0; s < 14; ++s) {
     const double sigma = 0.004 * std::pow(1.5, s);
-    const double usual = std::log(sigma / kUsualSigma) / kSigmaSpread;
+    const double usual = std::log(sigma / kNoiseBefore) / kNoiseSpread;
     double of_sigma = -0.5 * usual * usual;
     if (model.prior_freedom() > 0.0) {  // what the run's repeats say
       of_sigma = -model.prior_freedom() *
@@ -70,7 +70,7 @@ double odds_of_wall(const Values& values, const ValueModel& model) {
             log_add(clear, base + std::log(kEqualBefore) + log_density(values.asked, mean, sigma));
       }
       for (int d = 0; d < kDepths; ++d) {
-        const double depth = bound + kDeepest * std::pow((d + 0.5) / kDepths, 2.0);
+        const double depth = bound + kDeepestWall * std::pow((d + 0.5) / kDepths, 2.0);
         const double width = 2.0 * (d + 0.5) / (kDepths * kDepths);  // denser near the bound
         wall = log_add(
             wall, base + std::log(kWallBefore * width) + log_density(values.asked, depth, sigma));
@@ -155,7 +155,7 @@ class Stickiness {
     }
     const double mean = sum / std::max(count, 1.0);
     const double variance =
-        (std::max(0.0, squares - count * mean * mean) + 2.0 * kUsualSigma * kUsualSigma) /
+        (std::max(0.0, squares - count * mean * mean) + 2.0 * kNoiseBefore * kNoiseBefore) /
         (count + 1.0);
     const double error = std::sqrt(
         variance * (1.0 / std::max(count, 1.0) + 1.0 / static_cast<double>(slow_.size())));
