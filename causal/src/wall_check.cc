@@ -14,7 +14,8 @@ constexpr double kEqualBefore = 0.28;  // or nothing at all; the rest is worse, 
 constexpr double kDeepestWall = 2.5;   // of a wall, beyond the bound
 constexpr int kDepths = 40;
 constexpr int kMostLooks = 8;
-constexpr double kSurelySlow = 5.0;  // standard errors
+constexpr double kNoiseAtWorst = 0.15;  // until the baseline was tested often
+constexpr double kSurelySlow = 5.0;     // standard errors
 constexpr int kMostChecks = 160;
 constexpr double kStalls = 0.01;
 constexpr double kStallsUpTo = 4.0;
@@ -155,7 +156,7 @@ class Stickiness {
     }
     const double mean = sum / std::max(count, 1.0);
     const double variance =
-        (std::max(0.0, squares - count * mean * mean) + 2.0 * kNoiseBefore * kNoiseBefore) /
+        (std::max(0.0, squares - count * mean * mean) + 2.0 * kNoiseAtWorst * kNoiseAtWorst) /
         (count + 1.0);
     const double error = std::sqrt(
         variance * (1.0 / std::max(count, 1.0) + 1.0 / static_cast<double>(slow_.size())));
