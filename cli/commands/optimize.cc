@@ -1,3 +1,5 @@
+#include "greynic/optimizer/optimize.h"
+
 #include <fmt/core.h>
 
 #include <memory>
@@ -7,7 +9,6 @@
 #include "greynic/files/core_json.h"
 #include "greynic/loop/layout_cost.h"
 #include "greynic/model/model.h"
-#include "greynic/optimizer/optimize.h"
 #include "greynic/rules/traffic.h"
 #include "progress.h"
 #include "rule_options.h"
@@ -50,7 +51,9 @@ void print_table(const optimizer::OptimizedLayout& result) {
   row("rules", before.rules, after.rules);
   row("matchers tried, mean", fmt::format("{:.2f}", before.matchers_tried),
       fmt::format("{:.2f}", after.matchers_tried));
+  row("matchers tried, 99 %", before.matchers_tried_p99, after.matchers_tried_p99);
   row("matchers tried, most", before.most_matchers_tried, after.most_matchers_tried);
+  row("jumps taken, mean", fmt::format("{:.2f}", before.jumps), fmt::format("{:.2f}", after.jumps));
   if (before.prediction && after.prediction) {
     for (const auto& [name, measure] : before.prediction->measures) {
       row("predicted " + name, cell(before, name), cell(after, name));

@@ -9,7 +9,9 @@ nlohmann::json to_json(const optimizer::LayoutCost& cost) {
                            {"matchers", cost.matchers},
                            {"rules", cost.rules},
                            {"matchers_tried_mean", cost.matchers_tried},
-                           {"matchers_tried_most", cost.most_matchers_tried}};
+                           {"matchers_tried_p99", cost.matchers_tried_p99},
+                           {"matchers_tried_most", cost.most_matchers_tried},
+                           {"jumps_mean", cost.jumps}};
   if (cost.prediction) {
     for (const auto& [name, measure] : cost.prediction->measures) {
       object["predicted"][name] = {

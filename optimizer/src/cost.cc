@@ -65,6 +65,7 @@ LayoutCost cost_of(const Layout& layout, const Traffic& traffic) {
   }
   std::map<std::size_t, double> weight_by_tried;
   double tried = 0.0;
+  double jumped = 0.0;
   double weight = 0.0;
   const auto finish = [&](const Walker& walker) {
     tried += traffic.flows[walker.flow].weight * static_cast<double>(walker.tried);
@@ -94,6 +95,7 @@ LayoutCost cost_of(const Layout& layout, const Traffic& traffic) {
         if (missed || table.target[hits[i]] < 0) {
           finish(walker);
         } else {
+          jumped += traffic.flows[walker.flow].weight;
           next[table.target[hits[i]]].push_back(walker);
         }
       }
@@ -105,7 +107,11 @@ LayoutCost cost_of(const Layout& layout, const Traffic& traffic) {
   }
   if (!(weight > 0.0)) return cost;
   cost.matchers_tried = tried / weight;
+  cost.jumps = jumped / weight;
+  double so_far = 0.0;
   for (const auto& [count, part] : weight_by_tried) {
+    if (so_far < 0.99 * weight) cost.matchers_tried_p99 = count;
+    so_far += part;
     cost.shares_by_tried.emplace_back(count, part / weight);
   }
   return cost;

@@ -161,6 +161,26 @@ TEST(Verify, FollowsJumpsToTablesOfTheLayoutOnly) {
   EXPECT_EQ(verify(rules, layout).error().code, ErrorCode::kUnsupported);  // a loop
 }
 
+// Claim:  a loop of jumps is refused though no packet can walk it: what leads back matches nothing
+//         that comes there.
+TEST(Verify, RefusesALoopThatNoPacketWalks) {
+  RuleSet rules;
+  FlowRule rule;
+  rule.match.set(MatchField::kIpProtocol, 6);
+  rule.actions = {Action::drop()};
+  rules.rules = {rule};
+  FlowRule onward = rule;
+  onward.actions = {Action::jump(9)};
+  FlowRule back = rule;
+  back.match.set(MatchField::kIpProtocol, 17);
+  back.actions = {Action::jump(9)};
+  const Mask mask = rule.match.mask();
+  const Layout layout{{{0, {{mask, 0, {onward}}}}, {9, {{mask, 0, {rule, back}}}}}};
+  const auto verdict = verify(rules, layout);
+  ASSERT_FALSE(verdict);
+  EXPECT_EQ(verdict.error().code, ErrorCode::kUnsupported);
+}
+
 TEST(Verify, RefusesARuleThatIsNotUnderItsMatchersMask) {
   const RuleSet rules = small_random_rules(5, 5, 1);
   Layout layout = optimizer::layout_in_rule_order(rules);

@@ -98,6 +98,43 @@ Result<std::vector<const LayoutTable*>> reached(const Layout& layout, std::uint3
   return order;
 }
 
+/// kUnsupported when jumps among these tables form a loop, whether or not a packet can walk it: the
+/// next change of a rule could open it. Tables that no jump leads to leave first, and so on.
+Result<void> check_loops(const std::vector<const LayoutTable*>& tables, const TableIds& added,
+                         const RegistersInUse& registers) {
+  std::map<std::uint32_t, TableIds> jumps;
+  std::map<std::uint64_t, std::size_t> entrances;
+  for (const LayoutTable* table : tables) {
+    for (const Matcher& matcher : table->matchers) {
+      for (const FlowRule& rule : matcher.rules) {
+        const auto next = continuation(rule, added, registers);
+        if (!next) return pass_on(next);
+        if (*next != kNoJump && jumps[table->id].insert(*next).second) ++entrances[*next];
+      }
+    }
+  }
+  std::vector<std::uint32_t> free;
+  std::size_t left = tables.size();
+  for (const LayoutTable* table : tables) {
+    if (entrances[table->id] == 0) free.push_back(table->id);
+  }
+  for (; !free.empty(); --left) {
+    const std::uint32_t table = free.back();
+    free.pop_back();
+    for (const std::uint64_t next : jumps[table]) {
+      if (--entrances[next] == 0) free.push_back(static_cast<std::uint32_t>(next));
+    }
+  }
+  if (left == 0) return {};
+  const auto looped = std::find_if(entrances.begin(), entrances.end(),
+                                   [](const auto& entry) { return entry.second > 0; });
+  return fail(
+      ErrorCode::kUnsupported,
+      fmt::format("the jumps of the layout form a loop through table {}; a packet must never "
+                  "come back to a table",
+                  looped->first));
+}
+
 /// Compares one table of the rule set; the difference, if any, lands in the verdict.
 Result<void> compare_table(std::uint32_t id, const std::vector<const FlowRule*>& rules,
                            const Layout& layout, const TableIds& added,
@@ -105,6 +142,8 @@ Result<void> compare_table(std::uint32_t id, const std::vector<const FlowRule*>&
                            Verdict& verdict) {
   const auto tables = reached(layout, id, added, registers);
   if (!tables) return pass_on(tables);
+  if (const auto checked = check_loops(*tables, added, registers); !checked)
+    return pass_on(checked);
   PacketSpace space;
   for (const FlowRule* rule : rules) space.widen(rule->match);
   for (const LayoutTable* table : *tables) {

@@ -68,7 +68,9 @@ struct LayoutCost {
   std::size_t matchers = 0;             ///< in all tables together
   std::size_t rules = 0;                ///< jumps included
   double matchers_tried = 0.0;          ///< mean over the packets, weighted
+  std::size_t matchers_tried_p99 = 0;   ///< 99 % of the packets, weighted, try at most so many
   std::size_t most_matchers_tried = 0;  ///< of any packet of the traffic
+  double jumps = 0.0;                   ///< mean number of jumps that a packet takes
   /// (matchers tried, share of the packets that try so many), fewest first; their mean is above.
   std::vector<std::pair<std::size_t, double>> shares_by_tried;
   std::optional<model::Prediction> prediction;
