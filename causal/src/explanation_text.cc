@@ -4,6 +4,7 @@
 
 #include "greynic/causal/explain.h"
 #include "greynic/files/core_json.h"
+#include "greynic/files/json_file.h"
 
 namespace greynic::causal {
 namespace {
@@ -161,7 +162,7 @@ std::string to_json_text(const Explanation& explanation) {
                          {"walls", std::move(walls)},
                          {"causes", std::move(causes)},
                          {"notes", explanation.notes}};
-  return document.dump(1) + "\n";
+  return files::json_text(document, 1) + "\n";
 }
 
 std::string to_text(const Explanation& explanation) {

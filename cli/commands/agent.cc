@@ -1,7 +1,5 @@
 #include "greynic/agent/agent.h"
 
-#include <fmt/core.h>
-
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -28,7 +26,7 @@ int make_certificates(const Flags& flags) {
   if (!done) return tell(done.error());
   say("copy this directory to every host of the lab; client.key is for hosts that run campaigns, "
       "agent.key for those that serve");
-  fmt::print("{}\n", flags.directory);
+  print("{}\n", flags.directory);
   return 0;
 }
 
@@ -37,7 +35,7 @@ int revoke(const Flags& flags) {
   if (!done) return tell(done.error());
   say("agents with this directory turn the certificate away within a second; copy the file "
       "`revoked` to every host");
-  fmt::print("{}/revoked\n", flags.directory);
+  print("{}/revoked\n", flags.directory);
   return 0;
 }
 
@@ -58,8 +56,8 @@ int serve(Flags flags) {
   if (flags.options.certificates.empty()) {
     say("no certificates: listening on loopback only, for whoever may use this machine");
   }
-  fmt::print("{}\n", (*agent)->address());
-  std::fflush(stdout);
+  print("{}\n", (*agent)->address());
+  flush_output();
   (*agent)->serve(ending.asked());
   agent->reset();
   return 0;

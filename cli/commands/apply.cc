@@ -1,5 +1,3 @@
-#include <fmt/core.h>
-
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -36,35 +34,34 @@ void print_what(const Layout& layout, const Flags& flags, bool applied) {
       for (const Matcher& matcher : table.matchers) rules += matcher.rules.size();
       tables.push_back({{"id", table.id}, {"matchers", table.matchers.size()}, {"rules", rules}});
     }
-    fmt::print("{}\n", nlohmann::json{{"target", flags.target},
-                                      {"hop", to_string(flags.hop)},
-                                      {"applied", applied},
-                                      {"matchers", layout.matcher_count()},
-                                      {"rules", layout.rule_count()},
-                                      {"tables", std::move(tables)}}
-                           .dump(1));
+    put_json({{"target", flags.target},
+              {"hop", to_string(flags.hop)},
+              {"applied", applied},
+              {"matchers", layout.matcher_count()},
+              {"rules", layout.rule_count()},
+              {"tables", std::move(tables)}});
     return;
   }
-  fmt::print("{} at {}: {} tables, {} matchers, {} rules\n", flags.target, to_string(flags.hop),
-             layout.tables.size(), layout.matcher_count(), layout.rule_count());
+  print("{} at {}: {} tables, {} matchers, {} rules\n", flags.target, to_string(flags.hop),
+        layout.tables.size(), layout.matcher_count(), layout.rule_count());
   constexpr std::size_t kTablesShown = 10;
   for (std::size_t i = 0; i < layout.tables.size(); ++i) {
     const LayoutTable& table = layout.tables[i];
     if (i == kTablesShown) {
-      fmt::print("  ... and {} tables more\n", layout.tables.size() - kTablesShown);
+      print("  ... and {} tables more\n", layout.tables.size() - kTablesShown);
       break;
     }
     for (const Matcher& matcher : table.matchers) {
       if (&matcher - table.matchers.data() == static_cast<std::ptrdiff_t>(kTablesShown)) {
-        fmt::print("  table {:<5} ... and {} matchers more\n", table.id,
-                   table.matchers.size() - kTablesShown);
+        print("  table {:<5} ... and {} matchers more\n", table.id,
+              table.matchers.size() - kTablesShown);
         break;
       }
-      fmt::print("  table {:<5} priority {:<5} {:>6} rules  {}\n", table.id, matcher.priority,
-                 matcher.rules.size(), to_string(matcher.mask));
+      print("  table {:<5} priority {:<5} {:>6} rules  {}\n", table.id, matcher.priority,
+            matcher.rules.size(), to_string(matcher.mask));
     }
   }
-  fmt::print("{}\n", applied ? "applied" : "would be accepted; nothing was changed");
+  print("{}\n", applied ? "applied" : "would be accepted; nothing was changed");
 }
 
 /// What an earlier apply changed, perhaps of another process, goes back.
@@ -78,7 +75,7 @@ int undo(const Flags& flags) {
                                   flags.target)});
   }
   if (const auto back = (*target)->rules().roll_back(); !back) return tell(back.error());
-  fmt::print("{} has the rules of before the first apply\n", flags.target);
+  print("{} has the rules of before the first apply\n", flags.target);
   return 0;
 }
 
@@ -114,13 +111,12 @@ int run(const Flags& flags) {
   print_what(fitted.layout(), flags, !flags.dry_run);
   if (flags.dry_run) return 0;
   if (flags.hold) {
-    std::fflush(stdout);
+    std::fflush(stdout);  // whether that worked is asked at the end: the rules must go back
     say("holding the layout; Ctrl-C puts back what was there");
     wait_for_interrupt();
-    if (const auto counted = holder.counted_rules()) {
-      fmt::print("{}", flags.as_json ? loop::to_json_text(*counted) : loop::to_text(*counted));
-    }
+    const auto counted = holder.counted_rules();
     if (const auto back = holder.roll_back(); !back) return tell(back.error());
+    if (counted) put(flags.as_json ? loop::to_json_text(*counted) : loop::to_text(*counted));
   } else if (!(*target)->info().keeps_layout) {
     say("the device belongs to this process and the layout goes with it; --hold stays until "
         "Ctrl-C");

@@ -1,11 +1,10 @@
-#include <fmt/core.h>
+#include "greynic/results/compare.h"
 
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "command.h"
-#include "greynic/files/json_file.h"
-#include "greynic/results/compare.h"
+#include "greynic/files/output_file.h"
 #include "greynic/results/store.h"
 
 namespace greynic::cli {
@@ -52,12 +51,12 @@ void print_json(const results::CompareReport& report) {
                                    {"only_in_base", report.only_base.size()},
                                    {"only_in_new", report.only_new},
                                    {"comparisons", std::move(rows)}};
-  fmt::print("{}\n", document.dump(1));
+  put_json(document);
 }
 
 void print_table(const results::CompareReport& report, bool all) {
-  fmt::print("{:<11}{:<20}{:>11}{:>11}{:>10}  {:<20}{:>9}  {}\n", "verdict", "metric", "base",
-             "new", "change", "95 % interval", "p", "configuration");
+  print("{:<11}{:<20}{:>11}{:>11}{:>10}  {:<20}{:>9}  {}\n", "verdict", "metric", "base", "new",
+        "change", "95 % interval", "p", "configuration");
   std::size_t same = 0;
   for (const results::Comparison& row : report.comparisons) {
     if (row.change == results::Change::kSame) ++same;
@@ -65,21 +64,21 @@ void print_table(const results::CompareReport& report, bool all) {
     const double scale = row.is_difference ? 1.0 : 100.0;
     const char* unit = row.is_difference ? "" : " %";
     const bool tested = row.reason.empty();
-    fmt::print("{:<11}{:<20}{:>11.5g}{:>11.5g}{:>10}  {:<20}{:>9}  {}{}\n", to_string(row.change),
-               row.metric, row.base_mean, row.new_mean,
-               tested ? fmt::format("{:+.2f}{}", row.effect * scale, unit) : "",
-               tested ? fmt::format("{:+.2f} to {:+.2f}{}", row.effect_low * scale,
-                                    row.effect_high * scale, unit)
-                      : "",
-               tested ? fmt::format("{:.2g}", std::min(row.p_worse, row.p_better)) : "",
-               row.configuration.name(), row.reason.empty() ? "" : "  (" + row.reason + ")");
+    print("{:<11}{:<20}{:>11.5g}{:>11.5g}{:>10}  {:<20}{:>9}  {}{}\n", to_string(row.change),
+          row.metric, row.base_mean, row.new_mean,
+          tested ? fmt::format("{:+.2f}{}", row.effect * scale, unit) : "",
+          tested ? fmt::format("{:+.2f} to {:+.2f}{}", row.effect_low * scale,
+                               row.effect_high * scale, unit)
+                 : "",
+          tested ? fmt::format("{:.2g}", std::min(row.p_worse, row.p_better)) : "",
+          row.configuration.name(), row.reason.empty() ? "" : "  (" + row.reason + ")");
   }
-  if (!all && same > 0) fmt::print("same       {} comparisons (--all shows them)\n", same);
-  fmt::print("\n{} regression{} in {} comparisons; {}\n", report.regressions,
-             report.regressions == 1 ? "" : "s", report.comparisons.size(), report.method);
+  if (!all && same > 0) print("same       {} comparisons (--all shows them)\n", same);
+  print("\n{} regression{} in {} comparisons; {}\n", report.regressions,
+        report.regressions == 1 ? "" : "s", report.comparisons.size(), report.method);
   if (report.only_base.size() + report.only_new > 0) {
-    fmt::print("not compared: {} configurations only in the base, {} only in the new run\n",
-               report.only_base.size(), report.only_new);
+    print("not compared: {} configurations only in the base, {} only in the new run\n",
+          report.only_base.size(), report.only_new);
   }
 }
 
@@ -123,7 +122,7 @@ void add_compare(Program& program) {
       "  greynic compare base.db new.db --tolerance 0.05 --all");
   command.option("base", flags->base, "Run file to compare with").required();
   command.option("new", flags->fresh, "Run file to judge").required();
-  command.option("--junit", flags->junit, "JUnit XML file to write");
+  command.option("--junit", flags->junit, "JUnit XML file to write").writes();
   command.option(
       "--metric", flags->options.metrics,
       "Only this metric; may come again. Without it, all whose better direction is known");

@@ -1,5 +1,3 @@
-#include <fmt/core.h>
-
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -63,7 +61,7 @@ int check_file(const language::CoverModel& model, const Flags& flags, int streng
   };
   const check::CheckReport report = check::check_array(model, *rows, strength, tell_progress);
   progress.reset();
-  fmt::print(
+  print(
       "rows {}\ninvalid {}\nseeds missing {}\ncovered {}\nmissing {}\ninfeasible {}\nundecided "
       "{}\n",
       report.rows, report.invalid_rows, report.seeds_missing, report.tuples_covered,
@@ -89,7 +87,8 @@ void explain(const language::CoverModel& model, const testgen::Cover& summary, d
 }
 
 int run(const Flags& flags) {
-  language::ModelFile file{files::shipped_file("examples", flags.model), std::nullopt, std::nullopt};
+  language::ModelFile file{files::shipped_file("examples", flags.model), std::nullopt,
+                           std::nullopt};
   if (!flags.format.empty()) file.format = language::model_format_named(flags.format);
   if (!flags.constraints.empty()) file.constraints = flags.constraints;
   auto model = language::read_model(file);
@@ -127,7 +126,7 @@ int run(const Flags& flags) {
   if (!covered) return tell(covered.error());
   const std::string out = flags.json ? testgen::cover_to_json_text(*model, *covered, strength)
                                      : language::rows_to_tsv(*model, covered->rows);
-  fmt::print("{}", out);
+  put_data(out);
   const testgen::Cover& summary = covered->summary;
   const std::string bound =
       summary.lower_bound_reason.empty()

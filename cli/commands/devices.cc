@@ -1,5 +1,3 @@
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -35,14 +33,13 @@ int print_all(bool as_json) {
                       {"remedy", found.remedy}});
       continue;
     }
-    fmt::print("{:<4} {:<{}}  {}\n", found.available ? "yes" : "no", found.spec, widest,
-               found.what);
+    print("{:<4} {:<{}}  {}\n", found.available ? "yes" : "no", found.spec, widest, found.what);
     if (!found.available) {
-      fmt::print("{:<{}}why:    {}\n", "", widest + 7, found.why_not);
-      fmt::print("{:<{}}remedy: {}\n", "", widest + 7, found.remedy);
+      print("{:<{}}why:    {}\n", "", widest + 7, found.why_not);
+      print("{:<{}}remedy: {}\n", "", widest + 7, found.remedy);
     }
   }
-  if (as_json) fmt::print("{}\n", rows.dump(1));
+  if (as_json) put_json(rows);
   return 0;
 }
 
@@ -58,18 +55,17 @@ int print_one(const Flags& flags) {
                                      {"categories", info.categories},
                                      {"environment", info.environment},
                                      {"facts", info.facts}};
-    fmt::print("{}\n", document.dump(1));
+    put_json(document);
     return 0;
   }
-  fmt::print("{}: {}\n", info.name, info.description);
-  for (const auto& [name, value] : info.environment) fmt::print("  {:<28} {}\n", name, value);
-  for (const auto& [name, value] : info.limits) fmt::print("  at most {:<20} {}\n", name, value);
+  print("{}: {}\n", info.name, info.description);
+  for (const auto& [name, value] : info.environment) print("  {:<28} {}\n", name, value);
+  for (const auto& [name, value] : info.limits) print("  at most {:<20} {}\n", name, value);
   if (!info.facts.empty()) {
-    fmt::print("\n{:<34} {:>14} {:<20} {:<5} {}\n", "parameter", "value", "unit", "grade",
-               "source");
+    print("\n{:<34} {:>14} {:<20} {:<5} {}\n", "parameter", "value", "unit", "grade", "source");
     for (const auto& row : info.facts) {
       const auto cell = [&](std::size_t i) { return i < row.size() ? row[i] : std::string(); };
-      fmt::print("{:<34} {:>14} {:<20} {:<5} {}\n", cell(0), cell(1), cell(2), cell(3), cell(4));
+      print("{:<34} {:>14} {:<20} {:<5} {}\n", cell(0), cell(1), cell(2), cell(3), cell(4));
     }
   }
   return 0;

@@ -1,5 +1,3 @@
-#include <fmt/core.h>
-
 #include <memory>
 
 #include "command.h"
@@ -20,7 +18,7 @@ int explain_command(const Flags& flags) {
   request.file = files::shipped_file("campaigns", request.file);
   const auto explanation = loop::explain_file(request, terminal_talk());
   if (!explanation) return tell(explanation.error());
-  fmt::print("{}", flags.json ? causal::to_json_text(*explanation) : causal::to_text(*explanation));
+  put(flags.json ? causal::to_json_text(*explanation) : causal::to_text(*explanation));
   return explanation->walls.empty() ? 0 : 1;
 }
 

@@ -1,11 +1,9 @@
-#include <fmt/core.h>
+#include "greynic/results/export.h"
 
-#include <cstdio>
 #include <memory>
 
 #include "command.h"
-#include "greynic/files/json_file.h"
-#include "greynic/results/export.h"
+#include "greynic/files/output_file.h"
 
 namespace greynic::cli {
 namespace {
@@ -24,7 +22,7 @@ int export_run(const Flags& flags) {
   const std::string text = results::export_text(store->header(), *observations,
                                                 *results::export_format_named(flags.format));
   if (flags.out.empty()) {
-    std::fwrite(text.data(), 1, text.size(), stdout);
+    put_data(text);
     return 0;
   }
   if (auto written = files::write_text(flags.out, text); !written) return tell(written.error());
@@ -45,7 +43,7 @@ void add_export(Program& program) {
   command.option("run", flags->run, "Run file").required();
   command.option("--format", flags->format, "Format to write")
       .choices({"jsonl", "csv", "markdown", "openmetrics", "influx"});
-  command.option("-o,--out", flags->out, "File to write; without it: stdout");
+  command.option("-o,--out", flags->out, "File to write; without it: stdout").writes();
   command.run([flags] { return export_run(*flags); });
 }
 

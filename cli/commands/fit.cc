@@ -1,5 +1,3 @@
-#include <fmt/core.h>
-
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -29,9 +27,9 @@ nlohmann::json to_json(const model::FitReport& report) {
 }
 
 void print_report(const model::FitReport& report) {
-  fmt::print("{}", report.text);
-  if (!report.findings.empty()) fmt::print("\nfindings\n");
-  for (const std::string& finding : report.findings) fmt::print("  {}\n", finding);
+  put(report.text);
+  if (!report.findings.empty()) print("\nfindings\n");
+  for (const std::string& finding : report.findings) print("  {}\n", finding);
 }
 
 int fit(const Flags& flags) {
@@ -40,11 +38,11 @@ int fit(const Flags& flags) {
   if (flags.json) {
     nlohmann::json all = nlohmann::json::object();
     for (std::size_t r = 0; r < reports->size(); ++r) all[flags.runs[r]] = to_json((*reports)[r]);
-    fmt::print("{}\n", (reports->size() == 1 ? *all.begin() : all).dump(1));
+    put_json(reports->size() == 1 ? *all.begin() : all);
     return 0;
   }
   for (std::size_t r = 0; r < reports->size(); ++r) {
-    if (reports->size() > 1) fmt::print("{}== {}\n", r == 0 ? "" : "\n", flags.runs[r]);
+    if (reports->size() > 1) print("{}== {}\n", r == 0 ? "" : "\n", flags.runs[r]);
     print_report((*reports)[r]);
   }
   return 0;
@@ -79,9 +77,9 @@ int compare(const Flags& flags) {
       loop::compare_model_files(flags.compare[0], flags.compare[1], flags.runs, flags.options.seed);
   if (!comparison) return tell(comparison.error());
   if (flags.json) {
-    fmt::print("{}\n", to_json(*comparison).dump(1));
+    put_json(to_json(*comparison));
   } else {
-    fmt::print("{}", to_text(*comparison));
+    put(to_text(*comparison));
   }
   return 0;
 }
@@ -114,7 +112,8 @@ void add_fit(Program& program) {
       "fit run.db --compare old.json new.json   # who predicts the run better");
   command.option("run", flags->runs,
                  "Run to fit (SQLite), which keeps the model; several are fitted together");
-  command.option("-o,--out", flags->out, "Write the model here; a folder for several runs");
+  command.option("-o,--out", flags->out, "Write the model here; a folder for several runs")
+      .writes();
   command.option("--compare", flags->compare, "Compare two model files instead of fitting")
       .words(2);
   command.option("--form", flags->form, "Law to fit: " + std::string(model::kFormNames));

@@ -1,5 +1,3 @@
-#include <fmt/core.h>
-
 #include "command.h"
 
 namespace greynic::cli {
@@ -16,11 +14,11 @@ int help(const Program& program, const Flags& flags) {
   if (flags.format == "man") {
     std::vector<std::string> path = flags.command;
     path.insert(path.begin(), "greynic");
-    fmt::print("{}", man_page(path, *page));
+    put(man_page(path, *page));
   } else if (flags.format == "bash") {
-    fmt::print("{}", bash_completion(*program.page({})));
+    put(bash_completion(*program.page({})));
   } else {
-    fmt::print("{}", *program.help(flags.command));
+    put(*program.help(flags.command));
   }
   return 0;
 }

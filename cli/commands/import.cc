@@ -1,5 +1,3 @@
-#include <fmt/core.h>
-
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -43,12 +41,12 @@ int import(const Flags& flags) {
                                      {"outcomes", outcomes},
                                      {"measures", measures},
                                      {"warnings", import->warnings}};
-    fmt::print("{}\n", document.dump(1));
+    put_json(document);
     return 0;
   }
-  fmt::print("run           {}\nlogs          {}\nobservations  {}\n", flags.out, flags.logs.size(),
-             import->observations.size());
-  for (const auto& [name, count] : measures) fmt::print("  {:<26}{:>8}\n", name, count);
+  print("run           {}\nlogs          {}\nobservations  {}\n", flags.out, flags.logs.size(),
+        import->observations.size());
+  for (const auto& [name, count] : measures) print("  {:<26}{:>8}\n", name, count);
   return 0;
 }
 
@@ -70,7 +68,7 @@ void add_import(Program& program) {
   perftest
       .option("--json-unit", flags->json_unit, "Bandwidth unit of JSON logs that do not name it")
       .choices({"MiB/s", "Gb/s"});
-  perftest.option("-o,--out", flags->out, "Run file to make").required();
+  perftest.option("-o,--out", flags->out, "Run file to make").required().writes();
   perftest.flag("--json", flags->json, "Summary as JSON on stdout");
   perftest.run([flags, &program] {
     flags->command = program.command_line();

@@ -1,5 +1,3 @@
-#include <fmt/core.h>
-
 #include <memory>
 
 #include "command.h"
@@ -26,7 +24,7 @@ int run(const Flags& flags) {
     if (!written) return tell(written.error());
     say(flags.layout + ": the rules as a layout, each with its share of the counted packets");
   }
-  fmt::print("{}", flags.as_json ? loop::to_json_text(*counted) : loop::to_text(*counted));
+  put(flags.as_json ? loop::to_json_text(*counted) : loop::to_text(*counted));
   if (!(*target)->info().keeps_layout) {
     say("this device lives only as long as the command, so it holds no rules here; `greynic apply "
         "--hold` keeps it open and prints the counters when it ends");
@@ -50,7 +48,7 @@ void add_list(Program& program) {
       .option("--target", flags->target,
               "Target that holds the rules; `greynic devices` lists the targets")
       .required();
-  command.option("-o,--out", flags->layout, "Also write the rules as a layout file");
+  command.option("-o,--out", flags->layout, "Also write the rules as a layout file").writes();
   command.flag("--json", flags->as_json, "JSON on stdout");
   command.run([flags] { return run(*flags); });
 }

@@ -1,7 +1,5 @@
 #include "greynic/optimizer/optimize.h"
 
-#include <fmt/core.h>
-
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -41,7 +39,7 @@ std::string cell(const optimizer::LayoutCost& cost, const std::string& name) {
 
 void print_table(const optimizer::OptimizedLayout& result) {
   const auto row = [](std::string_view what, const auto& before, const auto& after) {
-    fmt::print("{:<28} {:>26} {:>26}\n", what, before, after);
+    print("{:<28} {:>26} {:>26}\n", what, before, after);
   };
   const auto& before = result.before;
   const auto& after = result.after;
@@ -59,12 +57,12 @@ void print_table(const optimizer::OptimizedLayout& result) {
       row("predicted " + name, cell(before, name), cell(after, name));
     }
     if (before.prediction->extrapolated || after.prediction->extrapolated) {
-      fmt::print("* outside what the model was fitted to: read it as a direction\n");
+      print("* outside what the model was fitted to: read it as a direction\n");
     }
   }
-  fmt::print("equivalent: proven for {} layout tables over {} pairs of rules\n",
-             result.proof.tables, result.proof.pairs);
-  for (const std::string& note : result.notes) fmt::print("{}\n", note);
+  print("equivalent: proven for {} layout tables over {} pairs of rules\n", result.proof.tables,
+        result.proof.pairs);
+  for (const std::string& note : result.notes) print("{}\n", note);
 }
 
 int run(const Flags& flags) {
@@ -99,7 +97,7 @@ int run(const Flags& flags) {
         {"rules_dropped", result->rules_dropped},
         {"proof", {{"tables", result->proof.tables}, {"pairs", result->proof.pairs}}},
         {"notes", result->notes}};
-    fmt::print("{}\n", document.dump(1));
+    put_json(document);
   } else {
     print_table(*result);
   }
@@ -125,7 +123,7 @@ void add_optimize(Program& program) {
   add_hop(command, flags->hop);
   command.option("--traffic", flags->traffic,
                  "uniform (one packet inside each rule), zipf:EXPONENT, or a traffic file");
-  command.option("-o,--out", flags->out, "Write the layout here");
+  command.option("-o,--out", flags->out, "Write the layout here").writes();
   command.option("--seed", flags->seed, "Seed of the made-up traffic and of the search");
   command.option("--growth", flags->growth,
                  "The layout may have this many times the rules of the input, jumps included");

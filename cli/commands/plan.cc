@@ -1,4 +1,4 @@
-#include <fmt/core.h>
+#include "greynic/testgen/plan.h"
 
 #include <chrono>
 #include <memory>
@@ -11,7 +11,6 @@
 #include "greynic/files/shipped.h"
 #include "greynic/loop/extend_run.h"
 #include "greynic/loop/model_design.h"
-#include "greynic/testgen/plan.h"
 #include "progress.h"
 
 namespace greynic::cli {
@@ -39,21 +38,21 @@ std::string seconds_to_text(double seconds) {
 
 void print_report(const testgen::Plan& plan) {
   const testgen::SpaceReport& report = plan.report;
-  fmt::print("{:<20} {}\n", "raw space", describe(report.raw));
-  fmt::print("{:<20} {}\n", "after topology", describe(report.after_topology));
-  fmt::print("{:<20} {}\n", "after constraints", describe(report.after_constraints));
-  fmt::print("{:<20} {}{}\n", "kept", report.kept,
-             report.lower_bound > 0
-                 ? fmt::format("  (at least {}: {})", report.lower_bound, report.lower_bound_reason)
-                 : "");
+  print("{:<20} {}\n", "raw space", describe(report.raw));
+  print("{:<20} {}\n", "after topology", describe(report.after_topology));
+  print("{:<20} {}\n", "after constraints", describe(report.after_constraints));
+  print("{:<20} {}{}\n", "kept", report.kept,
+        report.lower_bound > 0
+            ? fmt::format("  (at least {}: {})", report.lower_bound, report.lower_bound_reason)
+            : "");
   if (report.tuples_covered > 0) {
-    fmt::print("{:<20} {} covered, {} infeasible\n", "tuples", report.tuples_covered,
-               report.tuples_infeasible);
+    print("{:<20} {} covered, {} infeasible\n", "tuples", report.tuples_covered,
+          report.tuples_infeasible);
   }
-  fmt::print("{:<20} {}\n", "time to generate", seconds_to_text(report.generation_seconds));
-  fmt::print("{:<20} {}\n", "time on the target",
-             report.target_seconds ? seconds_to_text(*report.target_seconds)
-                                   : "unknown; name one with --target");
+  print("{:<20} {}\n", "time to generate", seconds_to_text(report.generation_seconds));
+  print("{:<20} {}\n", "time on the target",
+        report.target_seconds ? seconds_to_text(*report.target_seconds)
+                              : "unknown; name one with --target");
 }
 
 Result<testgen::Plan> make(const Flags& flags) {
@@ -131,7 +130,7 @@ int run(const Flags& given) {
     say(fmt::format("wrote {}", flags.out));
   }
   if (flags.json) {
-    fmt::print("{}", testgen::plan_to_json_text(*plan));
+    put(testgen::plan_to_json_text(*plan));
   } else {
     print_report(*plan);
   }
@@ -159,7 +158,7 @@ void add_plan(Program& program) {
                                       "campaign): tuples still open, causes explained")
                               .list();
   campaign.excludes(run_file);
-  command.option("-o,--out", flags->out, "Write the plan here");
+  command.option("-o,--out", flags->out, "Write the plan here").writes();
   command.option("--target", flags->target, "Ask this target for its limits and its speed");
   command.option("--seed", flags->seed, "Seed of every random choice");
   command.option("--set", flags->set, "factor=level,level: replace a factor's levels").list();

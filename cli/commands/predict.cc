@@ -6,6 +6,7 @@
 #include <set>
 
 #include "command.h"
+#include "greynic/files/json_file.h"
 #include "greynic/files/shipped.h"
 #include "greynic/model/grid.h"
 #include "greynic/model/model.h"
@@ -36,15 +37,13 @@ nlohmann::json to_json(const model::Prediction& prediction) {
 }
 
 void print_table(const model::Prediction& prediction) {
-  fmt::print("{:<22} {:>12} {:>12} {:>12}\n", "law " + prediction.law, "value", "low 95 %",
-             "high 95 %");
+  print("{:<22} {:>12} {:>12} {:>12}\n", "law " + prediction.law, "value", "low 95 %", "high 95 %");
   for (const auto& [name, measure] : prediction.measures) {
-    fmt::print("{:<22} {:>12.4g} {:>12.4g} {:>12.4g}\n", name, measure.value, measure.low,
-               measure.high);
+    print("{:<22} {:>12.4g} {:>12.4g} {:>12.4g}\n", name, measure.value, measure.low, measure.high);
   }
   if (!prediction.extrapolated) return;
-  fmt::print("extrapolated: {:.2f} widths outside of what was fitted\n", prediction.distance);
-  for (const std::string& factor : prediction.outside) fmt::print("  {}\n", factor);
+  print("extrapolated: {:.2f} widths outside of what was fitted\n", prediction.distance);
+  for (const std::string& factor : prediction.outside) print("  {}\n", factor);
 }
 
 /// A factor that neither greynic nor the law knows is a typing error. One that is known but does
@@ -70,11 +69,11 @@ int run_grid(const model::Model& loaded, const Flags& flags) {
   const auto grid = model::predict_grid(loaded, *axes);
   if (!grid) return tell(grid.error());
   if (!flags.json) {
-    for (const auto& axis : *axes) fmt::print("{},", axis.factor);
+    for (const auto& axis : *axes) print("{},", axis.factor);
     for (const auto& column : grid->columns) {
-      fmt::print("{0},{0}_low,{0}_high,", column.measure);
+      print("{0},{0}_low,{0}_high,", column.measure);
     }
-    fmt::print("distance\n");
+    print("distance\n");
   }
   for (std::size_t cell = 0; cell < grid->cells; ++cell) {
     const Configuration configuration = model::grid_cell(*axes, cell);
@@ -88,14 +87,14 @@ int run_grid(const model::Model& loaded, const Flags& flags) {
         row[column.measure] = {
             {"value", column.value[cell]}, {"low", column.low[cell]}, {"high", column.high[cell]}};
       }
-      fmt::print("{}\n", row.dump());
+      print("{}\n", files::json_text(row));
       continue;
     }
-    for (const auto& axis : *axes) fmt::print("{},", to_string(*configuration.find(axis.factor)));
+    for (const auto& axis : *axes) print("{},", to_string(*configuration.find(axis.factor)));
     for (const auto& column : grid->columns) {
-      fmt::print("{:.6g},{:.6g},{:.6g},", column.value[cell], column.low[cell], column.high[cell]);
+      print("{:.6g},{:.6g},{:.6g},", column.value[cell], column.low[cell], column.high[cell]);
     }
-    fmt::print("{:.4g}\n", grid->distance[cell]);
+    print("{:.4g}\n", grid->distance[cell]);
   }
   return 0;
 }
@@ -139,22 +138,22 @@ int run_workload(const model::Model& loaded, const Flags& flags) {
                                    {"side", side.sends ? "sends" : "receives"},
                                    {"busy_share", side.busy_share}});
     }
-    fmt::print("{}\n", document.dump(1));
+    put_json(document);
     return 0;
   }
-  fmt::print("{:<16} {:>10} {:>22} {:>10} {:>10} {:>9}  {}\n", "flow", "Gbit/s", "95 %", "p50 us",
-             "p99 us", "granted", "limited by");
+  print("{:<16} {:>10} {:>22} {:>10} {:>10} {:>9}  {}\n", "flow", "Gbit/s", "95 %", "p50 us",
+        "p99 us", "granted", "limited by");
   for (const auto& flow : prediction->flows) {
-    fmt::print("{:<16} {:>10.4g} {:>10.4g} -{:>10.4g} {:>10.4g} {:>10.4g} {:>7.1f} %  {}{}\n",
-               flow.name, flow.bandwidth_gbps.value, flow.bandwidth_gbps.low,
-               flow.bandwidth_gbps.high, flow.latency_us_p50.value, flow.latency_us_p99.value,
-               100.0 * flow.share_granted, flow.limited_by,
-               flow.extrapolated ? fmt::format(" (extrapolated by {:.2f})", flow.distance) : "");
+    print("{:<16} {:>10.4g} {:>10.4g} -{:>10.4g} {:>10.4g} {:>10.4g} {:>7.1f} %  {}{}\n", flow.name,
+          flow.bandwidth_gbps.value, flow.bandwidth_gbps.low, flow.bandwidth_gbps.high,
+          flow.latency_us_p50.value, flow.latency_us_p99.value, 100.0 * flow.share_granted,
+          flow.limited_by,
+          flow.extrapolated ? fmt::format(" (extrapolated by {:.2f})", flow.distance) : "");
   }
-  fmt::print("\n{:<16} {:<9} {:>7}\n", "host", "side", "busy");
+  print("\n{:<16} {:<9} {:>7}\n", "host", "side", "busy");
   for (const auto& side : prediction->sides) {
-    fmt::print("{:<16} {:<9} {:>5.1f} %\n", side.host, side.sends ? "sends" : "receives",
-               100.0 * side.busy_share);
+    print("{:<16} {:<9} {:>5.1f} %\n", side.host, side.sends ? "sends" : "receives",
+          100.0 * side.busy_share);
   }
   return 0;
 }
@@ -176,7 +175,7 @@ int run_predict(const Flags& flags) {
   if (!prediction) return tell(prediction.error());
   for (const std::string& note : prediction->notes) say("note: " + note);
   if (flags.json) {
-    fmt::print("{}\n", to_json(*prediction).dump(1));
+    put_json(to_json(*prediction));
   } else {
     print_table(*prediction);
   }

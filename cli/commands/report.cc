@@ -1,5 +1,3 @@
-#include <fmt/core.h>
-
 #include <memory>
 
 #include "command.h"
@@ -22,7 +20,7 @@ int report(const Flags& flags) {
   if (!model) return tell(model.error());
   const auto written = loop::write_report(*store, flags.run, model->get(), flags.title, flags.out);
   if (!written) return tell(written.error());
-  fmt::print("{}\n", *written);
+  print("{}\n", *written);
   return 0;
 }
 
@@ -36,7 +34,8 @@ void add_report(Program& program) {
   command.option("run", flags->run, "Run file").required();
   command
       .option("-o,--out", flags->out, "HTML file to write; it needs no network and no other file")
-      .required();
+      .required()
+      .writes();
   command.option("--model", flags->model,
                  "Model file or published:NAME to show; without it: the model kept with the run");
   command.option("--title", flags->title, "Heading; without it: the campaign's name");

@@ -1,5 +1,3 @@
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -34,11 +32,11 @@ void print_reasons(const std::map<std::string, std::size_t>& reasons) {
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
   for (std::size_t i = 0; i < std::min(kShown, sorted.size()); ++i) {
-    fmt::print("    {:>6} x  {}\n", sorted[i].first, sorted[i].second);
+    print("    {:>6} x  {}\n", sorted[i].first, sorted[i].second);
   }
   if (sorted.size() > kShown) {
-    fmt::print("              and {} reasons more; `greynic export` has them all\n",
-               sorted.size() - kShown);
+    print("              and {} reasons more; `greynic export` has them all\n",
+          sorted.size() - kShown);
   }
 }
 
@@ -66,16 +64,16 @@ void print_summary(const Flags& flags, const campaign::Prepared& prepared,
                                      {"reasons", reasons},
                                      {"complete", summary.complete},
                                      {"seconds", summary.seconds}};
-    fmt::print("{}\n", document.dump(1));
+    put_json(document);
     return;
   }
-  fmt::print("run             {}\n", prepared.out);
-  fmt::print("configurations  {}\n", prepared.plan.configurations.size());
-  fmt::print("observations    {} of {} ({} were there, {} made now in {})\n",
-             summary.found + summary.measured, summary.total, summary.found, summary.measured,
-             duration_text(summary.seconds));
+  print("run             {}\n", prepared.out);
+  print("configurations  {}\n", prepared.plan.configurations.size());
+  print("observations    {} of {} ({} were there, {} made now in {})\n",
+        summary.found + summary.measured, summary.total, summary.found, summary.measured,
+        duration_text(summary.seconds));
   for (const auto& [outcome, count] : summary.outcomes) {
-    fmt::print("  {:<14}{}\n", to_string(outcome), count);
+    print("  {:<14}{}\n", to_string(outcome), count);
     const auto why = summary.reasons.find(outcome);
     if (why != summary.reasons.end()) print_reasons(why->second);
   }
@@ -161,8 +159,9 @@ void add_run(Program& program) {
       .required();
   command.option("--target", flags->job.target, "What is measured; see `greynic devices`")
       .required();
-  command.option("-o,--out", flags->job.out,
-                 "Run file; results/<date>-<campaign>/run.db when absent");
+  command
+      .option("-o,--out", flags->job.out, "Run file; results/<date>-<campaign>/run.db when absent")
+      .writes();
   command.option("--seed", flags->job.seed, "Seed of the plan and of every measurement");
   command.option("--plan-seed", flags->job.plan_seed, "Seed of the plan alone");
   command.option("--measure-seed", flags->job.measure_seed,

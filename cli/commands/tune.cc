@@ -1,4 +1,4 @@
-#include <fmt/core.h>
+#include "greynic/loop/tune.h"
 
 #include <chrono>
 #include <ctime>
@@ -8,8 +8,9 @@
 
 #include "command.h"
 #include "greynic/files/campaign_file.h"
+#include "greynic/files/json_file.h"
+#include "greynic/files/output_file.h"
 #include "greynic/files/shipped.h"
-#include "greynic/loop/tune.h"
 #include "progress.h"
 
 namespace greynic::cli {
@@ -29,7 +30,7 @@ std::string today() {
   return fmt::format("{:04}-{:02}-{:02}", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday);
 }
 
-void line(std::string_view name, const std::string& text) { fmt::print("{:<12}{}\n", name, text); }
+void line(std::string_view name, const std::string& text) { print("{:<12}{}\n", name, text); }
 
 std::string predicted_text(const optimizer::LayoutCost& cost, const std::string& metric) {
   if (!cost.prediction || !cost.prediction->measures.contains(metric)) return "not predicted";
@@ -60,7 +61,7 @@ void print_layout(const loop::TuneOutcome& outcome, const std::string& metric) {
 
 void print_summary(const loop::TuneOutcome& outcome, const std::string& folder) {
   const causal::Explanation& explanation = outcome.explanation;
-  fmt::print("\n");
+  print("\n");
   line("walls", fmt::format("{} of {} configurations ({})", explanation.walls.size(),
                             explanation.configurations, explanation.bound));
   for (const causal::Cause& cause : explanation.causes) {
@@ -133,7 +134,7 @@ void print_json(const loop::TuneOutcome& outcome, const std::string& folder) {
                         {"measures_before", outcome.gain->measures_before},
                         {"measures_after", outcome.gain->measures_after}};
   }
-  fmt::print("{}\n", document.dump(1));
+  put_json(document);
 }
 
 int tune_command(Flags flags) {
@@ -146,6 +147,12 @@ int tune_command(Flags flags) {
     options.folder = fmt::format("results/{}-{}", today(), campaign->name);
   }
   options.job.out = options.folder + "/run.db";
+  const std::vector<std::string> inputs = {options.job.file, options.rules, options.traffic};
+  for (const char* written : {"/model.json", "/layout.json", "/report.html"}) {
+    if (auto good = files::not_an_input(options.folder + written, inputs); !good) {
+      return tell(good.error());
+    }
+  }
   const auto outcome = loop::tune(options);
   if (!outcome) return tell(outcome.error());
   if (flags.json) {

@@ -1,11 +1,9 @@
-#include <fmt/core.h>
-
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "command.h"
-#include "greynic/files/json_file.h"
+#include "greynic/files/output_file.h"
 #include "greynic/target/target.h"
 #include "greynic/twin/validation.h"
 #include "progress.h"
@@ -22,18 +20,18 @@ struct Flags {
 };
 
 void print_table(const twin::ValidationReport& report) {
-  fmt::print("{:>4}  {:<50} {:>11} {:>11} {:>8}  {:<8} {}\n", "item", "curve", "published", "twin",
-             "error", "unit", "verdict");
+  print("{:>4}  {:<50} {:>11} {:>11} {:>8}  {:<8} {}\n", "item", "curve", "published", "twin",
+        "error", "unit", "verdict");
   for (const twin::CheckRow& row : report.rows) {
     const std::string error = row.published != 0 ? fmt::format("{:+.1f} %", 100 * row.error()) : "";
-    fmt::print("{:>4}  {:<50} {:>11.4g} {:>11.4g} {:>8}  {:<8} {}\n", row.item, row.curve,
-               row.published, row.twin, error, row.unit,
-               row.passed() ? "accepted"
-                            : fmt::format("MISSED, wanted {:.4g} to {:.4g}", row.low, row.high));
+    print("{:>4}  {:<50} {:>11.4g} {:>11.4g} {:>8}  {:<8} {}\n", row.item, row.curve, row.published,
+          row.twin, error, row.unit,
+          row.passed() ? "accepted"
+                       : fmt::format("MISSED, wanted {:.4g} to {:.4g}", row.low, row.high));
   }
-  for (const std::string& note : report.notes) fmt::print("note: {}\n", note);
-  fmt::print("{}: {} parameters were fitted to published curves and explain {} published points\n",
-             report.model, report.free_parameter_count, report.published_point_count);
+  for (const std::string& note : report.notes) print("note: {}\n", note);
+  print("{}: {} parameters were fitted to published curves and explain {} published points\n",
+        report.model, report.free_parameter_count, report.published_point_count);
 }
 
 void print_json(const twin::ValidationReport& report) {
@@ -54,7 +52,7 @@ void print_json(const twin::ValidationReport& report) {
                                    {"notes", report.notes},
                                    {"free_parameter_count", report.free_parameter_count},
                                    {"published_point_count", report.published_point_count}};
-  fmt::print("{}\n", document.dump(1));
+  put_json(document);
 }
 
 int run(const Flags& flags) {
@@ -82,7 +80,7 @@ int run(const Flags& flags) {
     say(fmt::format("{} pictures written to {}", report->pictures.size(), flags.pictures));
   }
   if (flags.markdown) {
-    fmt::print("{}", report->to_markdown());
+    put(report->to_markdown());
   } else if (flags.json) {
     print_json(*report);
   } else {

@@ -1,11 +1,10 @@
-#include <fmt/core.h>
+#include "greynic/verify/verify.h"
 
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "command.h"
 #include "greynic/files/core_json.h"
-#include "greynic/verify/verify.h"
 #include "progress.h"
 #include "rule_options.h"
 
@@ -31,7 +30,7 @@ void print_json(const verify::Verdict& verdict) {
                                   {"by_rules", verdict.counterexample->by_rules},
                                   {"by_layout", verdict.counterexample->by_layout}};
   }
-  fmt::print("{}\n", document.dump(1));
+  put_json(document);
 }
 
 int run(const Flags& flags) {
@@ -48,11 +47,11 @@ int run(const Flags& flags) {
   if (flags.as_json) {
     print_json(*verdict);
   } else if (verdict->equivalent) {
-    fmt::print("equivalent: every packet gets the same actions ({} tables, {} regions)\n",
-               verdict->tables, verdict->regions);
+    print("equivalent: every packet gets the same actions ({} tables, {} regions)\n",
+          verdict->tables, verdict->regions);
   } else {
     const auto& found = *verdict->counterexample;
-    fmt::print(
+    print(
         "not equivalent\n  packet     {}\n  enters at  table {}\n  by rules   {}\n"
         "  by layout  {}\n",
         to_string(found.packet), found.table, found.by_rules, found.by_layout);

@@ -1,5 +1,3 @@
-#include <fmt/core.h>
-
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -8,6 +6,7 @@
 
 #include "command.h"
 #include "greynic/core/units.h"
+#include "greynic/files/json_file.h"
 #include "greynic/zero/region.h"
 
 namespace greynic::cli {
@@ -21,23 +20,23 @@ struct Flags {
   bool json = false;
 };
 
-void print(const zero::Group& group, const zero::Snapshot& snapshot, bool as_json) {
+void show(const zero::Group& group, const zero::Snapshot& snapshot, bool as_json) {
   if (as_json) {
     nlohmann::json metrics = nlohmann::json::object();
     for (std::size_t i = 0; i < group.metrics.size(); ++i) {
       metrics[group.metrics[i].name] = snapshot.values[i];
     }
-    fmt::print("{}\n", nlohmann::json{{"group", group.name},
-                                      {"version", snapshot.version},
-                                      {"time_ns", snapshot.time_ns},
-                                      {"metrics", std::move(metrics)}}
-                           .dump());
+    const nlohmann::json document = {{"group", group.name},
+                                     {"version", snapshot.version},
+                                     {"time_ns", snapshot.time_ns},
+                                     {"metrics", std::move(metrics)}};
+    print("{}\n", files::json_text(document));
     return;
   }
-  fmt::print("{} at {} ns (write {})\n", group.name, snapshot.time_ns, snapshot.version / 2);
+  print("{} at {} ns (write {})\n", group.name, snapshot.time_ns, snapshot.version / 2);
   for (std::size_t i = 0; i < group.metrics.size(); ++i) {
-    fmt::print("  {:<40} {:>20} {}\n", group.metrics[i].name, number_to_string(snapshot.values[i]),
-               group.metrics[i].unit);
+    print("  {:<40} {:>20} {}\n", group.metrics[i].name, number_to_string(snapshot.values[i]),
+          group.metrics[i].unit);
   }
 }
 
@@ -46,7 +45,9 @@ Result<zero::RegionReader> reader_of(const Flags& flags) {
   constexpr std::chrono::milliseconds kLook{20};
   const auto until =
       std::chrono::steady_clock::now() + flags.wait.value_or(std::chrono::nanoseconds(0));
-  while (!std::filesystem::exists(flags.region) && std::chrono::steady_clock::now() < until) {
+  std::error_code ignored;
+  while (!std::filesystem::exists(flags.region, ignored) &&
+         std::chrono::steady_clock::now() < until) {
     std::this_thread::sleep_for(kLook);
   }
   auto source = zero::map_region(flags.region);
@@ -64,9 +65,9 @@ int watch(const Flags& flags) {
     for (std::size_t i = 0; i < reader->groups().size(); ++i) {
       const auto snapshot = reader->read(i);
       if (!snapshot) return tell(snapshot.error());
-      print(reader->groups()[i], *snapshot, flags.json);
+      show(reader->groups()[i], *snapshot, flags.json);
     }
-    std::fflush(stdout);
+    flush_output();
   }
   return 0;
 }

@@ -3,8 +3,14 @@
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
+#include <filesystem>
+#include <new>
+#include <sstream>
 
+#include "greynic/core/text.h"
 #include "greynic/core/units.h"
+#include "greynic/files/output_file.h"
 #include "greynic/results/shell_words.h"
 #include "nearest.h"
 
@@ -32,6 +38,41 @@ CLI::Option* add_duration(CLI::App& app, const std::string& names, T& into,
           },
           help)
       ->type_name("DURATION");
+}
+
+/// A whole number from 0 to 2^64 - 1; what is none is refused, not wrapped around.
+template <typename T>
+CLI::Option* add_number(CLI::App& app, const std::string& names, T& into, const std::string& help) {
+  return app
+      .add_option_function<std::string>(
+          names,
+          [names, &into](const std::string& text) {
+            std::uint64_t number = 0;
+            const auto [end, wrong] =
+                std::from_chars(text.data(), text.data() + text.size(), number);
+            if (wrong != std::errc() || end != text.data() + text.size()) {
+              throw CLI::ValidationError(
+                  names, text + " is no whole number from 0 to 18446744073709551615");
+            }
+            into = number;
+          },
+          help)
+      ->type_name("INT");
+}
+
+/// kBadInput where an option of the command would write a file that another one reads.
+Result<void> outputs_are_no_inputs(const CLI::App& app, const Option::Outputs& outputs) {
+  std::vector<std::string> inputs;
+  for (const CLI::Option* option : app.get_options()) {
+    if (outputs.contains(option)) continue;
+    inputs.insert(inputs.end(), option->results().begin(), option->results().end());
+  }
+  for (const CLI::Option* output : outputs) {
+    for (const std::string& path : output->results()) {
+      if (auto good = files::not_an_input(path, inputs); !good) return good;
+    }
+  }
+  return {};
 }
 
 OptionPage page_of(const CLI::Option& option) {
@@ -97,63 +138,67 @@ std::string complaint(const CLI::App& root, const CLI::ParseError& error) {
 
 }  // namespace
 
-Option Option::required() const { return Option(option_->required()); }
+Option Option::required() const { return {option_->required(), outputs_}; }
 Option Option::range(int low, int high) const {
   option_->type_name(fmt::format("[{}..{}]", low, high));
-  return Option(option_->check(CLI::Range(low, high).description("")));
+  return {option_->check(CLI::Range(low, high).description("")), outputs_};
 }
 Option Option::range(double low, double high) const {
   option_->type_name(fmt::format("[{}..{}]", low, high));
-  return Option(option_->check(CLI::Range(low, high).description("")));
+  return {option_->check(CLI::Range(low, high).description("")), outputs_};
 }
 Option Option::choices(std::vector<std::string> words) const {
   option_->type_name("{" + CLI::detail::join(words, ",") + "}");
-  return Option(option_->check(CLI::IsMember(std::move(words)).description("")));
+  return {option_->check(CLI::IsMember(std::move(words)).description("")), outputs_};
 }
-Option Option::excludes(Option other) const { return Option(option_->excludes(other.option_)); }
-Option Option::needs(Option other) const { return Option(option_->needs(other.option_)); }
-Option Option::words(int count) const { return Option(option_->expected(count)); }
-Option Option::list() const { return Option(option_->allow_extra_args(true)); }
+Option Option::excludes(Option other) const { return {option_->excludes(other.option_), outputs_}; }
+Option Option::needs(Option other) const { return {option_->needs(other.option_), outputs_}; }
+Option Option::words(int count) const { return {option_->expected(count), outputs_}; }
+Option Option::list() const { return {option_->allow_extra_args(true), outputs_}; }
+Option Option::writes() const {
+  outputs_->insert(option_);
+  return *this;
+}
 
 Option Command::option(const std::string& names, std::string& into, const std::string& help) {
-  return Option(add(*app_, names, into, help));
+  return made(add(*app_, names, into, help));
 }
 Option Command::option(const std::string& names, int& into, const std::string& help) {
-  return Option(add(*app_, names, into, help));
+  return made(add(*app_, names, into, help));
 }
 Option Command::option(const std::string& names, std::optional<int>& into,
                        const std::string& help) {
-  return Option(app_->add_option(names, into, help));
+  return made(app_->add_option(names, into, help));
 }
 Option Command::option(const std::string& names, std::uint64_t& into, const std::string& help) {
-  return Option(add(*app_, names, into, help)->type_name("INT"));
+  return made(add_number(*app_, names, into, help)->default_str(std::to_string(into)));
 }
 Option Command::option(const std::string& names, std::optional<std::uint64_t>& into,
                        const std::string& help) {
-  return Option(app_->add_option(names, into, help)->type_name("INT"));
+  return made(add_number(*app_, names, into, help));
 }
 Option Command::option(const std::string& names, double& into, const std::string& help) {
-  return Option(add(*app_, names, into, help));
+  return made(add(*app_, names, into, help));
 }
 Option Command::option(const std::string& names, std::vector<std::string>& into,
                        const std::string& help) {
   CLI::Option* option = app_->add_option(names, into, help);
   if (!into.empty()) option->capture_default_str();
-  return Option(option->get_positional() ? option : option->allow_extra_args(false));
+  return made(option->get_positional() ? option : option->allow_extra_args(false));
 }
 Option Command::option(const std::string& names, Duration& into, const std::string& help) {
   std::string standard = to_string(into);
   std::erase(standard, ' ');  // "1s" can be typed
-  return Option(add_duration(*app_, names, into, help)->default_str(standard));
+  return made(add_duration(*app_, names, into, help)->default_str(standard));
 }
 Option Command::option(const std::string& names, std::optional<Duration>& into,
                        const std::string& help) {
-  return Option(add_duration(*app_, names, into, help));
+  return made(add_duration(*app_, names, into, help));
 }
 Option Command::option(const std::string& names,
                        std::function<Result<void>(const std::string&)> read,
                        const std::string& help) {
-  return Option(app_->add_option_function<std::string>(
+  return made(app_->add_option_function<std::string>(
       names,
       [names, read = std::move(read)](const std::string& word) {
         if (const auto done = read(word); !done) {
@@ -163,7 +208,7 @@ Option Command::option(const std::string& names,
       help));
 }
 Option Command::flag(const std::string& names, bool& into, const std::string& help) {
-  return Option(app_->add_flag(names, into, help));
+  return made(app_->add_flag(names, into, help));
 }
 
 Command Command::command(const std::string& name, const std::string& summary) {
@@ -173,9 +218,12 @@ Command Command::command(const std::string& name, const std::string& summary) {
 void Command::needs_command() { app_->require_subcommand(1); }
 
 void Command::run(std::function<int()> action) {
-  app_->callback([app = app_, exit_code = exit_code_, action = std::move(action)] {
-    if (app->get_subcommands().empty()) *exit_code = action();
-  });
+  app_->callback(
+      [app = app_, exit_code = exit_code_, outputs = outputs_, action = std::move(action)] {
+        if (!app->get_subcommands().empty()) return;
+        const auto good = outputs_are_no_inputs(*app, *outputs);
+        *exit_code = good ? action() : tell(good.error());
+      });
 }
 
 Program::Program()
@@ -188,7 +236,8 @@ Program::Program()
   app_->require_subcommand(1);
   app_->footer(
       "Exit codes: 0 done, 1 wall or regression found, 2 bad usage or input, 3 device or right "
-      "missing, 4 our bug.\n\nStart here:\n  greynic devices\n  greynic tune --help");
+      "missing or output not written, 4 our bug.\n\nStart here:\n  greynic devices\n  greynic tune "
+      "--help");
 }
 
 Program::~Program() = default;
@@ -200,20 +249,41 @@ Command Program::command(const std::string& name, const std::string& summary,
   return {command, &exit_code_};
 }
 
-int Program::run(int argc, const char* const* argv) {
-  command_line_ = results::command_line({argv, static_cast<std::size_t>(argc)});
-  if (argc < 2) {
-    fmt::print(stderr, "{}", app_->help());
-    return exit_code(ErrorCode::kBadInput);
-  }
+void Program::parse(int argc, const char* const* argv) {
   try {
     app_->parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help and --version
-    return app_->exit(success);
+    std::ostringstream text;
+    exit_code_ = app_->exit(success, text, text);
+    put(text.str());
   } catch (const CLI::ParseError& error) {
-    return tell(
+    exit_code_ = tell(
         {ErrorCode::kBadInput, fmt::format("{}\n`{} --help` shows how it is used",
                                            complaint(*app_, error), path_of(*called(app_.get())))});
+  }
+  flush_output();
+}
+
+int Program::run(int argc, const char* const* argv) {
+  for (int i = 1; i < argc; ++i) {
+    if (!bad_utf8(argv[i])) continue;
+    return tell({ErrorCode::kBadInput,
+                 fmt::format("word {} of the command line is no UTF-8 text: {}", i, argv[i])});
+  }
+  command_line_ = results::command_line({argv, static_cast<std::size_t>(argc)});
+  if (argc < 2) {
+    say(app_->help());
+    return exit_code(ErrorCode::kBadInput);
+  }
+  try {
+    parse(argc, argv);
+  } catch (const LostOutput& lost) {
+    // A command that had failed before says more by its own code.
+    return exit_code_ > 1 ? exit_code_ : tell(lost.error);
+  } catch (const std::filesystem::filesystem_error& error) {
+    return tell({ErrorCode::kIo, error.what()});
+  } catch (const std::bad_alloc&) {
+    return tell({ErrorCode::kTooBig, "this needs more memory than there is"});
   } catch (const std::exception& error) {
     return tell({ErrorCode::kInternal, std::string("this is our bug: ") + error.what()});
   }

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,9 @@ namespace greynic::cli {
 /// An option that was added to a command; its setters chain.
 class Option {
  public:
-  explicit Option(CLI::Option* option) : option_(option) {}
+  using Outputs = std::set<const CLI::Option*>;
+  Option(CLI::Option* option, std::shared_ptr<Outputs> outputs)
+      : option_(option), outputs_(std::move(outputs)) {}
 
   Option required() const;
   Option range(int low, int high) const;
@@ -39,16 +42,20 @@ class Option {
   Option words(int count) const;
   /// Takes every word up to the next option.
   Option list() const;
+  /// Names a file to write: none of the files that the other options name.
+  Option writes() const;
 
  private:
   CLI::Option* option_;
+  std::shared_ptr<Outputs> outputs_;
 };
 
 /// A command, or one below it. The variables that options fill must live as long as the action that
 /// run() was given: let the action own them (`[flags] { return fit(*flags); }`).
 class Command {
  public:
-  Command(CLI::App* app, int* exit_code) : app_(app), exit_code_(exit_code) {}
+  Command(CLI::App* app, int* exit_code)
+      : app_(app), exit_code_(exit_code), outputs_(std::make_shared<Option::Outputs>()) {}
 
   /// `names`: "--seed", "-o,--out", or "campaign" for an argument that is given by its place. The
   /// value that `into` has now is the default, and --help shows it.
@@ -79,8 +86,11 @@ class Command {
   void run(std::function<int()> action);
 
  private:
+  [[nodiscard]] Option made(CLI::Option* option) const { return {option, outputs_}; }
+
   CLI::App* app_;
   int* exit_code_;
+  std::shared_ptr<Option::Outputs> outputs_;
 };
 
 /// The program: all its commands.
@@ -94,7 +104,8 @@ class Program {
   /// `examples` end the command's --help, one command line a line.
   Command command(const std::string& name, const std::string& summary, const std::string& examples);
   /// Parses the command line, runs the command, and gives the exit code: 0 done, 1 wall or
-  /// regression found, 2 bad usage or input, 3 device or right missing, 4 our bug.
+  /// regression found, 2 bad usage or input, 3 device or right missing or output not written,
+  /// 4 our bug.
   int run(int argc, const char* const* argv);
   /// The command line that runs, as a shell takes it back; kept with the runs that it makes.
   [[nodiscard]] const std::string& command_line() const { return command_line_; }
@@ -107,7 +118,7 @@ class Program {
 
  private:
   [[nodiscard]] Result<CLI::App*> find(const std::vector<std::string>& command) const;
-  int refuse(const std::string& why) const;
+  void parse(int argc, const char* const* argv);
 
   std::unique_ptr<CLI::App> app_;
   std::string command_line_;

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 
+#include "greynic/core/text.h"
 #include "greynic/core/units.h"
 #include "talk.h"
 
@@ -37,7 +38,7 @@ void Progress::update(double done, const std::string& note) {
     left = to_string(std::chrono::nanoseconds(static_cast<std::int64_t>(std::max(ns, 0.0))));
   }
   fmt::print(stderr, "\r\x1b[K{} [{}{}] {:.0f} % {} left {}", what_, std::string(filled, '#'),
-             std::string(30 - filled, ' '), share * 100.0, left, note);
+             std::string(30 - filled, ' '), share * 100.0, left, printable(note));
   std::fflush(stderr);
   visible_ = true;
 }

@@ -1,22 +1,70 @@
 #include "talk.h"
 
-#include <fmt/core.h>
+#include <fcntl.h>
+#include <unistd.h>
 
-#include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+
+#include "greynic/core/text.h"
+#include "greynic/files/json_file.h"
 
 namespace greynic::cli {
+namespace {
+
+void check_output(bool good) {
+  if (good) return;
+  throw LostOutput{{ErrorCode::kIo, fmt::format("standard output cannot be written: {}; what is "
+                                                "missing there is lost",
+                                                std::strerror(errno))}};
+}
+
+void write_output(std::string_view text) {
+  check_output(std::fwrite(text.data(), 1, text.size(), stdout) == text.size());
+}
+
+/// Nobody is told when stderr is lost: there is nobody to tell.
+void write_talk(std::string_view text) {
+  const std::string line = printable(text) + "\n";
+  (void)!std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+}  // namespace
+
+void put(std::string_view text) { write_output(printable(text)); }
+
+void put_json(const nlohmann::json& document) { put(files::json_text(document, 1) + "\n"); }
+
+void put_data(std::string_view text) {
+  if (::isatty(STDOUT_FILENO) == 1) {
+    put(text);
+  } else {
+    write_output(text);
+  }
+}
+
+void flush_output() {
+  check_output(std::fflush(stdout) == 0 && std::ferror(stdout) == 0);
+  // Some file systems say only then that there is no room.
+  const int copy = ::dup(STDOUT_FILENO);
+  check_output(copy >= 0 && (::close(copy) == 0 || errno == EINTR));
+}
+
+void hold_standard_streams() {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(descriptor, F_GETFD) >= 0) continue;
+    // Reading only: who writes to a stream that was closed shall hear of it.
+    (void)!::open("/dev/null", descriptor == STDERR_FILENO ? O_WRONLY : O_RDONLY);
+  }
+}
 
 int tell(const Error& error) {
-  // A message may quote a file: what would steer the terminal is not passed on.
-  std::string message = error.message;
-  const auto steers = [](unsigned char c) { return (c < 0x20 && c != '\n') || c == 0x7f; };
-  std::ranges::replace_if(message, steers, '?');
-  fmt::print(stderr, "greynic: {}\n", message);
+  write_talk("greynic: " + error.message);
   return exit_code(error.code);
 }
 
-void say(std::string_view line) { fmt::print(stderr, "{}\n", line); }
+void say(std::string_view line) { write_talk(line); }
 
 void tell_infeasible(const std::vector<std::string>& lines, std::size_t left) {
   for (const std::string& line : lines) say("infeasible: " + line);

@@ -2,6 +2,7 @@
 
 #include "greynic/files/core_json.h"
 #include "greynic/files/json_file.h"
+#include "greynic/files/output_file.h"
 
 namespace greynic::files {
 
@@ -101,7 +102,7 @@ Result<Layout> read_layout(const std::string& path) {
 }
 
 Result<void> write_layout(const Layout& layout, const std::string& path) {
-  return write_text(path, to_json(layout).dump(1) + "\n");
+  return write_text(path, json_text(to_json(layout), 1) + "\n");
 }
 
 }  // namespace greynic::files

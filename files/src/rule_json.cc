@@ -76,7 +76,7 @@ Result<Match> match_from_json(const json& object, const std::string& source,
       return bad_value(source, here,
                        fmt::format("{} is no value of this {}-bit field; write value, "
                                    "address/length or value/mask, without bits outside the mask",
-                                   value.dump(), info(*field).width_bits));
+                                   json_text(value), info(*field).width_bits));
     }
     match.set(*field, masked->value, masked->bits);
   }
@@ -105,9 +105,9 @@ Result<Mask> mask_from_json(const json& object, const std::string& source,
     const auto text = as_text(value);
     const auto bits = text ? field_value_from_string(*field, *text) : std::nullopt;
     if (!bits) {
-      return bad_value(
-          source, here,
-          fmt::format("{} is no mask of this {}-bit field", value.dump(), info(*field).width_bits));
+      return bad_value(source, here,
+                       fmt::format("{} is no mask of this {}-bit field", json_text(value),
+                                   info(*field).width_bits));
     }
     mask.add(*field, *bits);
   }
@@ -202,9 +202,9 @@ Result<Action> action_from_json(const json& object, const std::string& source,
   } catch (const json::exception& error) {
     return bad_value(source, json_path, error.what());
   }
-  return bad_value(
-      source, json_path,
-      fmt::format("{} is no action that greynic knows (docs/formats/layout.md)", object.dump()));
+  return bad_value(source, json_path,
+                   fmt::format("{} is no action that greynic knows (docs/formats/layout.md)",
+                               json_text(object)));
 }
 
 }  // namespace greynic::files

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "greynic/files/json_file.h"
+
 namespace greynic::files {
 
 using nlohmann::json;
@@ -95,7 +97,7 @@ std::string kinds_named(const json& types) {
 
 /// Short values as they stand in the file; of the rest the kind.
 std::string shown(const json& value) {
-  const std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
+  const std::string text = json_text(value);
   return text.size() <= 40 ? text : kind_of(value);
 }
 
@@ -104,7 +106,7 @@ std::string form_of(const json& form) {
   if (form.contains("const")) return form.at("const").dump();
   if (form.contains("enum")) {
     std::vector<std::string> levels;
-    for (const json& level : form.at("enum")) levels.push_back(level.dump());
+    for (const json& level : form.at("enum")) levels.push_back(json_text(level));
     return fmt::format("{}", fmt::join(levels, ", "));
   }
   if (form.contains("pattern")) return "text like " + form.at("pattern").get<std::string>();

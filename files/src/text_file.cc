@@ -1,7 +1,6 @@
-#include <fcntl.h>
 #include <fmt/core.h>
 #include <lzma.h>
-#include <unistd.h>
+#include <sys/stat.h>
 #include <zlib.h>
 
 #include <array>
@@ -10,33 +9,45 @@
 #include <cstring>
 #include <memory>
 
+#include "greynic/core/text.h"
 #include "greynic/files/json_file.h"
+#include "places.h"
 
 namespace greynic::files {
 namespace {
 
-constexpr std::size_t kMostBytes = std::size_t{1} << 31;  // of one file, unpacked
+constexpr std::size_t kMostBytes = std::size_t{1} << 31;  ///< of a regular file
+/// Of what does not say beforehand how much it is: packed files and streams, which may be endless.
+constexpr std::size_t kMostUnannounced = std::size_t{192} << 20;
 
 struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
 using File = std::unique_ptr<std::FILE, CloseFile>;
 
-tl::unexpected<Error> too_long(const std::string& name) {
-  return fail(ErrorCode::kTooBig, fmt::format("{}: holds more than 2 GiB; split it", name));
+tl::unexpected<Error> too_long(const std::string& name, std::size_t most) {
+  return fail(ErrorCode::kTooBig,
+              fmt::format("{}: holds more than {} MiB{}; split it", name, most >> 20,
+                          most == kMostUnannounced ? " when it is unpacked or streamed" : ""));
 }
 
 Result<std::string> read_plain(const std::string& name) {
-  const File file(std::fopen(name.c_str(), "rb"));
-  if (!file) {
+  const File file(std::fopen(name.c_str(), "rbe"));
+  struct stat status {};
+  if (!file || ::fstat(::fileno(file.get()), &status) != 0) {
     return fail(ErrorCode::kBadInput,
                 fmt::format("{}: cannot be opened: {}", name, std::strerror(errno)));
   }
+  const bool regular = S_ISREG(status.st_mode);
+  const std::size_t most = regular ? kMostBytes : kMostUnannounced;
+  const auto announced = regular ? static_cast<std::size_t>(status.st_size) : 0;
+  if (announced > most) return too_long(name, most);
   std::string text;
+  text.reserve(announced);
   std::array<char, 65536> block{};
   while (const std::size_t got = std::fread(block.data(), 1, block.size(), file.get())) {
     text.append(block.data(), got);
-    if (text.size() > kMostBytes) return too_long(name);
+    if (text.size() > most) return too_long(name, most);
   }
   if (std::ferror(file.get()) != 0) {
     return fail(ErrorCode::kBadInput,
@@ -61,7 +72,7 @@ Result<std::string> unpack_xz(const std::string& packed, const std::string& name
     stream.avail_out = block.size();
     state = lzma_code(&stream, LZMA_FINISH);
     text.append(block.data(), block.size() - stream.avail_out);
-    if (text.size() > kMostBytes) return too_long(name);
+    if (text.size() > kMostUnannounced) return too_long(name, kMostUnannounced);
   }
   if (state != LZMA_STREAM_END) {
     return fail(ErrorCode::kBadInput, fmt::format("{}: is no whole xz file; pack it again", name));
@@ -80,7 +91,7 @@ Result<std::string> read_gz(const std::string& name) {
   int got = 0;
   while ((got = gzread(file.get(), block.data(), block.size())) > 0) {
     text.append(block.data(), static_cast<std::size_t>(got));
-    if (text.size() > kMostBytes) return too_long(name);
+    if (text.size() > kMostUnannounced) return too_long(name, kMostUnannounced);
   }
   if (got < 0 || gzeof(file.get()) == 0) {
     return fail(ErrorCode::kBadInput,
@@ -89,9 +100,7 @@ Result<std::string> read_gz(const std::string& name) {
   return text;
 }
 
-}  // namespace
-
-Result<std::string> read_text(const std::filesystem::path& path) {
+Result<std::string> read_bytes(const std::filesystem::path& path) {
   const std::string name = path.string();
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) {
@@ -103,23 +112,17 @@ Result<std::string> read_text(const std::filesystem::path& path) {
   return unpack_xz(*text, name);
 }
 
-Result<void> write_text(const std::filesystem::path& path, std::string_view text) {
-  const std::string temporary = fmt::format("{}.{}.tmp", path.string(), ::getpid());
-  const auto give_up = [&](std::string_view what) {
-    const std::string why = std::strerror(errno);
-    ::unlink(temporary.c_str());
-    return fail(ErrorCode::kIo, fmt::format("{}: {}: {}", path.string(), what, why));
-  };
-  {
-    const File file(std::fopen(temporary.c_str(), "wb"));
-    if (!file) return give_up("cannot be created");
-    if (std::fwrite(text.data(), 1, text.size(), file.get()) != text.size() ||
-        std::fflush(file.get()) != 0 || ::fsync(::fileno(file.get())) != 0) {
-      return give_up("cannot be written");
-    }
+}  // namespace
+
+Result<std::string> read_text(const std::filesystem::path& path) {
+  auto text = read_bytes(path);
+  if (!text) return text;
+  if (const auto bad = bad_utf8(*text)) {
+    return fail(ErrorCode::kBadInput,
+                fmt::format("{}: {}: is no UTF-8 text; save it as UTF-8, or name another file",
+                            path.string(), place_of(*text, *bad)));
   }
-  if (std::rename(temporary.c_str(), path.c_str()) != 0) return give_up("cannot be replaced");
-  return {};
+  return text;
 }
 
 }  // namespace greynic::files

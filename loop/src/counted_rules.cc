@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "greynic/files/core_json.h"
+#include "greynic/files/json_file.h"
 
 namespace greynic::loop {
 namespace {
@@ -41,7 +42,7 @@ std::string to_json_text(const std::vector<target::CountedRule>& rules) {
                     {"packets", packets},
                     {"bytes", bytes}});
   }
-  return rows.dump(1) + "\n";
+  return files::json_text(rows, 1) + "\n";
 }
 
 Layout weighed_layout(const std::vector<target::CountedRule>& rules) {

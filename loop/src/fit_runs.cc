@@ -4,6 +4,7 @@
 #include <set>
 
 #include "greynic/files/json_file.h"
+#include "greynic/files/output_file.h"
 #include "greynic/results/store.h"
 
 namespace greynic::loop {

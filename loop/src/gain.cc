@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "greynic/files/json_file.h"
 #include "greynic/statistics/mean.h"
 
 namespace greynic::loop {
@@ -83,7 +84,7 @@ std::string to_json_text(const Gain& gain, const GainQuestion& question,
       {"after", gain.after},
       {"ratio", {{"value", gain.ratio}, {"low", gain.ratio_low}, {"high", gain.ratio_high}}}};
   if (predicted) document["predicted"] = *predicted;
-  return document.dump();
+  return files::json_text(document);
 }
 
 }  // namespace greynic::loop

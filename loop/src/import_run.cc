@@ -9,7 +9,8 @@ namespace greynic::loop {
 Result<results::PerftestImport> import_run(const std::vector<std::string>& logs,
                                            const results::PerftestOptions& options,
                                            const std::string& out, const std::string& command) {
-  if (std::filesystem::exists(out)) {
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(out, ignored)) {
     return fail(ErrorCode::kBadInput,
                 out +
                     ": is there already, and an import makes a new run. Remove it, or choose "
@@ -22,9 +23,11 @@ Result<results::PerftestImport> import_run(const std::vector<std::string>& logs,
   header.target = "import:perftest";
   header.command = command;
   header.settings = {{"logs", std::to_string(logs.size())}, {"name_pattern", options.name_pattern}};
-  auto run = results::RunStore::open_to_append(out, header);
+  // In one piece, so that an import that is killed leaves nothing that the next would stumble over.
+  auto run = results::RunStore::create_in_memory(header);
   if (!run) return pass_on(run);
   if (auto stored = run->append_all(import->observations); !stored) return pass_on(stored);
+  if (auto saved = run->save_as(out); !saved) return pass_on(saved);
   return import;
 }
 

@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "greynic/files/json_file.h"
+
 namespace greynic::loop {
 
 nlohmann::json to_json(const optimizer::LayoutCost& cost) {
@@ -43,7 +45,7 @@ std::string optimization_text(const TuneOptions& options, const TuneOutcome& out
   if (const Layout& fitted = outcome.fitted->layout(); !(fitted == optimized.layout)) {
     document["applied"] = {{"matchers", fitted.matcher_count()}, {"rules", fitted.rule_count()}};
   }
-  return document.dump();
+  return files::json_text(document);
 }
 
 }  // namespace greynic::loop

@@ -1,12 +1,7 @@
 #include "greynic/loop/report_run.h"
 
-#include <fmt/core.h>
-#include <unistd.h>
-
-#include <filesystem>
-
-#include "greynic/files/json_file.h"
 #ifdef GREYNIC_WITH_REPORT
+#include "greynic/files/output_file.h"
 #include "greynic/report/report.h"
 #endif
 
@@ -19,15 +14,7 @@ Result<std::unique_ptr<model::Model>> model_of(const results::RunStore& store,
   auto kept = store.kept("model");
   if (!kept) return pass_on(kept);
   if (kept->empty()) return nullptr;
-  // Models are loaded from files; the kept one becomes a file for as long as that takes.
-  const auto path = std::filesystem::temp_directory_path() /
-                    fmt::format("greynic-model-{}.json", static_cast<long>(::getpid()));
-  if (auto written = files::write_text(path, *kept); !written) return pass_on(written);
-  auto loaded = model::load(path.string());
-  std::error_code ignored;
-  std::filesystem::remove(path, ignored);
-  if (!loaded) return loaded.error().while_doing(run_path + ": the model kept with it");
-  return loaded;
+  return model::parse(*kept, run_path + ": the model kept with it");
 }
 
 #ifdef GREYNIC_WITH_REPORT

@@ -6,6 +6,22 @@
 #include "greynic/rules/read_rules.h"
 
 namespace greynic::loop {
+namespace {
+
+/// A filter with port ranges becomes one rule for each pair of prefixes: 900 for two wide ones.
+void announce(const RuleSet& set, const std::string& path, const Talk& talk) {
+  std::size_t filters = 0;
+  const FlowRule* last = nullptr;
+  for (const FlowRule& rule : set.rules) {
+    if (last == nullptr || rule.from != last->from || rule.priority != last->priority) ++filters;
+    last = &rule;
+  }
+  if (filters == set.rules.size()) return;
+  talk.line(fmt::format("{}: {} filters, {} rules with their port ranges as prefixes", path,
+                        filters, set.rules.size()));
+}
+
+}  // namespace
 
 Result<RuleSet> load_rules(const RuleInput& input, const Talk& talk) {
   std::optional<rules::Format> format;
@@ -19,7 +35,9 @@ Result<RuleSet> load_rules(const RuleInput& input, const Talk& talk) {
     }
   }
   auto read = rules::read_rules(files::shipped_file("rules", input.path), format);
-  if (!read || !rules::has_conjunctions(*read)) return read;
+  if (!read) return read;
+  announce(*read, input.path, talk);
+  if (!rules::has_conjunctions(*read)) return read;
   const std::size_t before = read->rules.size();
   auto resolved = rules::resolve_conjunctions(std::move(*read));
   if (resolved) {

@@ -6,6 +6,7 @@
 
 #include "greynic/files/core_json.h"
 #include "greynic/files/json_file.h"
+#include "greynic/files/output_file.h"
 #include "greynic/loop/explain_run.h"
 #include "greynic/loop/layout_cost.h"
 #include "greynic/loop/model_design.h"
@@ -140,7 +141,7 @@ Result<void> optimize_rules(const TuneOptions& options, const target::RuleHolder
     return done;
   }
   const auto keep = [&](const char* kind, const Layout& layout) {
-    return store.keep(kind, files::to_json(layout).dump());
+    return store.keep(kind, files::json_text(files::to_json(layout)));
   };
   if (auto kept = store.keep("optimization", optimization_text(options, outcome)); !kept) {
     return kept;

@@ -40,7 +40,7 @@ std::string CostModel::to_json_text() const {
   document["terms"] = terms;
   document["curves"] = curves;
   document["parameters"] = parameters;
-  return document.dump(1) + "\n";
+  return files::json_text(document, 1) + "\n";
 }
 
 Result<std::unique_ptr<Model>> cost_from_json(const json& document, const std::string& source) {

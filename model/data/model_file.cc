@@ -129,6 +129,21 @@ Result<std::array<Configuration, kOutputCount>> assumed_from_json(const json& ob
   return assumed;
 }
 
+Result<std::unique_ptr<Model>> parse(std::string_view text, const std::string& source) {
+  const auto document = files::parse_json(text, source);
+  if (!document) return pass_on(document);
+  if (auto fits = files::check_schema(*document, "model", source); !fits) return pass_on(fits);
+  const std::string law = document->at("law").get<std::string>();
+  try {
+    if (law == "pipeline") return pipeline_from_json(*document, source);
+    if (law == "scalacn") return scalacn_from_json(*document, source);
+    if (law == "cost") return cost_from_json(*document, source);
+    return surrogate_from_json(*document, source);
+  } catch (const json::exception& error) {
+    return files::bad_value(source, "/" + law, error.what());
+  }
+}
+
 Result<std::unique_ptr<Model>> load(const std::string& path_or_name) {
   constexpr std::string_view kPublished = "published:";
   if (path_or_name.starts_with(kPublished)) {
@@ -141,17 +156,9 @@ Result<std::unique_ptr<Model>> load(const std::string& path_or_name) {
     }
     return published_model(*row);
   }
-  const auto document = files::read_json(path_or_name, "model");
-  if (!document) return pass_on(document);
-  const std::string law = document->at("law").get<std::string>();
-  try {
-    if (law == "pipeline") return pipeline_from_json(*document, path_or_name);
-    if (law == "scalacn") return scalacn_from_json(*document, path_or_name);
-    if (law == "cost") return cost_from_json(*document, path_or_name);
-    return surrogate_from_json(*document, path_or_name);
-  } catch (const json::exception& error) {
-    return files::bad_value(path_or_name, "/" + law, error.what());
-  }
+  const auto text = files::read_text(path_or_name);
+  if (!text) return pass_on(text);
+  return parse(*text, path_or_name);
 }
 
 }  // namespace greynic::model

@@ -78,7 +78,7 @@ std::string PipelineModel::to_json_text() const {
   document["tails"] = model::to_json(state_.tails);
   document["parameters"] = parameters;
   document["covariance"] = covariance;
-  return document.dump(1) + "\n";
+  return files::json_text(document, 1) + "\n";
 }
 
 Result<std::unique_ptr<Model>> pipeline_from_json(const json& document, const std::string& source) {

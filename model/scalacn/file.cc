@@ -21,7 +21,7 @@ std::string ScalacnModel::to_json_text() const {
   document["bandwidth_covariance"] = state_.bandwidth_covariance;
   document["latency_covariance"] = state_.latency_covariance;
   if (state_.line_gbps) document["line_gbps"] = *state_.line_gbps;
-  return document.dump(1) + "\n";
+  return files::json_text(document, 1) + "\n";
 }
 
 Result<std::unique_ptr<Model>> scalacn_from_json(const json& document, const std::string& source) {

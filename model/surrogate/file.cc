@@ -27,7 +27,7 @@ std::string SurrogateModel::to_json_text() const {
   json document = file_head(law(), state_);
   document["axes"] = axes;
   document["processes"] = processes;
-  return document.dump(1) + "\n";
+  return files::json_text(document, 1) + "\n";
 }
 
 Result<std::unique_ptr<Model>> surrogate_from_json(const json& document,

@@ -10,6 +10,7 @@
 
 #include "greynic/core/units.h"
 #include "greynic/files/core_json.h"
+#include "greynic/files/json_file.h"
 #include "greynic/results/columns.h"
 #include "greynic/statistics/mean.h"
 
@@ -30,14 +31,19 @@ std::string escaped(std::string_view text, std::string_view special) {
 std::string json_lines(std::span<const Observation> observations) {
   std::string out;
   for (const Observation& observation : observations) {
-    out +=
-        files::to_json(observation).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    out += files::json_text(files::to_json(observation));
     out += '\n';
   }
   return out;
 }
 
+/// A cell of text. Where a spreadsheet would take it for a formula, a quote keeps it text.
 std::string csv_cell(std::string_view text) {
+  std::string quoted;
+  if (!text.empty() && std::string_view("=+-@\t\r").find(text.front()) != std::string_view::npos) {
+    quoted = fmt::format("'{}", text);
+    text = quoted;
+  }
   if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
   std::string cell = "\"";
   for (const char c : text) {
@@ -83,8 +89,12 @@ class CsvTable {
 
   [[nodiscard]] std::string line(const Observation& observation) const {
     std::map<std::string, std::string> cells;
+    const auto text_of = [](const FactorValue& level) {
+      return std::holds_alternative<std::string>(level) ? csv_cell(to_string(level))
+                                                        : to_string(level);
+    };
     // Fixed columns and measures come last, so a factor of the same name does not hide them.
-    for (const auto& [factor, level] : observation.asked.levels()) cells[factor] = to_string(level);
+    for (const auto& [factor, level] : observation.asked.levels()) cells[factor] = text_of(level);
     for (const auto& [name, value] : observation.counters_before) {
       cells["counter." + name + ".before"] = number_to_string(value);
     }
@@ -99,13 +109,13 @@ class CsvTable {
     }
     cells["repeat"] = std::to_string(observation.repeat);
     cells["outcome"] = to_string(observation.outcome);
-    cells["reason"] = observation.reason;
+    cells["reason"] = csv_cell(observation.reason);
     cells["seed"] = std::to_string(observation.seed);
     cells["elapsed_seconds"] = number_to_string(observation.elapsed_seconds);
     std::string line;
     bool first = true;
     for (const std::string& name : names_) {
-      line += (std::exchange(first, false) ? "" : ",") + csv_cell(cells[name]);
+      line += (std::exchange(first, false) ? "" : ",") + cells[name];
     }
     return line + "\n";
   }

@@ -1,12 +1,16 @@
 #include "store/observation_rows.h"
 
 #include <fmt/core.h>
+#include <sqlite3.h>
 
+#include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "greynic/core/text.h"
 #include "greynic/files/core_json.h"
 #include "greynic/files/json_file.h"
+#include "store/checksum.h"
 
 namespace greynic::results {
 namespace {
@@ -94,7 +98,7 @@ enum Column {
 constexpr const char* kSelectObservations =
     "SELECT o.id, o.repeat, o.outcome, o.reason, o.asked, o.granted, o.seed, o.elapsed_seconds,"
     " o.steady_settled, o.steady_warmup_share, o.steady_test, o.latency_ns_buckets, e.json"
-    " FROM observation AS o JOIN environment AS e ON e.id = o.environment ORDER BY o.id";
+    " FROM observation AS o JOIN environment AS e ON e.id = o.environment";
 
 Result<Observation> read_row(SQLite::Statement& row, const std::string& path) {
   const std::string source = place(path, row.getColumn(kId).getInt64());
@@ -107,11 +111,6 @@ Result<Observation> read_row(SQLite::Statement& row, const std::string& path) {
   }
   observation.outcome = *outcome;
   observation.reason = row.getColumn(kReason).getString();
-  // Older runs say timed_out where nothing completed in time.
-  if (observation.outcome == Outcome::kTimedOut &&
-      observation.reason.starts_with("nothing completed within the measured time")) {
-    observation.outcome = Outcome::kTooShort;
-  }
   auto asked = read_configuration(row.getColumn(kAsked).getString(), source, "asked");
   if (!asked) return pass_on(asked);
   observation.asked = std::move(*asked);
@@ -150,12 +149,12 @@ ObservationWriter::ObservationWriter(SQLite::Database& database)
       insert_counter_(database, "INSERT INTO counter VALUES (?,?,?,?)"),
       insert_environment_(database, "INSERT OR IGNORE INTO environment (json) VALUES (?)"),
       find_environment_(database, "SELECT id FROM environment WHERE json = ?"),
+      insert_checksum_(database, "INSERT INTO checksum VALUES (?,?)"),
       database_(database) {}
 
 std::int64_t ObservationWriter::environment_id(
     const std::map<std::string, std::string>& environment) {
-  const std::string text =
-      nlohmann::json(environment).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const std::string text = files::json_text(environment);
   insert_environment_.reset();
   insert_environment_.bind(1, text);
   insert_environment_.exec();
@@ -189,8 +188,8 @@ void ObservationWriter::write(const Observation& observation) {
   row.bind(2, observation.repeat);
   row.bind(3, std::string(to_string(observation.outcome)));
   row.bind(4, observation.reason);
-  row.bind(5, files::to_json(observation.asked).dump());
-  row.bind(6, files::to_json(observation.granted).dump());
+  row.bind(5, files::json_text(files::to_json(observation.asked)));
+  row.bind(6, files::json_text(files::to_json(observation.granted)));
   row.bind(7, std::to_string(observation.seed));
   row.bind(8, observation.elapsed_seconds);
   if (observation.steady) {
@@ -199,7 +198,7 @@ void ObservationWriter::write(const Observation& observation) {
     row.bind(11, observation.steady->test);
   }
   if (!observation.latency.empty()) {
-    row.bind(12, nlohmann::json(observation.latency.buckets()).dump());
+    row.bind(12, files::json_text(observation.latency.buckets()));
   }
   row.bind(13, environment_id(observation.environment));
   row.exec();
@@ -213,41 +212,123 @@ void ObservationWriter::write(const Observation& observation) {
     insert_measure_.exec();
   }
   write_counters(id, observation);
+  insert_checksum_.reset();
+  insert_checksum_.bind(1, std::to_string(id));
+  insert_checksum_.bind(2, checksum_of(observation));
+  insert_checksum_.exec();
+}
+
+namespace {
+
+using Observations = std::map<std::int64_t, Observation>;
+
+/// All observations, or the one with this id, by id.
+Result<Observations> read_rows(SQLite::Database& database, const std::string& path,
+                               std::optional<std::int64_t> only = std::nullopt) {
+  const auto where = [&](const char* column) {
+    return only ? fmt::format(" WHERE {} = {}", column, *only) : std::string();
+  };
+  Observations observations;
+  SQLite::Statement rows(database, kSelectObservations + where("o.id"));
+  while (rows.executeStep()) {
+    auto observation = read_row(rows, path);
+    if (!observation) return pass_on(observation);
+    observations[rows.getColumn(kId).getInt64()] = std::move(*observation);
+  }
+  // Rows that no observation owns can only come from other hands; they are none of ours to show.
+  SQLite::Statement measures(
+      database,
+      "SELECT observation, name, value, standard_error FROM measure" + where("observation"));
+  while (measures.executeStep()) {
+    const auto found = observations.find(measures.getColumn(0).getInt64());
+    if (found == observations.end()) continue;
+    Measure& measure = found->second.measures[measures.getColumn(1).getString()];
+    measure.value = measures.getColumn(2).getDouble();
+    if (!measures.getColumn(3).isNull()) measure.standard_error = measures.getColumn(3).getDouble();
+  }
+  SQLite::Statement counters(
+      database, "SELECT observation, name, before, after FROM counter" + where("observation"));
+  while (counters.executeStep()) {
+    const auto found = observations.find(counters.getColumn(0).getInt64());
+    if (found == observations.end()) continue;
+    const std::string name = counters.getColumn(1).getString();
+    if (!counters.getColumn(2).isNull()) {
+      found->second.counters_before[name] = counters.getColumn(2).getDouble();
+    }
+    if (!counters.getColumn(3).isNull()) {
+      found->second.counters_after[name] = counters.getColumn(3).getDouble();
+    }
+  }
+  return observations;
+}
+
+/// By the id of the observation; empty in runs that were made before there were checksums.
+std::map<std::int64_t, std::string> read_checksums(SQLite::Database& database) {
+  std::map<std::int64_t, std::string> checksums;
+  if (!database.tableExists("checksum")) return checksums;
+  SQLite::Statement rows(database, "SELECT of, crc64 FROM checksum WHERE of <> 'header'");
+  while (rows.executeStep()) {
+    checksums[rows.getColumn(0).getInt64()] = rows.getColumn(1).getString();
+  }
+  return checksums;
+}
+
+bool is_as_written(const Observations& observations, std::int64_t id, const std::string& checksum) {
+  const auto found = observations.find(id);
+  return found != observations.end() && checksum_of(found->second) == checksum;
+}
+
+/// "3, 17 to 20" of ascending numbers.
+std::string ranges_of(const std::vector<std::int64_t>& numbers) {
+  std::string text;
+  for (std::size_t first = 0, last = 0; first < numbers.size(); first = ++last) {
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", numbers[first]);
+    if (last > first) text += fmt::format(" to {}", numbers[last]);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string lost_observations(SQLite::Database& database, const std::string& path) {
+  try {
+    const auto checksums = read_checksums(database);
+    std::vector<std::int64_t> lost;
+    for (const auto& [id, checksum] : checksums) {
+      try {
+        const auto one = read_rows(database, path, id);
+        if (one && is_as_written(*one, id, checksum)) continue;
+      } catch (const SQLite::Exception&) {  // these pages are gone; others may be well
+      }
+      lost.push_back(id);
+    }
+    if (checksums.empty() || lost.empty()) return {};
+    return fmt::format("{} of {} observations are lost: {}", lost.size(), checksums.size(),
+                       shortened(ranges_of(lost), 200));
+  } catch (const SQLite::Exception&) {
+    return {};
+  }
 }
 
 Result<std::vector<Observation>> read_observations(SQLite::Database& database,
                                                    const std::string& path) {
+  auto read = read_rows(database, path);
+  if (!read) return pass_on(read);
+  const auto checksums = read_checksums(database);
+  const auto damaged = std::ranges::find_if(
+      checksums, [&](const auto& row) { return !is_as_written(*read, row.first, row.second); });
+  if (damaged != checksums.end())
+    throw SQLite::Exception("an observation has changed", SQLITE_CORRUPT);
   std::vector<Observation> observations;
-  std::map<std::int64_t, std::size_t> position;
-  SQLite::Statement rows(database, kSelectObservations);
-  while (rows.executeStep()) {
-    auto observation = read_row(rows, path);
-    if (!observation) return pass_on(observation);
-    position[rows.getColumn(kId).getInt64()] = observations.size();
-    observations.push_back(std::move(*observation));
-  }
-  // Rows that no observation owns can only come from other hands; they are none of ours to show.
-  SQLite::Statement measures(database,
-                             "SELECT observation, name, value, standard_error FROM measure");
-  while (measures.executeStep()) {
-    const auto found = position.find(measures.getColumn(0).getInt64());
-    if (found == position.end()) continue;
-    Measure& measure = observations[found->second].measures[measures.getColumn(1).getString()];
-    measure.value = measures.getColumn(2).getDouble();
-    if (!measures.getColumn(3).isNull()) measure.standard_error = measures.getColumn(3).getDouble();
-  }
-  SQLite::Statement counters(database, "SELECT observation, name, before, after FROM counter");
-  while (counters.executeStep()) {
-    const auto found = position.find(counters.getColumn(0).getInt64());
-    if (found == position.end()) continue;
-    Observation& observation = observations[found->second];
-    const std::string name = counters.getColumn(1).getString();
-    if (!counters.getColumn(2).isNull()) {
-      observation.counters_before[name] = counters.getColumn(2).getDouble();
+  observations.reserve(read->size());
+  for (auto& [id, observation] : *read) {
+    // Older runs say timed_out where nothing completed in time.
+    if (observation.outcome == Outcome::kTimedOut &&
+        observation.reason.starts_with("nothing completed within the measured time")) {
+      observation.outcome = Outcome::kTooShort;
     }
-    if (!counters.getColumn(3).isNull()) {
-      observation.counters_after[name] = counters.getColumn(3).getDouble();
-    }
+    observations.push_back(std::move(observation));
   }
   return observations;
 }

@@ -4,6 +4,17 @@
 
 namespace greynic::results {
 
+const char* const kTableNames =
+    "'header', 'setting', 'environment', 'observation', 'measure', 'counter', 'document',"
+    " 'flat_column', 'checksum'";
+
+const char* const kCreateChecksums = R"sql(
+CREATE TABLE IF NOT EXISTS checksum (
+  of    TEXT PRIMARY KEY,
+  crc64 TEXT NOT NULL
+) WITHOUT ROWID;
+)sql";
+
 const char* const kCreateTables = R"sql(
 CREATE TABLE header (
   name  TEXT PRIMARY KEY,

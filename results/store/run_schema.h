@@ -15,6 +15,10 @@ inline constexpr int kFormatVersion = 1;
 
 /// Creates every table and fixed view.
 extern const char* const kCreateTables;
+/// Creates the table of checksums, which older runs lack.
+extern const char* const kCreateChecksums;
+/// The tables' names, as a list of SQL.
+extern const char* const kTableNames;
 
 /// Names that are columns of the view `flat`: one row an observation, one column a factor or
 /// measure.

@@ -2,24 +2,24 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
-#include <sqlite3.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
 
 #include "greynic/files/campaign_file.h"
+#include "greynic/files/output_file.h"
+#include "store/checksum.h"
+#include "store/database.h"
+#include "store/header_rows.h"
 #include "store/observation_rows.h"
 #include "store/run_schema.h"
 
 namespace greynic::results {
 namespace {
-
-constexpr int kBusyTimeoutMs = 5000;  ///< a reader waits this long for a commit to end
 
 /// Holds flock on the run file, so that one process at a time appends. It must outlive the SQLite
 /// connection: closing any descriptor of a file drops the POSIX locks that SQLite holds on it.
@@ -32,6 +32,12 @@ class AppendLock {
                   fmt::format("{}: cannot be opened for writing: {}", path, std::strerror(errno)));
     }
     AppendLock lock(descriptor);
+    struct stat status {};
+    if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
+      return fail(ErrorCode::kBadInput, path +
+                                            ": is no regular file, and a run must be one; name "
+                                            "another file with -o");
+    }
     if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
       return fail(ErrorCode::kBadInput,
                   fmt::format("{}: another process is writing this run; wait for it to end, or "
@@ -54,148 +60,6 @@ class AppendLock {
   int descriptor_;
 };
 
-/// Runs `work` and turns what SQLite throws into an error that names the file.
-template <typename Work>
-auto guarded(const std::string& path, Work work) -> decltype(work()) {
-  try {
-    return work();
-  } catch (const SQLite::Exception& error) {
-    switch (error.getErrorCode()) {
-      case SQLITE_NOTADB:
-        return fail(ErrorCode::kBadInput, path + ": not a run: no SQLite database");
-      case SQLITE_CORRUPT:
-        return fail(ErrorCode::kBadInput,
-                    fmt::format("{}: the run is damaged ({}); `sqlite3 {} .recover` may save rows",
-                                path, error.what(), path));
-      case SQLITE_ERROR:
-        return fail(ErrorCode::kBadInput,
-                    fmt::format("{}: not a run as greynic writes it: {}", path, error.what()));
-      default:
-        return fail(ErrorCode::kIo, fmt::format("{}: {}", path, error.what()));
-    }
-  }
-}
-
-int pragma(SQLite::Database& database, const char* name) {
-  return database.execAndGet(std::string("PRAGMA ") + name).getInt();
-}
-
-Result<void> check_format(SQLite::Database& database, const std::string& path) {
-  if (pragma(database, "application_id") != kApplicationId) {
-    return fail(ErrorCode::kBadInput,
-                path + ": not a run: an SQLite database, but none that greynic wrote");
-  }
-  const int version = pragma(database, "user_version");
-  if (version != kFormatVersion) {
-    return fail(ErrorCode::kBadInput,
-                fmt::format("{}: run format version {}, but this greynic reads version {}; use the "
-                            "greynic that wrote it",
-                            path, version, kFormatVersion));
-  }
-  return {};
-}
-
-/// True for a file that was just created, or whose creation was cut short.
-bool is_fresh(SQLite::Database& database) {
-  return pragma(database, "application_id") == 0 && pragma(database, "user_version") == 0 &&
-         database.execAndGet("SELECT count(*) FROM sqlite_master").getInt() == 0;
-}
-
-void put_pairs(SQLite::Database& database, const char* table,
-               const std::map<std::string, std::string>& pairs) {
-  SQLite::Statement insert(database, fmt::format("INSERT INTO {} VALUES (?, ?)", table));
-  for (const auto& [name, value] : pairs) {
-    insert.reset();
-    insert.bind(1, name);
-    insert.bind(2, value);
-    insert.exec();
-  }
-}
-
-std::map<std::string, std::string> get_pairs(SQLite::Database& database, const char* select) {
-  std::map<std::string, std::string> pairs;
-  SQLite::Statement rows(database, select);
-  while (rows.executeStep()) pairs[rows.getColumn(0).getString()] = rows.getColumn(1).getString();
-  return pairs;
-}
-
-constexpr const char* kEnvironmentPrefix = "environment.";
-
-void create_tables(SQLite::Database& database, const RunHeader& header) {
-  SQLite::Transaction transaction(database, SQLite::TransactionBehavior::IMMEDIATE);
-  database.exec(kCreateTables);
-  database.exec(create_flat_view({}));
-  std::map<std::string, std::string> fields = {{"campaign_text", header.campaign_text},
-                                               {"campaign_name", header.campaign_name},
-                                               {"target", header.target},
-                                               {"seed", std::to_string(header.seed)},
-                                               {"command", header.command},
-                                               {"version", GREYNIC_VERSION}};
-  for (const auto& [name, value] : header.environment) fields[kEnvironmentPrefix + name] = value;
-  put_pairs(database, "header", fields);
-  database.exec("INSERT INTO header VALUES ('made', datetime('now'))");
-  put_pairs(database, "setting", header.settings);
-  database.exec(fmt::format("PRAGMA application_id = {}", kApplicationId));
-  database.exec(fmt::format("PRAGMA user_version = {}", kFormatVersion));
-  transaction.commit();
-}
-
-Result<RunHeader> read_header(SQLite::Database& database, const std::string& path) {
-  auto fields = get_pairs(database, "SELECT name, value FROM header");
-  RunHeader header;
-  header.campaign_text = fields["campaign_text"];
-  header.campaign_name = fields["campaign_name"];
-  header.target = fields["target"];
-  header.command = fields["command"];
-  header.version = fields["version"];
-  header.made = fields["made"];
-  const std::string seed = fields["seed"];
-  const auto [end, error] = std::from_chars(seed.data(), seed.data() + seed.size(), header.seed);
-  if (error != std::errc() || end != seed.data() + seed.size()) {
-    return fail(
-        ErrorCode::kBadInput,
-        fmt::format("{}: table header: seed must be a whole number, not \"{}\"", path, seed));
-  }
-  for (const auto& [name, value] : fields) {
-    if (name.starts_with(kEnvironmentPrefix)) {
-      header.environment[name.substr(std::strlen(kEnvironmentPrefix))] = value;
-    }
-  }
-  header.settings = get_pairs(database, "SELECT name, value FROM setting");
-  return header;
-}
-
-/// What makes `asked` another run than `stored`; empty when they are one.
-std::string difference(const RunHeader& stored, const RunHeader& asked) {
-  if (stored.target != asked.target) {
-    return fmt::format("it was made on target \"{}\", not \"{}\"", stored.target, asked.target);
-  }
-  if (stored.campaign_text != asked.campaign_text) {
-    return stored.campaign_name == asked.campaign_name
-               ? fmt::format("the campaign \"{}\" has changed since", asked.campaign_name)
-               : fmt::format("it is of campaign \"{}\", not \"{}\"", stored.campaign_name,
-                             asked.campaign_name);
-  }
-  if (stored.seed != asked.seed) {
-    return fmt::format("it was made with seed {}, not {}", stored.seed, asked.seed);
-  }
-  for (const auto& [name, value] : asked.settings) {
-    const auto found = stored.settings.find(name);
-    if (found == stored.settings.end()) {
-      return fmt::format("it was made without the setting {} = {}", name, value);
-    }
-    if (found->second != value) {
-      return fmt::format("it was made with {} = {}, not {}", name, found->second, value);
-    }
-  }
-  for (const auto& [name, value] : stored.settings) {
-    if (!asked.settings.contains(name)) {
-      return fmt::format("it was made with the setting {} = {}", name, value);
-    }
-  }
-  return {};
-}
-
 Result<void> check_storable(const Observation& observation) {
   const std::string name =
       fmt::format("observation of {} (repeat {})", observation.asked.name(), observation.repeat);
@@ -217,6 +81,19 @@ Result<void> check_storable(const Observation& observation) {
   return {};
 }
 
+/// Does `work`; when the run turns out to be damaged, the error says which observations are lost.
+template <typename Work>
+auto with_losses(SQLite::Database& database, const std::string& path, Work work)
+    -> decltype(work()) {
+  auto done = guarded(path, work);
+  if (done || done.error().code != ErrorCode::kBadInput) return done;
+  const std::string lost = lost_observations(database, path);
+  if (lost.empty()) return done;
+  return fail(ErrorCode::kBadInput,
+              fmt::format("{}\n{}; restore a copy of the file, or remove it and measure again",
+                          done.error().message, lost));
+}
+
 }  // namespace
 
 struct RunStore::State {
@@ -233,63 +110,110 @@ RunStore::RunStore(RunStore&&) noexcept = default;
 RunStore& RunStore::operator=(RunStore&&) noexcept = default;
 RunStore::~RunStore() = default;
 
+/// The rest of a run that is appended to, once its database is open.
+Result<RunStore> RunStore::ready(std::unique_ptr<State> state, const RunHeader& header) {
+  SQLite::Database& database = *state->database;
+  const bool fresh = is_fresh(database);
+  if (fresh) create_tables(database, header);
+  if (auto format = check_format(database, state->path); !format) return pass_on(format);
+  auto stored = read_header(database, state->path);
+  if (!stored) return pass_on(stored);
+  if (const std::string what = difference(*stored, header); !fresh && !what.empty()) {
+    return fail(ErrorCode::kBadInput,
+                fmt::format("{}: this file holds another run: {}; choose another output with -o, "
+                            "or remove the file to start anew",
+                            state->path, what));
+  }
+  state->header = std::move(*stored);
+  if (auto sound = check_soundness(*state); !sound) return pass_on(sound);
+  for (const auto& [kind, names] :
+       {std::pair{"factor", &state->columns.factors}, {"measure", &state->columns.measures}}) {
+    SQLite::Statement rows(database, "SELECT name FROM flat_column WHERE kind = ?");
+    rows.bind(1, kind);
+    while (rows.executeStep()) names->insert(rows.getColumn(0).getString());
+  }
+  state->writer = std::make_unique<ObservationWriter>(database);
+  return RunStore(std::move(state));
+}
+
+/// What a run goes on from must be whole: observations that were lost would be taken for measured,
+/// or measured twice. Runs without checksums get one for the header; what they hold is believed.
+Result<void> RunStore::check_soundness(State& state) {
+  SQLite::Database& database = *state.database;
+  const std::string verdict = database.execAndGet("PRAGMA integrity_check(1)").getString();
+  if (verdict != "ok") throw SQLite::Exception(verdict, SQLITE_CORRUPT);
+  keep_header_checksum(database, state.header);
+  if (auto same = check_header(database, state.path, state.header); !same) return same;
+  auto read =
+      with_losses(database, state.path, [&] { return read_observations(database, state.path); });
+  return read ? Result<void>() : pass_on(read);
+}
+
 Result<RunStore> RunStore::open_to_append(const std::string& path, const RunHeader& header) {
-  const bool existed = std::filesystem::exists(path);
-  if (std::filesystem::is_directory(path)) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
     return fail(ErrorCode::kBadInput, path + ": a directory, not a run; name a file with -o");
   }
   auto lock = AppendLock::take(path);
   if (!lock) return pass_on(lock);
+  auto state = std::make_unique<State>();
+  state->path = path;
+  state->lock = std::move(*lock);
   return guarded(path, [&]() -> Result<RunStore> {
-    auto state = std::make_unique<State>();
-    state->path = path;
-    state->lock = std::move(*lock);
     state->database =
         std::make_unique<SQLite::Database>(path, SQLite::OPEN_READWRITE, kBusyTimeoutMs);
-    SQLite::Database& database = *state->database;
     // A rollback journal, not WAL: the run stays one file that can be copied at any time. FULL
     // keeps every commit through a power cut, not only through a kill.
-    database.exec("PRAGMA synchronous = FULL");
-    if (is_fresh(database)) create_tables(database, header);
-    if (auto format = check_format(database, path); !format) return pass_on(format);
-    auto stored = read_header(database, path);
-    if (!stored) return pass_on(stored);
-    if (const std::string what = difference(*stored, header); existed && !what.empty()) {
-      return fail(ErrorCode::kBadInput,
-                  fmt::format("{}: this file holds another run: {}; choose another output with -o, "
-                              "or remove the file to start anew",
-                              path, what));
-    }
-    state->header = std::move(*stored);
-    for (const auto& [kind, names] :
-         {std::pair{"factor", &state->columns.factors}, {"measure", &state->columns.measures}}) {
-      SQLite::Statement rows(database, "SELECT name FROM flat_column WHERE kind = ?");
-      rows.bind(1, kind);
-      while (rows.executeStep()) names->insert(rows.getColumn(0).getString());
-    }
-    state->writer = std::make_unique<ObservationWriter>(database);
-    return RunStore(std::move(state));
+    state->database->exec("PRAGMA synchronous = FULL");
+    return ready(std::move(state), header);
   });
 }
 
+Result<RunStore> RunStore::create_in_memory(const RunHeader& header) {
+  auto state = std::make_unique<State>();
+  state->path = "the new run";
+  return guarded(state->path, [&]() -> Result<RunStore> {
+    state->database = std::make_unique<SQLite::Database>(":memory:", SQLite::OPEN_READWRITE);
+    return ready(std::move(state), header);
+  });
+}
+
+Result<void> RunStore::save_as(const std::string& path) const {
+  sqlite3_int64 bytes = 0;
+  const std::unique_ptr<unsigned char, decltype(&sqlite3_free)> whole(
+      sqlite3_serialize(state_->database->getHandle(), "main", &bytes, 0), &sqlite3_free);
+  if (!whole) return fail(ErrorCode::kTooBig, path + ": the run does not fit into memory");
+  return files::write_text(
+      path, {reinterpret_cast<const char*>(whole.get()), static_cast<std::size_t>(bytes)});
+}
+
 Result<RunStore> RunStore::open_to_read(const std::string& path) {
-  if (!std::filesystem::exists(path)) {
-    return fail(ErrorCode::kBadInput, path + ": no such file; `greynic run` makes runs");
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  if (!std::filesystem::exists(status)) {
+    return fail(
+        ErrorCode::kBadInput,
+        fmt::format("{}: {}; `greynic run` makes runs", path,
+                    error && error != std::errc::no_such_file_or_directory ? error.message()
+                                                                           : "no such file"));
   }
-  if (std::filesystem::is_directory(path)) {
+  if (std::filesystem::is_directory(status)) {
     return fail(ErrorCode::kBadInput, path + ": a directory, not a run");
+  }
+  if (!std::filesystem::is_regular_file(status)) {
+    return fail(ErrorCode::kBadInput, path + ": no regular file, so no run; name a run file");
   }
   return guarded(path, [&]() -> Result<RunStore> {
     auto state = std::make_unique<State>();
     state->path = path;
-    state->database =
-        std::make_unique<SQLite::Database>(path, SQLite::OPEN_READONLY, kBusyTimeoutMs);
+    state->database = open_for_reading(path);
     if (is_fresh(*state->database)) {
       return fail(ErrorCode::kBadInput, path + ": an empty file, not a run");
     }
     if (auto format = check_format(*state->database, path); !format) return pass_on(format);
     auto header = read_header(*state->database, path);
     if (!header) return pass_on(header);
+    if (auto same = check_header(*state->database, path, *header); !same) return pass_on(same);
     state->header = std::move(*header);
     return RunStore(std::move(state));
   });
@@ -374,7 +298,8 @@ Result<std::vector<Observation>> RunStore::observations() const {
   return guarded(state_->path, [&]() -> Result<std::vector<Observation>> {
     // One transaction, so that measures belong to the observations read even while a run goes on.
     SQLite::Transaction snapshot(*state_->database);
-    return read_observations(*state_->database, state_->path);
+    return with_losses(*state_->database, state_->path,
+                       [&] { return read_observations(*state_->database, state_->path); });
   });
 }
 

@@ -143,9 +143,16 @@ Result<RuleSet> parse_classbench(std::string_view text, const std::string& sourc
     } else {
       rule.match.set(MatchField::kTcpFlags, flags.value, flags.bits);
     }
-    for (const Masked& from : prefixes_of_range(src_ports.low, src_ports.high, 16)) {
+    const auto src_prefixes = prefixes_of_range(src_ports.low, src_ports.high, 16);
+    const auto dst_prefixes = prefixes_of_range(dst_ports.low, dst_ports.high, 16);
+    if (auto room = room_for(set, src_prefixes.size() * dst_prefixes.size(),
+                             fmt::format("line {}", index + 1));
+        !room) {
+      return pass_on(room);
+    }
+    for (const Masked& from : src_prefixes) {
       rule.match.set(MatchField::kL4SrcPort, from.value, from.bits);
-      for (const Masked& to : prefixes_of_range(dst_ports.low, dst_ports.high, 16)) {
+      for (const Masked& to : dst_prefixes) {
         rule.match.set(MatchField::kL4DstPort, to.value, to.bits);
         set.rules.push_back(rule);
       }

@@ -73,6 +73,14 @@ std::optional<Format> detect_format(std::string_view text) {
   return std::nullopt;
 }
 
+Result<void> room_for(const RuleSet& set, std::size_t more, std::string_view place) {
+  if (set.rules.size() + more <= kMostRules) return {};
+  return fail(ErrorCode::kTooBig,
+              fmt::format("{}: {}: with port ranges as prefixes the file holds more than {} rules; "
+                          "split it, or make its ranges prefixes",
+                          set.source, place, kMostRules));
+}
+
 Result<RuleSet> parse_rules(std::string_view text, const std::string& source,
                             std::optional<Format> format) {
   if (!format) format = detect_format(text);

@@ -237,7 +237,7 @@ Action other_action(json action) {
                            "used_hw_stats", "in_hw", "not_in_hw", "hw_count"}) {
     action.erase(name);
   }
-  return Action::other(action.dump(-1, ' ', false, json::error_handler_t::replace));
+  return Action::other(files::json_text(action));
 }
 
 Action action_from(const json& action, bool last) {
@@ -357,6 +357,7 @@ Result<RuleSet> parse_tc_filters(std::string_view text, const std::string& sourc
     }
     auto rules = rules_of_filter(filter, source, here);
     if (!rules) return pass_on(rules);
+    if (auto room = room_for(set, rules->size(), "at " + here); !room) return pass_on(room);
     for (FlowRule& rule : *rules) {
       rule.from = {static_cast<std::uint32_t>(i)};
       set.rules.push_back(std::move(rule));

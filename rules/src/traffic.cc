@@ -11,6 +11,7 @@
 #include <random>
 
 #include "greynic/files/json_file.h"
+#include "greynic/files/output_file.h"
 
 namespace greynic::rules {
 namespace {
@@ -54,8 +55,8 @@ Result<Packet> packet_from(const json& object, const std::string& source, const 
     const auto number = field_value_from_string(*field, value.get<std::string>());
     if (!number) {
       return files::bad_value(source, here + "/" + name,
-                              fmt::format("{} is no value of this {}-bit field", value.dump(),
-                                          info(*field).width_bits));
+                              fmt::format("{} is no value of this {}-bit field",
+                                          files::json_text(value), info(*field).width_bits));
     }
     packet.set(*field, *number);
   }
@@ -99,7 +100,8 @@ Result<void> write_traffic(const Traffic& traffic, const std::string& path) {
     if (flow.table != 0) row["table"] = flow.table;
     flows.push_back(std::move(row));
   }
-  return files::write_text(path, json{{"version", 1}, {"flows", std::move(flows)}}.dump(1) + "\n");
+  const json document = {{"version", 1}, {"flows", std::move(flows)}};
+  return files::write_text(path, files::json_text(document, 1) + "\n");
 }
 
 Traffic uniform_traffic(const RuleSet& rules, std::uint64_t seed) {

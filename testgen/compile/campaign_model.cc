@@ -240,10 +240,12 @@ std::string topology_path(const Campaign& campaign) {
   namespace fs = std::filesystem;
   const fs::path written = campaign.topology;
   if (written.empty() || written.is_absolute()) return written.string();
-  if (fs::exists(written)) return fs::absolute(written).lexically_normal().string();
+  std::error_code ignored;
+  if (fs::exists(written, ignored)) return fs::absolute(written).lexically_normal().string();
   for (fs::path folder = fs::absolute(campaign.source).parent_path();;
        folder = folder.parent_path()) {
-    if (fs::exists(folder / written)) return (folder / written).lexically_normal().string();
+    if (fs::exists(folder / written, ignored))
+      return (folder / written).lexically_normal().string();
     if (folder == folder.parent_path()) return files::shipped_file("topologies", written.string());
   }
 }

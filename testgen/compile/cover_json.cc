@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "greynic/files/json_file.h"
 #include "greynic/language/array_file.h"
 #include "greynic/testgen/model_cover.h"
 
@@ -37,7 +38,7 @@ std::string cover_to_json_text(const language::CoverModel& model, const ModelCov
                      {"deadline_reached", summary.deadline_reached},
                      {"seconds", summary.seconds}}}};
   if (const auto cost = language::cost_of(model, cover.rows)) document["summary"]["cost"] = *cost;
-  return document.dump() + "\n";
+  return files::json_text(document) + "\n";
 }
 
 }  // namespace greynic::testgen

@@ -7,6 +7,7 @@
 #include "greynic/files/campaign_file.h"
 #include "greynic/files/core_json.h"
 #include "greynic/files/json_file.h"
+#include "greynic/files/output_file.h"
 #include "greynic/testgen/plan.h"
 
 namespace greynic::testgen {
@@ -108,7 +109,7 @@ std::string plan_to_json_text(const Plan& plan) {
                          {"seed", plan.seed},
                          {"report", report_to_json(plan.report)},
                          {"configurations", std::move(configurations)}};
-  return document.dump(1) + "\n";
+  return files::json_text(document, 1) + "\n";
 }
 
 Result<void> write_plan(const Plan& plan, const std::string& path) {

@@ -1,6 +1,7 @@
 #include "greynic/files/json_file.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstdlib>
@@ -8,6 +9,7 @@
 
 #include "greynic/files/campaign_file.h"
 #include "greynic/files/core_json.h"
+#include "greynic/files/output_file.h"
 
 namespace greynic::files {
 namespace {
@@ -126,18 +128,45 @@ TEST(CampaignFile, SurvivesMutation) {
   }
 }
 
-TEST(WriteText, LeavesTheOldFileOrTheNewOne) {
-  char folder[] = "/tmp/greynic_files_XXXXXX";
-  ASSERT_NE(mkdtemp(folder), nullptr);
-  const std::string path = std::string(folder) + "/a.json";
-  ASSERT_TRUE(write_text(path, "one"));
-  ASSERT_TRUE(write_text(path, "two"));
-  EXPECT_EQ(read_text(path).value(), "two");
-  const auto refused = write_text(std::string(folder) + "/none/a.json", "x");
-  ASSERT_FALSE(refused);
-  EXPECT_NE(refused.error().message.find("none/a.json"), std::string::npos);
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
-  std::filesystem::remove_all(folder);
+// Claim:  texts that would overflow the stack or fill the memory are refused, fast and with a
+// place.
+TEST(ParseJson, RefusesWhatWouldHarm) {
+  const auto message = [](const std::string& text) {
+    const auto read = parse_json(text, "deep.json");
+    return read ? std::string("taken") : read.error().message;
+  };
+  EXPECT_EQ(message(std::string(64, '[') + std::string(64, ']')), "taken");
+  EXPECT_NE(
+      message("\n" + std::string(100'000, '[')).find("deep.json: line 2, column 65: is nested"),
+      std::string::npos);
+  EXPECT_NE(message(std::string(30, '[') + std::string(100'000'000, '[')).find("column 65"),
+            std::string::npos);
+  std::string deep;
+  for (int i = 0; i < 70; ++i) deep += R"({"a":)";
+  EXPECT_NE(message(deep).find("is nested"), std::string::npos);
+  EXPECT_EQ(
+      message(R"(["[[[[[[[[\\\"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["])"),
+      "taken");
+  std::string wide = "[0";
+  for (int i = 0; i < 20'000'000; ++i) wide += ",0";
+  const auto too_big = parse_json(wide + "]", "wide.json");
+  ASSERT_FALSE(too_big);
+  EXPECT_EQ(too_big.error().code, ErrorCode::kTooBig) << too_big.error().message;
+}
+
+TEST(ReadText, RefusesWhatIsNoUtf8WithItsPlace) {
+  char path[] = "/tmp/greynic_text_XXXXXX";
+  close(mkstemp(path));
+  ASSERT_TRUE(write_text(path, "one\ntw\xe9\n"));
+  const auto read = read_text(path);
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().code, ErrorCode::kBadInput);
+  EXPECT_NE(read.error().message.find("line 2, column 3"), std::string::npos)
+      << read.error().message;
+  unlink(path);
+  const auto endless = read_text("/dev/zero");
+  ASSERT_FALSE(endless);
+  EXPECT_EQ(endless.error().code, ErrorCode::kTooBig);
 }
 
 // Claim: an observation survives the trip through JSON.

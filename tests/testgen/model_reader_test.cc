@@ -8,6 +8,7 @@
 
 #include "greynic/check/array_check.h"
 #include "greynic/files/json_file.h"
+#include "greynic/files/output_file.h"
 #include "greynic/language/array_file.h"
 #include "greynic/testgen/model_cover.h"
 #include "model_rows.h"

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "greynic/files/json_file.h"
+
 namespace greynic::campaign {
 namespace {
 
@@ -42,7 +44,7 @@ Result<Laboratory> Laboratory::create(target::Target& device, results::RunStore&
 Result<void> Laboratory::remember(const Configuration& configuration) {
   if (repeats_[configuration.name()] > 0) return {};
   if (!ordered_.insert(configuration.name()).second) return {};
-  return store_->keep(kOrdered, nlohmann::json(ordered_).dump());
+  return store_->keep(kOrdered, files::json_text(ordered_));
 }
 
 Result<std::vector<Observation>> Laboratory::measure(const Configuration& configuration,

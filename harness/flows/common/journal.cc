@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "greynic/files/json_file.h"
+#include "greynic/files/output_file.h"
 
 namespace greynic::flows {
 namespace {
@@ -79,7 +80,7 @@ Result<void> Journal::write(const JournalEntry& entry) {
                                    {"finished", entry.finished},
                                    {"original", entry.original},
                                    {"before", entry.before}};
-  return files::write_text(path_, document.dump(1) + "\n");
+  return files::write_text(path_, files::json_text(document, 1) + "\n");
 }
 
 Result<void> Journal::clear() {

@@ -12,6 +12,8 @@
 #include <cstring>
 #include <utility>
 
+#include "greynic/files/json_file.h"
+
 namespace greynic::flows {
 namespace {
 
@@ -93,7 +95,7 @@ JsonRpc::~JsonRpc() {
 }
 
 Result<void> JsonRpc::send(const json& message, std::chrono::steady_clock::time_point deadline) {
-  const std::string text = message.dump();
+  const std::string text = files::json_text(message);
   std::string_view rest = text;
   while (!rest.empty()) {
     const ssize_t count = ::send(socket_, rest.data(), rest.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -161,7 +163,7 @@ Result<json> JsonRpc::call(std::string_view method, json parameters,
     if ((*message)["id"] != id) continue;
     const json& error = (*message)["error"];
     if (!error.is_null()) {
-      std::string text = error.is_string() ? error.get<std::string>() : error.dump();
+      std::string text = error.is_string() ? error.get<std::string>() : files::json_text(error);
       while (!text.empty() && text.back() == '\n') text.pop_back();
       return fail(ErrorCode::kRefused, fmt::format("{}: {}", method, text));
     }

@@ -8,7 +8,7 @@
 
 #include "common/measured_traffic.h"
 #include "common/packet_bytes.h"
-#include "greynic/files/json_file.h"
+#include "greynic/files/output_file.h"
 #include "greynic/flows/few_masks.h"
 #include "ovs/packet_cost.h"
 

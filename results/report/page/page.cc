@@ -7,6 +7,7 @@
 
 #include "greynic/core/embedded.h"
 #include "greynic/core/measure.h"
+#include "greynic/files/json_file.h"
 
 namespace greynic::report {
 
@@ -104,8 +105,7 @@ void Page::card(std::string_view label, std::string_view value, std::string_view
 }
 
 std::string Page::text() const {
-  const std::string data =
-      script_safe(charts_.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  const std::string data = script_safe(files::json_text(charts_));
   std::string out = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n";
   out += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
   out += "<meta name=\"color-scheme\" content=\"light dark\">\n";

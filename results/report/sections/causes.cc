@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 
+#include "greynic/files/json_file.h"
 #include "sections/content.h"
 
 namespace greynic::report {
@@ -23,7 +24,7 @@ std::string role_of(const json& evidence) {
   const std::string factor = role.substr(role.find(' ') + 1);
   const json configuration = evidence.value("configuration", json::object());
   if (!role.starts_with("bisecting ") || !configuration.contains(factor)) return role;
-  return fmt::format("{} = {}", role, configuration.at(factor).dump());
+  return fmt::format("{} = {}", role, files::json_text(configuration.at(factor)));
 }
 
 void add_cause(const json& cause, int number_of_cause, const std::string& metric, Page& page,

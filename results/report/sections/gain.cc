@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 
+#include "greynic/files/json_file.h"
 #include "sections/content.h"
 
 namespace greynic::report {
@@ -29,7 +30,7 @@ std::string text_of(const json& value) {
     return value.is_object() ? number(read->middle) + " " + interval(read->low, read->high)
                              : number(read->middle);
   }
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  return value.is_string() ? value.get<std::string>() : files::json_text(value);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 
+#include "greynic/files/json_file.h"
 #include "sections/content.h"
 
 namespace greynic::report {
@@ -76,7 +77,7 @@ void add_costs(const Content& content, const json& optimization, Page& page) {
   const json& after = optimization.at("after");
   Table table({"", ">before", ">after"});
   const auto row = [&](const char* name, const char* key) {
-    table.add({name, before.at(key).dump(), after.at(key).dump()});
+    table.add({name, files::json_text(before.at(key)), files::json_text(after.at(key))});
   };
   const auto mean = [](const json& cost) {
     return fmt::format("{:.2f}", cost.at("matchers_tried_mean").get<double>());

@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 
+#include "greynic/files/json_file.h"
 #include "sections/content.h"
 
 namespace greynic::report {
@@ -12,7 +13,7 @@ void add_parameters(const json& model, Page& page) {
   const auto text_of = [](const json& value) {
     return value.is_number()   ? number(value.get<double>())
            : value.is_string() ? value.get<std::string>()
-                               : value.dump();
+                               : files::json_text(value);
   };
   const json parameters = model.value("parameters", json::array());
   for (const json& parameter : parameters.is_array() ? parameters : json::array()) {

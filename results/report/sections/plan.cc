@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "greynic/files/json_file.h"
 #include "sections/content.h"
 
 namespace greynic::report {
@@ -33,7 +34,7 @@ void add_other_documents(const Content& content, Page& page) {
   for (const auto& [kind, document] : content.documents) {
     if (kShown.contains(kind)) continue;
     page.section("document-" + kind, "Document: " + kind);
-    page.folded("As JSON", "<pre>" + escape_markup(document.dump(2)) + "</pre>");
+    page.folded("As JSON", "<pre>" + escape_markup(files::json_text(document, 2)) + "</pre>");
   }
 }
 

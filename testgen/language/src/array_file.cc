@@ -117,7 +117,7 @@ Result<LevelRows> parse_json_rows(const CoverModel& model, std::string_view text
     for (const json& cell : list) {
       out.push_back(cell.is_string() ? cell.get<std::string>()
                     : cell.is_null() ? std::string()
-                                     : cell.dump());
+                                     : files::json_text(cell));
     }
     return out;
   };

@@ -76,7 +76,7 @@ Result<CoverModel> read_model(const ModelFile& file) {
   std::string beside = std::filesystem::path(file.path).replace_extension(".constraints").string();
   if (file.constraints) {
     beside = *file.constraints;
-  } else if (!std::filesystem::exists(beside)) {
+  } else if (std::error_code error; !std::filesystem::exists(beside, error) && !error) {
     return parse_casa(text, file.path, "", "");
   }
   const auto constraints = files::read_text(beside);

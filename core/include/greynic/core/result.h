@@ -29,10 +29,11 @@ enum class ErrorCode {
   kInternal,        ///< our bug
 };
 
-/// The program's exit code for an error: 2 bad usage or input, 3 device or right missing, 4 our
-/// bug.
+/// The program's exit code for an error: 2 bad usage or input, 3 device or right missing or output
+/// not written, 4 our bug.
 [[nodiscard]] constexpr int exit_code(ErrorCode code) {
   switch (code) {
+    case ErrorCode::kIo:
     case ErrorCode::kMissing:
     case ErrorCode::kRefused:
       return 3;

@@ -48,6 +48,9 @@ class Model {
 /// Reads a model file, or one of the published rows: "published:cx4" cx5 cx6 cx7 bf3 e810.
 /// kBadInput names file, path inside it and remedy.
 [[nodiscard]] Result<std::unique_ptr<Model>> load(const std::string& path_or_name);
+/// The same from the text of a file; `source` is what messages call it.
+[[nodiscard]] Result<std::unique_ptr<Model>> parse(std::string_view text,
+                                                   const std::string& source);
 
 enum class Form { kPipeline, kScalacn, kSurrogate, kCost, kAuto };
 /// "pipeline, scalacn, surrogate, cost or auto", for messages and help.

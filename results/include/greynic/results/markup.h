@@ -7,7 +7,7 @@
 
 namespace greynic::results {
 
-/// `text` with & < > and " as entities. Control characters that XML 1.0 cannot write become '?'.
+/// `text` with & < > and " as entities. What XML 1.0 cannot write becomes '?'.
 [[nodiscard]] std::string escape_markup(std::string_view text);
 
 }  // namespace greynic::results

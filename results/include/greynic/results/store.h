@@ -7,6 +7,8 @@
 ///
 /// One process appends to a run at a time (a second is told so); any number read it meanwhile.
 /// After a kill at any moment every observation whose append had returned is there, and no other.
+/// Each has a checksum: a run that was damaged is neither read nor gone on with, and the message
+/// says which observations are lost.
 
 #include <cstdint>
 #include <map>
@@ -56,7 +58,11 @@ class RunStore {
   /// what differs and what to do), no run at all, or being written by another process.
   [[nodiscard]] static Result<RunStore> open_to_append(const std::string& path,
                                                        const RunHeader& header);
-  /// Opens an existing run for reading only.
+  /// A run that is made in one piece: in memory until save_as() writes it as a file, or as what
+  /// files::OutputFile makes of `path`.
+  [[nodiscard]] static Result<RunStore> create_in_memory(const RunHeader& header);
+  [[nodiscard]] Result<void> save_as(const std::string& path) const;
+  /// Opens an existing run for reading only, also when the process that wrote it was killed.
   [[nodiscard]] static Result<RunStore> open_to_read(const std::string& path);
 
   RunStore(RunStore&&) noexcept;
@@ -92,6 +98,8 @@ class RunStore {
  private:
   struct State;
   explicit RunStore(std::unique_ptr<State> state);
+  static Result<RunStore> ready(std::unique_ptr<State> state, const RunHeader& header);
+  static Result<void> check_soundness(State& state);
   std::unique_ptr<State> state_;
 };
 
