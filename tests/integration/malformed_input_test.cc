@@ -243,9 +243,8 @@ TEST(MalformedInput, OfRunFiles) {
        {"fit FILE -o OUT", "compare FILE FILE", "export FILE --format csv"}) {
     refuses_malformed_input(folder, {command, "bad.db", good, command, faults});
   }
-  // Only who explains needs the campaign.
-  faults.push_back({"campaign_text", "campaign_tixt", "campaign"});
-  faults.push_back({R"("factors")", R"("fractor")", "factors"});
+  faults.push_back({"campaign_text", "campaign_tixt", "header"});
+  faults.push_back({R"("factors")", R"("fractor")", "header"});
   refuses_malformed_input(folder, {"explain", "bad.db", good, "explain FILE", faults});
 }
 

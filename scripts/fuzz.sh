@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Feeds every reader of a build for some seconds each: scripts/fuzz.sh PRESET [SECONDS [SEED]]. What ends a reader is
+# left in build/PRESET/fuzz; once it is repaired, it belongs into tests/fuzz/cases/TARGET.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+preset=${1:?usage: scripts/fuzz.sh PRESET [SECONDS [SEED]]}
+seconds=${2:-30}
+seed=${3:-$(date +%s)}
+scripts/build.sh "$preset" fuzz
+fuzz=$PWD/build/$preset/bin/fuzz
+mkdir -p "build/$preset/fuzz"
+cd "build/$preset/fuzz"
+"$fuzz" --list | xargs -P 2 -I{} "$fuzz" {} --seconds "$seconds" --seed "$seed"

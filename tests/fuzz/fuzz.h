@@ -1,0 +1,52 @@
+#pragma once
+
+/// Every reader of greynic under input that nobody meant. A target is a reader with inputs to begin
+/// with and claims about what it gives; what becomes of the inputs is main.cc's part.
+
+#include <cstdint>
+#include <functional>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "greynic/core/flow_rule.h"
+#include "greynic/core/observation.h"
+#include "greynic/core/result.h"
+
+namespace greynic::fuzz {
+
+struct Target {
+  std::string name;
+  std::vector<std::string> seeds;
+  std::function<void(std::string_view)> read;  ///< ends the process when a claim does not hold
+};
+
+/// Of texts, of files, and of what devices, switches and peers answer.
+[[nodiscard]] std::vector<Target> text_targets();
+[[nodiscard]] std::vector<Target> file_targets();
+[[nodiscard]] std::vector<Target> answer_targets();
+
+/// Ends the process, saying which claim does not hold.
+void claim(bool holds, std::string_view what);
+
+/// An error is the world's, names a reason, and can be printed.
+void claim_sound(const Error& error);
+template <typename T>
+void claim_sound(const Result<T>& result) {
+  if (!result) claim_sound(result.error());
+}
+/// Values lie within masks, masks within fields.
+void claim_sound(const Match& match);
+/// Every number is one.
+void claim_sound(const Observation& observation);
+
+/// A file of the source tree.
+[[nodiscard]] std::string tree_file(const std::string& path);
+
+/// One to four changes: bytes changed, pieces cut out or doubled, words and pieces of another input
+/// put in.
+[[nodiscard]] std::string mutated(std::string text, const std::string& other,
+                                  std::mt19937_64& random);
+
+}  // namespace greynic::fuzz

@@ -1,0 +1,200 @@
+/// Feeds the readers: fuzz TARGET|--all [--executions N] [--seconds S] [--seed N], or fuzz TARGET
+/// FILE... for single inputs, or fuzz --list. First the seeds and what tests/fuzz/cases/TARGET
+/// keeps, then changes of them. An input that ends a reader, or holds it for more than ten seconds,
+/// is left as fuzz-TARGET.input in the working directory.
+///
+/// Built by clang with libFuzzer, the same readers are driven by what their code covers; the target
+/// then comes from GREYNIC_FUZZ_TARGET.
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "fuzz.h"
+
+namespace greynic::fuzz {
+namespace {
+
+std::vector<Target> all_targets() {
+  std::vector<Target> all = text_targets();
+  for (auto make : {file_targets, answer_targets}) {
+    for (Target& target : make()) all.push_back(std::move(target));
+  }
+  return all;
+}
+
+std::string contents(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void add_cases(Target& target) {
+  const auto cases = std::filesystem::path(GREYNIC_SOURCE_DIR) / "tests/fuzz/cases" / target.name;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(cases, none)) {
+    target.seeds.push_back(contents(entry.path()));
+  }
+}
+
+/// The target of this name with the cases of the tree among its seeds; ends the program when there
+/// is none.
+Target target_named(const std::string& name) {
+  for (Target& target : all_targets()) {
+    if (target.name != name) continue;
+    add_cases(target);
+    return target;
+  }
+  std::fprintf(stderr, "fuzz: there is no target %s; --list names them\n", name.c_str());
+  std::exit(2);
+}
+
+}  // namespace
+}  // namespace greynic::fuzz
+
+#ifdef GREYNIC_LIBFUZZER
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  static const greynic::fuzz::Target target = [] {
+    const char* name = std::getenv("GREYNIC_FUZZ_TARGET");
+    return greynic::fuzz::target_named(name == nullptr ? "" : name);
+  }();
+  static const bool seeded = [] {
+    for (const std::string& seed : target.seeds) target.read(seed);
+    return true;
+  }();
+  (void)seeded;
+  target.read({reinterpret_cast<const char*>(bytes), size});
+  return 0;
+}
+
+#else
+
+namespace greynic::fuzz {
+namespace {
+
+constexpr unsigned kMostSeconds = 10;           ///< for one input
+constexpr rlim_t kMostBytes = rlim_t{2} << 30;  ///< of memory
+
+std::string input_name;              ///< where the input of a crash goes
+const std::string* input = nullptr;  ///< what is being read
+
+/// Async-signal-safe.
+void keep_input() {
+  if (input == nullptr) return;
+  const int file = ::open(input_name.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+  if (file < 0) return;
+  (void)!::write(file, input->data(), input->size());
+  ::close(file);
+  (void)!::write(STDERR_FILENO, "fuzz: the input is kept in ", 27);
+  (void)!::write(STDERR_FILENO, input_name.data(), input_name.size());
+  (void)!::write(STDERR_FILENO, "\n", 1);
+}
+
+extern "C" void end_with(int signal) {
+  keep_input();
+  std::signal(signal, SIG_DFL);
+  ::raise(signal);
+}
+
+struct Allowance {
+  std::uint64_t executions = UINT64_MAX;
+  double seconds = 1e9;
+  std::uint64_t seed = 1;
+};
+
+void read_one(const Target& target, const std::string& text) {
+  input = &text;
+  input_name = "fuzz-" + target.name + ".input";
+  ::alarm(kMostSeconds);
+  target.read(text);
+  ::alarm(0);
+  input = nullptr;
+}
+
+void feed(const Target& target, const Allowance& allowance) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto elapsed = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  std::mt19937_64 random(allowance.seed);
+  std::uint64_t done = 0;
+  for (const std::string& seed : target.seeds) {
+    read_one(target, seed);
+    ++done;
+  }
+  const auto any = [&]() -> const std::string& {
+    return target.seeds[random() % target.seeds.size()];
+  };
+  for (; done < allowance.executions && elapsed() < allowance.seconds; ++done) {
+    read_one(target, mutated(any(), any(), random));
+  }
+  std::printf("%s: %llu executions in %.1f s, seed %llu\n", target.name.c_str(),
+              static_cast<unsigned long long>(done), elapsed(),
+              static_cast<unsigned long long>(allowance.seed));
+  std::fflush(stdout);
+}
+
+int run(const std::vector<std::string>& words) {
+  if (words.empty() || words[0] == "--list") {
+    for (const Target& target : all_targets()) std::printf("%s\n", target.name.c_str());
+    return words.empty() ? 2 : 0;
+  }
+  std::vector<Target> targets;
+  if (words[0] == "--all") {
+    targets = all_targets();
+    for (Target& target : targets) add_cases(target);
+  } else {
+    targets.push_back(target_named(words[0]));
+  }
+  Allowance allowance;
+  bool files = false;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const auto value = [&] { return ++i < words.size() ? words[i].c_str() : "0"; };
+    if (words[i] == "--executions") {
+      allowance.executions = std::strtoull(value(), nullptr, 10);
+    } else if (words[i] == "--seconds") {
+      allowance.seconds = std::strtod(value(), nullptr);
+    } else if (words[i] == "--seed") {
+      allowance.seed = std::strtoull(value(), nullptr, 10);
+    } else {
+      for (const Target& target : targets) read_one(target, contents(words[i]));
+      files = true;
+    }
+  }
+  for (const Target& target : targets) {
+    if (!files) feed(target, allowance);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace greynic::fuzz
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+extern "C" void __sanitizer_set_death_callback(void (*callback)());
+#endif
+
+int main(int argc, char** argv) {
+  using namespace greynic::fuzz;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  __sanitizer_set_death_callback(&keep_input);
+#else
+  const rlimit memory{kMostBytes, kMostBytes};
+  ::setrlimit(RLIMIT_AS, &memory);
+  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) std::signal(signal, end_with);
+#endif
+  for (const int signal : {SIGABRT, SIGALRM}) std::signal(signal, end_with);
+  return run({argv + 1, argv + argc});
+}
+
+#endif
