@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Feeds every reader of a build for some seconds each: scripts/fuzz.sh PRESET [SECONDS [SEED]]. What ends a reader is
-# left in build/PRESET/fuzz; once it is repaired, it belongs into tests/fuzz/cases/TARGET.
+# left in build/PRESET/fuzz; once it is repaired, it belongs into tests/fuzz/cases, in a folder of the name of the reader.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 preset=${1:?usage: scripts/fuzz.sh PRESET [SECONDS [SEED]]}

@@ -26,6 +26,9 @@ struct Target {
 [[nodiscard]] std::vector<Target> text_targets();
 [[nodiscard]] std::vector<Target> file_targets();
 [[nodiscard]] std::vector<Target> answer_targets();
+#ifdef GREYNIC_FUZZ_AGENT
+[[nodiscard]] std::vector<Target> agent_targets();
+#endif
 
 /// Ends the process, saying which claim does not hold.
 void claim(bool holds, std::string_view what);

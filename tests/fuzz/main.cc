@@ -27,9 +27,15 @@ namespace {
 
 std::vector<Target> all_targets() {
   std::vector<Target> all = text_targets();
-  for (auto make : {file_targets, answer_targets}) {
-    for (Target& target : make()) all.push_back(std::move(target));
-  }
+  const auto add = [&](std::vector<Target> more) {
+    all.insert(all.end(), std::make_move_iterator(more.begin()),
+               std::make_move_iterator(more.end()));
+  };
+  add(file_targets());
+  add(answer_targets());
+#ifdef GREYNIC_FUZZ_AGENT
+  add(agent_targets());
+#endif
   return all;
 }
 

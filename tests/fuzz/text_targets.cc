@@ -136,8 +136,9 @@ std::vector<Target> rule_targets() {
         "@1.2.3.4/32\t5.6.0.0/16\t53 : 60\t1024 : 65535\t0x01/0xFF\n"}},
       {Format::kOpenflow,
        {" cookie=0x1, table=8, priority=100,tcp,reg15=0x1/0xff,nw_dst=10.0.0.0/8,ct_state=+new-est "
-        "actions=set_field:0x3->reg13,conjunction(5,1/2),resubmit(,9)\n"
-        " table=8, priority=100,conj_id=5,ip actions=output:2\n"}},
+        "actions=conjunction(5,1/2)\n"
+        " table=8, priority=100,conj_id=5,ip "
+        "actions=set_field:0x3->reg13,resubmit(,9),output:2\n"}},
       {Format::kFields,
        {"nw_src=1.2.3.4/32, tp_src=2888, dl_dst=fa:16:3e:44:48:72, ipv6_src=::1\n"}},
       {Format::kMegaflow,
@@ -147,12 +148,12 @@ std::vector<Target> rule_targets() {
       {Format::kTcFilter,
        {R"([{"protocol":"ip","pref":10,"kind":"flower","chain":0,"options":{"keys":{"dst_ip":"10.0.0.0/8","src_port":{"start":2,"end":5},"ip_tos":"4/12"},"actions":[{"kind":"gact","control_action":{"type":"drop"}}]}}])"}},
       {Format::kLayout,
-       {R"({"version":1,"tables":[{"id":0,"matchers":[{"mask":{"ipv4_src":"0xff000000"},"priority":0,"rules":[{"match":{"ipv4_src":"10.0.0.0/8"},"actions":[{"jump":3},{"count":true},{"set_field":"reg0","to":"0x1","bits":"0xff"}],"weight":0.5,"from":[1]}]}]},{"id":3,"matchers":[]}]})"}}};
+       {R"({"version":1,"tables":[{"id":0,"matchers":[{"mask":{"ipv4_src":"0xff000000"},"priority":0,"rules":[{"match":{"ipv4_src":"10.0.0.0/8"},"actions":[{"jump":3},{"count":true},{"set_field":"reg0","to":"0x1"}],"weight":0.5,"from":[1]}]}]},{"id":3,"matchers":[]}]})"}}};
   std::vector<Target> targets;
   std::vector<std::string> all;
   for (const auto& [format, seeds] : formats) {
     for (const std::string& seed : seeds) {
-      claim(rules::parse_rules(seed, kSource, format).has_value(), "a seed is taken");
+      claim(rules::parse_rules(seed, kSource, format).has_value(), "a seed is taken: " + seed);
       all.push_back(seed);
     }
     targets.push_back({"rules_" + std::string(to_string(format)), seeds,

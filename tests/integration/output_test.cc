@@ -177,7 +177,7 @@ TEST_F(Output, OnAFullDiskLeavesWhatWasThere) {
     GTEST_SKIP() << "needs the right to mount";
   }
   std::ofstream(disk + "/out.csv") << "old\n";
-  std::ofstream(disk + "/filler") << std::string(240 << 10, 'x');
+  std::ofstream(disk + "/filler") << std::string(250 << 10, 'x');
   for (const std::string& arguments : std::vector<std::string>{
            "export " + made("run.db") + " --format jsonl -o " + disk + "/out.csv",
            "plan mask_wall -o " + disk + "/out.csv"}) {

@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -41,6 +42,26 @@ Group wide_group(std::size_t metrics) {
 
 RegionReader reader_of(const std::string& path) {
   return RegionReader::discover(map_region(path).value()).value();
+}
+
+// Claim: what is no region is never replaced: files, devices, pipes; a link stays one.
+TEST_F(Region, ReplacesNothingButRegions) {
+  std::ofstream(folder_ + "/notes") << "precious\n";
+  ASSERT_EQ(mkfifo((folder_ + "/pipe").c_str(), 0600), 0);
+  std::filesystem::create_symlink("nowhere", folder_ + "/dangling");
+  for (const char* name : {"/notes", "/pipe", "/dangling", "/"}) {
+    const auto refused = RegionWriter::create(folder_ + name, {wide_group(1)});
+    ASSERT_FALSE(refused) << name;
+    EXPECT_EQ(refused.error().code, ErrorCode::kBadInput) << name;
+  }
+  EXPECT_EQ(std::filesystem::file_size(folder_ + "/notes"), 9U);
+  EXPECT_TRUE(std::filesystem::is_fifo(folder_ + "/pipe"));
+  EXPECT_EQ(RegionWriter::create("/dev/null", {wide_group(1)}).error().code, ErrorCode::kBadInput);
+  ASSERT_TRUE(RegionWriter::create(path(), {wide_group(1)}));
+  std::filesystem::create_symlink("region", folder_ + "/link");
+  ASSERT_TRUE(RegionWriter::create(folder_ + "/link", {wide_group(2)}));
+  EXPECT_TRUE(std::filesystem::is_symlink(folder_ + "/link"));
+  EXPECT_EQ(reader_of(path()).groups()[0].metrics.size(), 2U);
 }
 
 TEST_F(Region, AReaderFindsEverythingInTheRegionItself) {

@@ -1,9 +1,12 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <bit>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <set>
 
 #include "greynic/core/check.h"
@@ -36,6 +39,29 @@ Result<void> check_names(const std::vector<Group>& groups) {
     }
   }
   return {};
+}
+
+/// Where a region of this name goes: through a link to what it names. kBadInput when something else
+/// than a region is there, which is not ours to replace.
+Result<std::string> place_of_region(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::file_status there = fs::status(path, error);
+  if (!fs::exists(there)) {
+    if (!fs::is_symlink(fs::symlink_status(path, error))) return path;
+    return fail(ErrorCode::kBadInput, path + ": is a link that leads nowhere; name another file");
+  }
+  std::array<char, sizeof layout::kMagic> magic{};
+  if (fs::is_regular_file(there) && fs::file_size(path, error) > 0) {
+    std::ifstream(path, std::ios::binary).read(magic.data(), magic.size());
+  }
+  if (!fs::is_regular_file(there) ||
+      (fs::file_size(path, error) > 0 &&
+       std::memcmp(magic.data(), &layout::kMagic, magic.size()) != 0)) {
+    return fail(ErrorCode::kBadInput,
+                path + ": is there and is no region; remove it, or name another file");
+  }
+  return fs::canonical(path, error).string();
 }
 
 template <std::size_t N>
@@ -75,7 +101,9 @@ Result<RegionWriter> RegionWriter::create(const std::string& path,
     return fail(ErrorCode::kTooBig, fmt::format("{} groups and metrics are more than a region's {}",
                                                 descriptors, layout::kMostDescriptors));
   }
-  auto mapping = MappedFile::create(path, bytes);
+  const auto place = place_of_region(path);
+  if (!place) return pass_on(place);
+  auto mapping = MappedFile::create(*place, bytes);
   if (!mapping) return pass_on(mapping);
   std::byte* base = mapping->bytes().data();
   const layout::Header header{layout::kMagic, bytes, descriptors, sizeof(layout::Header), {}};

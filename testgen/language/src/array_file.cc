@@ -6,6 +6,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "greynic/core/text.h"
 #include "greynic/files/json_file.h"
 #include "text_cursor.h"
 
@@ -65,10 +66,10 @@ Result<std::vector<std::uint32_t>> columns_of(const CoverModel& model,
   for (const std::string& name : header) {
     const auto found = by_name.find(name);
     if (found == by_name.end() || seen[found->second]) {
-      return fail(
-          ErrorCode::kBadInput,
-          fmt::format("{}:1: {} '{}' in the header row", source,
-                      found == by_name.end() ? "unknown parameter" : "a second column", name));
+      return fail(ErrorCode::kBadInput,
+                  fmt::format("{}:1: {} '{}' in the header row", source,
+                              found == by_name.end() ? "unknown parameter" : "a second column",
+                              shortened(name, 60)));
     }
     seen[found->second] = true;
     columns.push_back(found->second);
@@ -94,8 +95,9 @@ Result<std::vector<int>> row_of(const CoverModel& model, const LevelNames& names
   for (std::size_t c = 0; c < cells.size(); ++c) {
     const auto level = names.find(columns[c], cells[c]);
     if (!level) {
-      return fail(ErrorCode::kBadInput, fmt::format("{}: '{}' is no level of '{}'", place, cells[c],
-                                                    model.parameters[columns[c]].name));
+      return fail(ErrorCode::kBadInput,
+                  fmt::format("{}: '{}' is no level of '{}'", place, shortened(cells[c], 60),
+                              model.parameters[columns[c]].name));
     }
     row[columns[c]] = *level;
   }
