@@ -114,10 +114,12 @@ Result<json> parse_json(std::string_view text, const std::string& source) {
       what = what.substr(detail);
     }
     const std::size_t offset = error.byte > 0 ? error.byte - 1 : 0;
-    return fail(ErrorCode::kBadInput, fmt::format("{}: {}: not valid JSON: {}", source,
-                                                  place_of(text, offset), shortened(what, 300)));
+    return fail(ErrorCode::kBadInput,
+                fmt::format("{}: {}: not valid JSON: {}", source, place_of(text, offset),
+                            shortened(printable(what), 300)));
   } catch (const json::exception& error) {
-    return fail(ErrorCode::kBadInput, fmt::format("{}: not valid JSON: {}", source, error.what()));
+    return fail(ErrorCode::kBadInput, fmt::format("{}: not valid JSON: {}", source,
+                                                  shortened(printable(error.what()), 300)));
   }
 }
 

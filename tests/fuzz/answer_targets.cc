@@ -129,7 +129,7 @@ Target tc_snapshot() {
                                    const std::string bytes = kernel_filter();
                                    return std::vector<std::uint8_t>(bytes.begin(), bytes.end());
                                  }()};
-  return {"tc_snapshot", {flows::snapshot_text(true, {filter}).value()}, [](std::string_view text) {
+  return {"tc_snapshot", {flows::snapshot_text(true, {filter}).value_or("ingress\n")}, [](std::string_view text) {
             claim_sound(flows::read_snapshot(std::string(text), 5));
           }};
 }
