@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{1} << 31;  ///< of a regular file
 /// Of what does not say beforehand how much it is: packed files and streams, which may be endless.
-constexpr std::size_t kMostUnannounced = std::size_t{128} << 20;
+constexpr std::size_t kMostUnannounced = std::size_t{96} << 20;
 
 struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }

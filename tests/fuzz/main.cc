@@ -2,9 +2,6 @@
 /// FILE... for single inputs, or fuzz --list. First the seeds and what tests/fuzz/cases/TARGET
 /// keeps, then changes of them. An input that ends a reader, or holds it for more than ten seconds,
 /// is left as fuzz-TARGET.input in the working directory.
-///
-/// Built by clang with libFuzzer, the same readers are driven by what their code covers; the target
-/// then comes from GREYNIC_FUZZ_TARGET.
 
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -66,24 +63,6 @@ Target target_named(const std::string& name) {
 
 }  // namespace
 }  // namespace greynic::fuzz
-
-#ifdef GREYNIC_LIBFUZZER
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  static const greynic::fuzz::Target target = [] {
-    const char* name = std::getenv("GREYNIC_FUZZ_TARGET");
-    return greynic::fuzz::target_named(name == nullptr ? "" : name);
-  }();
-  static const bool seeded = [] {
-    for (const std::string& seed : target.seeds) target.read(seed);
-    return true;
-  }();
-  (void)seeded;
-  target.read({reinterpret_cast<const char*>(bytes), size});
-  return 0;
-}
-
-#else
 
 namespace greynic::fuzz {
 namespace {
@@ -202,5 +181,3 @@ int main(int argc, char** argv) {
   for (const int signal : {SIGABRT, SIGALRM}) std::signal(signal, end_with);
   return run({argv + 1, argv + argc});
 }
-
-#endif
