@@ -1,26 +1,24 @@
 #include "parts/congestion.h"
 
 namespace greynic::twin {
-namespace {
 
-constexpr double kCnpBytes = 16;  ///< behind the headers of a RoCEv2 packet
-
-}  // namespace
+DcqcnRule dcqcn_rule(const Parameters& p) {
+  return {.line_gbps = p.link_rate_gbps,
+          .minimum_gbps = p.dcqcn_minimum_gbps,
+          .gain = p.dcqcn_gain,
+          .alpha_ns = p.dcqcn_alpha_us * 1e3,
+          .increase_ns = p.dcqcn_increase_us * 1e3,
+          .increase_bytes = p.dcqcn_increase_bytes,
+          .recovery_steps = static_cast<std::uint32_t>(p.dcqcn_recovery_steps),
+          .additive_gbps = p.dcqcn_additive_gbps,
+          .hyper_gbps = p.dcqcn_hyper_gbps,
+          .cnp_ns = p.dcqcn_cnp_us * 1e3};
+}
 
 void Congestion::lay_out() {
   if (!world_.load.dcqcn || !path_.port().present()) return;
-  const Parameters& p = world_.p;
   paces_.resize(world_.streams.size());
-  rule_ = {.line_gbps = p.link_rate_gbps,
-           .minimum_gbps = p.dcqcn_minimum_gbps,
-           .gain = p.dcqcn_gain,
-           .alpha_ns = p.dcqcn_alpha_us * 1e3,
-           .increase_ns = p.dcqcn_increase_us * 1e3,
-           .increase_bytes = p.dcqcn_increase_bytes,
-           .recovery_steps = static_cast<std::uint32_t>(p.dcqcn_recovery_steps),
-           .additive_gbps = p.dcqcn_additive_gbps,
-           .hyper_gbps = p.dcqcn_hyper_gbps,
-           .cnp_ns = p.dcqcn_cnp_us * 1e3};
+  rule_ = dcqcn_rule(world_.p);
 }
 
 void Congestion::sent(std::uint32_t id, Time wire_ns, Time t, Time there) {
@@ -39,7 +37,7 @@ void Congestion::marked(std::uint32_t id, Time t) {
   if (t < pace.next_cnp) return;
   pace.next_cnp = t + rule_.cnp_ns;
   ++receiver.cnps_sent;
-  const Time there = path_.send_word(world_, s.to, s.nic, kCnpBytes, t);
+  const Time there = path_.send_word(world_, s.to, s.nic, header::kCnp, t);
   if (there < kNever) return world_.events.push(there, event::kNotified, id);
   ++receiver.cnps_lost;
 }

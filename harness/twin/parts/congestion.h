@@ -15,6 +15,9 @@
 
 namespace greynic::twin {
 
+/// The RNIC's constants of DCQCN.
+[[nodiscard]] DcqcnRule dcqcn_rule(const Parameters& parameters);
+
 class Congestion {
  public:
   Congestion(World& world, Path& path) : world_(world), path_(path) {}

@@ -32,6 +32,20 @@ struct MessageShape {
   [[nodiscard]] Time first_read_ns() const { return packets > 1 ? first.read_ns : last.read_ns; }
 };
 
+/// What decides the shape of a message.
+struct MessageForm {
+  Operation operation = Operation::kSend;
+  Transport transport = Transport::kRC;
+  bool overlay = true;
+  bool inlined = false;    ///< the payload comes with the WQE
+  bool both_ways = false;  ///< the sender's PCIe link takes as much as it gives
+  std::uint32_t mtu_bytes = 1024;
+  std::uint32_t sge_count = 1;
+  std::uint64_t bytes = 0;
+};
+[[nodiscard]] MessageShape shape_of(const Parameters& parameters, const PcieLink& pcie,
+                                    const MessageForm& form);
+
 /// The sizes of `load.message_bytes`, which every stream takes in turn.
 class MessageCycle {
  public:

@@ -4,15 +4,23 @@
 
 namespace greynic::twin {
 
-void Path::lay_out(World& world) {
+Time one_way(const Parameters& p, bool overlay) {
   // A short message without overlay takes this; what the published figure has on top is the
   // overlay.
-  const Parameters& p = world.p;
-  const double bare = p.post_request_ns + 2 * (p.pcie_post_ns + kPcieJitterNs) + world.packet_ns +
-                      p.one_way_ns + p.completion_ns;
-  one_way_ns_ = p.one_way_ns;
-  if (world.load.overlay) one_way_ns_ += std::max(0.0, p.base_half_rtt_us * 1e3 - bare);
+  const double bare = p.post_request_ns + 2 * (p.pcie_post_ns + kPcieJitterNs) +
+                      1e3 / p.qp_packet_rate_cap_mpps + p.one_way_ns + p.completion_ns;
+  return p.one_way_ns + (overlay ? std::max(0.0, p.base_half_rtt_us * 1e3 - bare) : 0.0);
+}
 
+Crossing cross_groups(const Parameters& p, double groups, Time per_group_ns, bool in_sequence) {
+  if (!in_sequence) groups = std::min(groups, 1.0);
+  const double hops = p.base_hops_per_packet + groups * p.hops_per_group;
+  const double hop_ns = p.cycle_ns() / p.steering_pipe_count;
+  return {.latency = groups * per_group_ns, .hops = hops, .occupancy = hops * hop_ns};
+}
+
+void Path::lay_out(World& world) {
+  one_way_ns_ = one_way(world.p, world.load.overlay);
   for (std::size_t side = 0; side < 2; ++side) {
     Passage& passage = passages_[side];
     const Hop out = side == 0 ? Hop::kClientEncap : Hop::kServerEncap;
@@ -76,11 +84,8 @@ void Path::lay_out_port(const World& world) {
                      world.nics.size());
 }
 
-Path::Crossing Path::crossing_of(const World& world, const Steering& steering, double groups) {
-  if (!world.effects.masks_in_sequence) groups = std::min(groups, 1.0);
-  const double hops = world.p.base_hops_per_packet + groups * world.p.hops_per_group;
-  const double hop_ns = world.p.cycle_ns() / world.p.steering_pipe_count;
-  return {.latency = groups * steering.per_group_ns, .hops = hops, .occupancy = hops * hop_ns};
+Crossing Path::crossing_of(const World& world, const Steering& steering, double groups) {
+  return cross_groups(world.p, groups, steering.per_group_ns, world.effects.masks_in_sequence);
 }
 
 void Path::draw_crossing(World& world, Steering& steering) {

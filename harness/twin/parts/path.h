@@ -27,6 +27,19 @@ struct Arrival {
   Fate fate;
 };
 
+/// Of one packet through one eSwitch.
+struct Crossing {
+  Time latency = 0;
+  double hops = 0;
+  Time occupancy = 0;  ///< of the direction's pipes
+};
+/// Groups are walked `in_sequence`, or looked up at once.
+[[nodiscard]] Crossing cross_groups(const Parameters& parameters, double groups, Time per_group_ns,
+                                    bool in_sequence);
+
+/// From one RNIC's wire to the other's eSwitch, without queues.
+[[nodiscard]] Time one_way(const Parameters& parameters, bool overlay);
+
 class Path {
  public:
   /// Sets up walks and closed loops of all RNICs, and the port where there is one.
@@ -55,11 +68,6 @@ class Path {
   }
 
  private:
-  struct Crossing {  ///< of one packet through one eSwitch
-    Time latency = 0;
-    double hops = 0;
-    Time occupancy = 0;  ///< of the direction's pipes
-  };
   struct Steering {  ///< what one direction of one eSwitch costs
     const GroupWalk* walk = nullptr;
     Time per_group_ns = 0;

@@ -50,6 +50,13 @@ struct PortLimits {
   bool lossless = true;            ///< PFC: senders are told to stop
   Time pause = 0, resume = 0;      ///< of one sender's packets: it is told to stop; to go on
   Time buffer = kNever;            ///< of all packets: without PFC, what comes on top is dropped
+
+  /// How likely a packet is marked that finds so much in the queue.
+  [[nodiscard]] double mark_share(Time backlog) const {
+    if (backlog <= ecn_low) return 0;
+    if (backlog >= ecn_high) return 1;
+    return ecn_share * (backlog - ecn_low) / (ecn_high - ecn_low);
+  }
 };
 
 /// The port of the switch towards a receiver that several senders have, or whose link is slower
@@ -90,7 +97,7 @@ class SwitchPort {
     const Time takes = wire_ns * stretch_;
     dropped_ = may_drop && !limits_.lossless && backlog + takes > limits_.buffer;
     marked_ = !dropped_ && backlog > limits_.ecn_low &&
-              (backlog >= limits_.ecn_high || random.uniform() < ecn_share_at(backlog));
+              (backlog >= limits_.ecn_high || random.uniform() < limits_.mark_share(backlog));
     if (dropped_) return t;
     const Time leaves = queue_.pass(t, takes);
     if (limits_.lossless) {
@@ -118,9 +125,6 @@ class SwitchPort {
     Time waiting = 0;      ///< how long they take
     Time paused_until = 0;
   };
-  [[nodiscard]] double ecn_share_at(Time backlog) const {
-    return limits_.ecn_share * (backlog - limits_.ecn_low) / (limits_.ecn_high - limits_.ecn_low);
-  }
 
   bool present_ = false;
   double stretch_ = 1;

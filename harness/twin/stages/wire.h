@@ -23,6 +23,7 @@ inline constexpr double kAtomicEth = 28;  ///< an atomic request
 inline constexpr double kAeth = 4;        ///< acknowledgements and READ responses
 inline constexpr double kAtomicAck = 8;
 inline constexpr double kDeth = 8;  ///< every UD packet
+inline constexpr double kCnp = 16;  ///< what a notification of congestion carries
 /// Outer Ethernet, IPv4, UDP and VXLAN header; the frame check is that of the outer frame alone.
 inline constexpr double kVxlan = 14 + 20 + 8 + 8;
 }  // namespace header

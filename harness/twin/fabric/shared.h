@@ -1,0 +1,51 @@
+#pragma once
+
+/// What the fabric's parts share: time, the events to come, the packets under way, chance.
+
+#include "fabric/packet.h"
+#include "greynic/statistics/random.h"
+#include "stages/event_queue.h"
+
+namespace greynic::twin::fabric {
+
+namespace event {
+
+/// What can happen. `Event::subject` is a QP, a packet, a host, a port or a call; `count` the rest.
+enum Kind : std::uint8_t {
+  kDoorbell,       ///< the RNIC of a QP is told of `count` WQEs
+  kWqesArrive,     ///< `count` WQEs are on chip
+  kPayloadWanted,  ///< of the message `count` of a QP
+  kEngineStep,     ///< the request engine of a host goes on
+  kDataReady,      ///< the payload of a QP's next message is on chip
+  kResponseReady,  ///< so is that of its next answer
+  kUnitDone,       ///< of a host; `count`: which unit
+  kAtSwitch,       ///< a packet is at a switch
+  kPortFree,       ///< a port may send its next packet
+  kPausePort,      ///< a port is told to pause (`count` 1), or to go on (0)
+  kPauseHost,      ///< so is a host
+  kAtHost,         ///< a packet is at its receiver
+  kDelivered,      ///< its message is whole in memory
+  kReceived,       ///< the completion of a receive can be seen
+  kAcknowledged,   ///< a QP knows that its first `count` messages are there
+  kAnswered,       ///< the response of its message `count` is there
+  kSentOff,        ///< UC and UD: its message `count` has left
+  kTimer,          ///< a QP may have heard nothing for too long
+  kRested,         ///< a QP has waited for a receiver long enough
+  kReleased,       ///< the rate of a QP allows the next packet
+  kPlaceFree,      ///< in the closed loop of a host
+  kSeen,           ///< a program sees what was written; a call
+  kThread,         ///< a thread of a host has something to do
+  kCall,           ///< a timer of the program
+};
+
+}  // namespace event
+
+struct Shared {
+  explicit Shared(std::uint64_t seed) : random(seed) {}
+  EventQueue events;
+  PacketPool packets;
+  statistics::Random random;
+  Time now = 0;
+};
+
+}  // namespace greynic::twin::fabric
