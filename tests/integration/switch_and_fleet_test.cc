@@ -25,7 +25,7 @@ std::vector<std::string> causes(const std::string& campaign, const std::string& 
   if (document.is_discarded()) return found;
   for (const auto& cause : document.at("causes")) {
     std::string factors;
-    for (const auto& part : cause.at("all_of")) {
+    for (const auto& part : cause.at("terms")) {
       if (!factors.empty()) factors += ",";
       factors += part.at("factor").get<std::string>();
     }
