@@ -98,10 +98,10 @@ std::vector<LayoutTable> lay_out(const RuleSet& rules, const Problem& problem, c
   double best_tried = 0.0;
   constexpr int kRounds = 4;
   for (int round = 0; round < kRounds; ++round) {
-    GrowOptions grow{price, options.single_table ? 0 : options.most_tables};
+    GrowOptions grow{price, options.most_tables};
     Plan plan = grow_plan(units, packets, packet_weight, decider, grow);
     const std::size_t entries = entries_of(plan);
-    const bool fits = entries <= options.most_rules;
+    const bool fits = entries <= options.most_rules && plan.size() <= options.most_tables + 1;
     if (fits) inline_exits(plan, options.most_rules - entries);
     if (fits && (best.empty() || tried(plan) < best_tried)) {
       best_tried = tried(plan);

@@ -11,7 +11,6 @@ struct TableOptions {
   std::uint32_t first_free = 0;  ///< ids from here on are free for added tables
   std::size_t most_rules = 0;    ///< jumps included
   std::size_t most_tables = 0;   ///< that may be added
-  bool single_table = false;     ///< no jumps
 };
 
 /// The layout tables, the input table's first. `packets` are packed with the problem's columns,

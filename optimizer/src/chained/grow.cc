@@ -164,7 +164,7 @@ class Grower {
                 Node& rest) {
     const CutParts parts = chooser_.split(node, mask);
     if (parts.parts.empty()) return false;
-    if (parts.parts.size() > options_.most_tables - plan_.size()) return false;
+    if (parts.parts.size() + plan_.size() > options_.most_tables) return false;
     const std::size_t words = mask.size();
     std::map<std::uint64_t, std::uint32_t> part_of;
     std::vector<Node> inside;
