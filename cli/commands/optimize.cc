@@ -60,8 +60,8 @@ void print_table(const optimizer::OptimizedLayout& result) {
       print("* outside what the model was fitted to: read it as a direction\n");
     }
   }
-  print("equivalent: proven for {} layout tables over {} pairs of rules\n", result.proof.tables,
-        result.proof.pairs);
+  print("equivalent: proven for {} layout tables over {} pairs of rules, {} regions\n",
+             result.proof.tables, result.proof.pairs, result.proof.regions);
   for (const std::string& note : result.notes) print("{}\n", note);
 }
 
@@ -91,12 +91,14 @@ int run(const Flags& flags) {
     }
   }
   if (flags.as_json) {
-    const json document = {
-        {"before", loop::to_json(result->before)},
-        {"after", loop::to_json(result->after)},
-        {"rules_dropped", result->rules_dropped},
-        {"proof", {{"tables", result->proof.tables}, {"pairs", result->proof.pairs}}},
-        {"notes", result->notes}};
+    const json document = {{"before", loop::to_json(result->before)},
+                           {"after", loop::to_json(result->after)},
+                           {"rules_dropped", result->rules_dropped},
+                           {"proof",
+                            {{"tables", result->proof.tables},
+                             {"pairs", result->proof.pairs},
+                             {"regions", result->proof.regions}}},
+                           {"notes", result->notes}};
     put_json(document);
   } else {
     print_table(*result);

@@ -53,8 +53,10 @@ void print_layout(const loop::TuneOutcome& outcome, const std::string& metric) {
                                 outcome.fitted->layout().matcher_count(),
                                 outcome.fitted->layout().rule_count()));
   }
-  line("proof", fmt::format("equivalent: {} pairs of rules scanned{}", outcome.layout->proof.pairs,
-                            outcome.verified ? ", and verified by independent code" : ""));
+  line("proof",
+       fmt::format("equivalent: {} pairs of rules scanned, {} regions compared{}",
+                   outcome.layout->proof.pairs, outcome.layout->proof.regions,
+                   outcome.verified ? ", and verified by code apart from the search" : ""));
   line("predicted", fmt::format("{}: {} -> {}", metric, predicted_text(before, metric),
                                 predicted_text(after, metric)));
 }

@@ -41,6 +41,7 @@ std::string optimization_text(const TuneOptions& options, const TuneOutcome& out
                              {"proof",
                               {{"tables", optimized.proof.tables},
                                {"pairs", optimized.proof.pairs},
+                               {"regions", optimized.proof.regions},
                                {"verified", outcome.verified}}}};
   if (const Layout& fitted = outcome.fitted->layout(); !(fitted == optimized.layout)) {
     document["applied"] = {{"matchers", fitted.matcher_count()}, {"rules", fitted.rule_count()}};

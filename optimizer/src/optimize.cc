@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "chained/chained.h"
 #include "cut_tree.h"
+#include "greynic/verify/verify.h"
 #include "problem.h"
 #include "proof.h"
 #include "table_cut.h"
@@ -79,12 +81,16 @@ class TablePlanner {
     return std::move(best_);
   }
 
+  [[nodiscard]] double cost(const std::vector<LayoutTable>& tables) const {
+    return cost_of(Layout{tables}, traffic_).matchers_tried;
+  }
+
   /// The layout that changes nothing, should it be the cheapest.
   void consider(std::vector<LayoutTable> tables) {
-    const double cost = cost_of(Layout{tables}, traffic_).matchers_tried;
-    if (best_.empty() || cost < best_cost_) {
+    const double tried = cost(tables);
+    if (best_.empty() || tried < best_cost_) {
       best_ = std::move(tables);
-      best_cost_ = cost;
+      best_cost_ = tried;
     }
   }
 
@@ -146,6 +152,30 @@ Result<void> predict(LayoutCost& cost, const CostModel& model) {
   return {};
 }
 
+/// Proves layouts of single tables by the verifier, until all of them together used up the
+/// comparisons: a count, so that the same input gives the same layout on every machine.
+class QuickProver {
+ public:
+  bool proves(const RuleSet& rules, const Layout& layout, Proof& proof) {
+    verify::VerifyOptions options;
+    options.quick = true;
+    options.most_comparisons = std::min(options.most_comparisons, left_);
+    const auto verdict = verify::verify(rules, layout, options);
+    if (!verdict) {
+      left_ -= options.most_comparisons;
+      return false;
+    }
+    left_ -= std::min(left_, verdict->comparisons);
+    if (!verdict->equivalent) return false;
+    proof.tables += layout.tables.size();
+    proof.regions += verdict->regions;
+    return true;
+  }
+
+ private:
+  std::uint64_t left_ = 1'000'000'000;
+};
+
 }  // namespace
 
 CostModel mask_cost(const model::Model& model, Configuration at, Hop hop) {
@@ -161,6 +191,9 @@ Result<OptimizedLayout> optimize(const RuleSet& rules, const Traffic& traffic,
   if (const auto checked = check(rules, traffic, options); !checked) return pass_on(checked);
   OptimizedLayout result;
   Effects effects;
+  QuickProver quick;
+  RuleSet unproven{{}, rules.source};
+  Layout unproven_layout;
   std::uint32_t next_table = first_free_table(rules);
   for (const auto& [id, members] : rules_by_table(rules)) {
     Problem problem = make_problem(rules, members, effects);
@@ -179,16 +212,31 @@ Result<OptimizedLayout> optimize(const RuleSet& rules, const Traffic& traffic,
         static_cast<std::size_t>(options.max_growth * static_cast<double>(members.size())));
     const Traffic entering_here = traffic_of(traffic, id);
     const Problem deciding = part_of(problem, kept);
+    const RuleSet rules_here = rules_of(rules, members);
     TablePlanner planner(rules, deciding, traffic_here, entering_here);
     planner.consider(layout_in_rule_order(rules_of(rules, deciding.rule)).tables);
-    for (LayoutTable& table : planner.cheapest(tree)) {
+    std::vector<LayoutTable> tables = planner.cheapest(tree);
+    std::vector<LayoutTable> joined;
+    if (!options.single_table) {
+      joined = chained::lay_out(rules, deciding, traffic_here.packets, traffic_here.weight,
+                                {id, next_table, tree.most_rules, tree.most_tables});
+    }
+    if (!joined.empty() && planner.cost(joined) < planner.cost(tables) &&
+        quick.proves(rules_here, Layout{joined}, result.proof)) {
+      tables = std::move(joined);
+    } else {
+      unproven.rules.insert(unproven.rules.end(), rules_here.rules.begin(), rules_here.rules.end());
+      unproven_layout.tables.insert(unproven_layout.tables.end(), tables.begin(), tables.end());
+    }
+    for (LayoutTable& table : tables) {
       next_table = std::max(next_table, table.id + 1);
       result.layout.tables.push_back(std::move(table));
     }
   }
-  auto proof = prove(rules, result.layout);
+  auto proof = prove(unproven, unproven_layout);
   if (!proof) return pass_on(proof);
-  result.proof = *proof;
+  result.proof.tables += proof->tables;
+  result.proof.pairs = proof->pairs;
 
   result.before = cost_of(layout_in_rule_order(rules), traffic);
   result.after = cost_of(result.layout, traffic);

@@ -294,7 +294,7 @@ TEST(Explain, NamesAGradualWallOnce) {
   }
   int explained = 0;
   int twice = 0;
-  for (std::uint64_t seed = 4000; seed < 4012; ++seed) {
+  for (std::uint64_t seed = 4000; seed < 4006; ++seed) {
     std::mt19937_64 random(seed);
     std::normal_distribution<double> draw(0.0, 0.01);
     const auto measure = [&](const Configuration& configuration) {
@@ -327,7 +327,7 @@ TEST(Explain, NamesAGradualWallOnce) {
       if (wall.cause) EXPECT_TRUE(causes[*wall.cause].holds(wall.configuration));
     }
   }
-  EXPECT_GT(explained, 5) << "some walls are too near the bound to be told from it";
+  EXPECT_GT(explained, 2) << "some walls are too near the bound to be told from it";
   EXPECT_EQ(twice, 0);
 }
 

@@ -15,6 +15,7 @@ namespace greynic::verify {
 
 inline constexpr std::uint32_t kMiss = 0xffffffff;  ///< the effect of matching nothing
 inline constexpr std::uint32_t kNoJump = 0xffffffff;
+inline constexpr int kMostJumps = 64;  ///< as core's look_up; a longer chain is a loop
 
 /// One rule of either side, flat in memory: value and fixed bits lie in Pool::bits.
 struct Entry {
@@ -46,13 +47,17 @@ struct Difference {
   std::uint32_t by_layout;
 };
 
+/// What a search may spend. A comparison is one of two rules, or of a rule and a region.
 struct SearchLimits {
   std::uint64_t regions_left;
+  std::uint64_t comparisons_left;
+  /// Look for witnesses (see difference.cc) where a list has no jumps.
+  bool witnesses = false;
   std::function<void(double)> progress;
 };
 
-/// Empty when the lists treat every packet alike. kTooBig when the regions are used up,
-/// kUnsupported when jumps form a loop.
+/// Empty when the lists treat every packet alike. kTooBig when the regions or the comparisons are
+/// used up, kUnsupported when jumps form a loop.
 [[nodiscard]] Result<std::optional<Difference>> find_difference(const Pool& pool,
                                                                 std::uint32_t first_table,
                                                                 const Cube& whole,

@@ -3,9 +3,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "difference.h"
+#include "flatten.h"
 #include "register_use.h"
 
 namespace greynic::verify {
@@ -135,48 +137,110 @@ Result<void> check_loops(const std::vector<const LayoutTable*>& tables, const Ta
                   looped->first));
 }
 
+/// One table of the rule set and what the layout makes of it.
+struct Comparison {
+  std::uint32_t table;
+  PacketSpace space;
+  EffectNames effects;
+  std::vector<Arc> rules;  ///< in order of precedence
+  TableArcs layout;
+  std::size_t layout_rules = 0;
+};
+
+Comparison comparison_of(std::uint32_t id, const std::vector<const FlowRule*>& rules,
+                         const std::vector<const LayoutTable*>& tables, const TableIds& added,
+                         const RegistersInUse& registers) {
+  Comparison made{id, {}, {}, {}, {}};
+  for (const FlowRule* rule : rules) made.space.widen(rule->match);
+  for (const LayoutTable* table : tables) {
+    for (const Matcher& matcher : table->matchers) {
+      for (const FlowRule& rule : matcher.rules) made.space.widen(rule.match);
+    }
+  }
+  made.space.close();
+  for (const FlowRule* rule : rules) {
+    made.rules.push_back({made.space.cube(rule->match), {made.effects.number(rule->actions)}});
+  }
+  for (const LayoutTable* table : tables) {
+    auto& matchers = made.layout[table->id];
+    for (const Matcher& matcher : table->matchers) {
+      matchers.emplace_back();
+      made.layout_rules += matcher.rules.size();
+      for (const FlowRule& rule : matcher.rules) {
+        const std::uint32_t jump = *continuation(rule, added, registers);
+        const std::uint32_t effect = jump == kNoJump ? made.effects.number(rule.actions) : kMiss;
+        matchers.back().push_back({made.space.cube(rule.match), {effect, jump}});
+      }
+    }
+  }
+  return made;
+}
+
+/// By halving; jumps are followed.
+Result<std::optional<Difference>> halve(const Comparison& sides, SearchLimits& limits) {
+  Pool pool(sides.space.words());
+  for (const Arc& rule : sides.rules) pool.rules.push_back(pool.add(rule.cube, rule.entry));
+  for (const auto& [id, matchers] : sides.layout) {
+    auto& list = pool.tables[id];
+    for (const auto& matcher : matchers) {
+      for (const Arc& rule : matcher) list.push_back(pool.add(rule.cube, rule.entry));
+    }
+  }
+  return find_difference(pool, sides.table, sides.space.whole(), limits);
+}
+
+/// By halving and witnesses; jumps are written out.
+Result<std::optional<Difference>> write_out(const Comparison& sides, SearchLimits& limits) {
+  Pool pool(sides.space.words());
+  for (const Arc& rule : sides.rules) pool.rules.push_back(pool.add(rule.cube, rule.entry));
+  constexpr std::size_t kMostTimes = 16;
+  const std::size_t most = kMostTimes * (sides.rules.size() + sides.layout_rules) + 1000;
+  const auto written =
+      flatten(sides.layout, sides.table, sides.space.whole(), most, limits.comparisons_left, pool);
+  if (!written) return pass_on(written);
+  limits.witnesses = true;
+  return find_difference(pool, sides.table, sides.space.whole(), limits);
+}
+
+/// Three ways, the cheap ones first: halving and writing out, each until the comparisons are used
+/// up, then halving to the end. Each way is exact; the first that comes to an end decides.
+Result<std::optional<Difference>> decide(const Comparison& sides, const VerifyOptions& options,
+                                         SearchLimits& limits, Verdict& verdict) {
+  const std::uint64_t regions = limits.regions_left;
+  for (const auto way : {halve, write_out}) {
+    const std::uint64_t most = options.most_comparisons / (way == halve ? 8 : 1);
+    limits.regions_left = regions;
+    limits.comparisons_left = most;
+    auto found = way(sides, limits);
+    verdict.comparisons += most - limits.comparisons_left;
+    const bool gave_up = !found && (way == write_out || found.error().code == ErrorCode::kTooBig);
+    if (!gave_up) return found;
+    if (way == write_out && options.quick) return found;
+  }
+  limits = {regions, std::numeric_limits<std::uint64_t>::max(), false, limits.progress};
+  return halve(sides, limits);
+}
+
 /// Compares one table of the rule set; the difference, if any, lands in the verdict.
 Result<void> compare_table(std::uint32_t id, const std::vector<const FlowRule*>& rules,
                            const Layout& layout, const TableIds& added,
-                           const RegistersInUse& registers, SearchLimits& limits,
-                           Verdict& verdict) {
+                           const RegistersInUse& registers, const VerifyOptions& options,
+                           SearchLimits& limits, Verdict& verdict) {
   const auto tables = reached(layout, id, added, registers);
   if (!tables) return pass_on(tables);
   if (const auto checked = check_loops(*tables, added, registers); !checked)
     return pass_on(checked);
-  PacketSpace space;
-  for (const FlowRule* rule : rules) space.widen(rule->match);
-  for (const LayoutTable* table : *tables) {
-    for (const Matcher& matcher : table->matchers) {
-      for (const FlowRule& rule : matcher.rules) space.widen(rule.match);
-    }
-  }
-  space.close();
-
-  EffectNames effects;
-  Pool pool(space.words());
-  for (const FlowRule* rule : rules) {
-    pool.rules.push_back(pool.add(space.cube(rule->match), {effects.number(rule->actions)}));
-  }
-  for (const LayoutTable* table : *tables) {
-    auto& list = pool.tables[table->id];
-    for (const Matcher& matcher : table->matchers) {
-      for (const FlowRule& rule : matcher.rules) {
-        const std::uint32_t jump = *continuation(rule, added, registers);
-        const std::uint32_t effect = jump == kNoJump ? effects.number(rule.actions) : kMiss;
-        list.push_back(pool.add(space.cube(rule.match), {effect, jump}));
-      }
-    }
-  }
-  const auto difference = find_difference(pool, id, space.whole(), limits);
+  const Comparison sides = comparison_of(id, rules, *tables, added, registers);
+  const auto difference = decide(sides, options, limits, verdict);
   if (!difference) {
-    return difference.error().while_doing(fmt::format(
-        "table {}: {} rules against {}", id, rules.size(), pool.entries.size() - rules.size()));
+    return difference.error().while_doing(
+        fmt::format("table {}: {} rules against {}", id, rules.size(), sides.layout_rules));
   }
   if (*difference) {
     const Difference& found = **difference;
-    verdict.counterexample = {id, space.member(found.where), effects.name(found.by_rules),
-                              effects.name(found.by_layout)};
+    verdict.counterexample = {id, sides.space.member(found.where),
+                              sides.effects.name(found.by_rules),
+                              sides.effects.name(found.by_layout)};
   }
   return {};
 }
@@ -200,7 +264,7 @@ Result<Verdict> verify(const RuleSet& rules, const Layout& layout, const VerifyO
 
   const RegistersInUse registers(rules, layout);
   Verdict verdict;
-  SearchLimits limits{options.most_regions, {}};
+  SearchLimits limits{options.most_regions, 0, false, {}};
   for (auto& [id, members] : by_table) {
     std::stable_sort(members.begin(), members.end(), [](const FlowRule* a, const FlowRule* b) {
       return a->priority < b->priority;
@@ -208,11 +272,14 @@ Result<Verdict> verify(const RuleSet& rules, const Layout& layout, const VerifyO
     if (options.progress) {
       const auto before = static_cast<double>(verdict.tables);
       const auto all = static_cast<double>(by_table.size());
-      limits.progress = [&options, before, all](double share) {
+      limits.progress = [&options, before, all, told = 0.0](double share) mutable {
+        if (share <= told) return;  // the next way begins anew
+        told = share;
         options.progress((before + share) / all);
       };
     }
-    const auto done = compare_table(id, members, layout, added, registers, limits, verdict);
+    const auto done =
+        compare_table(id, members, layout, added, registers, options, limits, verdict);
     if (!done) return pass_on(done);
     ++verdict.tables;
     if (verdict.counterexample) break;

@@ -98,11 +98,12 @@ void add_costs(const Content& content, const json& optimization, Page& page) {
   page.table(table);
   const json proof = optimization.value("proof", json::object());
   page.paragraph(fmt::format(
-      "{} {} pairs of rules were scanned.{}",
+      "{} {} pairs of rules were scanned, {} regions compared.{}",
       proof.value("verified", false)
-          ? "Proven: both layouts do the same to every packet, and independent code says so too."
-          : "Not proven: independent code did not confirm that both layouts do the same.",
-      proof.value("pairs", std::size_t{0}),
+          ? "Proven: both layouts do the same to every packet, and code that shares nothing with "
+            "the search says so too."
+          : "Not proven: no code apart from the search confirmed that both layouts do the same.",
+      proof.value("pairs", std::size_t{0}), proof.value("regions", std::size_t{0}),
       optimization.contains("applied")
           ? fmt::format(" The device got it in the form that it searches fastest: {} matchers, {} "
                         "rules.",

@@ -8,10 +8,15 @@
 ///      only when no packet matches both, or when both do the same.
 ///   3. Matchers that decide more traffic are tried earlier.
 ///   4. A table is cut where that pays, unless single_table is set: one coarse matcher sends each
-///      packet by a jump to a small table of the rules that it can still match. The number of rules
-///      grows by at most max_growth.
-///   5. An exact overlap scan over the finished layout proves that it is equivalent
-///      (optimizer/src/proof.h). A layout that is not proven is never returned.
+///      packet by a jump to a small table. Two searches look for cuts, and the cheaper layout is
+///      taken: in the one, small tables hold all rules that their packets can still match
+///      (optimizer/src/cut_tree.h); in the other, what a small table does not decide jumps back to
+///      a rest that many share (optimizer/src/chained/grow.h). The number of rules grows by at most
+///      max_growth.
+///   5. The finished layout is proven equivalent: in the first case by an exact overlap scan
+///      (optimizer/src/proof.h); in the second by the verifier (greynic/verify/verify.h), within a
+///      bounded number of comparisons. Where that does not suffice, the first search's layout is
+///      taken. A layout that is not proven is never returned.
 ///
 /// Example: four rules, the first that matches decides, and equally many packets for each.
 ///
@@ -76,10 +81,12 @@ struct LayoutCost {
   std::optional<model::Prediction> prediction;
 };
 
-/// What the overlap scan looked at; there is no OptimizedLayout without it.
+/// What the proofs looked at; there is no OptimizedLayout without them. A table of the input is
+/// proven by one of the two.
 struct Proof {
-  std::size_t tables = 0;  ///< layout tables proven, each under the packets that can reach it
-  std::size_t pairs = 0;   ///< pairs of input rule and layout rule compared
+  std::size_t tables = 0;     ///< layout tables proven, each under the packets that can reach it
+  std::size_t pairs = 0;      ///< pairs of input rule and layout rule that the overlap scan compared
+  std::uint64_t regions = 0;  ///< regions of packets that the verifier settled
 };
 
 struct OptimizedLayout {

@@ -11,6 +11,13 @@
 /// Any other region is halved again, down to single packets if need be, so the answer does not
 /// depend on how the layout was made.
 ///
+/// Where that takes too many comparisons, as with tables that many jumps share, the layout's jumps
+/// are written out first: a shared table comes out once (optimizer/verify/src/flatten.h). The list
+/// is halved too, and a region may be settled in a third way:
+///   - each rule of the layout lies inside rules of the set that do the same, all that wins over
+///     those there was tried before it, and nothing is missed: the region is equivalent.
+/// Where that takes too many comparisons as well, the first way goes on to the end.
+///
 /// Example: the rules and the layout of greynic/optimizer/optimize.h. Both sides hold the same four
 /// rules; rules 1 and 2 stand in another order, but no packet matches both: equivalent, settled in
 /// one region. Now exchange the two matchers. Rules 0 and 1 stand in another order too, they
@@ -39,6 +46,10 @@ namespace greynic::verify {
 struct VerifyOptions {
   /// Regions looked at before giving up with kTooBig; at about 2 us each, 20 minutes at most.
   std::uint64_t most_regions = 500'000'000;
+  /// Of two rules, or of a rule and a region; for each table, before the long way. A few seconds of
+  /// work. An eighth is for halving alone.
+  std::uint64_t most_comparisons = 1'000'000'000;
+  bool quick = false;  ///< give up with kTooBig instead of the long way
   /// Called now and then with the share of the packet space that is settled, 0..1.
   std::function<void(double)> progress;
 };
@@ -55,12 +66,13 @@ struct Verdict {
   bool equivalent = false;
   std::optional<Counterexample> counterexample;  ///< set when not equivalent
   std::size_t tables = 0;
-  std::uint64_t regions = 0;  ///< settled in all
+  std::uint64_t regions = 0;      ///< settled in all, on the ways that decided
+  std::uint64_t comparisons = 0;  ///< made on the ways that are tried first
 };
 
 /// kUnsupported: a layout rule does more than jump on its way to a table that only the layout has,
 /// or its jumps form a loop. kBadInput: a rule is not under its matcher's mask, or a table comes
-/// twice. kTooBig: most_regions did not suffice; the message says for how many rules.
+/// twice. kTooBig: most_regions did not suffice (or most_comparisons, when quick); the message says for how many rules.
 [[nodiscard]] Result<Verdict> verify(const RuleSet& rules, const Layout& layout,
                                      const VerifyOptions& options = {});
 

@@ -1,0 +1,72 @@
+#pragma once
+
+/// The choice of a cut or of a guard for a node, and what each would cost.
+
+#include <optional>
+
+#include "src/chained/node.h"
+
+namespace greynic::optimizer::chained {
+
+struct Cut {
+  std::vector<Word> mask;
+  double cost = 0.0;  ///< share of packets x matchers tried, entries priced in
+};
+
+/// Which units of a node go to the parts of a cut: all rows by part.
+struct CutParts {
+  struct Part {
+    std::uint32_t example;            ///< a row that has its value
+    std::vector<std::uint32_t> rows;  ///< ascending; copies of rows of the rest among them
+  };
+  std::vector<Part> parts;
+  std::vector<std::uint32_t> rest;         ///< ascending
+  std::vector<std::uint32_t> part_of_row;  ///< kNoRow: the rest
+};
+
+/// A matcher that sends packets with low ports away; behind it some units look at no port.
+struct Guard {
+  std::size_t field = 0;
+  std::uint32_t set = 0;  ///< units with this port set are freed of it
+  std::vector<Word> mask;
+  std::vector<std::vector<Word>> values;  ///< one for each protocol of those units
+  double cost = 0.0;
+};
+
+/// What a port set leaves out, when that is one prefix from port 0 on.
+[[nodiscard]] std::optional<Prefix> left_out(const std::vector<Prefix>& set, const Slot& slot);
+
+class CutChooser {
+ public:
+  CutChooser(const Units& units, const Rows& packets, const std::vector<double>& packet_weight,
+             const std::vector<std::uint32_t>& decider, double entry_price)
+      : units_(units),
+        packets_(packets),
+        packet_weight_(packet_weight),
+        decider_(decider),
+        entry_price_(entry_price) {}
+
+  /// The node as one chain.
+  [[nodiscard]] double chain(const Node& node) const;
+  /// A few cuts, the cheapest first.
+  [[nodiscard]] std::vector<Cut> best_cuts(const Node& node) const;
+  [[nodiscard]] std::optional<Guard> best_guard(const Node& node) const;
+  /// What the cut makes of the node; exact where the choice only estimates.
+  [[nodiscard]] CutParts split(const Node& node, const std::vector<Word>& mask) const;
+
+ private:
+  [[nodiscard]] double cost_of(const Node& node, const std::vector<Word>& mask) const;
+  /// Behind the guard, and in each of the regions that jump away.
+  [[nodiscard]] double guard_cost(const Node& node, const Guard& guard) const;
+  [[nodiscard]] std::vector<std::vector<Word>> candidates(const Node& node, std::size_t most) const;
+  /// Rows of the rest that a row may take along: as many as its packets are worth.
+  [[nodiscard]] std::size_t most_copies(const Node& node, std::size_t row) const;
+
+  const Units& units_;
+  const Rows& packets_;
+  const std::vector<double>& packet_weight_;
+  const std::vector<std::uint32_t>& decider_;
+  double entry_price_;
+};
+
+}  // namespace greynic::optimizer::chained

@@ -1,0 +1,350 @@
+#include "src/chained/grow.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <numeric>
+
+#include "src/chain.h"
+#include "src/chained/cut.h"
+#include "src/key_table.h"
+
+namespace greynic::optimizer::chained {
+namespace {
+
+class Grower {
+ public:
+  Grower(Units& units, const Rows& packets, const std::vector<double>& packet_weight,
+         const std::vector<std::uint32_t>& decider, const GrowOptions& options)
+      : units_(units),
+        packets_(packets),
+        packet_weight_(packet_weight),
+        decider_(decider),
+        options_(options),
+        chooser_(units, packets, packet_weight, decider, options.entry_price),
+        local_(units.rows.size(), kNoRow) {}
+
+  Plan run() {
+    Node root(packets_.words());
+    root.rows = units_.rows;
+    root.packets.resize(packets_.size());
+    std::iota(root.packets.begin(), root.packets.end(), 0U);
+    plan_.emplace_back();
+    grow(std::move(root), 0, kNowhere);
+    return std::move(plan_);
+  }
+
+ private:
+  /// Puts the matchers of a node into a table, at the end of what is there.
+  void grow(Node node, std::uint32_t table, std::uint32_t exit) {
+    for (;;) {
+      if (end_at_last_word(node)) exit = kNowhere;
+      scout(node);
+      plan_[table].exit = exit;
+      plan_[table].missing = missing(node);
+      if (node.rows.size() == 0) return;
+      constexpr double kShort = 1.6;
+      const double chain = chooser_.chain(node);
+      if (!(node.all_weight > 0.0) || chain <= kShort * node.all_weight) {
+        return finish(node, table);
+      }
+      if (!room_for_tables()) return finish(node, table);
+      const std::vector<Cut> cuts = chooser_.best_cuts(node);
+      const auto guard = chooser_.best_guard(node);
+      if (guard && guard->cost < chain && (cuts.empty() || guard->cost < cuts.front().cost)) {
+        node = put_guard(std::move(node), *guard, table, exit);
+        continue;
+      }
+      Node rest(packets_.words());
+      // A cut may come to nothing: its cost is an estimate.
+      const bool made = std::any_of(cuts.begin(), cuts.end(), [&](const Cut& cut) {
+        return cut.cost < chain && make_cut(node, cut.mask, table, exit, rest);
+      });
+      if (!made) return finish(node, table);
+      node = std::move(rest);
+    }
+  }
+
+  [[nodiscard]] bool room_for_tables() const { return plan_.size() < options_.most_tables; }
+
+  /// Leaves out what stands behind a unit that takes all packets; whether there is one.
+  static bool end_at_last_word(Node& node) {
+    for (std::size_t row = 0; row < node.rows.size(); ++row) {
+      if (!node.rows.takes_all(row)) continue;
+      if (row + 1 == node.rows.size()) return true;
+      UnitRows kept(node.rows.hull.words());
+      for (std::size_t i = 0; i <= row; ++i) {
+        kept.add(node.rows.hull.value[i], node.rows.hull.mask[i], node.rows.ports[i],
+                 node.rows.unit[i]);
+      }
+      node.rows = std::move(kept);
+      return true;
+    }
+    return false;
+  }
+
+  void scout(Node& node) {
+    const std::size_t n = node.rows.size();
+    for (std::uint32_t row = 0; row < n; ++row) local_[node.rows.unit[row]] = row;
+    node.weight.assign(n, 0.0);
+    node.all_weight = 0.0;
+    for (const std::uint32_t packet : node.packets) {
+      node.all_weight += packet_weight_[packet];
+      const std::uint32_t unit = decider_[packet];
+      if (unit != kNoRow && local_[unit] != kNoRow) {
+        node.weight[local_[unit]] += packet_weight_[packet];
+      }
+    }
+    std::map<std::pair<std::vector<Word>, PortIds>, std::uint32_t> known;
+    node.kind.clear();
+    node.kind_example.clear();
+    node.kind_masks.clear();
+    node.kind_written.clear();
+    for (std::uint32_t row = 0; row < n; ++row) {
+      const auto [place, fresh] =
+          known.try_emplace({mask_of(node.rows.hull, row), node.rows.ports[row]},
+                            static_cast<std::uint32_t>(node.kind_example.size()));
+      if (fresh) {
+        node.kind_example.push_back(row);
+        double masks = 1.0;
+        double written = 1.0;
+        for (std::size_t field = 0; field < kPortFields; ++field) {
+          const std::uint32_t set = node.rows.ports[row][field];
+          if (set == 0) continue;
+          const auto all = static_cast<double>(units_.sets[set].size());
+          masks *= left_out(units_.sets[set], units_.slot[field]) ? 2.0 : all;
+          written *= all;
+        }
+        node.kind_masks.push_back(masks);
+        node.kind_written.push_back(written);
+      }
+      node.kind.push_back(place->second);
+    }
+    Conflicts conflicts = conflicts_of(units_, node.rows);
+    node.blockers = std::move(conflicts.before);
+    node.blocked = std::move(conflicts.many);
+    for (const std::uint32_t unit : node.rows.unit) local_[unit] = kNoRow;
+  }
+
+  [[nodiscard]] double missing(const Node& node) const {
+    double hit = 0.0;
+    for (const double weight : node.weight) hit += weight;
+    return std::max(0.0, node.all_weight - hit);
+  }
+
+  /// The node as a chain, the end of its table.
+  void finish(const Node& node, std::uint32_t table) {
+    Problem chain(units_.problem->columns, packets_.words());
+    for (std::size_t row = 0; row < node.rows.size(); ++row) {
+      const std::size_t before = chain.rows.size();
+      units_.written_out(node.rows, row,
+                         [&](const Word* value, const Word* mask) { chain.rows.add(value, mask); });
+      const std::size_t count = chain.rows.size() - before;
+      const std::uint32_t unit = node.rows.unit[row];
+      chain.effect.insert(chain.effect.end(), count, units_.effect[unit]);
+      chain.rule.insert(chain.rule.end(), count, unit);
+      chain.weight.insert(chain.weight.end(), count, node.weight[row] / static_cast<double>(count));
+    }
+    std::vector<std::uint32_t> all(chain.rows.size());
+    std::iota(all.begin(), all.end(), 0U);
+    for (const Group& group : build_chain(chain, all)) {
+      PlanMatcher matcher(chain.rows.mask[group.rows.front()], packets_.words());
+      for (const std::uint32_t row : group.rows) {
+        matcher.values.add(chain.rows.value[row]);
+        matcher.entries.push_back({chain.rule[row], kNowhere, chain.weight[row]});
+      }
+      plan_[table].matchers.push_back(std::move(matcher));
+    }
+  }
+
+  /// Puts the cut into the table and grows its parts. What is left to do goes to `rest`, in a table
+  /// of its own when parts come back to it: then `table` becomes that one. False when the cut comes
+  /// to nothing.
+  bool make_cut(Node& node, const std::vector<Word>& mask, std::uint32_t& table, std::uint32_t exit,
+                Node& rest) {
+    const CutParts parts = chooser_.split(node, mask);
+    if (parts.parts.empty()) return false;
+    if (parts.parts.size() + plan_.size() > options_.most_tables) return false;
+    const std::size_t words = mask.size();
+    std::map<std::uint64_t, std::uint32_t> part_of;
+    std::vector<Node> inside;
+    for (std::uint32_t i = 0; i < parts.parts.size(); ++i) {
+      const CutParts::Part& part = parts.parts[i];
+      const Word* value = node.rows.hull.value[part.example];
+      part_of[hash_under(value, mask.data(), words)] = i;
+      inside.emplace_back(words);
+      for (std::size_t w = 0; w < words; ++w) inside[i].decided[w] = node.decided[w] | mask[w];
+      std::vector<Word> bits(words);
+      for (std::size_t w = 0; w < words; ++w) bits[w] = value[w] & mask[w];
+      for (const std::uint32_t row : part.rows) {
+        units_.add_within(inside[i].rows, node.rows, row, bits.data(), mask.data());
+      }
+    }
+    for (const std::uint32_t packet : node.packets) {
+      const auto found = part_of.find(hash_under(packets_[packet], mask.data(), words));
+      if (found != part_of.end()) inside[found->second].packets.push_back(packet);
+    }
+    // The rest, and the packets that no part decides.
+    rest.decided = node.decided;
+    for (const std::uint32_t row : parts.rest) {
+      rest.rows.add(node.rows.hull.value[row], node.rows.hull.mask[row], node.rows.ports[row],
+                    node.rows.unit[row]);
+    }
+    PlanMatcher matcher(mask.data(), words);
+    bool comes_back = false;
+    std::vector<bool> ends;
+    for (Node& part : inside) {
+      ends.push_back(end_at_last_word(part));
+      comes_back = comes_back || !ends.back();
+    }
+    const bool something_left = rest.rows.size() > 0;
+    std::uint32_t after = exit;
+    if (comes_back && something_left) {
+      after = static_cast<std::uint32_t>(plan_.size());
+      plan_.emplace_back();
+    }
+    std::vector<std::uint32_t> undecided;
+    {
+      // A packet is decided in its part when its unit is there.
+      for (std::uint32_t i = 0; i < inside.size(); ++i) {
+        for (std::uint32_t row = 0; row < inside[i].rows.size(); ++row) {
+          local_[inside[i].rows.unit[row]] = row;
+        }
+        for (const std::uint32_t packet : inside[i].packets) {
+          const std::uint32_t unit = decider_[packet];
+          const bool here = ends[i] || (unit != kNoRow && local_[unit] != kNoRow);
+          if (!here) undecided.push_back(packet);
+        }
+        for (const std::uint32_t unit : inside[i].rows.unit) local_[unit] = kNoRow;
+      }
+      for (const std::uint32_t packet : node.packets) {
+        if (!part_of.contains(hash_under(packets_[packet], mask.data(), words))) {
+          undecided.push_back(packet);
+        }
+      }
+      std::sort(undecided.begin(), undecided.end());
+    }
+    for (std::uint32_t i = 0; i < inside.size(); ++i) {
+      std::vector<Word> bits(words);
+      const Word* value = node.rows.hull.value[parts.parts[i].example];
+      for (std::size_t w = 0; w < words; ++w) bits[w] = value[w] & mask[w];
+      matcher.values.add(bits.data());
+      PlanEntry entry;
+      for (const std::uint32_t packet : inside[i].packets) entry.weight += packet_weight_[packet];
+      if (inside[i].rows.takes_all(0)) {
+        entry.unit = inside[i].rows.unit[0];
+      } else {
+        entry.table = static_cast<std::uint32_t>(plan_.size());
+        plan_.emplace_back();
+        grow(std::move(inside[i]), entry.table, after);
+      }
+      matcher.entries.push_back(entry);
+    }
+    plan_[table].matchers.push_back(std::move(matcher));
+    rest.packets = std::move(undecided);
+    if (after != exit) {
+      plan_[table].exit = after;
+      plan_[table].missing = 0.0;
+      for (const std::uint32_t packet : rest.packets)
+        plan_[table].missing += packet_weight_[packet];
+      table = after;
+    }
+    return true;
+  }
+
+  /// Puts the guard into the table, and grows what jumps away; what is behind it.
+  Node put_guard(Node node, const Guard& guard, std::uint32_t table, std::uint32_t exit) {
+    const std::size_t words = guard.mask.size();
+    PlanMatcher matcher(guard.mask.data(), words);
+    Node behind(words);
+    behind.decided = node.decided;
+    std::vector<Node> low;
+    for (const auto& value : guard.values) {
+      low.emplace_back(words);
+      for (std::size_t w = 0; w < words; ++w)
+        low.back().decided[w] = node.decided[w] | guard.mask[w];
+      for (std::size_t row = 0; row < node.rows.size(); ++row) {
+        if (!units_.meets(node.rows, row, value.data(), guard.mask.data())) continue;
+        units_.add_within(low.back().rows, node.rows, row, value.data(), guard.mask.data());
+      }
+      matcher.values.add(value.data());
+    }
+    const auto holds = [&](const Word* bits, const std::vector<Word>& value) {
+      return matches(value.data(), guard.mask.data(), bits, words);
+    };
+    for (const std::uint32_t packet : node.packets) {
+      Node* place = &behind;
+      for (std::size_t i = 0; i < low.size(); ++i) {
+        if (holds(packets_[packet], guard.values[i])) place = &low[i];
+      }
+      place->packets.push_back(packet);
+    }
+    for (std::size_t row = 0; row < node.rows.size(); ++row) {
+      const Word* value = node.rows.hull.value[row];
+      const Word* mask = node.rows.hull.mask[row];
+      bool looks = true;
+      for (std::size_t w = 0; w < words; ++w) looks = looks && (guard.mask[w] & ~mask[w]) == 0;
+      bool inside = false;
+      bool freed = false;
+      for (const auto& guarded : guard.values) {
+        inside = inside || (looks && holds(value, guarded));
+        bool protocol = true;
+        for (std::size_t w = 0; w < words; ++w) {
+          Word header = guard.mask[w];
+          protocol = protocol && ((value[w] ^ guarded[w]) & header & mask[w]) == 0 &&
+                     (header & ~mask[w] & ~port_bits(guard.field)[w]) == 0;
+        }
+        freed = freed || protocol;
+      }
+      if (inside) continue;
+      PortIds ports = node.rows.ports[row];
+      if (freed && ports[guard.field] == guard.set) ports[guard.field] = 0;
+      behind.rows.add(value, mask, ports, node.rows.unit[row]);
+    }
+    for (Node& part : low) {
+      PlanEntry entry;
+      for (const std::uint32_t packet : part.packets) entry.weight += packet_weight_[packet];
+      const bool empty = part.rows.size() == 0;
+      if (!empty && part.rows.takes_all(0)) {
+        entry.unit = part.rows.unit[0];
+      } else if (empty && exit != kNowhere) {
+        entry.table = exit;
+      } else {
+        entry.table = static_cast<std::uint32_t>(plan_.size());
+        plan_.emplace_back();
+        grow(std::move(part), entry.table, exit);
+      }
+      matcher.entries.push_back(entry);
+    }
+    plan_[table].matchers.push_back(std::move(matcher));
+    return behind;
+  }
+
+  [[nodiscard]] const std::vector<Word>& port_bits(std::size_t field) {
+    auto& bits = port_bits_[field];
+    if (bits.empty()) {
+      bits.assign(packets_.words(), 0);
+      units_.slot[field].set(units_.slot[field].all(), bits.data());
+    }
+    return bits;
+  }
+
+  Units& units_;
+  const Rows& packets_;
+  const std::vector<double>& packet_weight_;
+  const std::vector<std::uint32_t>& decider_;
+  const GrowOptions& options_;
+  CutChooser chooser_;
+  std::vector<std::uint32_t> local_;  ///< by unit: its row in the node at hand
+  std::array<std::vector<Word>, kPortFields> port_bits_;
+  Plan plan_;
+};
+
+}  // namespace
+
+Plan grow_plan(Units& units, const Rows& packets, const std::vector<double>& packet_weight,
+               const std::vector<std::uint32_t>& decider, const GrowOptions& options) {
+  return Grower(units, packets, packet_weight, decider, options).run();
+}
+
+}  // namespace greynic::optimizer::chained

@@ -1,0 +1,29 @@
+#pragma once
+
+/// Grows a plan from the units of one input table, top down.
+///
+/// A node is what is left to decide in one region of packets: units, and a table of the plan into
+/// which its matchers go, with an exit for what they do not decide. Three things can be done:
+///   - a chain: the units as matchers, one for each mask. The end of a branch;
+///   - a cut: one matcher on some bits sends each of their values to a table of its own. Units that
+///     look at all of the bits go there, the others to a rest, which is the exit of all parts. A
+///     unit may go before the rest only when all that must come before it goes along: few such are
+///     copied; a unit with too many stays in the rest;
+///   - a guard: ports below 1024, say, jump away; behind it a unit for 1024:65535 looks at no port.
+/// What looks cheapest is done; parts are priced as the trees that they become, by a rule of thumb.
+
+#include "src/chained/plan.h"
+
+namespace greynic::optimizer::chained {
+
+struct GrowOptions {
+  double entry_price = 0.0;     ///< of one entry, in share of packets x matchers tried
+  std::size_t most_tables = 0;  ///< that may be added
+};
+
+/// `decider`: for each packet its unit, kNoRow when none; packets are packed as the problem's rows.
+[[nodiscard]] Plan grow_plan(Units& units, const Rows& packets,
+                             const std::vector<double>& packet_weight,
+                             const std::vector<std::uint32_t>& decider, const GrowOptions& options);
+
+}  // namespace greynic::optimizer::chained

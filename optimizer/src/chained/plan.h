@@ -1,0 +1,42 @@
+#pragma once
+
+/// A layout in the making: tables of matchers, each table with the one that a miss goes on to.
+
+#include <vector>
+
+#include "src/chained/units.h"
+
+namespace greynic::optimizer::chained {
+
+inline constexpr std::uint32_t kNowhere = 0xffffffff;
+
+/// Does what a unit does, or goes on in another table of the plan.
+struct PlanEntry {
+  std::uint32_t unit = kNowhere;
+  std::uint32_t table = kNowhere;
+  double weight = 0.0;  ///< share of the packets that hit it
+};
+
+struct PlanMatcher {
+  PlanMatcher(const Word* bits, std::size_t words) : mask(bits, bits + words), values(words) {}
+  std::vector<Word> mask;
+  Rows values;
+  std::vector<PlanEntry> entries;  ///< one for each of values
+};
+
+struct PlanTable {
+  std::vector<PlanMatcher> matchers;
+  std::uint32_t exit = kNowhere;  ///< where a miss goes on; kNowhere: it stays a miss
+  double missing = 0.0;           ///< share of the packets that go there
+};
+
+using Plan = std::vector<PlanTable>;  ///< the first is the input table
+
+/// Rules that the plan makes, a jump for each exit included.
+[[nodiscard]] std::size_t entries_of(const Plan& plan);
+
+/// Spends `room` more entries on copying the matchers of exits into the tables that lead there:
+/// each copy spares the packets that miss one lookup. What saves most for an entry comes first.
+void inline_exits(Plan& plan, std::size_t room);
+
+}  // namespace greynic::optimizer::chained

@@ -1,0 +1,323 @@
+#include "src/chained/units.h"
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <set>
+
+namespace greynic::optimizer::chained {
+
+std::uint32_t Slot::get(const Word* row) const {
+  if (count == 0) return 0;
+  const std::size_t shift = first % 64;
+  Word bits = row[first / 64] >> shift;
+  if (shift + count > 64) bits |= row[first / 64 + 1] << (64 - shift);
+  return static_cast<std::uint32_t>(bits) & all();
+}
+
+void Slot::set(std::uint32_t bits, Word* row) const {
+  if (count == 0) return;
+  const std::size_t shift = first % 64;
+  Word& low = row[first / 64];
+  low = (low & ~(Word{all()} << shift)) | Word{bits} << shift;
+  if (shift + count <= 64) return;
+  Word& high = row[first / 64 + 1];
+  high = (high & ~(Word{all()} >> (64 - shift))) | Word{bits} >> (64 - shift);
+}
+
+std::uint32_t PortSets::number(std::vector<Prefix> prefixes) {
+  const auto [place, fresh] =
+      known_.try_emplace(std::move(prefixes), static_cast<std::uint32_t>(sets_.size()));
+  if (fresh) sets_.push_back(place->first);
+  return place->second;
+}
+
+bool UnitRows::takes_all(std::size_t row) const {
+  const Word* mask = hull.mask[row];
+  return std::all_of(mask, mask + hull.words(), [](Word w) { return w == 0; }) &&
+         std::all_of(ports[row].begin(), ports[row].end(), [](auto id) { return id == 0; });
+}
+
+namespace {
+
+std::array<Slot, kPortFields> port_slots(const Columns& columns) {
+  std::array<Slot, kPortFields> slots;
+  constexpr std::array<MatchField, kPortFields> kFields = {MatchField::kL4SrcPort,
+                                                           MatchField::kL4DstPort};
+  for (std::size_t i = 0; i < kPortFields; ++i) {
+    Match match;
+    match.set(kFields[i], 0);
+    std::vector<Word> value(columns.words(), 0);
+    std::vector<Word> mask(columns.words(), 0);
+    columns.pack(match, value.data(), mask.data());
+    for (std::size_t column = columns.count(); column-- > 0;) {
+      if ((mask[column / 64] >> column % 64 & 1) == 0) continue;
+      slots[i].first = column;
+      ++slots[i].count;
+    }
+  }
+  return slots;
+}
+
+/// Rows from `begin` on that are one rule written out: alike but for the ports, of one effect, and
+/// every source prefix with every destination prefix. The end of them.
+struct Family {
+  std::size_t end;
+  std::array<std::vector<Prefix>, kPortFields> prefixes;
+};
+
+bool disjoint(const std::vector<Prefix>& prefixes) {
+  for (std::size_t i = 0; i < prefixes.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      const std::uint32_t common = prefixes[i].mask & prefixes[j].mask;
+      if (((prefixes[i].value ^ prefixes[j].value) & common) == 0) return false;
+    }
+  }
+  return true;
+}
+
+Family family_at(const Problem& problem, const std::array<Slot, kPortFields>& slot,
+                 std::size_t begin) {
+  const Ternaries& rows = problem.rows;
+  const auto without_ports = [&](std::size_t row) {
+    std::vector<Word> both(rows.value[row], rows.value[row] + rows.words());
+    both.insert(both.end(), rows.mask[row], rows.mask[row] + rows.words());
+    for (const Slot& s : slot) {
+      s.set(0, both.data());
+      s.set(0, both.data() + rows.words());
+    }
+    return both;
+  };
+  const std::vector<Word> key = without_ports(begin);
+  std::array<std::set<Prefix>, kPortFields> seen;
+  std::set<std::array<Prefix, kPortFields>> pairs;
+  Family family{begin + 1, {}};
+  std::size_t end = begin;
+  for (; end < rows.size() && problem.effect[end] == problem.effect[begin]; ++end) {
+    if (without_ports(end) != key) break;
+    std::array<Prefix, kPortFields> pair;
+    for (std::size_t i = 0; i < kPortFields; ++i) {
+      pair[i] = {slot[i].get(rows.value[end]), slot[i].get(rows.mask[end])};
+      seen[i].insert(pair[i]);
+    }
+    pairs.insert(pair);
+  }
+  const bool complete =
+      pairs.size() == end - begin && pairs.size() == seen[0].size() * seen[1].size();
+  for (std::size_t i = 0; i < kPortFields; ++i) {
+    family.prefixes[i].assign(seen[i].begin(), seen[i].end());
+  }
+  if (complete && disjoint(family.prefixes[0]) && disjoint(family.prefixes[1])) {
+    family.end = end;
+    return family;
+  }
+  for (std::size_t i = 0; i < kPortFields; ++i) {
+    family.prefixes[i] = {{slot[i].get(rows.value[begin]), slot[i].get(rows.mask[begin])}};
+  }
+  return family;
+}
+
+/// What all prefixes have in common.
+Prefix hull_of(const std::vector<Prefix>& prefixes) {
+  Prefix hull = prefixes.front();
+  for (const Prefix& prefix : prefixes) {
+    hull.mask &= prefix.mask & ~(hull.value ^ prefix.value);
+    hull.value &= hull.mask;
+  }
+  return hull;
+}
+
+}  // namespace
+
+Units::Units(const Problem& all)
+    : problem(&all), slot(port_slots(all.columns)), rows(all.rows.words()) {
+  const std::size_t words = all.rows.words();
+  for (std::size_t begin = 0; begin < all.rows.size();) {
+    Family family = family_at(all, slot, begin);
+    std::vector<Word> value(all.rows.value[begin], all.rows.value[begin] + words);
+    std::vector<Word> mask(all.rows.mask[begin], all.rows.mask[begin] + words);
+    PortIds ports{};
+    for (std::size_t i = 0; i < kPortFields; ++i) {
+      const Prefix hull = hull_of(family.prefixes[i]);
+      slot[i].set(hull.value, value.data());
+      slot[i].set(hull.mask, mask.data());
+      if (family.prefixes[i].size() > 1) ports[i] = sets.number(std::move(family.prefixes[i]));
+    }
+    const auto number = static_cast<std::uint32_t>(rows.size());
+    rows.add(value.data(), mask.data(), ports, number);
+    effect.push_back(all.effect[begin]);
+    rule.push_back(all.rule[begin]);
+    unit_of_row.insert(unit_of_row.end(), family.end - begin, number);
+    begin = family.end;
+  }
+}
+
+bool Units::overlap(const UnitRows& rows_a, std::size_t a, const UnitRows& rows_b,
+                    std::size_t b) const {
+  const std::size_t words = rows_a.hull.words();
+  if (!optimizer::overlap(rows_a.hull.value[a], rows_a.hull.mask[a], rows_b.hull.value[b],
+                          rows_b.hull.mask[b], words)) {
+    return false;
+  }
+  for (std::size_t i = 0; i < kPortFields; ++i) {
+    const std::uint32_t id_a = rows_a.ports[a][i];
+    const std::uint32_t id_b = rows_b.ports[b][i];
+    if (id_a == 0 && id_b == 0) continue;
+    const auto prefixes = [&](const UnitRows& of, std::size_t row, std::uint32_t id) {
+      return id != 0 ? sets[id]
+                     : std::vector<Prefix>{
+                           {slot[i].get(of.hull.value[row]), slot[i].get(of.hull.mask[row])}};
+    };
+    if (id_a == id_b) continue;
+    bool some = false;
+    for (const Prefix& p : prefixes(rows_a, a, id_a)) {
+      for (const Prefix& q : prefixes(rows_b, b, id_b)) {
+        some = some || ((p.value ^ q.value) & p.mask & q.mask) == 0;
+      }
+    }
+    if (!some) return false;
+  }
+  return true;
+}
+
+bool Units::meets(const UnitRows& rows_a, std::size_t a, const Word* value,
+                  const Word* mask) const {
+  if (!optimizer::overlap(rows_a.hull.value[a], rows_a.hull.mask[a], value, mask,
+                          rows_a.hull.words())) {
+    return false;
+  }
+  for (std::size_t i = 0; i < kPortFields; ++i) {
+    if (rows_a.ports[a][i] == 0) continue;
+    const std::uint32_t bits = slot[i].get(value);
+    const std::uint32_t fixed = slot[i].get(mask);
+    const auto& set = sets[rows_a.ports[a][i]];
+    if (std::none_of(set.begin(), set.end(),
+                     [&](const Prefix& p) { return ((p.value ^ bits) & p.mask & fixed) == 0; })) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void Units::add_within(UnitRows& out, const UnitRows& rows_a, std::size_t a, const Word* value,
+                       const Word* mask) {
+  const std::size_t words = rows_a.hull.words();
+  std::vector<Word> open_value(words);
+  std::vector<Word> open_mask(words);
+  for (std::size_t w = 0; w < words; ++w) {
+    open_value[w] = rows_a.hull.value[a][w] & ~mask[w];
+    open_mask[w] = rows_a.hull.mask[a][w] & ~mask[w];
+  }
+  PortIds ports = rows_a.ports[a];
+  for (std::size_t i = 0; i < kPortFields; ++i) {
+    const std::uint32_t fixed = slot[i].get(mask);
+    if (ports[i] == 0 || fixed == 0) continue;
+    std::vector<Prefix> inside;
+    bool all = false;
+    for (const Prefix& p : sets[ports[i]]) {
+      if (((p.value ^ slot[i].get(value)) & p.mask & fixed) != 0) continue;
+      inside.push_back({p.value & ~fixed, p.mask & ~fixed});
+      all = all || inside.back().mask == 0;
+    }
+    const Prefix hull = all ? Prefix{0, 0} : hull_of(inside);
+    slot[i].set(hull.value, open_value.data());
+    slot[i].set(hull.mask, open_mask.data());
+    std::sort(inside.begin(), inside.end());
+    ports[i] = all || inside.size() == 1 ? 0 : sets.number(std::move(inside));
+  }
+  out.add(open_value.data(), open_mask.data(), ports, rows_a.unit[a]);
+}
+
+namespace {
+
+/// Units by their bits: at each branch those with 0, with 1, and those that do not look.
+class ConflictFinder {
+ public:
+  ConflictFinder(const Units& units, const UnitRows& rows) : units_(units), rows_(rows) {
+    std::vector<std::uint32_t> all(rows.size());
+    std::iota(all.begin(), all.end(), 0U);
+    std::vector<Word> decided(rows.hull.words(), 0);
+    root_ = build(std::move(all), decided);
+  }
+
+  void find(std::uint32_t unit, std::vector<std::uint32_t>& found, std::size_t most) const {
+    search(*root_, unit, found, most);
+  }
+
+ private:
+  struct Branch {
+    int column = -1;
+    std::uint32_t first = kNoRow;
+    std::vector<std::uint32_t> members;
+    std::array<std::unique_ptr<Branch>, 3> below;
+  };
+
+  std::unique_ptr<Branch> build(std::vector<std::uint32_t> members, std::vector<Word>& decided) {
+    auto branch = std::make_unique<Branch>();
+    if (members.empty()) return branch;
+    branch->first = members.front();
+    constexpr std::size_t kFew = 8;
+    const Ternaries& hull = rows_.hull;
+    if (members.size() > kFew) branch->column = best_split(hull, members, decided);
+    if (branch->column < 0) {
+      branch->members = std::move(members);
+      return branch;
+    }
+    const auto w = static_cast<std::size_t>(branch->column) / 64;
+    const Word bit = Word{1} << branch->column % 64;
+    std::array<std::vector<std::uint32_t>, 3> side;
+    for (const std::uint32_t unit : members) {
+      const bool looks = (hull.mask[unit][w] & bit) != 0;
+      side[!looks ? 2 : (hull.value[unit][w] & bit) != 0 ? 1 : 0].push_back(unit);
+    }
+    members = {};
+    decided[w] |= bit;
+    for (std::size_t i = 0; i < 3; ++i) branch->below[i] = build(std::move(side[i]), decided);
+    decided[w] &= ~bit;
+    return branch;
+  }
+
+  void search(const Branch& branch, std::uint32_t unit, std::vector<std::uint32_t>& found,
+              std::size_t most) const {
+    if (branch.first >= unit || found.size() > most) return;
+    if (branch.column < 0) {
+      for (const std::uint32_t other : branch.members) {
+        if (other >= unit || found.size() > most) return;
+        if (units_.effect[rows_.unit[other]] != units_.effect[rows_.unit[unit]] &&
+            units_.overlap(rows_, other, rows_, unit)) {
+          found.push_back(other);
+        }
+      }
+      return;
+    }
+    const auto w = static_cast<std::size_t>(branch.column) / 64;
+    const Word bit = Word{1} << branch.column % 64;
+    const bool looks = (rows_.hull.mask[unit][w] & bit) != 0;
+    const bool one = (rows_.hull.value[unit][w] & bit) != 0;
+    search(*branch.below[2], unit, found, most);
+    if (!looks || !one) search(*branch.below[0], unit, found, most);
+    if (!looks || one) search(*branch.below[1], unit, found, most);
+  }
+
+  const Units& units_;
+  const UnitRows& rows_;
+  std::unique_ptr<Branch> root_;
+};
+
+}  // namespace
+
+Conflicts conflicts_of(const Units& units, const UnitRows& rows) {
+  const ConflictFinder finder(units, rows);
+  Conflicts result;
+  result.before.resize(rows.size());
+  result.many.assign(rows.size(), false);
+  for (std::uint32_t unit = 0; unit < rows.size(); ++unit) {
+    auto& before = result.before[unit];
+    finder.find(unit, before, Conflicts::kMost);
+    result.many[unit] = before.size() > Conflicts::kMost;
+    std::sort(before.begin(), before.end());
+  }
+  return result;
+}
+
+}  // namespace greynic::optimizer::chained

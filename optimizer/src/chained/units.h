@@ -1,0 +1,121 @@
+#pragma once
+
+/// Rules of one input table as units: a rule whose port ranges a reader wrote out as prefixes is
+/// one unit again. 1024:65535 on both ports is 36 rows of a Problem, and one unit.
+///
+/// A unit is a ternary row, the hull, and for each port field a set of prefixes, when its row has
+/// several there. Inside a region the unit keeps what the region leaves open.
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "src/overlap.h"
+
+namespace greynic::optimizer::chained {
+
+inline constexpr std::size_t kPortFields = 2;  // source and destination
+
+/// The columns of a field, as one number.
+struct Slot {
+  std::size_t first = 0;
+  std::size_t count = 0;
+  [[nodiscard]] std::uint32_t get(const Word* row) const;
+  void set(std::uint32_t bits, Word* row) const;
+  [[nodiscard]] std::uint32_t all() const { return (1U << count) - 1; }
+};
+
+struct Prefix {
+  std::uint32_t value;
+  std::uint32_t mask;
+  auto operator<=>(const Prefix&) const = default;
+};
+
+/// Sets of disjoint prefixes of one slot, by number; 0 is no set.
+class PortSets {
+ public:
+  PortSets() : sets_(1) {}
+  [[nodiscard]] const std::vector<Prefix>& operator[](std::uint32_t id) const { return sets_[id]; }
+  std::uint32_t number(std::vector<Prefix> prefixes);
+
+ private:
+  std::vector<std::vector<Prefix>> sets_;
+  std::map<std::vector<Prefix>, std::uint32_t> known_;
+};
+
+using PortIds = std::array<std::uint32_t, kPortFields>;
+
+/// Units in order of precedence; those of a region are the open part of those of the whole.
+struct UnitRows {
+  explicit UnitRows(std::size_t words) : hull(words) {}
+  Ternaries hull;
+  std::vector<PortIds> ports;
+  std::vector<std::uint32_t> unit;  ///< number in Units; smaller wins
+
+  [[nodiscard]] std::size_t size() const { return unit.size(); }
+  void add(const Word* value, const Word* mask, PortIds port_ids, std::uint32_t number) {
+    hull.add(value, mask);
+    ports.push_back(port_ids);
+    unit.push_back(number);
+  }
+  /// Takes every packet of its region.
+  [[nodiscard]] bool takes_all(std::size_t row) const;
+};
+
+struct Units {
+  explicit Units(const Problem& problem);
+
+  const Problem* problem;
+  std::array<Slot, kPortFields> slot;
+  PortSets sets;
+  UnitRows rows;
+  std::vector<std::uint32_t> effect;
+  std::vector<std::uint32_t> rule;         ///< index in the RuleSet
+  std::vector<std::uint32_t> unit_of_row;  ///< by row of the problem
+
+  /// Some packet matches both; rows of one region.
+  [[nodiscard]] bool overlap(const UnitRows& rows_a, std::size_t a, const UnitRows& rows_b,
+                             std::size_t b) const;
+  /// The unit meets a cube.
+  [[nodiscard]] bool meets(const UnitRows& rows_a, std::size_t a, const Word* value,
+                           const Word* mask) const;
+  /// Adds to `out` what is open of a unit in a cube that it meets.
+  void add_within(UnitRows& out, const UnitRows& rows_a, std::size_t a, const Word* value,
+                  const Word* mask);
+  /// Ternary rows that a unit stands for: calls visit(value, mask).
+  template <typename Visit>
+  void written_out(const UnitRows& rows_a, std::size_t a, Visit visit) const {
+    const std::size_t words = rows_a.hull.words();
+    std::vector<Word> value(rows_a.hull.value[a], rows_a.hull.value[a] + words);
+    std::vector<Word> mask(rows_a.hull.mask[a], rows_a.hull.mask[a] + words);
+    write_out(rows_a.ports[a], 0, value, mask, visit);
+  }
+
+ private:
+  template <typename Visit>
+  void write_out(const PortIds& ports, std::size_t field, std::vector<Word>& value,
+                 std::vector<Word>& mask, Visit& visit) const {
+    if (field == kPortFields) return visit(value.data(), mask.data());
+    if (ports[field] == 0) return write_out(ports, field + 1, value, mask, visit);
+    const std::uint32_t old_value = slot[field].get(value.data());
+    const std::uint32_t old_mask = slot[field].get(mask.data());
+    for (const Prefix& prefix : sets[ports[field]]) {
+      slot[field].set(prefix.value, value.data());
+      slot[field].set(prefix.mask, mask.data());
+      write_out(ports, field + 1, value, mask, visit);
+    }
+    slot[field].set(old_value, value.data());
+    slot[field].set(old_mask, mask.data());
+  }
+};
+
+/// For each row, those that must come before it: earlier, overlapping, of another effect.
+struct Conflicts {
+  static constexpr std::size_t kMost = 100;
+  std::vector<std::vector<std::uint32_t>> before;  ///< of each row, ascending
+  std::vector<bool> many;                          ///< there are more than listed
+};
+[[nodiscard]] Conflicts conflicts_of(const Units& units, const UnitRows& rows);
+
+}  // namespace greynic::optimizer::chained
