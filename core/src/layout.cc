@@ -24,6 +24,21 @@ const Action* jump_of(const FlowRule& rule) {
   return nullptr;
 }
 
+bool changes_packet(const FlowRule& rule) {
+  return std::any_of(rule.actions.begin(), rule.actions.end(), [](const Action& action) {
+    switch (action.kind) {
+      case ActionKind::kForward:
+      case ActionKind::kDrop:
+      case ActionKind::kJump:
+      case ActionKind::kCount:
+      case ActionKind::kMeter:
+        return false;
+      default:
+        return true;
+    }
+  });
+}
+
 struct MaskHash {
   std::size_t operator()(const Mask& mask) const { return mask.hash(); }
 };
@@ -65,6 +80,40 @@ Lookup look_up(const Layout& layout, const Packet& packet, std::uint32_t first_t
     wanted = jump->number;
   }
   return result;
+}
+
+std::optional<std::size_t> endless_jumps(const Layout& layout) {
+  std::map<std::uint64_t, std::size_t> place;
+  for (std::size_t i = 0; i < layout.tables.size(); ++i) place[layout.tables[i].id] = i;
+  // Tables that nothing leads to leave first, then those that only these led to: a loop stays.
+  std::vector<std::vector<std::size_t>> next(layout.tables.size());
+  std::vector<std::size_t> entrances(layout.tables.size(), 0);
+  for (std::size_t i = 0; i < layout.tables.size(); ++i) {
+    for (const Matcher& matcher : layout.tables[i].matchers) {
+      for (const FlowRule& rule : matcher.rules) {
+        const Action* const jump = jump_of(rule);
+        const auto to = jump == nullptr ? place.end() : place.find(jump->number);
+        if (to == place.end() || changes_packet(rule)) continue;
+        next[i].push_back(to->second);
+        ++entrances[to->second];
+      }
+    }
+  }
+  std::vector<std::size_t> free;
+  for (std::size_t i = 0; i < entrances.size(); ++i) {
+    if (entrances[i] == 0) free.push_back(i);
+  }
+  while (!free.empty()) {
+    const std::size_t from = free.back();
+    free.pop_back();
+    for (const std::size_t to : next[from]) {
+      if (--entrances[to] == 0) free.push_back(to);
+    }
+  }
+  const auto left =
+      std::find_if(entrances.begin(), entrances.end(), [](std::size_t count) { return count > 0; });
+  if (left == entrances.end()) return std::nullopt;
+  return static_cast<std::size_t>(left - entrances.begin());
 }
 
 const FlowRule* look_up(const RuleSet& rules, std::uint32_t table, const Packet& packet) {

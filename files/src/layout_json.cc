@@ -90,6 +90,11 @@ Result<Layout> layout_from_json(const json& document, const std::string& source)
   } catch (const json::exception& error) {
     return fail(ErrorCode::kBadInput, fmt::format("{}: {}", source, error.what()));
   }
+  if (const auto table = endless_jumps(layout)) {
+    return bad_value(source, fmt::format("/tables/{}", *table),
+                     "lies on a loop of jumps, or behind one, that do not change the packet: it "
+                     "could go round for ever; let one of the jumps lead elsewhere");
+  }
   return layout;
 }
 

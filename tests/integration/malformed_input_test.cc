@@ -181,6 +181,7 @@ TEST(MalformedInput, OfLayouts) {
                 {first + "/rules/0/match", R"({"vxlan_vni": "x"})", first + "/rules/0/match"},
                 {first + "/rules/0/actions", R"([{"jump": -1}])", first + "/rules/0/actions"},
                 {first + "/rules/0/actions", R"([{"fly": true}])", first + "/rules/0/actions"},
+                {first + "/rules/0/actions", R"([{"jump": 0}])", "/tables/0"},
                 {first + "/rules/0/weight", "-1", first + "/rules/0/weight"},
                 {first + "/rules/0/from", "\"me\"", first + "/rules/0/from"}}});
 }

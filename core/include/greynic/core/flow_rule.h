@@ -9,6 +9,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -158,6 +159,10 @@ struct Lookup {
 /// Reference lookup in a layout: walks matchers in order, follows jumps (at most 64).
 [[nodiscard]] Lookup look_up(const Layout& layout, const Packet& packet,
                              std::uint32_t first_table = 0);
+
+/// A table that jumps lead back to without a change to the packet, as its place in `tables`: what
+/// goes round there goes round for ever.
+[[nodiscard]] std::optional<std::size_t> endless_jumps(const Layout& layout);
 
 /// Reference lookup in one table of a rule set: smallest priority number, then input order.
 [[nodiscard]] const FlowRule* look_up(const RuleSet& rules, std::uint32_t table,
