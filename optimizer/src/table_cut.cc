@@ -119,22 +119,6 @@ class CutCost {
   std::size_t most_parts_;
 };
 
-/// Adds the headers that a field needs, as far as rows that look at it still look at them: a device
-/// takes no match on TCP flags that does not say TCP.
-void add_headers(Mask& mask, MatchField field, const Mask& of_row) {
-  std::string_view rest = info(field).needs;
-  while (!rest.empty()) {
-    const std::size_t bar = rest.find('|');
-    const auto header = match_field_named(rest.substr(0, rest.find('=')));
-    if (header && mask.bits(*header) == 0 && of_row.bits(*header) != 0) {
-      mask.add(*header, of_row.bits(*header));
-      add_headers(mask, *header, of_row);
-    }
-    if (bar == std::string_view::npos) return;
-    rest.remove_prefix(bar + 1);
-  }
-}
-
 /// Masks of single fields, with the headers they need, that a share of the rules covers: for each
 /// field the distinct masks its rules have, coarse ones first, thinned out to `most`.
 std::vector<std::vector<Word>> field_masks(const Problem& problem, std::size_t most) {
@@ -169,6 +153,20 @@ std::vector<std::vector<Word>> field_masks(const Problem& problem, std::size_t m
 }
 
 }  // namespace
+
+void add_headers(Mask& mask, MatchField field, const Mask& of_row) {
+  std::string_view rest = info(field).needs;
+  while (!rest.empty()) {
+    const std::size_t bar = rest.find('|');
+    const auto header = match_field_named(rest.substr(0, rest.find('=')));
+    if (header && mask.bits(*header) == 0 && of_row.bits(*header) != 0) {
+      mask.add(*header, of_row.bits(*header));
+      add_headers(mask, *header, of_row);
+    }
+    if (bar == std::string_view::npos) return;
+    rest.remove_prefix(bar + 1);
+  }
+}
 
 double hoped_cost(const Problem& problem, double missing_weight) {
   std::vector<std::uint32_t> rows(problem.rows.size());

@@ -32,6 +32,10 @@ struct Parts {
   std::vector<std::uint32_t> rest;               ///< rows for packets without any of the values
 };
 
+/// Adds the headers that a field needs, as far as the row looks at them: a device takes no match on
+/// TCP flags that does not say TCP.
+void add_headers(Mask& mask, MatchField field, const Mask& of_row);
+
 /// Weight x matchers tried of a chain in which no precedence stood against the weights: what a
 /// chain can hope for, and a fair measure to compare cuts by.
 [[nodiscard]] double hoped_cost(const Problem& problem, double missing_weight);

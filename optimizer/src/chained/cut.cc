@@ -6,9 +6,9 @@
 #include <cmath>
 #include <map>
 #include <set>
-#include <string_view>
 
 #include "src/key_table.h"
+#include "src/table_cut.h"
 
 namespace greynic::optimizer::chained {
 namespace {
@@ -42,22 +42,6 @@ class KeyNumbers {
   std::vector<std::pair<std::uint64_t, std::uint32_t>> slots_;
   std::uint32_t count_ = 0;
 };
-
-/// Adds the headers that a field needs, as far as the row looks at them: a device takes no match on
-/// TCP flags that does not say TCP.
-void add_headers(Mask& mask, MatchField field, const Mask& of_row) {
-  std::string_view rest = info(field).needs;
-  while (!rest.empty()) {
-    const std::size_t bar = rest.find('|');
-    const auto header = match_field_named(rest.substr(0, rest.find('=')));
-    if (header && mask.bits(*header) == 0 && of_row.bits(*header) != 0) {
-      mask.add(*header, of_row.bits(*header));
-      add_headers(mask, *header, of_row);
-    }
-    if (bar == std::string_view::npos) return;
-    rest.remove_prefix(bar + 1);
-  }
-}
 
 std::vector<Word> packed(const Columns& columns, const Mask& mask) {
   Match match;
