@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "greynic/core/text.h"
 #include "greynic/core/units.h"
 #include "greynic/files/core_json.h"
 #include "greynic/files/json_file.h"
@@ -29,7 +30,7 @@ void Conversation::report(const std::string& complaint) {
   if (++complaints_ > kMostComplaints + 1) return;
   const bool last = complaints_ > kMostComplaints;
   fmt::print(stderr, "greynic: {}\n",
-             last ? "more such lines of the command are left out" : complaint);
+             last ? "more such lines of the command are left out" : printable(complaint));
 }
 
 void Conversation::begin() {

@@ -35,12 +35,13 @@ constexpr Row kRows[] = {
 };
 constexpr std::string_view kLookups = "avg. subtable lookups per megaflow hit:";
 
+/// 0 where there is no number, or one that no counter of 64 bits can show.
 double number_after(std::string_view line, std::string_view label) {
   line.remove_prefix(line.find(label) + label.size());
   while (!line.empty() && line.front() == ' ') line.remove_prefix(1);
   double value = 0.0;
   std::from_chars(line.data(), line.data() + line.size(), value);
-  return value;
+  return value >= 0.0 && value <= 0x1p64 ? value : 0.0;
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 
 #include "common/action_limits.h"
 #include "common/tunnel_options.h"
+#include "greynic/core/text.h"
 #include "tc/tc_flower.h"
 #include "tc/tc_place.h"
 
@@ -224,7 +225,8 @@ Result<Action> read_action(const std::string& kind, const Attributes& options,
                   .text = to_text(tunnel)};
   }
   return fail(ErrorCode::kUnsupported,
-              fmt::format("a filter there has an action ({}) that greynic cannot read", kind));
+              fmt::format("a filter there has an action ({}) that greynic cannot read",
+                          printable(kind)));
 }
 
 void read_counters(const Attributes& action, TcActions& result) {
