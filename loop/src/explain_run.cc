@@ -95,31 +95,39 @@ Result<causal::Explanation> explain_with(target::Target& device, results::RunSto
   return explanation;
 }
 
-Result<causal::Explanation> explain_stored(const results::RunStore& store,
-                                           const ExplainRequest& request) {
-  causal::ExplainOptions options = request.options;
+struct StoredRun {
+  RunCampaign run;
+  std::vector<Observation> observations;
+};
+
+Result<StoredRun> stored_run(const results::RunStore& store, const ExplainRequest& request,
+                             causal::ExplainOptions& options) {
   auto campaign = store.campaign();
   if (!campaign) return pass_on(campaign);
   auto run = campaign_for(std::move(*campaign), request, options);
   if (!run) return pass_on(run);
   auto observations = store.observations();
   if (!observations) return pass_on(observations);
+  return StoredRun{std::move(*run), std::move(*observations)};
+}
+
+Result<causal::Explanation> explain_stored(const results::RunStore& store,
+                                           const ExplainRequest& request) {
+  causal::ExplainOptions options = request.options;
+  auto stored = stored_run(store, request, options);
+  if (!stored) return pass_on(stored);
   auto ordered = campaign::Laboratory::ordered(store);
   if (!ordered) return pass_on(ordered);
   options.ordered = std::move(*ordered);
-  return causal::explain(run->campaign, *observations, options);
+  return causal::explain(stored->run.campaign, stored->observations, options);
 }
 
 Result<causal::Explanation> explain_store(target::Target& device, results::RunStore& store,
                                           const ExplainRequest& request, const Talk& talk) {
   causal::ExplainOptions options = request.options;
-  auto campaign = store.campaign();
-  if (!campaign) return pass_on(campaign);
-  auto run = campaign_for(std::move(*campaign), request, options);
-  if (!run) return pass_on(run);
-  auto observations = store.observations();
-  if (!observations) return pass_on(observations);
-  return explain_with(device, store, *run, *observations, options, talk);
+  auto stored = stored_run(store, request, options);
+  if (!stored) return pass_on(stored);
+  return explain_with(device, store, stored->run, stored->observations, options, talk);
 }
 
 /// A campaign that was not run: its tests are kept in the log, or with the program's temporary
