@@ -29,7 +29,8 @@ class Certificates : public testing::Test {
 // Claim:  the certificates are valid for their purposes, and their names are those asked for.
 // Oracle: the openssl command.
 TEST_F(Certificates, PassTheOpensslCommand) {
-  if (std::system("command -v openssl > /dev/null") != 0) GTEST_SKIP() << "apt-get install openssl";
+  if (std::system("command -v openssl > /dev/null") != 0)
+    GTEST_SKIP() << "there is no openssl command; apt-get install openssl";
   ASSERT_TRUE(create_certificates(lab, {"localhost", "127.0.0.1", "nic7.lab"}));
   const auto ok = [&](const std::string& arguments) {
     return std::system(("cd " + lab + " && openssl " + arguments + " > /dev/null 2>&1").c_str()) ==
@@ -220,7 +221,8 @@ TEST_F(Certificates, AreNamedAsTheCauseWhenTheyAre) {
 // Claim:  a certificate that is out of date, or none at all, is told beforehand, by its file.
 // Oracle: one that the openssl command made to end yesterday.
 TEST_F(Certificates, AreLookedAtBeforehand) {
-  if (std::system("command -v openssl > /dev/null") != 0) GTEST_SKIP() << "apt-get install openssl";
+  if (std::system("command -v openssl > /dev/null") != 0)
+    GTEST_SKIP() << "there is no openssl command; apt-get install openssl";
   ASSERT_TRUE(create_certificates(lab, {"127.0.0.1"}));
   ASSERT_EQ(std::system(("cd " + lab +
                          " && openssl req -new -key client.key -subj /CN=old -out old "

@@ -23,7 +23,10 @@ class AgentUnderSiege : public testing::Test {
   void SetUp() override {
     rlimit files{};
     getrlimit(RLIMIT_NOFILE, &files);
-    if (files.rlim_max < kIdle + 1000) GTEST_SKIP() << "needs `ulimit -Hn` of " << kIdle + 1000;
+    if (files.rlim_max < kIdle + 1000) {
+      GTEST_SKIP() << "the hard limit of open files is below " << kIdle + 1000
+                   << "; raise it (ulimit -Hn, LimitNOFILE=)";
+    }
     before_ = files;
     files.rlim_cur = files.rlim_max;
     setrlimit(RLIMIT_NOFILE, &files);

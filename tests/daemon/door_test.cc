@@ -91,14 +91,16 @@ bool soon(const Holds& holds) {
 }
 
 // Claim:  however many connections idle, a caller is served, the descriptors held are few, and
-// those
-//         that idle are cut in the end.
+//         those that idle are cut in the end.
 // Oracle: the caller's own answer, and the count of descriptors at the door.
 TEST(Door, ServesAmongThousandsWhoIdle) {
   constexpr std::size_t kIdle = 5000;
   rlimit files{};
   getrlimit(RLIMIT_NOFILE, &files);
-  if (files.rlim_max < kIdle + 1000) GTEST_SKIP() << "needs `ulimit -Hn` of " << kIdle + 1000;
+  if (files.rlim_max < kIdle + 1000) {
+    GTEST_SKIP() << "the hard limit of open files is below " << kIdle + 1000
+                 << "; raise it (ulimit -Hn, LimitNOFILE=)";
+  }
   files.rlim_cur = files.rlim_max;
   setrlimit(RLIMIT_NOFILE, &files);
   const Service service(

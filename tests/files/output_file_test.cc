@@ -92,8 +92,11 @@ TEST_F(OutputFileIn, AFolderWritesThroughPipesAndDevices) {
   EXPECT_EQ(arrived, "through");
   EXPECT_TRUE(fs::is_fifo(pipe));
   const fs::path null = *this / "null";
-  if (mknod(null.c_str(), S_IFCHR | 0666, 0x103) != 0) GTEST_SKIP() << "needs root, for mknod";
-  if (std::ofstream probe(null); !probe) GTEST_SKIP() << "no devices on this file system";
+  if (mknod(null.c_str(), S_IFCHR | 0666, 0x103) != 0)
+    GTEST_SKIP() << "only root may make a device node; run the tests as root";
+  if (std::ofstream probe(null); !probe)
+    GTEST_SKIP() << "device nodes do not open under " << null
+                 << "; set TMPDIR to a folder where they do";
   ASSERT_TRUE(write_text(null, "away"));
   EXPECT_TRUE(fs::is_character_file(null));
 }
