@@ -4,13 +4,14 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "greynic/core/units.h"
 #include "greynic/files/core_json.h"
 #include "greynic/files/json_file.h"
+#include "greynic/outlets/influx.h"
+#include "greynic/outlets/open_metrics.h"
 #include "greynic/results/columns.h"
 #include "greynic/statistics/mean.h"
 
@@ -175,60 +176,37 @@ std::string markdown(const RunHeader& header, std::span<const Observation> obser
   return out;
 }
 
-/// [a-zA-Z_][a-zA-Z0-9_]*, as OpenMetrics demands.
-std::string metric_name(std::string_view name) {
-  std::string out;
-  for (const char c : name) {
-    const bool good = c == '_' || (std::isalnum(static_cast<unsigned char>(c)) != 0);
-    out += good ? c : '_';
-  }
-  if (out.empty() || std::isdigit(static_cast<unsigned char>(out.front())) != 0) out.insert(0, "_");
-  return out;
-}
-
 std::string open_metrics(const RunHeader& header, std::span<const Observation> observations) {
-  const Columns columns = columns_of(observations);
-  std::string out;
-  for (const std::string& measure : columns.measures) {
-    const std::string name = "greynic_" + metric_name(measure);
-    out += fmt::format("# TYPE {} gauge\n# HELP {} {} of one observation.\n", name, name,
-                       escaped(measure, "\\"));
+  outlets::OpenMetrics metrics;
+  for (const std::string& measure : columns_of(observations).measures) {
     for (const Observation& observation : observations) {
       const auto value = observation.value(measure);
       if (!value) continue;
-      std::string labels = fmt::format(R"(campaign="{}",target="{}",repeat="{}")",
-                                       escaped(header.campaign_name, "\\\""),
-                                       escaped(header.target, "\\\""), observation.repeat);
+      outlets::Labels labels = {{"campaign", header.campaign_name},
+                                {"target", header.target},
+                                {"repeat", std::to_string(observation.repeat)}};
       for (const auto& [factor, level] : observation.asked.levels()) {
-        labels +=
-            fmt::format(R"(,{}="{}")", metric_name(factor), escaped(to_string(level), "\\\""));
+        labels.emplace_back(factor, to_string(level));
       }
-      out += fmt::format("{}{{{}}} {}\n", name, labels, number_to_string(*value));
+      metrics.gauge("greynic_" + measure, measure + " of one observation.", labels, *value);
     }
   }
-  return out + "# EOF\n";
+  return metrics.text();
 }
 
 std::string influx(const RunHeader& header, std::span<const Observation> observations) {
-  constexpr std::string_view kSpecial = ",= \\";
   std::string out;
   for (const Observation& observation : observations) {
-    std::string line = "greynic";
-    const auto tag = [&](std::string_view key, std::string_view value) {
-      // A tag without a value is no valid line.
-      if (!value.empty()) {
-        line += fmt::format(",{}={}", escaped(key, kSpecial), escaped(value, kSpecial));
-      }
-    };
-    tag("campaign", header.campaign_name);
-    tag("target", header.target);
-    tag("repeat", std::to_string(observation.repeat));
-    for (const auto& [factor, level] : observation.asked.levels()) tag(factor, to_string(level));
-    line += fmt::format(" outcome=\"{}\"", to_string(observation.outcome));
-    for (const auto& [name, measure] : observation.measures) {
-      line += fmt::format(",{}={}", escaped(name, kSpecial), number_to_string(measure.value));
+    outlets::InfluxPoint point("greynic");
+    point.tag("campaign", header.campaign_name)
+        .tag("target", header.target)
+        .tag("repeat", std::to_string(observation.repeat));
+    for (const auto& [factor, level] : observation.asked.levels()) {
+      point.tag(factor, to_string(level));
     }
-    out += line + "\n";
+    point.text("outcome", to_string(observation.outcome));
+    for (const auto& [name, measure] : observation.measures) point.number(name, measure.value);
+    out += point.line();
   }
   return out;
 }

@@ -104,7 +104,7 @@ TEST(Export, CsvIsRectangularAndQuoted) {
 TEST(Export, LineProtocolsAreWellFormed) {
   const std::string metrics = text_of(ExportFormat::kOpenMetrics);
   EXPECT_NE(metrics.find("# TYPE greynic_bandwidth_gbps gauge\n"), std::string::npos);
-  EXPECT_NE(metrics.find(R"(site="a, \"b\" c=d")"), std::string::npos) << metrics;
+  EXPECT_NE(metrics.find(R"(site="a, \"b\"\nc=d")"), std::string::npos) << metrics;
   EXPECT_NE(metrics.find("} 91.25\n"), std::string::npos);
   EXPECT_TRUE(metrics.ends_with("# EOF\n"));
   const std::string influx = text_of(ExportFormat::kInflux);

@@ -25,14 +25,6 @@ constexpr std::chrono::milliseconds kTurn{100};
 constexpr std::size_t kMostServers = 4;  // of certificates that were renewed since
 constexpr int kTurnsPerRead = 10;        // of the lab's directory
 
-/// By number, not by how it begins: "127.lab.example" may be anywhere.
-bool is_loopback(const std::string& listen) {
-  const std::string host = listen.substr(0, listen.rfind(':'));
-  in_addr number{};
-  if (inet_pton(AF_INET, host.c_str(), &number) == 1) return (ntohl(number.s_addr) >> 24) == 127;
-  return host == "localhost" || host == "[::1]";
-}
-
 /// A server without a port of its own: connections come from the door. A new one is made when the
 /// certificates change; the older ones go on for who is connected.
 struct Server {
@@ -205,7 +197,7 @@ Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options) {
                 fmt::format("--listen {}: not ADDRESS:PORT, such as 0.0.0.0:18600 or [::]:18600",
                             options.listen));
   }
-  if (options.certificates.empty() && !is_loopback(options.listen)) {
+  if (options.certificates.empty() && !daemon::is_loopback(options.listen)) {
     return fail(ErrorCode::kBadInput,
                 fmt::format("without certificates the agent listens on loopback only, not on {}; "
                             "make some with `greynic agent init DIR` and give --certificates DIR",

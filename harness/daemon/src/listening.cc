@@ -81,6 +81,20 @@ int listen_at(const addrinfo& where, std::uint16_t port) {
 
 bool is_listen_address(std::string_view listen) { return place_of(listen).has_value(); }
 
+bool is_loopback(std::string_view listen) {
+  const std::string host(listen.substr(0, listen.rfind(':')));
+  in_addr number{};
+  if (inet_pton(AF_INET, host.c_str(), &number) == 1) return (ntohl(number.s_addr) >> 24) == 127;
+  return host == "localhost" || host == "[::1]";
+}
+
+std::string peer_of(int socket) {
+  sockaddr_storage far{};
+  socklen_t length = sizeof far;
+  if (getpeername(socket, reinterpret_cast<sockaddr*>(&far), &length) != 0) return {};
+  return text_of(far, true);
+}
+
 Result<Listening> listen_at(const std::string& listen) {
   const auto place = place_of(listen);
   if (!place) {

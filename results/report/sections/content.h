@@ -13,9 +13,11 @@
 #include "greynic/report/report.h"
 #include "greynic/results/columns.h"
 #include "greynic/statistics/mean.h"
-#include "page/page.h"
+#include "greynic/web/page.h"
 
 namespace greynic::report {
+
+using namespace web;  // NOLINT(google-build-using-namespace): sections are written in its words
 
 struct Content {
   results::RunHeader header;

@@ -42,7 +42,7 @@ Line line_of(const Content& content) {
   return line;
 }
 
-/// What is known of one configuration. The role tells report.js the colour and the pattern.
+/// What is known of one configuration. The role tells charts.js the colour and the pattern.
 struct Standing {
   std::string role;
   std::string text;

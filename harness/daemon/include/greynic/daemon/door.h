@@ -80,5 +80,10 @@ class Door {
 
 /// "HOST:PORT" with a port that is a number.
 [[nodiscard]] bool is_listen_address(std::string_view listen);
+/// Whether only this host can reach "HOST:PORT": by number, not by how it begins, as
+/// "127.lab.example" may be anywhere.
+[[nodiscard]] bool is_loopback(std::string_view listen);
+/// The far end of a connection under the name that the door has for it.
+[[nodiscard]] std::string peer_of(int socket);
 
 }  // namespace greynic::daemon

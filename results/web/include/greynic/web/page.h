@@ -1,7 +1,7 @@
 #pragma once
 
-/// The pieces of the page: escaped text, tables, sections, and charts described as JSON for
-/// report.js.
+/// A page that is one file, with everything it needs inside: escaped text, tables, sections, and
+/// charts described as JSON for charts.js, which draws them with Apache ECharts.
 
 #include <nlohmann/json.hpp>
 #include <span>
@@ -9,13 +9,17 @@
 #include <string_view>
 #include <vector>
 
+#include "greynic/core/embedded.h"
 #include "greynic/results/markup.h"
 
-namespace greynic::report {
+namespace greynic::web {
 
 using results::escape_markup;
 
-/// Colours of causes, here and in report.css and report.js; a seventh cause takes the first again.
+/// echarts.min.js, page.css and charts.js: for pages that a server gives.
+[[nodiscard]] std::span<const EmbeddedFile> files();
+
+/// Colours of causes, here and in page.css and charts.js; a seventh cause takes the first again.
 inline constexpr int kCauseColours = 6;
 
 /// A table whose cells are text; numbers are right-aligned by their column.
@@ -45,7 +49,7 @@ class Page {
   void table(const Table& table) { body_ += table.text(); }
   /// A table behind a line that opens it.
   void folded(std::string_view summary, const std::string& markup);
-  /// A figure: "kind" tells report.js how to draw it; the caption stands below.
+  /// A figure: "kind" tells charts.js how to draw it; the caption stands below.
   void chart(nlohmann::json description, std::string_view caption, bool small = false);
   void begin_grid() { body_ += "<div class=\"grid\">\n"; }
   void end_grid() { body_ += "</div>\n"; }
@@ -85,4 +89,4 @@ class Page {
 /// says so and the values span a decade, else "linear".
 [[nodiscard]] nlohmann::json axis_of(std::string_view measure, std::span<const double> values);
 
-}  // namespace greynic::report
+}  // namespace greynic::web

@@ -1,22 +1,19 @@
-#include "page/page.h"
+#include "greynic/web/page.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <array>
 
-#include "greynic/core/embedded.h"
 #include "greynic/core/measure.h"
 #include "greynic/files/json_file.h"
 
-namespace greynic::report {
-
-std::span<const EmbeddedFile> embedded_web();
+namespace greynic::web {
 
 namespace {
 
 std::string_view asset(std::string_view name) {
-  for (const EmbeddedFile& file : embedded_web()) {
+  for (const EmbeddedFile& file : files()) {
     if (file.name == name) return file.text;
   }
   return {};
@@ -112,7 +109,7 @@ std::string Page::text() const {
   // An empty icon: a browser would else ask the network for one.
   out += "<link rel=\"icon\" href=\"data:,\">\n";
   out += fmt::format("<title>{}</title>\n<style>{}</style></head><body>\n", escape_markup(title_),
-                     asset("report.css"));
+                     asset("page.css"));
   out +=
       fmt::format("<header><div class=\"brand\">greynic</div><h1>{}</h1>\n", escape_markup(title_));
   out += fmt::format("<div class=\"badges\">{}</div>\n{}<dl>{}</dl>\n", badges_, command_, facts_);
@@ -124,7 +121,7 @@ std::string Page::text() const {
       "</main>\n<noscript><p class=\"hint\">Pictures need JavaScript; the tables hold every number."
       "</p></noscript>\n";
   out += fmt::format("<script type=\"application/json\" id=\"charts\">{}</script>\n", data);
-  for (const std::string_view script : {asset("echarts.min.js"), asset("report.js")}) {
+  for (const std::string_view script : {asset("echarts.min.js"), asset("charts.js")}) {
     out += "<script>";
     out += script;
     out += "</script>\n";
@@ -168,4 +165,4 @@ nlohmann::json axis_of(std::string_view measure, std::span<const double> values)
   return {{"title", title_of(measure)}, {"scale", scale}};
 }
 
-}  // namespace greynic::report
+}  // namespace greynic::web

@@ -4,7 +4,7 @@
 (function () {
   'use strict';
   const CAUSE_COLOURS = 6;
-  let colour = {};  // by name of the variables in report.css
+  let colour = {};  // by name of the variables in page.css
   let narrow = false;  // the picture that is drawn now is on a phone
 
   const readColours = () => {
