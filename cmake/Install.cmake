@@ -33,6 +33,16 @@ foreach(room core statistics files target twin)
   get_target_property(folder greynic_${room} SOURCE_DIR)
   install(DIRECTORY ${folder}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT library)
 endforeach()
+# What watched programs link: greynic::zero, a C library, and its headers for C and C++.
+set_target_properties(greynic_zero_c PROPERTIES EXPORT_NAME zero)
+install(TARGETS greynic_zero_c EXPORT greynic ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
+install(FILES ${PROJECT_SOURCE_DIR}/probes/zero/include/greynic_zero.h
+              ${PROJECT_SOURCE_DIR}/probes/zero/include/greynic_zero_format.h
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT library)
+install(FILES ${PROJECT_SOURCE_DIR}/probes/zero/include/greynic/zero/metrics.h
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/greynic/zero COMPONENT library)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/probes/zero/examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples/zero
+        COMPONENT library)
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/greynic)
 install(EXPORT greynic NAMESPACE greynic:: FILE greynicTargets.cmake DESTINATION ${package} COMPONENT library)
 file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/greynicConfig.cmake CONTENT [[

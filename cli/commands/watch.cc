@@ -7,7 +7,7 @@
 #include "command.h"
 #include "greynic/core/units.h"
 #include "greynic/files/json_file.h"
-#include "greynic/zero/region.h"
+#include "greynic/zero/reader.h"
 
 namespace greynic::cli {
 namespace {
@@ -20,28 +20,41 @@ struct Flags {
   bool json = false;
 };
 
-void show(const zero::Group& group, const zero::Snapshot& snapshot, bool as_json) {
-  if (as_json) {
-    nlohmann::json metrics = nlohmann::json::object();
-    for (std::size_t i = 0; i < group.metrics.size(); ++i) {
-      metrics[group.metrics[i].name] = snapshot.values[i];
+void show(const zero::Reading& reading, bool as_json) {
+  const zero::Row& row = *reading.row;
+  nlohmann::json metrics = nlohmann::json::object();
+  std::int64_t time_ns = 0;
+  if (!as_json)
+    print("{}{}{}{}", row.schema->name, row.labels.empty() ? "" : "{", row.labels,
+          row.labels.empty() ? "" : "}");
+  std::string lines;
+  for (const zero::Field& field : row.schema->fields) {
+    if (field.name == "time_ns") {
+      time_ns = static_cast<std::int64_t>(zero::bits_of(field, reading.bytes));
+      continue;
     }
-    const nlohmann::json document = {{"group", group.name},
-                                     {"version", snapshot.version},
-                                     {"time_ns", snapshot.time_ns},
-                                     {"metrics", std::move(metrics)}};
-    print("{}\n", files::json_text(document));
+    if (field.kind == ZERO_HISTOGRAM) continue;
+    for (std::uint32_t i = 0; i < field.count; ++i) {
+      const std::string name = field.count == 1 ? field.name : fmt::format("{}[{}]", field.name, i);
+      const double value = zero::number_of(field, reading.bytes, i);
+      metrics[name] = value;
+      lines += fmt::format("  {:<40} {:>20} {}\n", name, number_to_string(value), field.unit);
+    }
+  }
+  if (!as_json) {
+    print(" at {} ns (write {})\n{}", time_ns, reading.version / 2, lines);
     return;
   }
-  print("{} at {} ns (write {})\n", group.name, snapshot.time_ns, snapshot.version / 2);
-  for (std::size_t i = 0; i < group.metrics.size(); ++i) {
-    print("  {:<40} {:>20} {}\n", group.metrics[i].name, number_to_string(snapshot.values[i]),
-          group.metrics[i].unit);
-  }
+  nlohmann::json document = {{"group", row.schema->name},
+                             {"version", reading.version},
+                             {"time_ns", time_ns},
+                             {"metrics", std::move(metrics)}};
+  if (!row.labels.empty()) document["labels"] = row.labels;
+  print("{}\n", files::json_text(document));
 }
 
 /// The region, once its target has made it: when its first measurement begins.
-Result<zero::RegionReader> reader_of(const Flags& flags) {
+Result<zero::ArenaReader> reader_of(const Flags& flags) {
   constexpr std::chrono::milliseconds kLook{20};
   const auto until =
       std::chrono::steady_clock::now() + flags.wait.value_or(std::chrono::nanoseconds(0));
@@ -52,7 +65,7 @@ Result<zero::RegionReader> reader_of(const Flags& flags) {
   }
   auto source = zero::map_region(flags.region);
   if (!source) return pass_on(source);
-  auto reader = zero::RegionReader::discover(std::move(*source));
+  auto reader = zero::ArenaReader::open(std::move(*source));
   if (!reader) return reader.error().while_doing(flags.region);
   return reader;
 }
@@ -62,11 +75,9 @@ int watch(const Flags& flags) {
   if (!reader) return tell(reader.error());
   for (std::uint64_t round = 0; round < flags.count; ++round) {
     if (round > 0) std::this_thread::sleep_for(flags.every);
-    for (std::size_t i = 0; i < reader->groups().size(); ++i) {
-      const auto snapshot = reader->read(i);
-      if (!snapshot) return tell(snapshot.error());
-      show(reader->groups()[i], *snapshot, flags.json);
-    }
+    const auto readings = reader->look();
+    if (!readings) return tell(readings.error());
+    for (const zero::Reading& reading : *readings) show(reading, flags.json);
     flush_output();
   }
   return 0;

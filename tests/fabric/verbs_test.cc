@@ -7,6 +7,7 @@
 #include "greynic/core/fault_table.h"
 #include "greynic/statistics/random.h"
 #include "greynic/twin/fabric.h"
+#include "greynic/zero/reader.h"
 #include "greynic/zero/region.h"
 
 /// Verbs on the fabric, one at a time: the fault table, shared receive queues, windows, events,
@@ -319,21 +320,27 @@ TEST(FabricVerbs, RepeatThemselves) {
   EXPECT_NE(run(3), run(4));
 }
 
-/// Reads a region of another host through the fabric.
-class FabricRead : public zero::OneSided {
+/// Reads an arena of another host through the fabric.
+class FabricRead : public zero::Source {
  public:
   FabricRead(Ends& ends, std::uint64_t address, std::uint32_t key)
       : e_(ends), address_(address), key_(key) {}
-  Result<void> read(std::uint64_t offset, std::span<std::byte> out) override {
-    const Sge into = e_.sge(0, 0, static_cast<std::uint32_t>(out.size()));
-    SendRequest r = e_.request(WorkKind::kRead, into, 0);
-    r.remote_address = address_ + offset;
-    r.rkey = key_;
-    if (e_.post(r) != 0) return fail(ErrorCode::kIo, "not posted");
-    if (e_.statuses(e_.cq[0]) != std::vector<std::string>{"IBV_WC_SUCCESS"}) {
-      return fail(ErrorCode::kIo, "not read");
+  Result<void> read(std::span<const zero::Piece> pieces) override {
+    for (const zero::Piece& piece : pieces) {
+      for (std::size_t done = 0; done < piece.into.size();) {
+        const std::size_t bytes = std::min(piece.into.size() - done, e_.memory[0].size());
+        const Sge into = e_.sge(0, 0, static_cast<std::uint32_t>(bytes));
+        SendRequest r = e_.request(WorkKind::kRead, into, 0);
+        r.remote_address = address_ + piece.offset + done;
+        r.rkey = key_;
+        if (e_.post(r) != 0) return fail(ErrorCode::kIo, "not posted");
+        if (e_.statuses(e_.cq[0]) != std::vector<std::string>{"IBV_WC_SUCCESS"}) {
+          return fail(ErrorCode::kIo, "not read");
+        }
+        std::copy_n(e_.memory[0].begin(), bytes, piece.into.begin() + static_cast<long>(done));
+        done += bytes;
+      }
     }
-    std::copy_n(e_.memory[0].begin(), out.size(), out.begin());
     return {};
   }
 
@@ -350,8 +357,8 @@ TEST(FabricVerbs, ReadTheCountersOfAnotherHost) {
   ASSERT_EQ(e.post(e.request(WorkKind::kWrite, from, 0)), 0);
   ASSERT_EQ(e.statuses(e.cq[0]).size(), 1U);
   const auto counters = e.fabric->counters(1);
-  zero::Group group{"rnic", {{"time", "ns"}}};
-  std::vector<double> values = {0};
+  zero::Group group{"rnic", {}};
+  std::vector<double> values;
   for (const auto& [name, value] : counters) {
     group.metrics.push_back({name, ""});
     values.push_back(value);
@@ -361,11 +368,17 @@ TEST(FabricVerbs, ReadTheCountersOfAnotherHost) {
   writer.publish(0, static_cast<std::int64_t>(e.fabric->now()), values);
   const RegionId published =
       *e.fabric->register_memory(e.domain[1], writer.bytes(), access::kRemoteRead);
-  auto reader = *zero::RegionReader::discover(std::make_unique<FabricRead>(
+  auto reader = *zero::ArenaReader::open(std::make_unique<FabricRead>(
       e, e.fabric->region_address(published), e.fabric->key(published)));
-  const auto snapshot = reader.read(0);
-  ASSERT_TRUE(snapshot);
-  EXPECT_EQ(snapshot->values, values);
+  const auto readings = reader.look();
+  ASSERT_TRUE(readings) << readings.error().message;
+  ASSERT_EQ(readings->size(), 1U);
+  const zero::Reading& reading = readings->front();
+  const auto& fields = reading.row->schema->fields;
+  ASSERT_EQ(fields.size(), values.size() + 1);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    EXPECT_EQ(zero::number_of(fields[i + 1], reading.bytes), values[i]) << fields[i + 1].name;
+  }
   // And they are what was sent.
   EXPECT_EQ(counters[3].first, "rx_vport_rdma_unicast_bytes");
   EXPECT_EQ(counters[3].second, 20000);

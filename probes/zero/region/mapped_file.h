@@ -10,7 +10,7 @@
 #include <string>
 
 #include "greynic/core/result.h"
-#include "lost_pages.h"
+#include "region/lost_pages.h"
 
 namespace greynic::zero {
 

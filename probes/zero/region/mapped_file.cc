@@ -1,4 +1,4 @@
-#include "mapped_file.h"
+#include "region/mapped_file.h"
 
 #include <fcntl.h>
 #include <fmt/core.h>

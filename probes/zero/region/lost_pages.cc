@@ -1,4 +1,4 @@
-#include "lost_pages.h"
+#include "region/lost_pages.h"
 
 #include <fmt/core.h>
 #include <sys/mman.h>
