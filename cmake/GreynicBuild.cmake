@@ -43,6 +43,14 @@ if(GREYNIC_SANITIZE)
   target_link_options(greynic_settings INTERFACE -fsanitize=${GREYNIC_SANITIZE})
 endif()
 
+function(greynic_join_files target)
+  if(GREYNIC_JOIN_FILES)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 10)
+    # Types of one file are not used in another, though the compiler cannot see where a file ends.
+    target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
+  endif()
+endfunction()
+
 # greynic_library(NAME [HOT] [FOLDERS folder...] [PUBLIC lib...] [PRIVATE lib...]): one room, one static library.
 # Public headers are include/. Sources are src/*.cc, or FOLDER/*.cc of a larger room, whose private headers
 # are then included by their path in the room: "engine/row_order.h". HOT: a release compiles it with -O3.
@@ -67,11 +75,7 @@ function(greynic_library name)
   if(arg_HOT)
     target_compile_options(greynic_${name} PRIVATE $<$<CONFIG:Release>:-O3>)
   endif()
-  if(GREYNIC_JOIN_FILES)
-    set_target_properties(greynic_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 10)
-    # Types of one file are not used in another, though the compiler cannot see where a file ends.
-    target_compile_options(greynic_${name} PRIVATE -Wno-subobject-linkage)
-  endif()
+  greynic_join_files(greynic_${name})
 endfunction()
 
 # greynic_tests(ROOM [PROGRAM] [FOLDERS folder...] [LINK lib...] [LABELS label...] [TIMEOUT seconds]):

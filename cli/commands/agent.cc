@@ -12,7 +12,7 @@
 namespace greynic::cli {
 namespace {
 
-struct Flags {
+struct AgentFlags {
   agent::AgentOptions options;
   std::string longest_run = "1h";
   std::string directory;
@@ -21,7 +21,7 @@ struct Flags {
   std::vector<std::string> names = {"localhost", "127.0.0.1"};
 };
 
-int make_certificates(const Flags& flags) {
+int make_certificates(const AgentFlags& flags) {
   const auto done = agent::create_certificates(flags.directory, flags.names, flags.clients);
   if (!done) return tell(done.error());
   say("copy this directory to every host of the lab; client.key is for hosts that run campaigns, "
@@ -30,7 +30,7 @@ int make_certificates(const Flags& flags) {
   return 0;
 }
 
-int revoke(const Flags& flags) {
+int revoke(const AgentFlags& flags) {
   const auto done = agent::revoke_certificate(flags.directory, flags.certificate);
   if (!done) return tell(done.error());
   say("agents with this directory turn the certificate away within a second; copy the file "
@@ -39,7 +39,7 @@ int revoke(const Flags& flags) {
   return 0;
 }
 
-int serve(Flags flags) {
+int serve(AgentFlags flags) {
   if (flags.options.device.empty()) {
     return tell(
         {ErrorCode::kBadInput, "name the device: --device DEVICE (`greynic devices` lists them)"});
@@ -66,7 +66,7 @@ int serve(Flags flags) {
 }  // namespace
 
 void add_agent(Program& program) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<AgentFlags>();
   Command command = program.command(
       "agent", "Serve the other end of verbs traffic to a greynic on another host",
       "  greynic agent --device mlx5_0 --listen 0.0.0.0:18600 --certificates /etc/greynic/lab\n"

@@ -15,7 +15,7 @@
 namespace greynic::cli {
 namespace {
 
-struct Flags {
+struct ApplyFlags {
   std::string layout;
   std::string target;
   Hop hop = Hop::kServerDecap;
@@ -26,7 +26,7 @@ struct Flags {
   bool as_json = false;
 };
 
-void print_what(const Layout& layout, const Flags& flags, bool applied) {
+void print_what(const Layout& layout, const ApplyFlags& flags, bool applied) {
   if (flags.as_json) {
     nlohmann::json tables = nlohmann::json::array();
     for (const LayoutTable& table : layout.tables) {
@@ -65,7 +65,7 @@ void print_what(const Layout& layout, const Flags& flags, bool applied) {
 }
 
 /// What an earlier apply changed, perhaps of another process, goes back.
-int undo(const Flags& flags) {
+int undo(const ApplyFlags& flags) {
   auto target = target::open(flags.target);
   if (!target) return tell(target.error());
   if (!(*target)->info().keeps_layout) {
@@ -84,7 +84,7 @@ void wait_for_interrupt() {
   while (!target::interrupted()) std::this_thread::sleep_for(kLook);
 }
 
-int run(const Flags& flags) {
+int run(const ApplyFlags& flags) {
   if (flags.layout.empty()) {
     return tell({ErrorCode::kBadInput, "name the layout: `greynic apply layout.json --target T`"});
   }
@@ -127,7 +127,7 @@ int run(const Flags& flags) {
 }  // namespace
 
 void add_apply(Program& program) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<ApplyFlags>();
   Command command = program.command(
       "apply", "Install a layout on a target, all of it or nothing",
       "  greynic apply layout.json --target twin:cx6 --dry-run   # what would change\n"

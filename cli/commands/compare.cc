@@ -10,7 +10,7 @@
 namespace greynic::cli {
 namespace {
 
-struct Flags {
+struct CompareFlags {
   std::string base;
   std::string fresh;
   std::string junit;
@@ -82,7 +82,7 @@ void print_table(const results::CompareReport& report, bool all) {
   }
 }
 
-int compare(const Flags& flags) {
+int compare(const CompareFlags& flags) {
   auto base = read(flags.base);
   if (!base) return tell(base.error());
   auto fresh = read(flags.fresh);
@@ -113,7 +113,7 @@ int compare(const Flags& flags) {
 }  // namespace
 
 void add_compare(Program& program) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<CompareFlags>();
   Command command = program.command(
       "compare", "Did anything get worse from one run to another? Exits 1 if so",
       "  greynic compare base.db new.db\n"

@@ -18,7 +18,7 @@ namespace {
 /// Of a deadline: what is for explaining infeasible tuples.
 constexpr double kShareToExplain = 0.5;
 
-struct Flags {
+struct CoverFlags {
   std::string model;
   std::string format;
   std::string constraints;
@@ -46,7 +46,7 @@ Result<void> add_rows(const language::CoverModel& model, const std::string& path
   return {};
 }
 
-int check_file(const language::CoverModel& model, const Flags& flags, int strength) {
+int check_file(const language::CoverModel& model, const CoverFlags& flags, int strength) {
   const auto text = files::read_text(flags.check);
   if (!text) return tell(text.error());
   const auto rows = language::parse_rows(model, *text, flags.check);
@@ -86,7 +86,7 @@ void explain(const language::CoverModel& model, const testgen::Cover& summary, d
   tell_infeasible(explained.lines, summary.tuples_infeasible - explained.lines.size());
 }
 
-int run(const Flags& flags) {
+int run(const CoverFlags& flags) {
   language::ModelFile file{files::shipped_file("examples", flags.model), std::nullopt,
                            std::nullopt};
   if (!flags.format.empty()) file.format = language::model_format_named(flags.format);
@@ -146,7 +146,7 @@ int run(const Flags& flags) {
 }  // namespace
 
 void add_cover(Program& program) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<CoverFlags>();
   Command command = program.command(
       "cover", "A covering array for a model of PICT, CASA, a feature model or our own",
       "  greynic cover model.pict --strength 2 > rows.tsv\n  greynic cover model.citmodel "

@@ -9,7 +9,7 @@
 namespace greynic::cli {
 namespace {
 
-struct Flags {
+struct DevicesFlags {
   std::string spec;
   bool json = false;
 };
@@ -43,7 +43,7 @@ int print_all(bool as_json) {
   return 0;
 }
 
-int print_one(const Flags& flags) {
+int print_one(const DevicesFlags& flags) {
   auto opened = target::open(flags.spec);
   if (!opened) return tell(opened.error());
   const target::Info info = (*opened)->info();
@@ -74,7 +74,7 @@ int print_one(const Flags& flags) {
 }  // namespace
 
 void add_devices(Program& program) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<DevicesFlags>();
   Command command =
       program.command("devices", "What can be tested here; for what cannot, why and the remedy",
                       "  greynic devices\n"

@@ -8,12 +8,12 @@
 namespace greynic::cli {
 namespace {
 
-struct Flags {
+struct ExplainFlags {
   loop::ExplainRequest request;
   bool json = false;
 };
 
-int explain_command(const Flags& flags) {
+int explain_command(const ExplainFlags& flags) {
   loop::ExplainRequest request = flags.request;
   request.file = files::shipped_file("campaigns", request.file);
   const auto explanation = loop::explain_file(request, terminal_talk());
@@ -25,7 +25,7 @@ int explain_command(const Flags& flags) {
 }  // namespace
 
 void add_explain(Program& program) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<ExplainFlags>();
   loop::ExplainRequest& request = flags->request;
   Command command = program.command(
       "explain", "Walls, and the few settings that cause each",

@@ -8,13 +8,13 @@
 namespace greynic::cli {
 namespace {
 
-struct Flags {
+struct ExportFlags {
   std::string run;
   std::string format = "jsonl";
   std::string out;
 };
 
-int export_run(const Flags& flags) {
+int export_run(const ExportFlags& flags) {
   auto store = results::RunStore::open_to_read(flags.run);
   if (!store) return tell(store.error());
   auto observations = store->observations();
@@ -33,7 +33,7 @@ int export_run(const Flags& flags) {
 }  // namespace
 
 void add_export(Program& program) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<ExportFlags>();
   Command command = program.command(
       "export", "Write a run in a format of other tools",
       "  greynic export run.db --format csv -o run.csv\n"

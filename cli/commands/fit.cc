@@ -8,7 +8,7 @@
 namespace greynic::cli {
 namespace {
 
-struct Flags {
+struct FitFlags {
   std::vector<std::string> runs;
   std::vector<std::string> compare;
   std::string out;
@@ -32,7 +32,7 @@ void print_report(const model::FitReport& report) {
   for (const std::string& finding : report.findings) print("  {}\n", finding);
 }
 
-int fit(const Flags& flags) {
+int fit(const FitFlags& flags) {
   const auto reports = loop::fit_runs(flags.runs, flags.options, flags.out, terminal_talk());
   if (!reports) return tell(reports.error());
   if (flags.json) {
@@ -72,7 +72,7 @@ nlohmann::json to_json(const model::ModelComparison& comparison) {
           {"parameters", parameters},        {"notes", comparison.notes}};
 }
 
-int compare(const Flags& flags) {
+int compare(const FitFlags& flags) {
   const auto comparison =
       loop::compare_model_files(flags.compare[0], flags.compare[1], flags.runs, flags.options.seed);
   if (!comparison) return tell(comparison.error());
@@ -84,7 +84,7 @@ int compare(const Flags& flags) {
   return 0;
 }
 
-int run_fit(Flags flags) {
+int run_fit(FitFlags flags) {
   const auto form = model::form_named(flags.form);
   if (!form) {
     return tell({ErrorCode::kBadInput, fmt::format("--form must be {}", model::kFormNames)});
@@ -103,7 +103,7 @@ int run_fit(Flags flags) {
 }  // namespace
 
 void add_fit(Program& program) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<FitFlags>();
   Command command = program.command(
       "fit", "Fit a law to a run, with intervals and findings",
       "  greynic fit run.db -o model.json\n  greynic fit run.db -o model.json --form scalacn\n  "

@@ -3,12 +3,12 @@
 namespace greynic::cli {
 namespace {
 
-struct Flags {
+struct HelpFlags {
   std::vector<std::string> command;
   std::string format = "text";
 };
 
-int help(const Program& program, const Flags& flags) {
+int help(const Program& program, const HelpFlags& flags) {
   const auto page = program.page(flags.command);
   if (!page) return tell(page.error());
   if (flags.format == "man") {
@@ -26,7 +26,7 @@ int help(const Program& program, const Flags& flags) {
 }  // namespace
 
 void add_help(Program& program) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<HelpFlags>();
   Command command =
       program.command("help", "What a command does, and its options",
                       "  greynic help plan\n"

@@ -9,7 +9,7 @@
 namespace greynic::cli {
 namespace {
 
-struct Flags {
+struct ImportFlags {
   std::vector<std::string> logs;
   std::string pattern;
   std::string json_unit;
@@ -18,7 +18,7 @@ struct Flags {
   bool json = false;
 };
 
-int import(const Flags& flags) {
+int import(const ImportFlags& flags) {
   results::PerftestOptions options;
   options.name_pattern = flags.pattern;
   options.json_unit = results::perftest_unit_named(flags.json_unit);
@@ -53,7 +53,7 @@ int import(const Flags& flags) {
 }  // namespace
 
 void add_import(Program& program) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<ImportFlags>();
   Command command =
       program.command("import", "Turn logs of other tools into a run",
                       "  greynic import perftest ib_write_bw.log -o run.db\n"

@@ -8,13 +8,13 @@
 namespace greynic::cli {
 namespace {
 
-struct Flags {
+struct ListFlags {
   std::string target;
   std::string layout;
   bool as_json = false;
 };
 
-int run(const Flags& flags) {
+int run(const ListFlags& flags) {
   auto target = target::open(flags.target);
   if (!target) return tell(target.error());
   const auto counted = (*target)->rules().counted_rules();
@@ -35,7 +35,7 @@ int run(const Flags& flags) {
 }  // namespace
 
 void add_list(Program& program) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<ListFlags>();
   Command command =
       program.command("list", "Show the rules that a device holds, and how often each was hit",
                       "  greynic list --target flows:tc:enp1s0f0\n"

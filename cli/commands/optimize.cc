@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-struct Flags {
+struct OptimizeFlags {
   loop::RuleInput rules;
   std::string model;
   std::string at;
@@ -61,11 +61,11 @@ void print_table(const optimizer::OptimizedLayout& result) {
     }
   }
   print("equivalent: proven for {} layout tables over {} pairs of rules, {} regions\n",
-             result.proof.tables, result.proof.pairs, result.proof.regions);
+        result.proof.tables, result.proof.pairs, result.proof.regions);
   for (const std::string& note : result.notes) print("{}\n", note);
 }
 
-int run(const Flags& flags) {
+int run(const OptimizeFlags& flags) {
   const auto at = parse_configuration(flags.at);
   if (!at) return tell(at.error());
   std::unique_ptr<model::Model> model;
@@ -109,7 +109,7 @@ int run(const Flags& flags) {
 }  // namespace
 
 void add_optimize(Program& program) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<OptimizeFlags>();
   Command command = program.command(
       "optimize", "An equivalent rule layout that tries fewer matchers, proven",
       "  greynic optimize filters.rules --model published:cx6 -o layout.json\n"

@@ -16,7 +16,7 @@
 namespace greynic::cli {
 namespace {
 
-struct Flags {
+struct PlanFlags {
   std::string campaign;
   std::string out;
   std::string target;
@@ -55,7 +55,7 @@ void print_report(const testgen::Plan& plan) {
                               : "unknown; name one with --target");
 }
 
-Result<testgen::Plan> make(const Flags& flags) {
+Result<testgen::Plan> make(const PlanFlags& flags) {
   testgen::PlanOptions options;
   options.seed = flags.seed;
   options.threads = flags.threads;
@@ -108,18 +108,18 @@ Result<testgen::Plan> make(const Flags& flags) {
 }
 
 /// `plan --for-model LAW model.json` names a model where a campaign is expected otherwise.
-Flags sort_out(Flags flags) {
+PlanFlags sort_out(PlanFlags flags) {
   if (flags.for_model.empty() || !flags.model.empty()) return flags;
   if (!model::load(flags.campaign)) return flags;
   std::swap(flags.model, flags.campaign);
   return flags;
 }
 
-int run(const Flags& given) {
+int run(const PlanFlags& given) {
   if (given.campaign.empty() && given.extend.empty()) {
     return tell({ErrorCode::kBadInput, "name a campaign file, or the run to add to: --extend RUN"});
   }
-  const Flags flags = sort_out(given);
+  const PlanFlags flags = sort_out(given);
   const auto plan = make(flags);
   if (!plan) return tell(plan.error());
   for (const std::string& note : plan->report.notes) say(note);
@@ -140,7 +140,7 @@ int run(const Flags& given) {
 }  // namespace
 
 void add_plan(Program& program) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<PlanFlags>();
   Command command = program.command(
       "plan", "The smallest valid set of configurations that a campaign's design asks for",
       "  greynic plan configs/campaigns/mask_wall.json -o plan.json\n  greynic plan "

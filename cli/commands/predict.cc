@@ -15,7 +15,7 @@
 namespace greynic::cli {
 namespace {
 
-struct Flags {
+struct PredictFlags {
   std::string model;
   std::string at;
   std::string grid;
@@ -60,7 +60,7 @@ Result<void> check_factor(const model::Model& model, const std::string& factor) 
 }
 
 /// One line a cell: levels, then value, low and high of each measure, then the distance.
-int run_grid(const model::Model& loaded, const Flags& flags) {
+int run_grid(const model::Model& loaded, const PredictFlags& flags) {
   const auto axes = model::parse_grid(flags.grid);
   if (!axes) return tell(axes.error());
   for (const auto& axis : *axes) {
@@ -103,7 +103,7 @@ nlohmann::json to_json(const model::PredictedMeasure& measure) {
   return {{"value", measure.value}, {"low", measure.low}, {"high", measure.high}};
 }
 
-int run_workload(const model::Model& loaded, const Flags& flags) {
+int run_workload(const model::Model& loaded, const PredictFlags& flags) {
   const auto workload = model::read_workload(files::shipped_file("examples", flags.workload));
   if (!workload) return tell(workload.error());
   std::set<std::string> named;
@@ -158,7 +158,7 @@ int run_workload(const model::Model& loaded, const Flags& flags) {
   return 0;
 }
 
-int run_predict(const Flags& flags) {
+int run_predict(const PredictFlags& flags) {
   const auto loaded = model::load(flags.model);
   if (!loaded) return tell(loaded.error());
   if (!flags.grid.empty()) return run_grid(**loaded, flags);
@@ -185,7 +185,7 @@ int run_predict(const Flags& flags) {
 }  // namespace
 
 void add_predict(Program& program) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<PredictFlags>();
   Command command = program.command(
       "predict", "Predict bandwidth and latency of a configuration, with intervals",
       "  greynic predict model.json --at "

@@ -6,14 +6,14 @@
 namespace greynic::cli {
 namespace {
 
-struct Flags {
+struct ReportFlags {
   std::string run;
   std::string model;
   std::string title;
   std::string out;
 };
 
-int report(const Flags& flags) {
+int report(const ReportFlags& flags) {
   auto store = results::RunStore::open_to_read(flags.run);
   if (!store) return tell(store.error());
   auto model = loop::model_of(*store, flags.run, flags.model);
@@ -27,7 +27,7 @@ int report(const Flags& flags) {
 }  // namespace
 
 void add_report(Program& program) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<ReportFlags>();
   Command command = program.command("report", "Write a run as one HTML file with pictures",
                                     "  greynic report run.db -o report.html\n"
                                     "  greynic report run.db --model model.json -o report.html");

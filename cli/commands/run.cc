@@ -14,7 +14,7 @@
 namespace greynic::cli {
 namespace {
 
-struct Flags {
+struct RunFlags {
   campaign::Job job;
   bool dry_run = false;
   bool json = false;
@@ -40,7 +40,7 @@ void print_reasons(const std::map<std::string, std::size_t>& reasons) {
   }
 }
 
-void print_summary(const Flags& flags, const campaign::Prepared& prepared,
+void print_summary(const RunFlags& flags, const campaign::Prepared& prepared,
                    const campaign::RunSummary& summary) {
   if (flags.json) {
     nlohmann::json outcomes = nlohmann::json::object();
@@ -79,7 +79,7 @@ void print_summary(const Flags& flags, const campaign::Prepared& prepared,
   }
 }
 
-int measure(const Flags& flags, const campaign::Prepared& prepared) {
+int measure(const RunFlags& flags, const campaign::Prepared& prepared) {
   auto store = campaign::start(prepared);
   if (!store) return tell(store.error());
   campaign::RunOptions options = campaign::options_of(prepared);
@@ -109,7 +109,7 @@ int measure(const Flags& flags, const campaign::Prepared& prepared) {
   return 0;
 }
 
-int run(const Flags& flags) {
+int run(const RunFlags& flags) {
   campaign::Job job = flags.job;
   job.file = files::shipped_file("campaigns", job.file);
   Progress planning("planning", 1.0);
@@ -142,7 +142,7 @@ int run(const Flags& flags) {
 }  // namespace
 
 void add_run(Program& program) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<RunFlags>();
   Command command =
       program.command("run", "Measure a campaign on a target; goes on where it was stopped",
                       "  greynic run configs/campaigns/mask_wall.json --target twin:cx6 -o run.db\n"

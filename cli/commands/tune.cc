@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-struct Flags {
+struct TuneFlags {
   loop::TuneOptions options;
   bool json = false;
 };
@@ -139,7 +139,7 @@ void print_json(const loop::TuneOutcome& outcome, const std::string& folder) {
   put_json(document);
 }
 
-int tune_command(Flags flags) {
+int tune_command(TuneFlags flags) {
   loop::TuneOptions& options = flags.options;
   options.job.file = files::shipped_file("campaigns", options.job.file);
   options.talk = terminal_talk();
@@ -168,7 +168,7 @@ int tune_command(Flags flags) {
 }  // namespace
 
 void add_tune(Program& program) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<TuneFlags>();
   loop::TuneOptions& options = flags->options;
   Command command = program.command(
       "tune", "The whole loop: find the walls, explain them, fit, re-lay the rules, prove, measure",

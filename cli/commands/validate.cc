@@ -11,7 +11,7 @@
 namespace greynic::cli {
 namespace {
 
-struct Flags {
+struct ValidateFlags {
   std::string target;
   std::string pictures;
   std::uint64_t seed = 1;
@@ -55,7 +55,7 @@ void print_json(const twin::ValidationReport& report) {
   put_json(document);
 }
 
-int run(const Flags& flags) {
+int run(const ValidateFlags& flags) {
   const auto specs = target::parse_specs(flags.target);
   if (!specs) return tell(specs.error());
   if (specs->size() != 1 || specs->front().kind != "twin" || !specs->front().options.empty()) {
@@ -92,7 +92,7 @@ int run(const Flags& flags) {
 }  // namespace
 
 void add_validate(Program& program) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<ValidateFlags>();
   Command command =
       program.command("validate", "Compare a twin with the curves published for its RNIC",
                       "  greynic validate twin:cx6\n"

@@ -11,7 +11,7 @@
 namespace greynic::cli {
 namespace {
 
-struct Flags {
+struct VerifyFlags {
   loop::RuleInput rules;
   std::string layout;
   bool as_json = false;
@@ -33,7 +33,7 @@ void print_json(const verify::Verdict& verdict) {
   put_json(document);
 }
 
-int run(const Flags& flags) {
+int run(const VerifyFlags& flags) {
   const auto rules = loop::load_rules(flags.rules, terminal_talk());
   if (!rules) return tell(rules.error());
   const auto layout = files::read_layout(flags.layout);
@@ -62,7 +62,7 @@ int run(const Flags& flags) {
 }  // namespace
 
 void add_verify(Program& program) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<VerifyFlags>();
   Command command = program.command(
       "verify", "Does a layout do to every packet what the rules do?",
       "  greynic verify filters.rules layout.json         # exit 1 and a packet if not\n"

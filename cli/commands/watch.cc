@@ -12,7 +12,7 @@
 namespace greynic::cli {
 namespace {
 
-struct Flags {
+struct WatchFlags {
   std::string region;
   std::chrono::nanoseconds every = std::chrono::seconds(1);
   std::optional<std::chrono::nanoseconds> wait;
@@ -54,7 +54,7 @@ void show(const zero::Reading& reading, bool as_json) {
 }
 
 /// The region, once its target has made it: when its first measurement begins.
-Result<zero::ArenaReader> reader_of(const Flags& flags) {
+Result<zero::ArenaReader> reader_of(const WatchFlags& flags) {
   constexpr std::chrono::milliseconds kLook{20};
   const auto until =
       std::chrono::steady_clock::now() + flags.wait.value_or(std::chrono::nanoseconds(0));
@@ -70,7 +70,7 @@ Result<zero::ArenaReader> reader_of(const Flags& flags) {
   return reader;
 }
 
-int watch(const Flags& flags) {
+int watch(const WatchFlags& flags) {
   auto reader = reader_of(flags);
   if (!reader) return tell(reader.error());
   for (std::uint64_t round = 0; round < flags.count; ++round) {
@@ -86,7 +86,7 @@ int watch(const Flags& flags) {
 }  // namespace
 
 void add_watch(Program& program) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<WatchFlags>();
   Command command = program.command(
       "watch", "Read the counters in a shared region, one-sided",
       "  greynic run mask_wall --target 'twin:cx6?counters=/dev/shm/cx6' -o run.db &\n"
