@@ -1,0 +1,169 @@
+#include <fmt/core.h>
+
+#include <array>
+#include <charconv>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "greynic/burst/replay.h"
+#include "greynic/files/output_file.h"
+#include "greynic/files/shipped.h"
+#include "progress.h"
+
+namespace greynic::cli {
+namespace {
+
+struct Flags {
+  std::string pcap;
+  burst::ReplayOptions replay;
+  bool dequeue_only = false;
+  std::uint64_t ring = 1000;
+  std::string marks;
+  bool as_json = false;
+};
+
+/// The numbers of marked packets, one a line.
+class MarksFile {
+ public:
+  [[nodiscard]] Result<void> open(const std::string& path) {
+    auto opened = files::OutputFile::open(path);
+    if (!opened) return pass_on(opened);
+    file_.emplace(std::move(*opened));
+    return {};
+  }
+  void add(std::uint64_t number) {
+    std::array<char, 24> text;
+    const auto end = std::to_chars(text.data(), text.data() + text.size(), number).ptr;
+    waiting_.append(text.data(), end);
+    waiting_ += '\n';
+    if (waiting_.size() >= kPiece) flush();
+  }
+  [[nodiscard]] Result<void> finish() {
+    flush();
+    return written_ ? file_->finish() : written_;
+  }
+  [[nodiscard]] bool is_open() const { return file_.has_value(); }
+
+ private:
+  static constexpr std::size_t kPiece = 1 << 20;
+  void flush() {
+    if (written_) written_ = file_->write(waiting_);
+    waiting_.clear();
+  }
+
+  std::optional<files::OutputFile> file_;
+  std::string waiting_;
+  Result<void> written_;
+};
+
+/// Prints what was found; gives the exit code.
+int show(const burst::Findings& findings, const Flags& flags) {
+  if (flags.as_json) {
+    put_json(to_json(findings));
+  } else {
+    put(to_text(findings));
+  }
+  if (findings.clock_ran_back > 0) {
+    say(
+        fmt::format("{} packets have a time before that of the packet before them, and count as "
+                    "arriving with it; put them in order first (reordercap) if that is wrong",
+                    findings.clock_ran_back));
+  }
+  if (!findings.incomplete.empty()) {
+    flush_output();
+    return tell({ErrorCode::kBadInput, findings.incomplete});
+  }
+  return 0;
+}
+
+int replay(const Flags& flags) {
+  MarksFile marks;
+  if (!flags.marks.empty()) {
+    const std::string inputs[] = {flags.pcap};
+    if (const auto good = files::not_an_input(flags.marks, inputs); !good)
+      return tell(good.error());
+    if (const auto opened = marks.open(flags.marks); !opened) return tell(opened.error());
+  }
+  Progress progress("replaying", 1.0);
+  const auto findings = burst::replay_capture(
+      flags.pcap, flags.replay,
+      marks.is_open() ? burst::Replay::Marked([&marks](std::uint64_t number) { marks.add(number); })
+                      : burst::Replay::Marked(),
+      [&progress](double share) { progress.update(share); });
+  progress.clear();
+  if (!findings) return tell(findings.error());
+  if (marks.is_open()) {
+    if (const auto kept = marks.finish(); !kept) return tell(kept.error());
+  }
+  return show(*findings, flags);
+}
+
+int bursts(Flags flags) {
+  if (flags.pcap != "-") flags.pcap = files::shipped_file("examples", flags.pcap);
+  flags.replay.mode = flags.dequeue_only ? burst::Mode::kDequeueOnly : burst::Mode::kArmedAtEnqueue;
+  flags.replay.ring_records = flags.ring;
+  if (!flags.pcap.empty()) return replay(flags);
+  return tell({ErrorCode::kBadInput, "say where the packets come from: --pcap FILE"});
+}
+
+}  // namespace
+
+void add_bursts(Program& program) {
+  auto flags = std::make_shared<Flags>();
+  Command command = program.command(
+      "bursts", "Find microbursts, and the flows that fill the queue",
+      "  greynic bursts --pcap capture.pcap --rate 10gbps --rtt 25us --allow 5%\n"
+      "  greynic bursts --pcap capture.pcap --rate 25gbps --json --marks marked.txt");
+  command.option("--pcap", flags->pcap,
+                 "Capture (pcap, pcapng; - is stdin) to replay through a queue of --rate");
+  const auto rate = [&command](const std::string& name, std::uint64_t* into,
+                               const std::shared_ptr<Flags>& owner, const std::string& help) {
+    command.option(
+        name,
+        [into, owner](const std::string& word) -> Result<void> {
+          const auto read = burst::parse_rate(word);
+          if (!read) return pass_on(read);
+          *into = *read;
+          return {};
+        },
+        help);
+  };
+  rate("--rate", &flags->replay.allowance.bits_per_second, flags,
+       "At which the queue drains, 1bps to 1000tbps (10gbps)");
+  command.option(
+      "--rtt",
+      [flags](const std::string& word) -> Result<void> {
+        const auto read = parse_duration(word);
+        if (!read) return pass_on(read);
+        if (read->count() < 1) {
+          return fail(ErrorCode::kBadInput, "a round trip takes 1ns at least");
+        }
+        flags->replay.allowance.rtt = *read;
+        return {};
+      },
+      "Round trip of the traffic (50us)");
+  command.option(
+      "--allow",
+      [flags](const std::string& word) -> Result<void> {
+        const auto read = burst::parse_allowed(word);
+        if (!read) return pass_on(read);
+        flags->replay.allowance.share_e8 = *read;
+        return {};
+      },
+      "Delay that is allowed, as a share of the round trip; more is a burst (30%)");
+  command.option("--ring", flags->ring, "Records that the ring of the queue holds")
+      .range(1, 1 << 24);
+  rate("--mirror", &flags->replay.mirror_bits_per_second, flags,
+       "Empty the ring over a mirror port of this rate, as a switch does (at once)");
+  command.flag("--dequeue-only", flags->dequeue_only,
+               "Look at the depth only when packets leave, as a switch does");
+  command
+      .option("--marks", flags->marks,
+              "File to write: the numbers of the packets that took part, from 0")
+      .writes();
+  command.flag("--json", flags->as_json, "JSON on stdout (docs/formats/burst.md)");
+  command.run([flags] { return bursts(*flags); });
+}
+
+}  // namespace greynic::cli

@@ -1,0 +1,41 @@
+#pragma once
+
+/// What a watch over queues found, and how it is written: JSON (configs/schema/burst.schema.json),
+/// and lines for people. It is the same wherever the packets came from.
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "greynic/burst/analyser.h"
+#include "greynic/burst/threshold.h"
+
+namespace greynic::burst {
+
+struct QueueName {
+  std::string name;  ///< "capture", "switch 0 port 3", "eth0"
+  std::uint64_t bits_per_second = 0;
+  std::uint64_t threshold_bytes = 0;
+};
+
+struct Findings {
+  Allowance allowance;  ///< its rate: of the first queue
+  Mode mode = Mode::kArmedAtEnqueue;
+  std::vector<QueueName> queues;
+  std::uint64_t packets_seen = 0, packets_marked = 0, records_lost = 0;
+  std::uint64_t clock_ran_back = 0;  ///< times that lay before the one before
+  std::uint64_t duration_ns = 0;     ///< from the first packet to the last
+  std::string incomplete;            ///< why the source ended too early; empty: it did not
+  std::vector<Burst> bursts;         ///< in the order in which they ended
+};
+
+[[nodiscard]] nlohmann::json to_json(const Findings& findings);
+/// At most `most` bursts, the deepest, in the order of their beginning.
+[[nodiscard]] std::string to_text(const Findings& findings, std::size_t most = 20);
+
+/// The value below which this share of the bursts lasted, in microseconds; 0 of no bursts.
+[[nodiscard]] double duration_us(const Findings& findings, double share);
+/// Of all marked packets, those of victims.
+[[nodiscard]] double victim_share(const Findings& findings);
+
+}  // namespace greynic::burst

@@ -1,0 +1,94 @@
+#pragma once
+
+/// Who a packet belongs to, and how that is written:
+///
+///     10.0.0.1:1000>10.0.0.2:80/udp          ports of TCP, UDP, UDP-Lite, DCCP and SCTP
+///     [2001:db8::1]:1000>[2001:db8::2]:80/tcp
+///     10.0.0.1>10.0.0.2/icmp                 no ports: other protocols, later fragments
+///     10.0.0.1>10.0.0.2:qp17/roce            RoCE v2 by its destination QP
+///     02:00:00:00:00:01>ff:ff:ff:ff:ff:ff/arp   no IP: stations and Ethernet type
+///
+/// VLAN tags are no part of a flow.
+
+#include <array>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+
+namespace greynic::burst {
+
+struct FlowKey {
+  enum Kind : std::uint8_t {
+    kUnknown,    ///< too short, or a link type that nobody knows
+    kIpv4,       ///< addresses in the first 4 bytes
+    kIpv4Ports,  ///< and ports
+    kIpv4Roce,   ///< destination QP in the ports: upper 16 bits, lower 16 bits
+    kIpv6,
+    kIpv6Ports,
+    kIpv6Roce,
+    kStation,  ///< MAC addresses in the first 6 bytes, type in destination_port
+  };
+
+  std::array<std::uint8_t, 16> source{}, destination{};
+  std::uint16_t source_port = 0, destination_port = 0;
+  std::uint8_t protocol = 0;  ///< of IP
+  std::uint8_t kind = kUnknown;
+
+  bool operator==(const FlowKey&) const = default;
+  auto operator<=>(const FlowKey&) const = default;
+
+  void set_qp(std::uint32_t qp) {
+    source_port = static_cast<std::uint16_t>(qp >> 16);
+    destination_port = static_cast<std::uint16_t>(qp);
+  }
+  [[nodiscard]] std::uint32_t qp() const {
+    return std::uint32_t{source_port} << 16 | destination_port;
+  }
+  [[nodiscard]] std::uint64_t hash() const {
+    std::array<std::uint64_t, 5> words{};
+    std::memcpy(words.data(), this, sizeof(FlowKey));
+    std::uint64_t h = 0;
+    for (const std::uint64_t word : words) {
+      h = (h ^ word) * 0x9e3779b97f4a7c15ULL;
+      h ^= h >> 32;
+    }
+    return h;
+  }
+};
+static_assert(sizeof(FlowKey) == 38);
+
+/// "10.0.0.1:1000>10.0.0.2:80/udp"
+[[nodiscard]] std::string to_string(const FlowKey& flow);
+/// The sender alone: "10.0.0.1".
+[[nodiscard]] std::string sender_of(const FlowKey& flow);
+/// Flows whose senders are equal are of one sender.
+struct Sender {
+  std::uint8_t family = 0;
+  std::array<std::uint8_t, 16> address{};
+  auto operator<=>(const Sender&) const = default;
+};
+[[nodiscard]] inline Sender sender(const FlowKey& flow) {
+  return {static_cast<std::uint8_t>((flow.kind + 2) / 3), flow.source};
+}
+
+/// Link types by their numbers in capture files (tcpdump.org/linktypes.html).
+enum LinkType : int {
+  kLinkNull = 0,
+  kLinkEthernet = 1,
+  kLinkRawOld = 12,
+  kLinkRaw = 101,
+  kLinkLoop = 108,
+  kLinkLinuxCooked = 113,
+  kLinkIpv4 = 228,
+  kLinkIpv6 = 229,
+  kLinkLinuxCooked2 = 276,
+};
+
+/// Reads the headers of a frame of which `bytes` were captured. Never reads beyond them; what is
+/// cut off, or makes no sense, is left out of the key.
+[[nodiscard]] FlowKey parse_frame(int link_type, std::span<const std::uint8_t> bytes);
+
+}  // namespace greynic::burst

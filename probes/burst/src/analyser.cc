@@ -1,0 +1,136 @@
+#include "greynic/burst/analyser.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+namespace greynic::burst {
+
+std::uint64_t Burst::victim_packets() const {
+  std::uint64_t sum = 0;
+  for (const FlowShare& flow : victim_flows()) sum += flow.packets;
+  return sum;
+}
+
+void FlowTable::add(const FlowKey& flow, std::uint64_t bytes) {
+  if (used_.empty() || slots_[last_].flow != flow) {
+    if (used_.size() * 2 >= slots_.size()) grow();
+    const std::size_t mask = slots_.size() - 1;
+    std::size_t at = flow.hash() & mask;
+    while (slots_[at].packets != 0 && slots_[at].flow != flow) at = (at + 1) & mask;
+    if (slots_[at].packets == 0) {
+      slots_[at].flow = flow;
+      used_.push_back(static_cast<std::uint32_t>(at));
+    }
+    last_ = static_cast<std::uint32_t>(at);
+  }
+  slots_[last_].bytes += bytes;
+  ++slots_[last_].packets;
+}
+
+void FlowTable::clear() {
+  for (const std::uint32_t at : used_) slots_[at] = {};
+  used_.clear();
+}
+
+std::vector<FlowShare> FlowTable::sorted() const {
+  std::vector<FlowShare> all;
+  all.reserve(used_.size());
+  for (const std::uint32_t at : used_) all.push_back(slots_[at]);
+  std::ranges::sort(all, [](const FlowShare& a, const FlowShare& b) {
+    return a.bytes != b.bytes ? a.bytes > b.bytes : a.flow < b.flow;
+  });
+  return all;
+}
+
+void FlowTable::grow() {
+  const std::vector<FlowShare> before =
+      std::exchange(slots_, std::vector<FlowShare>(std::max<std::size_t>(16, slots_.size() * 2)));
+  const std::size_t mask = slots_.size() - 1;
+  for (std::uint32_t& place : used_) {
+    const FlowShare& flow = before[place];
+    std::size_t at = flow.flow.hash() & mask;
+    while (slots_[at].packets != 0) at = (at + 1) & mask;
+    slots_[at] = flow;
+    place = static_cast<std::uint32_t>(at);
+  }
+}
+
+bool Analyser::add(const CourierRecord& record) {
+  Open& open = open_[record.queue];
+  const bool opens = !open.is_open || open.run != record.run();
+  if (opens) {
+    if (open.is_open) close(open);
+    open.is_open = true;
+    open.run = record.run();
+    open.burst = {.queue = record.queue, .start_ns = record.enqueued_ns()};
+  }
+  Burst& burst = open.burst;
+  burst.end_ns = std::max(burst.end_ns, record.dequeued_ns);
+  burst.peak_depth_bytes =
+      std::max<std::uint64_t>({burst.peak_depth_bytes, record.depth_at_enqueue,
+                               std::uint64_t{record.depth_at_dequeue} + record.bytes()});
+  ++burst.packets;
+  burst.bytes += record.bytes();
+  open.flows.add(record.flow, record.bytes());
+  return opens;
+}
+
+void Analyser::finish(std::uint64_t now_ns) {
+  for (Open& open : open_) {
+    if (open.is_open && open.burst.end_ns < now_ns) close(open);
+  }
+}
+
+void Analyser::close(Open& open) {
+  Burst& burst = open.burst;
+  burst.flows = open.flows.sorted();
+  burst.indirect = open.indirect.sorted();
+  for (auto flow = burst.flows.rbegin(); flow != burst.flows.rend(); ++flow) {
+    if (flow->bytes * burst.flows.size() * 2 >= burst.bytes) break;
+    ++burst.victims;
+  }
+  std::vector<Sender> senders;
+  senders.reserve(burst.flows.size());
+  for (const FlowShare& flow : burst.flows) senders.push_back(sender(flow.flow));
+  std::ranges::sort(senders);
+  const auto again = std::ranges::unique(senders);
+  burst.incast_degree = static_cast<std::uint32_t>(again.begin() - senders.begin());
+  open.flows.clear();
+  open.indirect.clear();
+  open.is_open = false;
+  found_(std::move(burst));
+  burst = {};
+}
+
+void relate(std::span<Burst> bursts, std::uint64_t slack_ns) {
+  struct Hash {
+    std::size_t operator()(const FlowKey& flow) const { return flow.hash(); }
+  };
+  // By flow, in the order of their starts: only neighbours in time are compared.
+  std::unordered_map<FlowKey, std::vector<std::size_t>, Hash> of_flow;
+  std::vector<std::size_t> order(bursts.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return bursts[i].start_ns; });
+  for (const std::size_t i : order) {
+    Burst& burst = bursts[i];
+    for (const FlowShare& flow : std::span(burst.flows).first(burst.flows.size() - burst.victims)) {
+      auto& earlier = of_flow[flow.flow];
+      std::erase_if(earlier,
+                    [&](std::size_t j) { return bursts[j].end_ns + slack_ns < burst.start_ns; });
+      for (const std::size_t j : earlier) {
+        if (bursts[j].queue == burst.queue) continue;
+        burst.related.push_back(j);
+        bursts[j].related.push_back(i);
+      }
+      earlier.push_back(i);
+    }
+  }
+  for (Burst& burst : bursts) {
+    std::ranges::sort(burst.related);
+    burst.related.erase(std::unique(burst.related.begin(), burst.related.end()),
+                        burst.related.end());
+  }
+}
+
+}  // namespace greynic::burst
