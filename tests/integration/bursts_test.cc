@@ -15,7 +15,8 @@ namespace {
 TEST(Bursts, PrintMarksAndJsonThatAgree) {
   if (!burst::can_read_captures()) GTEST_SKIP() << "built without libpcap; install libpcap-dev";
   const Folder folder;
-  const std::string options = " --rate 10gbps --rtt 25us --allow 30% --json --marks marked.txt";
+  const std::string options =
+      " --rate 10gbps --rtt 25us --allow 30% --json --marks " + (folder / "marked.txt");
   const Outcome whole = greynic(folder, "bursts --pcap incast.pcap" + options);
   ASSERT_EQ(whole.exit_code, 0) << whole.err;
   const auto document = files::parse_json(whole.out, "stdout");
@@ -32,7 +33,7 @@ TEST(Bursts, PrintMarksAndJsonThatAgree) {
   const std::string capture =
       text_of(std::string(GREYNIC_SOURCE_DIR) + "/configs/examples/incast.pcap");
   std::ofstream(folder / "cut.pcap", std::ios::binary) << capture.substr(0, capture.size() - 5);
-  const Outcome cut = greynic(folder, "bursts --pcap cut.pcap" + options);
+  const Outcome cut = greynic(folder, "bursts --pcap " + (folder / "cut.pcap") + options);
   EXPECT_EQ(cut.exit_code, 2);
   EXPECT_NE(cut.err.find("packet 489 (counted from 0)"), std::string::npos) << cut.err;
   EXPECT_EQ(lines(), document->at("packets_marked"));
