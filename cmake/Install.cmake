@@ -26,7 +26,7 @@ install(FILES ${manual}/greynic.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-c
         RENAME greynic COMPONENT program)
 
 # The rooms behind greynic::twin, as libraries (docs/twin/embedding.md).
-foreach(room core statistics files target twin)
+foreach(room core statistics files target burst twin)
   set_target_properties(greynic_${room} PROPERTIES EXPORT_NAME ${room})
   install(TARGETS greynic_${room} EXPORT greynic
           ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}/greynic COMPONENT library)

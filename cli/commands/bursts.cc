@@ -1,3 +1,5 @@
+#include "greynic/twin/bursts.h"
+
 #include <fmt/core.h>
 
 #include <array>
@@ -6,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
-#include "greynic/burst/replay.h"
+#include "greynic/capture/capture.h"
 #include "greynic/files/output_file.h"
 #include "greynic/files/shipped.h"
 #include "progress.h"
@@ -15,7 +17,7 @@ namespace greynic::cli {
 namespace {
 
 struct Flags {
-  std::string pcap;
+  std::string pcap, target, workload;
   burst::ReplayOptions replay;
   bool dequeue_only = false;
   std::uint64_t ring = 1000;
@@ -86,7 +88,7 @@ int replay(const Flags& flags) {
     if (const auto opened = marks.open(flags.marks); !opened) return tell(opened.error());
   }
   Progress progress("replaying", 1.0);
-  const auto findings = burst::replay_capture(
+  const auto findings = capture::replay_capture(
       flags.pcap, flags.replay,
       marks.is_open() ? burst::Replay::Marked([&marks](std::uint64_t number) { marks.add(number); })
                       : burst::Replay::Marked(),
@@ -99,12 +101,37 @@ int replay(const Flags& flags) {
   return show(*findings, flags);
 }
 
+/// Traffic of a workload file on a twin.
+int simulate(const Flags& flags) {
+  constexpr std::string_view kKind = "twin:";
+  if (!flags.target.starts_with(kKind) || flags.workload.empty()) {
+    return tell({ErrorCode::kBadInput,
+                 "--target takes a twin, and --workload its traffic: --target twin:cx6 --workload "
+                 "FILE (docs/formats/burst_workload.md)"});
+  }
+  const auto workload = twin::read_burst_workload(files::shipped_file("examples", flags.workload),
+                                                  flags.target.substr(kKind.size()));
+  if (!workload) return tell(workload.error());
+  Progress progress("simulating", 1.0);
+  twin::BurstWatchOptions options;
+  options.allowance = flags.replay.allowance;
+  options.mode = flags.replay.mode;
+  options.ring_records = flags.replay.ring_records;
+  options.progress = [&progress](double share) { progress.update(share); };
+  const auto findings = twin::watch_bursts(*workload, options);
+  progress.clear();
+  if (!findings) return tell(findings.error());
+  return show(*findings, flags);
+}
+
 int bursts(Flags flags) {
   if (flags.pcap != "-") flags.pcap = files::shipped_file("examples", flags.pcap);
   flags.replay.mode = flags.dequeue_only ? burst::Mode::kDequeueOnly : burst::Mode::kArmedAtEnqueue;
   flags.replay.ring_records = flags.ring;
   if (!flags.pcap.empty()) return replay(flags);
-  return tell({ErrorCode::kBadInput, "say where the packets come from: --pcap FILE"});
+  if (!flags.target.empty()) return simulate(flags);
+  return tell(
+      {ErrorCode::kBadInput, "say where the packets come from: --pcap FILE, or --target twin:cx6"});
 }
 
 }  // namespace
@@ -114,9 +141,13 @@ void add_bursts(Program& program) {
   Command command = program.command(
       "bursts", "Find microbursts, and the flows that fill the queue",
       "  greynic bursts --pcap capture.pcap --rate 10gbps --rtt 25us --allow 5%\n"
-      "  greynic bursts --pcap capture.pcap --rate 25gbps --json --marks marked.txt");
+      "  greynic bursts --pcap capture.pcap --rate 25gbps --json --marks marked.txt\n"
+      "  greynic bursts --target twin:cx6 --workload burst_incast.json --rtt 10us");
   command.option("--pcap", flags->pcap,
                  "Capture (pcap, pcapng; - is stdin) to replay through a queue of --rate");
+  command.option("--target", flags->target, "Twin to send the traffic of --workload over");
+  command.option("--workload", flags->workload,
+                 "Traffic between hosts of the twin (docs/formats/burst_workload.md)");
   const auto rate = [&command](const std::string& name, std::uint64_t* into,
                                const std::shared_ptr<Flags>& owner, const std::string& help) {
     command.option(

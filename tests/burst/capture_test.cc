@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "greynic/burst/replay.h"
+#include "greynic/capture/capture.h"
 #include "packets.h"
 
 namespace greynic::burst {
@@ -12,14 +12,14 @@ namespace {
 class Capture : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!can_read_captures()) GTEST_SKIP() << "built without libpcap; install libpcap-dev";
+    if (!capture::can_read_captures()) GTEST_SKIP() << "built without libpcap; install libpcap-dev";
   }
   void TearDown() override { std::filesystem::remove(path_); }
 
   Result<Findings> replay(const std::string& file, const ReplayOptions& options) {
     std::ofstream(path_, std::ios::binary) << file;
     marks_.clear();
-    return replay_capture(path_, options, [this](std::uint64_t i) { marks_.push_back(i); });
+    return capture::replay_capture(path_, options, [this](std::uint64_t i) { marks_.push_back(i); });
   }
 
   std::string path_ = ::testing::TempDir() + "burst_" + std::to_string(::getpid()) + ".pcap";
@@ -98,8 +98,8 @@ TEST_F(Capture, KeepsWhatCameBeforeADefect) {
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, ErrorCode::kBadInput);
   }
-  EXPECT_FALSE(replay_capture("/nowhere/at/all", options));
-  EXPECT_FALSE(replay_capture("/tmp", options));
+  EXPECT_FALSE(capture::replay_capture("/nowhere/at/all", options));
+  EXPECT_FALSE(capture::replay_capture("/tmp", options));
   const auto empty = replay(pcap_file({}, false), options);
   ASSERT_TRUE(empty);
   EXPECT_EQ(empty->packets_seen, 0U);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "greynic/burst/replay.h"
+#include "greynic/capture/capture.h"
 #include "greynic/files/json_file.h"
 #include "program.h"
 
@@ -13,7 +13,7 @@ namespace {
 // Claim:  the command keeps to its schema, writes as many marks as it counts, says where a capture
 //         breaks off with exit code 2, and refuses numbers without units.
 TEST(Bursts, PrintMarksAndJsonThatAgree) {
-  if (!burst::can_read_captures()) GTEST_SKIP() << "built without libpcap; install libpcap-dev";
+  if (!capture::can_read_captures()) GTEST_SKIP() << "built without libpcap; install libpcap-dev";
   const Folder folder;
   const std::string options =
       " --rate 10gbps --rtt 25us --allow 30% --json --marks " + (folder / "marked.txt");

@@ -5,7 +5,7 @@
 #include <sstream>
 #include <vector>
 
-#include "greynic/burst/replay.h"
+#include "greynic/capture/capture.h"
 #include "program.h"
 
 namespace greynic::integration {
@@ -69,7 +69,7 @@ std::set<std::string> not_built(const Folder& folder) {
   for (const char* command : {"report", "agent"}) {
     if (greynic(folder, std::string("help ") + command).exit_code != 0) missing.insert(command);
   }
-  if (!burst::can_read_captures()) missing.insert("bursts");
+  if (!capture::can_read_captures()) missing.insert("bursts");
   return missing;
 }
 

@@ -280,4 +280,11 @@ PortObserver** Network::observer_of(const PortId& id) {
   return &ports_[self.first_port + id.port].observer;
 }
 
+double Network::port_gbps(const PortId& id) const {
+  if (id.of_host) return id.device < links_.size() && id.port == 0 ? links_[id.device].gbps : 0;
+  if (id.device >= switches_.size() || id.port >= switches_[id.device].port_count) return 0;
+  const Port& port = ports_[switches_[id.device].first_port + id.port];
+  return port.ns_per_byte > 0 ? 8 / port.ns_per_byte : 0;
+}
+
 }  // namespace greynic::twin::fabric

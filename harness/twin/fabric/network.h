@@ -46,6 +46,7 @@ class Network {
   [[nodiscard]] std::vector<PortId> ports() const;
   /// Null: no such port of a switch.
   [[nodiscard]] PortObserver** observer_of(const PortId& id);
+  [[nodiscard]] double port_gbps(const PortId& id) const;
   [[nodiscard]] std::uint64_t drop_count() const { return drop_count_; }
   [[nodiscard]] std::size_t bytes_of_port() const { return sizeof(Port) + sizeof(Ingress); }
 

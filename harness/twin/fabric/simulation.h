@@ -136,6 +136,7 @@ class Simulation final : public Fabric {
   [[nodiscard]] Result<void> set_groups(HostId host, double encap, double decap) override;
   [[nodiscard]] Result<void> observe(PortId port, PortObserver* observer) override;
   [[nodiscard]] std::vector<PortId> ports() const override { return network_.ports(); }
+  [[nodiscard]] double port_gbps(PortId port) const override { return network_.port_gbps(port); }
   [[nodiscard]] std::vector<std::pair<std::string, double>> counters(HostId host) const override;
   [[nodiscard]] std::uint64_t packet_count() const override { return packet_count_; }
   [[nodiscard]] std::size_t bytes_of_host(HostId host) const override;

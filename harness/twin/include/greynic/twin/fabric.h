@@ -336,6 +336,8 @@ class Fabric {
   [[nodiscard]] virtual Result<void> observe(PortId port, PortObserver* observer) = 0;
   /// All queues there are.
   [[nodiscard]] virtual std::vector<PortId> ports() const = 0;
+  /// How fast a queue drains; 0: no such port.
+  [[nodiscard]] virtual double port_gbps(PortId port) const = 0;
   /// Of a host's RNIC, under the names that drivers give them; the same order every time.
   [[nodiscard]] virtual std::vector<std::pair<std::string, double>> counters(HostId host) const = 0;
   /// Packets handed to a host so far, of all hosts: data and answers.

@@ -1,9 +1,9 @@
 #pragma once
 
-/// A capture replayed through a queue of stated rate: who would have waited for whom.
+/// Packets replayed through a queue of stated rate: who would have waited for whom.
 ///
 /// Every frame joins the queue when it was captured, with its ORIGINAL length (a snap length
-/// changes nothing), and drains at the rate (fifo.h). A time before the one before it counts as
+/// changes nothing), and drains at the rate (fifo.h). greynic/capture/capture.h reads captures. A time before the one before it counts as
 /// equal to that one. Memory depends on the queue's depth and the bursts found, not on the
 /// capture's length.
 
@@ -45,15 +45,5 @@ class Replay {
   struct Work;
   std::unique_ptr<Work> work_;
 };
-
-/// Is libpcap part of this build?
-[[nodiscard]] bool can_read_captures();
-
-/// A pcap or pcapng file. `progress` is told the share that is read. kMissing without libpcap,
-/// kBadInput for what is no capture. A capture that ends too early, or a record that makes no sense,
-/// leaves what came before it: Findings::incomplete then names the packet and the reason.
-[[nodiscard]] Result<Findings> replay_capture(const std::string& path, const ReplayOptions& options,
-                                              const Replay::Marked& marked = {},
-                                              const std::function<void(double)>& progress = {});
 
 }  // namespace greynic::burst

@@ -1,3 +1,5 @@
+#include "greynic/capture/capture.h"
+
 #include <fmt/core.h>
 
 #include <cerrno>
@@ -5,17 +7,16 @@
 #include <cstring>
 #include <memory>
 
-#include "greynic/burst/replay.h"
 #include "greynic/core/text.h"
 
-#ifdef GREYNIC_BURST_WITH_PCAP
+#ifdef GREYNIC_CAPTURE_WITH_PCAP
 #include <pcap/pcap.h>
 #include <sys/stat.h>
 #endif
 
-namespace greynic::burst {
+namespace greynic::capture {
 
-#ifdef GREYNIC_BURST_WITH_PCAP
+#ifdef GREYNIC_CAPTURE_WITH_PCAP
 
 namespace {
 
@@ -70,13 +71,13 @@ bool time_of(const pcap_pkthdr& header, std::uint64_t& ns) {
 
 bool can_read_captures() { return true; }
 
-Result<Findings> replay_capture(const std::string& path, const ReplayOptions& options,
-                                const Replay::Marked& marked,
+Result<burst::Findings> replay_capture(const std::string& path, const burst::ReplayOptions& options,
+                                const burst::Replay::Marked& marked,
                                 const std::function<void(double)>& progress) {
   auto capture = open_capture(path);
   if (!capture) return pass_on(capture);
   const int link_type = ::pcap_datalink(capture->pcap.get());
-  Replay replay(options, marked);
+  burst::Replay replay(options, marked);
   std::string incomplete;
   std::uint64_t number = 0;
   for (;; ++number) {
@@ -90,7 +91,7 @@ Result<Findings> replay_capture(const std::string& path, const ReplayOptions& op
     } else if (!time_of(*header, time)) {
       incomplete = "its time is beyond the year 2262";
     } else if (const auto added =
-                   replay.add(time, header->len, parse_frame(link_type, {bytes, header->caplen}));
+                   replay.add(time, header->len, burst::parse_frame(link_type, {bytes, header->caplen}));
                !added) {
       incomplete = added.error().message;
     }
@@ -99,7 +100,7 @@ Result<Findings> replay_capture(const std::string& path, const ReplayOptions& op
       progress(static_cast<double>(std::ftell(::pcap_file(capture->pcap.get()))) / capture->bytes);
     }
   }
-  Findings findings = replay.finish();
+  burst::Findings findings = replay.finish();
   if (!incomplete.empty()) {
     findings.incomplete = fmt::format(
         "{}: packet {} (counted from 0): {}; what came before it was "
@@ -113,7 +114,7 @@ Result<Findings> replay_capture(const std::string& path, const ReplayOptions& op
 
 bool can_read_captures() { return false; }
 
-Result<Findings> replay_capture(const std::string&, const ReplayOptions&, const Replay::Marked&,
+Result<burst::Findings> replay_capture(const std::string&, const burst::ReplayOptions&, const burst::Replay::Marked&,
                                 const std::function<void(double)>&) {
   return fail(ErrorCode::kMissing,
               "captures are read by libpcap, which this greynic was built without; install "
@@ -122,4 +123,4 @@ Result<Findings> replay_capture(const std::string&, const ReplayOptions&, const 
 
 #endif
 
-}  // namespace greynic::burst
+}  // namespace greynic::capture
