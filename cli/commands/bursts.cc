@@ -16,7 +16,7 @@
 namespace greynic::cli {
 namespace {
 
-struct Flags {
+struct BurstsFlags {
   std::string pcap, target, workload;
   burst::ReplayOptions replay;
   bool dequeue_only = false;
@@ -60,7 +60,7 @@ class MarksFile {
 };
 
 /// Prints what was found; gives the exit code.
-int show(const burst::Findings& findings, const Flags& flags) {
+int show(const burst::Findings& findings, const BurstsFlags& flags) {
   if (flags.as_json) {
     put_json(to_json(findings));
   } else {
@@ -79,7 +79,7 @@ int show(const burst::Findings& findings, const Flags& flags) {
   return 0;
 }
 
-int replay(const Flags& flags) {
+int replay(const BurstsFlags& flags) {
   MarksFile marks;
   if (!flags.marks.empty()) {
     const std::string inputs[] = {flags.pcap};
@@ -102,7 +102,7 @@ int replay(const Flags& flags) {
 }
 
 /// Traffic of a workload file on a twin.
-int simulate(const Flags& flags) {
+int simulate(const BurstsFlags& flags) {
   constexpr std::string_view kKind = "twin:";
   if (!flags.target.starts_with(kKind) || flags.workload.empty()) {
     return tell({ErrorCode::kBadInput,
@@ -124,7 +124,7 @@ int simulate(const Flags& flags) {
   return show(*findings, flags);
 }
 
-int bursts(Flags flags) {
+int bursts(BurstsFlags flags) {
   if (flags.pcap != "-") flags.pcap = files::shipped_file("examples", flags.pcap);
   flags.replay.mode = flags.dequeue_only ? burst::Mode::kDequeueOnly : burst::Mode::kArmedAtEnqueue;
   flags.replay.ring_records = flags.ring;
@@ -137,7 +137,7 @@ int bursts(Flags flags) {
 }  // namespace
 
 void add_bursts(Program& program) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<BurstsFlags>();
   Command command = program.command(
       "bursts", "Find microbursts, and the flows that fill the queue",
       "  greynic bursts --pcap capture.pcap --rate 10gbps --rtt 25us --allow 5%\n"
@@ -149,7 +149,7 @@ void add_bursts(Program& program) {
   command.option("--workload", flags->workload,
                  "Traffic between hosts of the twin (docs/formats/burst_workload.md)");
   const auto rate = [&command](const std::string& name, std::uint64_t* into,
-                               const std::shared_ptr<Flags>& owner, const std::string& help) {
+                               const std::shared_ptr<BurstsFlags>& owner, const std::string& help) {
     command.option(
         name,
         [into, owner](const std::string& word) -> Result<void> {
