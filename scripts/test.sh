@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds, and runs every test of the release build. What this machine
 # cannot run is skipped, with the reason and the remedy. `scripts/test.sh --all` then runs the unit
-# tests again under the address, undefined-behaviour and thread sanitizers, and clang-tidy, which a
-# cold machine of 2 cores needs the better part of an hour for. docs/sanitizers.md lists what that
-# leaves out.
+# tests again under the address, undefined-behaviour and thread sanitizers, feeds every reader with
+# changed input for half a minute, and runs clang-tidy; a cold machine of 2 cores needs more than an
+# hour for that. docs/sanitizers.md lists what it leaves out.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 started=$SECONDS
@@ -20,6 +20,7 @@ if [ "${1:-}" = --all ]; then
     scripts/build.sh $preset unit_tests
     ctest --preset $preset -j 2
   done
+  scripts/fuzz.sh asan 30
   scripts/tidy.sh
 fi
 echo "test: all done in $((SECONDS - started)) s" >&2

@@ -57,6 +57,10 @@ std::size_t character_bytes(std::string_view text) {
   return text.empty() ? 0 : first_of(text).bytes;
 }
 
+std::string_view first_character(std::string_view text) {
+  return text.substr(0, std::max<std::size_t>(character_bytes(text), 1));
+}
+
 std::string printable(std::string_view text) {
   std::string out;
   out.reserve(text.size());

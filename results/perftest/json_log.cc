@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 
+#include "greynic/core/text.h"
 #include "greynic/core/units.h"
 #include "perftest/log.h"
 
@@ -49,7 +50,8 @@ class LenientReader {
     return true;
   }
   [[nodiscard]] std::string shown() const {
-    return at_ < text_.size() ? fmt::format("'{}'", text_[at_]) : "the end of the file";
+    return at_ < text_.size() ? fmt::format("'{}'", first_character(text_.substr(at_)))
+                              : "the end of the file";
   }
 
   Result<Document> read_document() {

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "greynic/core/result.h"
+#include "greynic/core/text.h"
 
 namespace greynic::results {
 
@@ -22,18 +23,19 @@ auto guarded(const std::string& path, Work work) -> decltype(work()) {
   try {
     return work();
   } catch (const SQLite::Exception& error) {
+    const std::string reason = printable(error.what());  // it quotes what the file holds
     switch (error.getErrorCode()) {
       case SQLITE_NOTADB:
         return fail(ErrorCode::kBadInput, path + ": not a run: no SQLite database");
       case SQLITE_CORRUPT:
         return fail(ErrorCode::kBadInput,
                     fmt::format("{}: the run is damaged ({}); `sqlite3 {} .recover` may save rows",
-                                path, error.what(), path));
+                                path, reason, path));
       case SQLITE_ERROR:
         return fail(ErrorCode::kBadInput,
-                    fmt::format("{}: not a run as greynic writes it: {}", path, error.what()));
+                    fmt::format("{}: not a run as greynic writes it: {}", path, reason));
       default:
-        return fail(ErrorCode::kIo, fmt::format("{}: {}", path, error.what()));
+        return fail(ErrorCode::kIo, fmt::format("{}: {}", path, reason));
     }
   }
 }

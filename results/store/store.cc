@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "greynic/core/text.h"
 #include "greynic/files/campaign_file.h"
 #include "greynic/files/output_file.h"
 #include "store/checksum.h"
@@ -122,7 +123,7 @@ Result<RunStore> RunStore::ready(std::unique_ptr<State> state, const RunHeader& 
     return fail(ErrorCode::kBadInput,
                 fmt::format("{}: this file holds another run: {}; choose another output with -o, "
                             "or remove the file to start anew",
-                            state->path, what));
+                            state->path, printable(what)));
   }
   state->header = std::move(*stored);
   if (auto sound = check_soundness(*state); !sound) return pass_on(sound);

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "fuzz.h"
+#include "greynic/core/text.h"
 #include "greynic/files/campaign_file.h"
 #include "greynic/files/core_json.h"
 #include "greynic/files/json_file.h"
@@ -258,6 +259,12 @@ std::vector<Target> text_targets() {
           {R"({"version":1,"strength":2,"parameters":[{"name":"t","levels":["RC","UC"],"weights":[3,1]},{"name":"q","levels":[1,64],"costs":[0.1,1]},{"name":"s","levels":[true,false],"only_if":"t != \"UC\""}],"masks":[{"name":"m0","fields":["ether_type","ipv4_dst"],"bits":"prefix"}],"constraints":["t == \"UC\" -> q <= 1"],"tables":[{"parameters":["t","q"],"allowed":[["RC",1],["UC",1]]}],"forbidden":[{"t":"UC","q":64}],"seeds":[{"t":"RC","q":64}],"sub_models":[{"parameters":["t","q","s"],"strength":3}]})"},
           &language::parse_json_model)};
   for (Target& target : rule_targets()) targets.push_back(std::move(target));
+  for (Target& target : targets) {
+    // Files come through a door that lets UTF-8 alone pass (files/text_file.h).
+    target.read = [read = std::move(target.read)](std::string_view text) {
+      if (!bad_utf8(text)) read(text);
+    };
+  }
   return targets;
 }
 

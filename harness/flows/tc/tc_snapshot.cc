@@ -12,6 +12,8 @@
 #include <cstring>
 #include <sstream>
 
+#include "greynic/core/text.h"
+
 namespace greynic::flows {
 namespace {
 
@@ -117,7 +119,7 @@ void put_options_again(os::NetlinkMessage& message, os::ByteView payload, std::u
 std::string objection(const os::NetlinkAnswer& filter, std::uint16_t filed_under) {
   std::string why;
   os::each_attribute(attributes_of(filter), [&](std::uint16_t type, os::ByteView value) {
-    if (type == TCA_KIND && text_of(value) != "flower") why = "its kind is " + text_of(value);
+    if (type == TCA_KIND && text_of(value) != "flower") why = "its kind is " + printable(text_of(value));
     if (type != TCA_OPTIONS || !why.empty()) return;
     os::each_attribute(value, [&](std::uint16_t option, os::ByteView content) {
       const bool tag = option == TCA_FLOWER_KEY_VLAN_ID || option == TCA_FLOWER_KEY_VLAN_PRIO ||

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "constraint_lexer.h"
+#include "greynic/core/text.h"
 
 namespace greynic::language {
 
@@ -451,7 +452,7 @@ Result<Expr> parse_constraint(std::string_view text, const CoverModel& model,
                               std::string_view where, const ConstantLookup& constants) {
   const auto refuse = [&](std::size_t column, std::string_view what) {
     return fail(ErrorCode::kBadInput, fmt::format("{}: at {}: column {}: {}, in '{}'", model.source,
-                                                  where, column, what, text.substr(0, 200)));
+                                                  where, column, what, shortened(text, 200)));
   };
   if (text.size() > kLongest) return refuse(1, "a constraint this long is not taken; split it");
   Lexed lexed = lex_constraint(text);

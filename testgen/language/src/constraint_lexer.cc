@@ -7,6 +7,8 @@
 #include <cmath>
 #include <map>
 
+#include "greynic/core/text.h"
+
 namespace greynic::language {
 
 namespace {
@@ -68,7 +70,8 @@ class Lexer {
         return;
       }
     }
-    fail_at(at_, fmt::format("unexpected character '{}'", c));
+    fail_at(at_, fmt::format("unexpected character '{}'",
+                               first_character(text_.substr(at_))));
   }
 
   void name() {

@@ -2,6 +2,7 @@
 
 #include <charconv>
 
+#include "greynic/core/text.h"
 #include "greynic/language/model_reader.h"
 #include "text_cursor.h"
 
@@ -19,7 +20,7 @@ Result<std::int64_t> number(TextCursor& cursor, std::string_view what, std::int6
   if (word.empty()) return cursor.error_at(position, fmt::format("{} is missing", what));
   if (status != std::errc() || end != word.data() + word.size() || value < low || value > high) {
     return cursor.error_at(position, fmt::format("{} must be a number from {} to {}, not '{}'",
-                                                 what, low, high, word.substr(0, 40)));
+                                                 what, low, high, shortened(word, 40)));
   }
   return value;
 }
@@ -28,7 +29,7 @@ Result<void> at_end(TextCursor& cursor) {
   const std::string_view word = cursor.word();
   if (word.empty()) return {};
   return cursor.error_at(cursor.position() - word.size(),
-                         fmt::format("'{}' after the last number", word.substr(0, 40)));
+                         fmt::format("'{}' after the last number", shortened(word, 40)));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <unordered_set>
 
+#include "greynic/core/text.h"
 #include "greynic/language/model_reader.h"
 #include "text_cursor.h"
 
@@ -92,7 +93,7 @@ class CnfReader {
       if (!seen_header_) return cursor_.error_at(position, "the 'p cnf' line must come first");
       const auto literal = integer(word);
       if (!literal) {
-        return cursor_.error_at(position, fmt::format("'{}' is not a literal", word.substr(0, 40)));
+        return cursor_.error_at(position, fmt::format("'{}' is not a literal", shortened(word, 40)));
       }
       if (*literal == 0) {
         model_.clauses.push_back(std::move(clause_));

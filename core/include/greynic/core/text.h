@@ -16,6 +16,9 @@ namespace greynic {
 /// How many bytes the first character of a text has; 0 when it does not begin with one.
 [[nodiscard]] std::size_t character_bytes(std::string_view text);
 
+/// The first character, or the first byte where no character begins; empty of no text.
+[[nodiscard]] std::string_view first_character(std::string_view text);
+
 /// The text with everything spelled out that steers a terminal or hides in it: control characters
 /// but line breaks and tabs, and marks of writing direction, as \u001b; bytes that are no UTF-8 as
 /// \xff. What is left of a JSON text is the same JSON text.
