@@ -118,8 +118,14 @@ ibv_mr* ibv_reg_dmabuf_mr(ibv_pd*, std::uint64_t, std::size_t, std::uint64_t, in
   not_offered("ibv_reg_dmabuf_mr");
   return nullptr;
 }
-int ibv_set_ece(ibv_qp*, ibv_ece*) { return not_offered("ibv_set_ece"); }
-int ibv_query_ece(ibv_qp*, ibv_ece*) { return not_offered("ibv_query_ece"); }
+/// Connections have no enhancements: that is what both sides may agree on.
+int ibv_set_ece(ibv_qp*, ibv_ece* ece) {
+  return ece->options == 0 ? 0 : not_offered("ibv_set_ece with options");
+}
+int ibv_query_ece(ibv_qp*, ibv_ece* ece) {
+  *ece = {};
+  return 0;
+}
 
 /// Memory stays where it is after a fork: the RNIC's thread reads what its process sees.
 int ibv_fork_init() { return 0; }

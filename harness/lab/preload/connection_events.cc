@@ -14,6 +14,8 @@ namespace {
 
 using State = CmId::State;
 
+Connections* the_connections = nullptr;  ///< never destroyed: events come until the process ends
+
 void fill_address(sockaddr_storage& to, std::uint32_t address, std::uint16_t port) {
   auto& v4 = reinterpret_cast<sockaddr_in&>(to);
   v4.sin_family = AF_INET;
@@ -35,6 +37,9 @@ void on_connect(CmId& listener, const Message& message) {
   attach(*id);
   id->state = State::kRequested;
   id->peer = message;
+  id->param.responder_resources = message.initiator_depth;
+  id->param.initiator_depth = message.responder_resources;
+  id->param.retry_count = message.retry_count;
   fill_address(id->seen.route.addr.src_storage, message.to_address, message.port);
   fill_address(id->seen.route.addr.dst_storage, message.from_address, message.from_port);
   CmEvent* const event = push_event(*id, RDMA_CM_EVENT_CONNECT_REQUEST, 0, &message);
@@ -83,8 +88,13 @@ void on_gone(std::uint32_t slot) {
 }  // namespace
 
 Connections& connections() {
-  static auto* const all = new Connections;  // events may come while the process ends
-  return *all;
+  static std::once_flag once;
+  std::call_once(once, [] { the_connections = new Connections; });
+  return *the_connections;
+}
+
+void forget_connections() {
+  if (the_connections) the_connections = new Connections;
 }
 
 CmEvent* push_event(CmId& id, rdma_cm_event_type type, int status, const Message* from) {

@@ -12,8 +12,6 @@
 namespace greynic::lab {
 namespace {
 
-using State = CmId::State;
-
 sockaddr* copied(const sockaddr* address, socklen_t bytes) {
   auto* const copy = static_cast<sockaddr*>(std::calloc(1, sizeof(sockaddr_storage)));
   if (copy) std::memcpy(copy, address, bytes);
@@ -151,9 +149,12 @@ int rdma_migrate_id(rdma_cm_id* id, rdma_event_channel* channel) {
   return 0;
 }
 
-int rdma_set_local_ece(rdma_cm_id*, ibv_ece*) { return failed(not_offered("rdma_set_local_ece")); }
-int rdma_get_remote_ece(rdma_cm_id*, ibv_ece*) {
-  return failed(not_offered("rdma_get_remote_ece"));
+int rdma_set_local_ece(rdma_cm_id*, ibv_ece* ece) {
+  return ece->options == 0 ? 0 : failed(not_offered("rdma_set_local_ece with options"));
+}
+int rdma_get_remote_ece(rdma_cm_id*, ibv_ece* ece) {
+  *ece = {};
+  return 0;
 }
 int rdma_join_multicast(rdma_cm_id*, sockaddr*, void*) {
   return failed(not_offered("rdma_join_multicast"));

@@ -63,7 +63,8 @@ int qp_attributes(CmId& id, ibv_qp_attr& attributes, int& mask) {
       mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
       attributes.timeout = id.ack_timeout;
       attributes.retry_cnt = std::min<std::uint8_t>(id.param.retry_count, 7);
-      attributes.rnr_retry = std::min<std::uint8_t>(id.param.rnr_retry_count, 7);
+      attributes.rnr_retry = std::min<std::uint8_t>(
+          std::max(id.param.rnr_retry_count, id.peer.rnr_retry_count), 7);
       attributes.max_rd_atomic = most_reads(id.param.initiator_depth);
       return 0;
     default:
@@ -124,6 +125,10 @@ int rdma_listen(rdma_cm_id* id, int) {
     const std::lock_guard lock(connections().mutex);
     if (self.state != State::kBound) return failed(EINVAL);
     self.state = State::kListening;
+    Message message{.kind = MessageKind::kListenPort};
+    message.port = self.bound_port;
+    message.port_space = static_cast<std::uint32_t>(id->ps);
+    Nic::instance().tell_broker(message);
   }
   tell_listening();
   return 0;

@@ -127,7 +127,7 @@ class Nic {
   void publish(Peer& to, const Packet& packet);
   bool receive(Peer& from, int most);
   void loop();
-  void wait();
+  void wait(int poll);
   void on_message(const Message& message, Descriptors& descriptors);
   void on_gone(std::uint32_t of_slot);
 
@@ -164,6 +164,7 @@ int not_offered(const char* call);
 
 /// The connection manager's part of messages (connection/).
 void on_connection_message(const Message& message);
+void forget_connections();  ///< in a child
 
 std::uint64_t now_ns();
 

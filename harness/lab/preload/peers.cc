@@ -20,6 +20,7 @@ namespace greynic::lab {
 namespace {
 
 std::atomic<Nic*> the_nic{nullptr};
+bool parent_was_here = false;  ///< a parent used the RNIC before it forked us
 
 Ring* map_ring(int fd) {
   void* const memory = mmap(nullptr, sizeof(Ring), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -39,11 +40,14 @@ Nic& Nic::instance() {
     pthread_atfork(nullptr, nullptr, [] {
       if (const Nic* const parents = the_nic.exchange(nullptr)) {
         if (parents->socket_ >= 0) close(parents->socket_);
+        parent_was_here = parents->started_;
+        forget_connections();
       }
     });
   });
   Nic* const made = new Nic;  // never destroyed: its thread runs until the process ends
   the_nic.store(made, std::memory_order_release);
+  if (parent_was_here && made->join()) made->start_thread();
   return *made;
 }
 
@@ -183,8 +187,13 @@ void Nic::help() {
 }
 
 void Nic::loop() {
+  const int poll = epoll_create1(EPOLL_CLOEXEC);
+  for (const int fd : {bell(), socket_}) {
+    epoll_event interest{.events = EPOLLIN, .data = {.fd = fd}};
+    epoll_ctl(poll, EPOLL_CTL_ADD, fd, &interest);
+  }
   for (;;) {
-    wait();
+    wait(poll);
     mutex.lock();
     while (progress()) {
       if (callers.load(std::memory_order_relaxed) == 0) continue;
@@ -196,19 +205,11 @@ void Nic::loop() {
   }
 }
 
-void Nic::wait() {
-  static const int poll = [this] {
-    const int made = epoll_create1(EPOLL_CLOEXEC);
-    for (const int fd : {bell(), socket_}) {
-      epoll_event interest{.events = EPOLLIN, .data = {.fd = fd}};
-      epoll_ctl(made, EPOLL_CTL_ADD, fd, &interest);
-    }
-    return made;
-  }();
+void Nic::wait(int poll) {
   std::chrono::milliseconds patience = std::chrono::hours(1);
   {
     const std::lock_guard lock(mutex);
-    bool more = !orphans_.empty() && false;
+    bool more = false;
     for (auto& [of_slot, from] : peers_) {
       if (!from.in) continue;
       from.in->reader_sleeps.store(1, std::memory_order_seq_cst);

@@ -139,7 +139,7 @@ bool Nic::send_packet(Qp& qp, SendWork& work, Peer& to, Pd* pd) {
 }
 
 void Nic::requester(Qp& qp) {
-  if (qp.base().state != IBV_QPS_RTS) return;
+  if (qp.base().state != IBV_QPS_RTS || qp.type() == IBV_QPT_XRC_RECV) return;
   if (qp.fail_on_resume && !qp.waiting && qp.next < qp.sends.size()) {
     qp.fail_on_resume = false;
     halt(qp, qp.sends[qp.next++], IBV_WC_RETRY_EXC_ERR);

@@ -147,7 +147,7 @@ int query_device_ex(ibv_context*, const ibv_query_device_ex_input* input, ibv_de
   all.completion_timestamp_mask = UINT64_MAX;
   all.hca_core_clock = 1'000'000;  // kHz
   all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
-  all.xrc_odp_caps = 0;
+  all.phys_port_cnt_ex = all.orig_attr.phys_port_cnt;
   copy_out(out, all, bytes);
   return 0;
 }
@@ -192,8 +192,7 @@ ibv_context* ibv_open_device(ibv_device* device) {
   nic.start_thread();
   auto* const context = new Context;
   context->base().device = device;
-  context->base().cmd_fd = -1;
-  context->base().async_fd = context->bell.fd();
+  context->base().cmd_fd = context->base().async_fd = context->bell.fd();
   context->base().num_comp_vectors = 8;
   pthread_mutex_init(&context->base().mutex, nullptr);
   fill_calls(context->seen);
@@ -236,9 +235,9 @@ int _ibv_query_gid_ex(ibv_context*, std::uint32_t port, std::uint32_t index, ibv
 
 ssize_t _ibv_query_gid_table(ibv_context*, ibv_gid_entry* entries, std::size_t most,
                              std::uint32_t flags, std::size_t bytes) {
-  if (flags != 0) return -EINVAL;
+  if (flags != 0 || most < kGidCount) return -EINVAL;
   std::size_t count = 0;
-  for (; count < std::min<std::size_t>(most, kGidCount); ++count) {
+  for (; count < kGidCount; ++count) {
     ibv_gid_entry entry;
     fill(entry, 1, static_cast<std::uint32_t>(count));
     copy_out(reinterpret_cast<std::byte*>(entries) + count * bytes, entry, bytes);

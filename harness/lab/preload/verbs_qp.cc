@@ -37,8 +37,17 @@ int check(const ibv_qp_init_attr_ex& asked) {
   const unsigned fields = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
                           IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | IBV_QP_INIT_ATTR_CREATE_FLAGS;
   if ((asked.comp_mask & ~fields) != 0) return EOPNOTSUPP;
-  if ((asked.comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && asked.create_flags != 0) {
+  if ((asked.comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && (asked.create_flags & ~unsigned{IBV_QP_CREATE_BLOCK_SELF_MCAST_LB}) != 0) {
     return EOPNOTSUPP;
+  }
+  const std::uint64_t operations =
+      std::uint64_t{IBV_QP_EX_WITH_RDMA_WRITE} | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
+      IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_SEND_WITH_INV |
+      IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+      IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW;
+  if ((asked.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0 &&
+      (asked.send_ops_flags & ~operations) != 0) {
+    return not_offered("ibv_create_qp_ex with these send_ops_flags");
   }
   if (asked.qp_type == IBV_QPT_XRC_RECV) {
     return (asked.comp_mask & IBV_QP_INIT_ATTR_XRCD) != 0 && asked.xrcd ? 0 : EINVAL;
@@ -297,7 +306,8 @@ int ibv_destroy_qp(ibv_qp* qp) {
 }
 
 ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attributes) {
-  if (attributes->port_num != 1 ||
+  // A LID will do, but none at all leads nowhere.
+  if (attributes->port_num != 1 || (!attributes->is_global && attributes->dlid == 0) ||
       (attributes->is_global && attributes->grh.sgid_index >= kGidCount)) {
     errno = EINVAL;
     return nullptr;

@@ -45,6 +45,7 @@ enum class MessageKind : std::uint32_t {
   kGone,         ///< `slot` is no more (or never was)
   kListens,      ///< to the broker: a program of `host` listens on a TCP port
   kBindPort,     ///< to the broker: connection manager; `port` 0: any. Answered by the same kind
+  kListenPort,   ///< to the broker: requests for the port are welcome from now on
   kFreePort,     ///< to the broker
   kConnect,      ///< `to` names host and port; the broker adds the listener
   kReply,        ///< the rest goes to `slot` and is for its identifier `to_id`

@@ -37,7 +37,9 @@ void Broker::serve(int stop) {
       const bool owes = !client.outbox.empty();
       waits.push_back({fd, static_cast<short>(POLLIN | (owes ? POLLOUT : 0)), 0});
     }
-    if (poll(waits.data(), waits.size(), -1) < 0 && errno != EINTR) return;
+    const int patience = early_.empty() ? -1 : 50;
+    if (poll(waits.data(), waits.size(), patience) < 0 && errno != EINTR) return;
+    retry_early();
     if (waits[1].revents != 0) return;
     if (waits[0].revents & POLLIN) {
       accept_client();
@@ -90,9 +92,16 @@ bool Broker::on_readable(Client& client) {
     case MessageKind::kBindPort:
       on_bind(client, message);
       break;
+    case MessageKind::kListenPort:
     case MessageKind::kFreePort: {
       const auto found = ports_.find({client.host, message.port_space, message.port});
-      if (found != ports_.end() && found->second.slot == client.slot) ports_.erase(found);
+      if (found == ports_.end() || found->second.slot != client.slot) break;
+      if (message.kind == MessageKind::kFreePort) {
+        ports_.erase(found);
+      } else {
+        found->second.listens = true;
+        retry_early();
+      }
       break;
     }
     case MessageKind::kConnect:
@@ -186,34 +195,49 @@ void Broker::on_bind(Client& client, Message message) {
   send(client, message);
 }
 
+void Broker::on_connect(Client& client, const Message& message) {
+  static constexpr std::chrono::milliseconds kPatience(500);
+  if (deliver(client, message)) return;
+  early_.push_back({message, client.slot, std::chrono::steady_clock::now() + kPatience});
+}
+
+void Broker::retry_early() {
+  const auto now = std::chrono::steady_clock::now();
+  std::erase_if(early_, [&](const Early& request) {
+    Client* const from = by_slot(request.slot);
+    if (!from || deliver(*from, request.message)) return true;
+    if (request.until > now) return false;
+    Message refusal = request.message;
+    refusal.kind = MessageKind::kReject;
+    refusal.to_id = refusal.from_id;
+    refusal.error = ECONNREFUSED;
+    refusal.private_bytes = 0;
+    send(*from, refusal);
+    return true;
+  });
+}
+
 /// An address of this lab is one host; any other is this machine, where all hosts are.
-void Broker::on_connect(Client& client, Message message) {
-  const auto of_lab = [&](std::uint32_t address) {
-    return address >> 16 == (127U << 8 | network_);
-  };
+bool Broker::deliver(const Client& client, Message message) {
+  const bool of_lab = message.to_address >> 16 == (127U << 8 | network_);
   auto found = ports_.end();
   for (auto at = ports_.begin(); at != ports_.end(); ++at) {
     const PortName& name = at->first;
     if (name.port != message.port || name.space != message.port_space) continue;
-    const bool there = of_lab(message.to_address)
-                           ? address_of(network_, name.host) == message.to_address
-                           : found == ports_.end() || name.host == client.host;
+    if (!at->second.listens) continue;
+    const bool there = of_lab ? address_of(network_, name.host) == message.to_address
+                              : found == ports_.end() || name.host == client.host;
     if (there) found = at;
   }
   Client* const to = found == ports_.end() ? nullptr : by_slot(found->second.slot);
-  if (!to) {
-    message.kind = MessageKind::kReject;
-    message.to_id = message.from_id;
-    message.error = ECONNREFUSED;
-    message.private_bytes = 0;
-    return send(client, message);
-  }
+  if (!to) return false;
   message.to_id = found->second.id;
   message.slot = client.slot;
   message.host = client.host;
   message.from_address = address_of(network_, client.host);
   message.to_address = address_of(network_, to->host);
   send(*to, message);
+  return true;
 }
 
 void Broker::on_leave(int fd) {

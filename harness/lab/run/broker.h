@@ -4,6 +4,7 @@
 /// to the other, keeps the ports of the connection manager, and tells who is gone. No data passes
 /// through it.
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -41,7 +42,14 @@ class Broker {
   struct Port {
     std::uint32_t slot = 0;
     std::uint64_t id = 0;
-    auto operator<=>(const Port&) const = default;
+    bool listens = false;
+  };
+  /// A request that came before anybody listened. Programs that listen twice in a row are often
+  /// slower than their client, as they are not on a network.
+  struct Early {
+    Message message;
+    std::uint32_t slot = 0;
+    std::chrono::steady_clock::time_point until;
   };
   struct PortName {
     std::uint32_t host = 0, space = 0;
@@ -57,7 +65,10 @@ class Broker {
   void on_hello(Client& client, Message message, int bell);
   void on_ring(Client& client, const Message& message, int ring);
   void on_bind(Client& client, Message message);
-  void on_connect(Client& client, Message message);
+  void on_connect(Client& client, const Message& message);
+  /// False: nobody listens there.
+  bool deliver(const Client& client, Message message);
+  void retry_early();
   void on_leave(int fd);
   void send(Client& client, const Message& message, int first = -1, int second = -1);
   static void flush(Client& client);
@@ -69,6 +80,7 @@ class Broker {
   std::map<int, Client> clients_;  ///< by descriptor
   std::map<std::uint32_t, DeviceCard> cards_;
   std::map<PortName, Port> ports_;
+  std::vector<Early> early_;
   std::uint16_t last_port_ = 32768;
 };
 
