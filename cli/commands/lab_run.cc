@@ -57,7 +57,7 @@ std::vector<std::string> split(const std::string& text) {
   return words;
 }
 
-int run(LabRunFlags flags) {
+int run_lab(LabRunFlags flags) {
   // Without a target its place holds the first word of the command.
   std::string spec = "twin:cx6";
   if (flags.target.starts_with("twin:")) {
@@ -107,7 +107,7 @@ void add_lab_run(Program& program) {
   command.option("--client", flags->client,
                  "Words that the client of a pair gets before the address")
       .needs(pair);
-  command.run([flags] { return run(*flags); });
+  command.run([flags] { return run_lab(*flags); });
 }
 
 }  // namespace greynic::cli

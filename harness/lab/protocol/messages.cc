@@ -99,6 +99,18 @@ int listen_at(const std::string& name) {
   return fd;
 }
 
-int connect_to(const std::string& name) { return with_address(name, connect); }
+int connect_to(const std::string& name) {
+  const int fd = with_address(name, connect);
+  ucred who{};
+  socklen_t bytes = sizeof who;
+  // Any user may take a name of the abstract namespace first.
+  if (fd < 0 || (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &bytes) == 0 &&
+                 (who.uid == geteuid() || who.uid == 0))) {
+    return fd;
+  }
+  close(fd);
+  errno = EPERM;
+  return -1;
+}
 
 }  // namespace greynic::lab
