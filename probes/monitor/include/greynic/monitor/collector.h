@@ -1,0 +1,80 @@
+#pragma once
+
+/// Reads many hosts, each at its interval, into a store.
+///
+/// One thread collects: a timer wheel says which hosts are due, those of high priority go first, and
+/// what they give goes through a ring without locks to the thread that processes: it keeps the
+/// latest values, and adds them to the store. A commit comes every second; what it acknowledges
+/// stays whatever ends the collector.
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "greynic/core/result.h"
+#include "greynic/monitor/hosts_file.h"
+#include "greynic/series/store.h"
+
+namespace greynic::monitor {
+
+struct CollectorOptions {
+  std::string store;  ///< directory; empty: samples are kept nowhere
+  series::StoreOptions store_options;
+  std::chrono::milliseconds commit{1000};
+  std::size_t ring_bytes = 64 << 20;
+  /// Lines for a log, safe to print; from two threads.
+  std::function<void(std::string_view)> tell;
+};
+
+class Collector {
+ public:
+  struct HostState {
+    std::string name;
+    bool up = false;
+    std::string reason;  ///< why not
+    std::chrono::nanoseconds interval{};
+    std::int64_t looked_ns = 0;
+  };
+  struct Counts {
+    std::uint64_t looks = 0;
+    std::uint64_t samples = 0;       ///< read
+    std::uint64_t acknowledged = 0;  ///< in the store
+    std::uint64_t lost = 0;          ///< the store was too slow or full
+    std::uint64_t late_looks = 0;    ///< by more than an interval
+    std::uint64_t gaps = 0;
+  };
+  using Latest = std::function<void(const series::Group& group, std::int64_t time_ns,
+                                    std::span<const std::uint64_t> values)>;
+
+  /// Errors of the store as StoreWriter::open.
+  [[nodiscard]] static Result<std::unique_ptr<Collector>> open(std::vector<HostSpec> hosts,
+                                                               const CollectorOptions& options);
+  ~Collector();
+  Collector(const Collector&) = delete;
+  Collector& operator=(const Collector&) = delete;
+
+  /// Until `stop` is set or the time is over. kRefused: another collector has the store now.
+  [[nodiscard]] Result<void> run(const std::atomic<bool>& stop,
+                                 std::optional<std::chrono::nanoseconds> duration = std::nullopt);
+
+  // While it runs, from any thread.
+
+  [[nodiscard]] std::vector<HostState> hosts() const;
+  [[nodiscard]] Counts counts() const;
+  /// The last values of each group that still is read.
+  void latest(const Latest& visit) const;
+
+ private:
+  struct State;
+  explicit Collector(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace greynic::monitor

@@ -1,0 +1,251 @@
+#include "greynic/monitor/collector.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <ctime>
+#include <mutex>
+#include <thread>
+
+#include "collecting.h"
+#include "greynic/monitor/timer_wheel.h"
+
+namespace greynic::monitor {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::int64_t kStepNs = 1'000'000'000;
+
+std::int64_t real_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+std::int64_t steady_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch())
+      .count();
+}
+
+/// The time of day by a clock that never steps: between two looks as much time passes as really
+/// has. A step of more than a second is taken over, and told.
+class DayClock {
+ public:
+  std::int64_t now(std::int64_t& stepped_by) {
+    const std::int64_t real = real_ns();
+    const std::int64_t expected = base_ + steady_ns();
+    stepped_by = base_ != 0 && std::abs(real - expected) > kStepNs ? real - expected : 0;
+    if (base_ == 0 || stepped_by != 0) base_ = real - steady_ns();
+    return base_ + steady_ns();
+  }
+
+ private:
+  std::int64_t base_ = 0;
+};
+
+/// A group as the processing side knows it.
+struct Series {
+  std::unique_ptr<series::Group> group;
+  std::uint64_t stored = 0;
+  std::uint64_t generation = UINT64_MAX;  ///< of the store that `stored` is of
+  std::int64_t time_ns = 0;
+  std::vector<std::uint64_t> values;
+};
+
+}  // namespace
+
+struct Collector::State {
+  explicit State(const CollectorOptions& asked)
+      : options(asked), ring(asked.ring_bytes / 8), collecting(ring, asked.tell) {}
+
+  CollectorOptions options;
+  std::unique_ptr<series::StoreWriter> store;
+  RecordRing ring;
+  Collecting collecting;
+  std::vector<std::unique_ptr<WatchedHost>> hosts;
+
+  mutable std::mutex mutex;  ///< of what follows
+  std::vector<HostState> host_states;
+  Counts counts;
+  std::unordered_map<std::uint64_t, Series> series;
+
+  std::atomic<bool> collected{false};  ///< nothing comes any more
+  std::atomic<bool> deposed{false};
+  Error why_deposed;
+
+  void tell(const std::string& line) const {
+    if (options.tell) options.tell(line);
+  }
+  void look_at_due(std::vector<std::uint32_t>& due, DayClock& clock);
+  void process();
+  void take(std::span<const std::uint64_t> record);
+  void commit(bool last);
+};
+
+/// One record from the ring, with the mutex held.
+void Collector::State::take(std::span<const std::uint64_t> record) {
+  const auto kind = static_cast<RecordKind>(record[0]);
+  if (kind == RecordKind::kGroup) {
+    series[record[1]].group.reset(reinterpret_cast<series::Group*>(record[2]));
+  } else if (kind == RecordKind::kEnded) {
+    series.erase(record[1]);
+  } else if (kind == RecordKind::kGap) {
+    const std::unique_ptr<series::Gap> gap(reinterpret_cast<series::Gap*>(record[1]));
+    if (store) store->add(*gap);
+  } else {
+    Series& one = series[record[1]];
+    one.time_ns = static_cast<std::int64_t>(record[2]);
+    one.values.assign(record.begin() + 3, record.end());
+    if (!store) return;
+    if (one.generation != store->generation()) {
+      one.stored = store->group(*one.group);
+      one.generation = store->generation();
+    }
+    store->add(one.stored, one.time_ns, one.values);
+  }
+}
+
+void Collector::State::commit(bool last) {
+  if (!store) return;
+  auto done = last ? store->seal() : store->commit();
+  if (last && !done && done.error().code != ErrorCode::kRefused) done = store->commit();
+  if (!done && done.error().code == ErrorCode::kRefused) {
+    why_deposed = done.error();
+    deposed = true;
+  } else if (!done) {
+    tell("samples are lost: " + done.error().message);
+  }
+  const std::lock_guard lock(mutex);
+  counts.acknowledged = store->counts().samples;
+  counts.lost = collecting.counts().lost + store->counts().dropped;
+}
+
+void Collector::State::process() {
+  auto next_commit = Clock::now() + options.commit;
+  for (;;) {
+    const bool was_collected = collected;
+    std::size_t taken = 0;
+    {
+      const std::lock_guard lock(mutex);
+      for (auto record = ring.front(); !record.empty() && taken < 64; record = ring.front()) {
+        take(record);
+        ring.drop(record);
+        ++taken;
+      }
+    }
+    if (Clock::now() >= next_commit) {
+      commit(false);
+      next_commit = Clock::now() + options.commit;
+    }
+    if (taken > 0) continue;
+    if (was_collected) break;
+    // Nothing to do: as long as a look's results wait unseen.
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  if (!deposed) commit(true);
+}
+
+void Collector::State::look_at_due(std::vector<std::uint32_t>& due, DayClock& clock) {
+  std::stable_sort(due.begin(), due.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return hosts[a]->spec().priority < hosts[b]->spec().priority;
+  });
+  for (const std::uint32_t id : due) {
+    WatchedHost& host = *hosts[id];
+    std::int64_t stepped_by = 0;
+    const std::int64_t now = clock.now(stepped_by);
+    if (stepped_by != 0) {
+      tell(fmt::format("the clock was stepped by {} ms", stepped_by / 1000000));
+      for (const auto& one : hosts) {
+        collecting.gap(one->spec(), now - stepped_by, now, "the clock was stepped");
+      }
+    }
+    host.look(now);
+    const std::lock_guard lock(mutex);
+    HostState& shown = host_states[id];
+    shown.up = host.is_up();
+    if (!shown.up) shown.reason = host.reason();
+    shown.looked_ns = now;
+    ++counts.looks;
+    counts.samples = collecting.counts().samples;
+    counts.gaps = collecting.counts().gaps;
+  }
+}
+
+Collector::Collector(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Collector::~Collector() = default;
+
+Result<std::unique_ptr<Collector>> Collector::open(std::vector<HostSpec> hosts,
+                                                   const CollectorOptions& options) {
+  auto state = std::make_unique<State>(options);
+  if (!options.store.empty()) {
+    auto store = series::StoreWriter::open(options.store, options.store_options);
+    if (!store) return pass_on(store);
+    state->store = std::move(*store);
+  }
+  for (HostSpec& host : hosts) {
+    state->host_states.push_back({host.name, false, "not read yet", host.interval, 0});
+    state->hosts.push_back(std::make_unique<WatchedHost>(std::move(host), state->collecting));
+  }
+  return std::unique_ptr<Collector>(new Collector(std::move(state)));
+}
+
+Result<void> Collector::run(const std::atomic<bool>& stop,
+                            std::optional<std::chrono::nanoseconds> duration) {
+  State& s = *state_;
+  std::thread processing([&s] { s.process(); });
+  const std::int64_t begin = steady_ns();
+  const std::int64_t end = duration ? begin + duration->count() : INT64_MAX;
+  DayClock clock;
+  TimerWheel wheel(static_cast<std::uint64_t>(begin / 1000000));
+  std::vector<std::int64_t> next(s.hosts.size());
+  for (std::uint32_t i = 0; i < s.hosts.size(); ++i) {
+    // Hosts of one interval are spread over it, so that none waits for all others.
+    next[i] = begin + s.hosts[i]->spec().interval.count() * i /
+                          static_cast<std::int64_t>(s.hosts.size());
+    wheel.add(i, static_cast<std::uint64_t>(next[i] / 1000000));
+  }
+  std::vector<std::uint32_t> due;
+  while (!stop && !s.deposed && steady_ns() < end) {
+    due.clear();
+    wheel.advance(static_cast<std::uint64_t>(steady_ns() / 1000000), due);
+    if (!due.empty()) s.look_at_due(due, clock);
+    for (const std::uint32_t id : due) {
+      const std::int64_t interval = s.hosts[id]->spec().interval.count();
+      const std::int64_t late = (steady_ns() - next[id]) / interval;
+      if (late > 0) {
+        const std::lock_guard lock(s.mutex);
+        s.counts.late_looks += static_cast<std::uint64_t>(late);
+      }
+      next[id] += interval * (1 + late);
+      wheel.add(id, static_cast<std::uint64_t>(next[id] / 1000000));
+    }
+    const auto wake = static_cast<std::int64_t>(wheel.next_ms(100)) * 1000000;
+    const std::int64_t wait = std::min(wake, end) - steady_ns();
+    if (wait > 0) std::this_thread::sleep_for(std::chrono::nanoseconds(wait));
+  }
+  std::int64_t stepped_by = 0;
+  for (const auto& host : s.hosts) host->end(clock.now(stepped_by));
+  s.collected = true;
+  processing.join();
+  if (s.deposed) return tl::unexpected(s.why_deposed);
+  return {};
+}
+
+std::vector<Collector::HostState> Collector::hosts() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->host_states;
+}
+
+Collector::Counts Collector::counts() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->counts;
+}
+
+void Collector::latest(const Latest& visit) const {
+  const std::lock_guard lock(state_->mutex);
+  for (const auto& [number, one] : state_->series) {
+    if (one.group && !one.values.empty()) visit(*one.group, one.time_ns, one.values);
+  }
+}
+
+}  // namespace greynic::monitor

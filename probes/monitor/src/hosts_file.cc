@@ -1,0 +1,84 @@
+#include "greynic/monitor/hosts_file.h"
+
+#include <fmt/core.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "greynic/core/units.h"
+#include "greynic/files/json_file.h"
+
+namespace greynic::monitor {
+namespace {
+
+constexpr std::chrono::nanoseconds kShortest = std::chrono::milliseconds(1);
+constexpr std::chrono::nanoseconds kLongest = std::chrono::hours(1);
+
+Result<std::chrono::nanoseconds> interval_of(const nlohmann::json& text, const std::string& source,
+                                             const std::string& place) {
+  const auto interval = parse_duration(text.get<std::string>());
+  if (!interval) return files::bad_value(source, place, interval.error().message);
+  if (*interval < kShortest || *interval > kLongest) {
+    return files::bad_value(source, place, "an interval is 1ms to 1h");
+  }
+  return *interval;
+}
+
+Result<HostSpec> host_of(const nlohmann::json& from, HostSpec host, const std::string& source,
+                         const std::string& place) {
+  host.name = from.at("name").get<std::string>();
+  host.agent = from.value("agent", "");
+  host.region = from.value("region", "");
+  host.pid = from.value("pid", 0);
+  const int ways = (host.agent.empty() ? 0 : 1) + (host.region.empty() ? 0 : 1) + (host.pid != 0);
+  if (ways != 1) {
+    return files::bad_value(source, place,
+                            fmt::format("has {} of agent, region and pid; give one of them", ways));
+  }
+  if (from.contains("interval")) {
+    const auto interval = interval_of(from.at("interval"), source, place + "/interval");
+    if (!interval) return pass_on(interval);
+    host.interval = *interval;
+  }
+  const std::string priority = from.value("priority", "normal");
+  host.priority = priority == "high"   ? Priority::kHigh
+                  : priority == "low" ? Priority::kLow
+                                      : Priority::kNormal;
+  if (from.contains("classes")) {
+    host.classes = 0;
+    for (const auto& one : from.at("classes")) {
+      const auto name = one.get<std::string>();
+      host.classes |= name == "system" ? 1U : name == "persistent" ? 2U : 4U;
+    }
+  }
+  return host;
+}
+
+}  // namespace
+
+Result<std::vector<HostSpec>> read_hosts(const std::string& path) {
+  const auto document = files::read_json(path, "zero_hosts");
+  if (!document) return pass_on(document);
+  HostSpec defaults;
+  if (document->contains("interval")) {
+    const auto interval = interval_of(document->at("interval"), path, "/interval");
+    if (!interval) return pass_on(interval);
+    defaults.interval = *interval;
+  }
+  std::vector<HostSpec> hosts;
+  std::set<std::string> names;
+  for (const auto& one : document->at("hosts")) {
+    const std::string place = fmt::format("/hosts/{}", hosts.size());
+    auto host = host_of(one, defaults, path, place);
+    if (!host) return pass_on(host);
+    if (!names.insert(host->name).second) {
+      return files::bad_value(path, place + "/name",
+                              fmt::format("{} stands twice; give each host a name of its own",
+                                          host->name));
+    }
+    hosts.push_back(std::move(*host));
+  }
+  return hosts;
+}
+
+}  // namespace greynic::monitor
