@@ -7,6 +7,7 @@
 #include "greynic/daemon/ending.h"
 #include "greynic/daemon/log.h"
 #include "greynic/files/json_file.h"
+#include "greynic/files/shipped.h"
 #include "greynic/monitor/agent.h"
 #include "greynic/monitor/collector.h"
 #include "greynic/series/query.h"
@@ -45,7 +46,7 @@ struct ZeroCollectFlags {
 int collect(ZeroCollectFlags flags) {
   const daemon::Ending ending("greynic zero collect");
   daemon::Log log("greynic zero collect");
-  auto hosts = monitor::read_hosts(flags.hosts);
+  auto hosts = monitor::read_hosts(files::shipped_file("examples", flags.hosts));
   if (!hosts) return tell(hosts.error());
   auto& store = flags.options.store_options;
   store.lease = std::chrono::duration_cast<std::chrono::milliseconds>(flags.lease);
@@ -67,8 +68,8 @@ int collect(ZeroCollectFlags flags) {
   const auto done = (*collector)->run(ending.asked(), flags.duration);
   const auto counts = (*collector)->counts();
   say(fmt::format("{} samples read in {} looks, {} stored, {} lost; {} looks late, {} gaps",
-                  counts.samples, counts.looks, counts.acknowledged, counts.lost,
-                  counts.late_looks, counts.gaps));
+                  counts.samples, counts.looks, counts.acknowledged, counts.lost, counts.late_looks,
+                  counts.gaps));
   for (const auto& host : (*collector)->hosts()) {
     if (!host.up) say(fmt::format("{}: not read: {}", host.name, host.reason));
   }
@@ -106,37 +107,36 @@ int show_gaps(const ZeroShowFlags& flags) {
 }
 
 int show_samples(const ZeroShowFlags& flags) {
-  const auto done =
-      series::visit_points(flags.store, flags.query, [&](const series::Point& point) {
-        std::string labels = point.field->labels;
-        if (point.field->count > 1) {
-          labels += fmt::format("{}index=\"{}\"", labels.empty() ? "" : ",", point.index);
-        }
-        const std::string last = series::text_of(*point.field, point.value);
-        if (flags.json) {
-          nlohmann::json line = {{"host", point.group->host},
-                                 {"name", point.field->name},
-                                 {"labels", labels},
-                                 {"time_ns", point.time_ns}};
-          line[flags.query.step_ns == 0 ? "value" : "last"] =
-              series::value_of(*point.field, point.value);
-          if (flags.query.step_ns != 0) {
-            line["count"] = point.count;
-            line["least"] = point.least;
-            line["greatest"] = point.greatest;
-            line["mean"] = point.mean;
-          }
-          print("{}\n", files::json_text(line));
-        } else if (flags.query.step_ns == 0) {
-          print("{} {} {} {}\n", point.time_ns, point.group->host,
-                with_labels(point.field->name, labels), last);
-        } else {
-          print("{} {} {} count {} least {} mean {} greatest {} last {}\n", point.time_ns,
-                point.group->host, with_labels(point.field->name, labels), point.count,
-                number_to_string(point.least), number_to_string(point.mean),
-                number_to_string(point.greatest), last);
-        }
-      });
+  const auto done = series::visit_points(flags.store, flags.query, [&](const series::Point& point) {
+    std::string labels = point.field->labels;
+    if (point.field->count > 1) {
+      labels += fmt::format("{}index=\"{}\"", labels.empty() ? "" : ",", point.index);
+    }
+    const std::string last = series::text_of(*point.field, point.value);
+    if (flags.json) {
+      nlohmann::json line = {{"host", point.group->host},
+                             {"name", point.field->name},
+                             {"labels", labels},
+                             {"time_ns", point.time_ns}};
+      line[flags.query.step_ns == 0 ? "value" : "last"] =
+          series::value_of(*point.field, point.value);
+      if (flags.query.step_ns != 0) {
+        line["count"] = point.count;
+        line["least"] = point.least;
+        line["greatest"] = point.greatest;
+        line["mean"] = point.mean;
+      }
+      print("{}\n", files::json_text(line));
+    } else if (flags.query.step_ns == 0) {
+      print("{} {} {} {}\n", point.time_ns, point.group->host,
+            with_labels(point.field->name, labels), last);
+    } else {
+      print("{} {} {} count {} least {} mean {} greatest {} last {}\n", point.time_ns,
+            point.group->host, with_labels(point.field->name, labels), point.count,
+            number_to_string(point.least), number_to_string(point.mean),
+            number_to_string(point.greatest), last);
+    }
+  });
   return done ? 0 : tell(done.error());
 }
 
@@ -150,10 +150,10 @@ int show_series(const ZeroShowFlags& flags) {
   for (const series::Summary& one : *found) {
     const bool is_histogram = one.kind == 3;
     if (flags.json) {
-      nlohmann::json line = {{"host", one.host},          {"source", one.source},
-                             {"name", one.name},          {"labels", one.labels},
-                             {"unit", one.unit},          {"samples", one.samples},
-                             {"first_ns", one.first_ns},  {"last_ns", one.last_ns}};
+      nlohmann::json line = {{"host", one.host},         {"source", one.source},
+                             {"name", one.name},         {"labels", one.labels},
+                             {"unit", one.unit},         {"samples", one.samples},
+                             {"first_ns", one.first_ns}, {"last_ns", one.last_ns}};
       line[is_histogram ? "sum" : "last"] = nlohmann::json::parse(one.last, nullptr, false);
       line[is_histogram ? "p50" : "least"] = one.least;
       line[is_histogram ? "p99" : "greatest"] = one.greatest;
@@ -185,8 +185,9 @@ int show_store(ZeroShowFlags flags) {
 
 void add_zero_agent(Command& zero) {
   auto flags = std::make_shared<ZeroAgentFlags>();
-  Command agent = zero.command("agent", "Take the metrics of this host's programs, and show them "
-                                        "to collectors");
+  Command agent = zero.command("agent",
+                               "Take the metrics of this host's programs, and show them "
+                               "to collectors");
   agent.option("--socket", flags->options.socket, "Where programs and collectors come");
   agent.option("--quota", flags->mebibytes_of_user, "MiB of metrics that one user may have");
   agent.run([flags] { return serve_zero_agent(*flags); });
@@ -224,11 +225,11 @@ void add_zero_show(Command& zero) {
 }  // namespace
 
 void add_zero(Program& program) {
-  Command zero = program.command(
-      "zero", "Monitor programs that do nothing for it: agent, collector, store",
-      "  greynic zero agent --socket /run/greynic/zero.sock &\n"
-      "  greynic zero collect hosts.json --store /var/lib/greynic/store --for 10s\n"
-      "  greynic zero show /var/lib/greynic/store --metric 'server_*'");
+  Command zero =
+      program.command("zero", "Monitor programs that do nothing for it: agent, collector, store",
+                      "  greynic zero agent --socket /run/greynic/zero.sock &\n"
+                      "  greynic zero collect hosts.json --store /var/lib/greynic/store --for 10s\n"
+                      "  greynic zero show /var/lib/greynic/store --metric 'server_*'");
   zero.needs_command();
   add_zero_agent(zero);
   add_zero_collect(zero);

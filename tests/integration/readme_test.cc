@@ -41,7 +41,7 @@ std::vector<Line> command_lines(const std::string& path) {
 
 /// The commands that a line calls: "run", or "agent init".
 std::vector<std::string> commands_in(const std::string& line) {
-  static const std::regex call(R"(\bgreynic ([a-z-]+)( (?:init|perftest))?(?= |$))");
+  static const std::regex call(R"(\bgreynic ([a-z-]+)( (?:init|perftest|collect|show))?(?= |$))");
   std::vector<std::string> commands;
   for (std::sregex_iterator it(line.begin(), line.end(), call), end; it != end; ++it) {
     commands.push_back((*it)[1].str() + (*it)[2].str());

@@ -33,8 +33,11 @@ class Store : public testing::Test {
 };
 
 Group group_of(const std::string& host, std::uint32_t width) {
-  return {host, "program", 1, {{"requests", "a=\"b\"", "B", "Help", 1, false, false, width, 0},
-                               {"load", "", "ratio", "", 2, true, false, 1, 0}}};
+  return {host,
+          "program",
+          1,
+          {{"requests", "a=\"b\"", "B", "Help", 1, false, false, width, 0},
+           {"load", "", "ratio", "", 2, true, false, 1, 0}}};
 }
 
 using Samples = std::map<std::string, std::map<std::int64_t, std::vector<std::uint64_t>>>;
@@ -103,12 +106,13 @@ TEST_F(Store, MakesTiers) {
     (*store)->add((*store)->group(group), 100'000'000LL * i, values);
     if (i == 130) ASSERT_TRUE((*store)->seal());
   }
-  ASSERT_TRUE((*store)->commit());  // the rest is in the log
+  ASSERT_TRUE((*store)->commit());                        // the rest is in the log
   std::map<std::int64_t, std::array<double, 4>> buckets;  // count, least, greatest, sum of load
   Visitor visitor;
   visitor.tier_chunk = [&](const TierChunk& chunk) {
     for (std::size_t i = 0; i < chunk.begins_ns.size(); ++i) {
-      auto [place, is_new] = buckets.emplace(chunk.begins_ns[i], std::array<double, 4>{0, 1e9, 0, 0});
+      auto [place, is_new] =
+          buckets.emplace(chunk.begins_ns[i], std::array<double, 4>{0, 1e9, 0, 0});
       auto& bucket = place->second;
       bucket[0] += static_cast<double>(chunk.counts[i]);
       bucket[1] = std::min(bucket[1], static_cast<double>(chunk.columns[0].least[i]));
@@ -136,7 +140,7 @@ TEST_F(Store, MakesTiers) {
   std::mt19937_64 random(seed);
   auto store = StoreWriter::open(directory, {.most_waiting_samples = 3000});
   if (!store) _exit(1);
-  for (std::uint64_t n = begin;; ) {
+  for (std::uint64_t n = begin;;) {
     for (std::uint64_t i = random() % 20 + 1; i > 0; --i, ++n) {
       const std::uint64_t values[] = {n, std::bit_cast<std::uint64_t>(static_cast<double>(n) / 4)};
       (*store)->add((*store)->group(group_of(fmt::format("h{}", n % 3), 1)),
@@ -267,8 +271,10 @@ TEST_F(Store, GoesOnAfterAFullDisk) {
       std::vector<std::uint64_t> values(2001);
       for (std::uint64_t& value : values) value = random();
       (*store)->add((*store)->group(group_of("h", 2000)), i, values);
-      if ((*store)->commit()) kept.insert(i);
-      else ++failed;
+      if ((*store)->commit())
+        kept.insert(i);
+      else
+        ++failed;
       if (i > 1000) _exit(2);
     }
     std::filesystem::remove(folder_ + "/big");

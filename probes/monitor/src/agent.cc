@@ -124,8 +124,7 @@ void Agent::State::accept() {
     if (one.socket < 0) return;
     socklen_t bytes = sizeof one.peer;
     std::uint32_t of_user = 0;
-    const bool known =
-        ::getsockopt(one.socket, SOL_SOCKET, SO_PEERCRED, &one.peer, &bytes) == 0;
+    const bool known = ::getsockopt(one.socket, SOL_SOCKET, SO_PEERCRED, &one.peer, &bytes) == 0;
     for (const Connection& other : connections) of_user += other.peer.uid == one.peer.uid ? 1 : 0;
     if (known && of_user < options.connections_of_user && connections.size() < kMostConnections) {
       connections.push_back(one);
@@ -138,8 +137,7 @@ void Agent::State::accept() {
 }
 
 /// Why an arena is not taken; empty: it is, and its file is ours.
-std::string Agent::State::take(const Connection& from, const Received& received,
-                               Held& into) const {
+std::string Agent::State::take(const Connection& from, const Received& received, Held& into) const {
   const zero_link_message& message = received.message;
   struct stat status {};
   const int seals = received.file < 0 ? -1 : ::fcntl(received.file, F_GET_SEALS);

@@ -71,16 +71,26 @@ Collecting::Known* Collecting::known_row(OfArena& arena, const HostSpec& host,
   return nullptr;
 }
 
+void Collecting::tell_ended() {
+  // Where the ring is full the rest is told the next time.
+  while (!ended_.empty() && put(RecordKind::kEnded, ended_.back(), 0)) ended_.pop_back();
+}
+
 void Collecting::forget_old(OfArena& arena) {
-  for (auto at = arena.rows.begin(); at != arena.rows.end();) {
-    const bool gone = at->second.round != arena.round;
-    // Where the ring is full it is told the next time.
-    if (gone && put(RecordKind::kEnded, at->second.number, 0)) {
-      at = arena.rows.erase(at);
-    } else {
-      ++at;
-    }
-  }
+  std::erase_if(arena.rows, [&](const auto& row) {
+    const bool gone = row.second.round != arena.round;
+    if (gone) ended_.push_back(row.second.number);
+    return gone;
+  });
+  tell_ended();
+}
+
+void Collecting::ended(std::uint64_t number) {
+  const auto arena = arenas_.find(number);
+  if (arena == arenas_.end()) return;
+  for (const auto& [instance, row] : arena->second.rows) ended_.push_back(row.number);
+  arenas_.erase(arena);
+  tell_ended();
 }
 
 void Collecting::readings(const HostSpec& host, std::uint64_t arena_number,

@@ -30,6 +30,7 @@ class Collecting final : public Taker {
 
   void readings(const HostSpec& host, std::uint64_t arena, const zero_header& header,
                 std::span<const zero::Reading> readings, std::int64_t time_ns) override;
+  void ended(std::uint64_t arena) override;
   void gap(const HostSpec& host, std::int64_t begin_ns, std::int64_t end_ns,
            const std::string& reason) override;
   void tell(const std::string& line) override {
@@ -63,10 +64,12 @@ class Collecting final : public Taker {
                    const zero::Row& row);
   bool put(RecordKind kind, std::uint64_t first, std::uint64_t second);
   void forget_old(OfArena& arena);
+  void tell_ended();
 
   RecordRing& ring_;
   std::function<void(std::string_view)> tell_;
   std::unordered_map<std::uint64_t, OfArena> arenas_;
+  std::vector<std::uint64_t> ended_;  ///< numbers that are still to be told
   std::uint64_t last_number_ = 0;
   Counts counts_;
 };

@@ -200,8 +200,8 @@ Result<void> Collector::run(const std::atomic<bool>& stop,
   std::vector<std::int64_t> next(s.hosts.size());
   for (std::uint32_t i = 0; i < s.hosts.size(); ++i) {
     // Hosts of one interval are spread over it, so that none waits for all others.
-    next[i] = begin + s.hosts[i]->spec().interval.count() * i /
-                          static_cast<std::int64_t>(s.hosts.size());
+    next[i] =
+        begin + s.hosts[i]->spec().interval.count() * i / static_cast<std::int64_t>(s.hosts.size());
     wheel.add(i, static_cast<std::uint64_t>(next[i] / 1000000));
   }
   std::vector<std::uint32_t> due;
@@ -225,6 +225,10 @@ Result<void> Collector::run(const std::atomic<bool>& stop,
   }
   std::int64_t stepped_by = 0;
   for (const auto& host : s.hosts) host->end(clock.now(stepped_by));
+  {
+    const std::lock_guard lock(s.mutex);
+    s.counts.gaps = s.collecting.counts().gaps;
+  }
   s.collected = true;
   processing.join();
   if (s.deposed) return tl::unexpected(s.why_deposed);

@@ -62,8 +62,8 @@ Result<std::unique_ptr<Directory>> Directory::create() {
   }
   if (memory == MAP_FAILED ||
       ::fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE) != 0) {
-    return fail(ErrorCode::kIo, fmt::format("no memory for the agent's directory: {}",
-                                            std::strerror(errno)));
+    return fail(ErrorCode::kIo,
+                fmt::format("no memory for the agent's directory: {}", std::strerror(errno)));
   }
   auto directory = std::unique_ptr<Directory>(new Directory(file, memory));
   zero_header& header = directory->header();

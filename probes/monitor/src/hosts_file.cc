@@ -41,7 +41,7 @@ Result<HostSpec> host_of(const nlohmann::json& from, HostSpec host, const std::s
     host.interval = *interval;
   }
   const std::string priority = from.value("priority", "normal");
-  host.priority = priority == "high"   ? Priority::kHigh
+  host.priority = priority == "high"  ? Priority::kHigh
                   : priority == "low" ? Priority::kLow
                                       : Priority::kNormal;
   if (from.contains("classes")) {
@@ -72,9 +72,9 @@ Result<std::vector<HostSpec>> read_hosts(const std::string& path) {
     auto host = host_of(one, defaults, path, place);
     if (!host) return pass_on(host);
     if (!names.insert(host->name).second) {
-      return files::bad_value(path, place + "/name",
-                              fmt::format("{} stands twice; give each host a name of its own",
-                                          host->name));
+      return files::bad_value(
+          path, place + "/name",
+          fmt::format("{} stands twice; give each host a name of its own", host->name));
     }
     hosts.push_back(std::move(*host));
   }

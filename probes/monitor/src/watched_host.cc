@@ -47,6 +47,7 @@ void WatchedHost::down(std::int64_t time_ns, const std::string& reason) {
   reason_ = reason;
   if (last_good_ns_ == 0) last_good_ns_ = time_ns;
   next_try_ns_ = time_ns + kTryAgainNs;
+  for (const auto& [incarnation, arena] : arenas_) taker_.ended(arena.number);
   arenas_.clear();
   directory_.reset();
   if (socket_ >= 0) ::close(socket_);
@@ -217,10 +218,16 @@ void WatchedHost::look(std::int64_t time_ns) {
   for (auto at = arenas_.begin(); at != arenas_.end();) {
     const bool good = look_at(at->second, time_ns);
     if (!good && !by_agent) {
-      return down(time_ns, fmt::format("cannot be read any more; it was started anew or has ended"));
+      return down(time_ns,
+                  fmt::format("cannot be read any more; it was started anew or has ended"));
     }
     // One that has ended was looked at once more, just now.
-    at = good && (at->second.seen || !by_agent) ? std::next(at) : arenas_.erase(at);
+    if (good && (at->second.seen || !by_agent)) {
+      ++at;
+      continue;
+    }
+    taker_.ended(at->second.number);
+    at = arenas_.erase(at);
   }
   last_good_ns_ = time_ns;
 }

@@ -24,6 +24,8 @@ class Taker {
   /// `arena`: never the same for two arenas of this collector.
   virtual void readings(const HostSpec& host, std::uint64_t arena, const zero_header& header,
                         std::span<const zero::Reading> readings, std::int64_t time_ns) = 0;
+  /// No more readings come of this arena.
+  virtual void ended(std::uint64_t arena) = 0;
   /// An arena or a host was not read until now.
   virtual void gap(const HostSpec& host, std::int64_t begin_ns, std::int64_t end_ns,
                    const std::string& reason) = 0;
@@ -47,7 +49,7 @@ class WatchedHost {
 
  private:
   struct Arena {
-    std::uint64_t number = 0;               ///< for the taker
+    std::uint64_t number = 0;                 ///< for the taker
     std::optional<zero::ArenaReader> reader;  ///< none: malformed, left alone
     std::string name;
     std::uint32_t row = 0;  ///< in the directory

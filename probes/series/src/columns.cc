@@ -12,8 +12,8 @@ namespace {
 
 enum class Way : std::uint8_t { kStill = 0, kIntegers = 1, kXor = 2, kDecimals = 3 };
 constexpr std::size_t kBlock = 128;
-constexpr unsigned kEscape = 24;     // as many ones, and then 64 bits as they are
-constexpr unsigned kAllZero = 63;    // in place of a parameter
+constexpr unsigned kEscape = 24;   // as many ones, and then 64 bits as they are
+constexpr unsigned kAllZero = 63;  // in place of a parameter
 constexpr std::array<double, 7> kPowers = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6};
 
 tl::unexpected<Error> bad() { return fail(ErrorCode::kBadInput, "a column is damaged"); }
@@ -271,8 +271,8 @@ Result<std::string> get_text(std::string_view& in, std::size_t most) {
 }
 
 void pack(std::span<const std::uint64_t> values, bool floating, std::string& out) {
-  const bool still = std::adjacent_find(values.begin(), values.end(), std::not_equal_to<>()) ==
-                     values.end();
+  const bool still =
+      std::adjacent_find(values.begin(), values.end(), std::not_equal_to<>()) == values.end();
   if (still) {
     out.push_back(static_cast<char>(Way::kStill));
     put_number(out, values.empty() ? 0 : std::rotl(values[0], 8));  // small, and round doubles

@@ -32,8 +32,8 @@ T get(std::string_view in, std::size_t at) {
 
 std::uint32_t check_of(std::uint32_t kind, std::string_view payload) {
   uLong check = ::crc32(0, reinterpret_cast<const Bytef*>(&kind), sizeof kind);
-  return static_cast<std::uint32_t>(::crc32(
-      check, reinterpret_cast<const Bytef*>(payload.data()), static_cast<uInt>(payload.size())));
+  return static_cast<std::uint32_t>(::crc32(check, reinterpret_cast<const Bytef*>(payload.data()),
+                                            static_cast<uInt>(payload.size())));
 }
 
 /// A file that is read from the front.
@@ -87,12 +87,13 @@ void put_frame(std::string& out, FrameKind kind, std::string_view payload) {
 Result<void> read_frames(const std::string& path, FileKind kind, const TakeFrame& take) {
   Input input(path);
   if (!input.is_open()) {
-    return fail(ErrorCode::kIo, fmt::format("{}: cannot be opened: {}", path, std::strerror(errno)));
+    return fail(ErrorCode::kIo,
+                fmt::format("{}: cannot be opened: {}", path, std::strerror(errno)));
   }
   const auto damaged = [&](std::uint64_t at, std::string_view what) {
-    return fail(ErrorCode::kBadInput,
-                fmt::format("{}: at byte {}: {}; take the file away to read the others", path, at,
-                            what));
+    return fail(
+        ErrorCode::kBadInput,
+        fmt::format("{}: at byte {}: {}; take the file away to read the others", path, at, what));
   };
   std::string bytes;
   const std::uint64_t size = input.size();

@@ -19,7 +19,8 @@ namespace {
 
 /// The open file still is the one of that name.
 bool is_named(int file, const std::string& path) {
-  struct stat own {}, named {};
+  struct stat own {
+  }, named{};
   return ::fstat(file, &own) == 0 && ::stat(path.c_str(), &named) == 0 &&
          own.st_ino == named.st_ino && own.st_dev == named.st_dev;
 }
@@ -101,7 +102,8 @@ Result<bool> wait_for_lease(const std::string& directory, std::chrono::milliseco
     const auto lease = Lease::take(directory, length);
     if (lease) return true;
     if (::access(directory.c_str(), W_OK) != 0) return pass_on(lease);
-    const timespec pause{0, std::min<long>(250, static_cast<long>(length.count() / 4) + 1) * 1000000};
+    const timespec pause{0,
+                         std::min<long>(250, static_cast<long>(length.count() / 4) + 1) * 1000000};
     ::nanosleep(&pause, nullptr);
   }
   return false;

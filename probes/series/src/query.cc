@@ -91,10 +91,9 @@ std::string text_of(const Field& field, std::uint64_t bits) {
 
 double quantile_of(const Field& field, std::span<const std::uint64_t> words, double share) {
   const auto buckets = words.subspan(1);
-  const double total = std::accumulate(buckets.begin(), buckets.end(), 0.0,
-                                       [](double sum, std::uint64_t n) {
-                                         return sum + static_cast<double>(n);
-                                       });
+  const double total =
+      std::accumulate(buckets.begin(), buckets.end(), 0.0,
+                      [](double sum, std::uint64_t n) { return sum + static_cast<double>(n); });
   double below = 0;
   for (std::size_t i = 0; i < buckets.size(); ++i) {
     below += static_cast<double>(buckets[i]);
@@ -111,8 +110,7 @@ Result<std::vector<Summary>> summarize(const std::string& directory, const Query
       const bool is_histogram = field.kind == kHistogram;
       for (std::uint32_t index = 0; index < (is_histogram ? 1 : field.count); ++index) {
         const std::string labels = labels_of(field, index);
-        Summary& to =
-            found[{chunk.group->host, field.name, labels, chunk.group->source}];
+        Summary& to = found[{chunk.group->host, field.name, labels, chunk.group->source}];
         if (to.name.empty()) {
           to.host = chunk.group->host;
           to.source = chunk.group->source;

@@ -74,8 +74,8 @@ Result<StoreFiles> list_store(const std::string& directory) {
   std::error_code error;
   std::filesystem::directory_iterator entries(directory, error);
   if (error) {
-    return fail(ErrorCode::kBadInput,
-                fmt::format("{}: is no directory that can be read: {}", directory, error.message()));
+    return fail(ErrorCode::kBadInput, fmt::format("{}: is no directory that can be read: {}",
+                                                  directory, error.message()));
   }
   StoreFiles files;
   bool is_store = false;
@@ -113,14 +113,14 @@ Result<LogContent> read_log(const std::string& path) {
         if (frame != FrameKind::kSamples) {
           return fail(ErrorCode::kBadInput, "a frame of an unknown kind");
         }
-        return decode_samples(payload, log.groups,
-                              [&](std::uint64_t number, std::int64_t time_ns,
-                                  std::span<const std::uint64_t> values) {
-                                LogContent::Rows& rows = log.rows[number];
-                                rows.times.push_back(time_ns);
-                                rows.values.insert(rows.values.end(), values.begin(), values.end());
-                                log.samples += values.size();
-                              });
+        return decode_samples(
+            payload, log.groups,
+            [&](std::uint64_t number, std::int64_t time_ns, std::span<const std::uint64_t> values) {
+              LogContent::Rows& rows = log.rows[number];
+              rows.times.push_back(time_ns);
+              rows.values.insert(rows.values.end(), values.begin(), values.end());
+              log.samples += values.size();
+            });
       });
   if (!done) return pass_on(done);
   return log;

@@ -74,8 +74,10 @@ class Segments {
       const std::size_t end = std::min(rows.times.size(), begin + most);
       put_frame(texts_[0], FrameKind::kChunk,
                 encode_chunk(number, group, rows.times, rows.values, begin, end));
-      Chunk chunk{&group, {rows.times.begin() + static_cast<long>(begin),
-                           rows.times.begin() + static_cast<long>(end)}, {}};
+      Chunk chunk{&group,
+                  {rows.times.begin() + static_cast<long>(begin),
+                   rows.times.begin() + static_cast<long>(end)},
+                  {}};
       chunk.columns.assign(group.width(), std::vector<std::uint64_t>(end - begin));
       for (std::size_t c = 0; c < group.width(); ++c) {
         for (std::size_t i = begin; i < end; ++i) {
@@ -129,9 +131,7 @@ Result<void> finish_others(const std::string& directory, const StoreFiles& files
   return {};
 }
 
-std::string key_of(const Group& group) {
-  return encode_groups({{0, &group}});
-}
+std::string key_of(const Group& group) { return encode_groups({{0, &group}}); }
 
 }  // namespace
 
@@ -156,7 +156,7 @@ struct StoreWriter::State {
   std::uint64_t generation = 0;
   std::map<std::string, std::uint64_t> numbers;
   std::vector<std::unique_ptr<Group>> groups;
-  std::vector<bool> defined;           ///< in this log
+  std::vector<bool> defined;  ///< in this log
   std::map<std::uint64_t, const Group*> to_define;
   std::vector<LogContent::Rows> rows;  ///< of this log
   std::vector<std::size_t> synced;     ///< rows of each that are

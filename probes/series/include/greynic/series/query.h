@@ -23,7 +23,7 @@ struct Summary {
   std::uint8_t kind = 1;
   std::uint64_t samples = 0;
   std::int64_t first_ns = 0, last_ns = 0;
-  std::string last;      ///< exact
+  std::string last;  ///< exact
   double least = 0, greatest = 0;
   // Of a histogram, at its last sample; least and greatest are its quantiles 0.5 and 0.99.
   std::uint64_t count = 0;

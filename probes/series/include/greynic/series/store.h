@@ -40,7 +40,7 @@ struct Field {
 /// Series that are sampled together: one row of one arena.
 struct Group {
   std::string host;
-  std::string source;       ///< the program, or what else
+  std::string source;  ///< the program, or what else
   std::uint8_t metric_class = 0;
   std::vector<Field> fields;
   [[nodiscard]] std::size_t width() const;
@@ -55,10 +55,10 @@ struct Gap {
 };
 
 struct StoreOptions {
-  std::size_t most_waiting_samples = 8 << 20;   ///< in the log; then a segment is made
-  std::chrono::seconds longest_wait{300};       ///< and after this time
+  std::size_t most_waiting_samples = 8 << 20;  ///< in the log; then a segment is made
+  std::chrono::seconds longest_wait{300};      ///< and after this time
   std::chrono::milliseconds lease{3000};
-  std::chrono::seconds keep_raw{0};             ///< 0: for good
+  std::chrono::seconds keep_raw{0};  ///< 0: for good
   std::chrono::seconds keep_tiers{0};
 };
 

@@ -1,0 +1,287 @@
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "greynic/monitor/agent.h"
+#include "greynic/monitor/collector.h"
+#include "greynic/series/query.h"
+#include "greynic/zero/region.h"
+#include "greynic_zero.h"
+#include "link.h"
+#include "program.h"
+
+namespace greynic::monitor {
+namespace {
+
+using std::chrono::milliseconds;
+using zero::Program;
+
+struct Pair {
+  std::uint64_t a, b;
+};
+const zero_field kFields[] = {{"a", ZERO_U64, ZERO_COUNTER, 0, 1, 0, "", "", ""},
+                              {"b", ZERO_U64, ZERO_COUNTER, 8, 1, 0, "", "", ""}};
+const zero_schema kPair = {"pair", "", kFields, 2, sizeof(Pair), ZERO_PLAIN};
+
+class Host : public testing::Test {
+ protected:
+  void SetUp() override {
+    char folder[] = "/tmp/greynic_monitor_XXXXXX";
+    ASSERT_NE(mkdtemp(folder), nullptr);
+    folder_ = folder;
+    setenv("GREYNIC_ZERO_SOCKET", socket().c_str(), 1);
+  }
+  void TearDown() override {
+    stop_collector();
+    stop_agent();
+    std::filesystem::remove_all(folder_);
+  }
+  std::string socket() const { return folder_ + "/agent"; }
+  std::string store() const { return folder_ + "/store"; }
+
+  void start_agent(AgentOptions options = {}) {
+    options.socket = socket();
+    options.linger = milliseconds(500);
+    options.beat = milliseconds(20);
+    options.tell = [this](std::string_view line) { note(line); };
+    auto agent = Agent::start(options);
+    ASSERT_TRUE(agent) << agent.error().message;
+    agent_ = std::move(*agent);
+    agent_stop_ = false;
+    agent_thread_ = std::thread([this] { agent_->serve(agent_stop_); });
+  }
+  void stop_agent() {
+    agent_stop_ = true;
+    if (agent_thread_.joinable()) agent_thread_.join();
+    agent_.reset();
+  }
+  void start_collector(std::vector<HostSpec> hosts) {
+    CollectorOptions options;
+    options.store = store();
+    options.commit = milliseconds(20);
+    options.tell = [this](std::string_view line) { note(line); };
+    auto collector = Collector::open(std::move(hosts), options);
+    ASSERT_TRUE(collector) << collector.error().message;
+    collector_ = std::move(*collector);
+    collector_stop_ = false;
+    collector_thread_ = std::thread([this] { ASSERT_TRUE(collector_->run(collector_stop_)); });
+  }
+  void stop_collector() {
+    collector_stop_ = true;
+    if (collector_thread_.joinable()) collector_thread_.join();
+    collector_.reset();
+  }
+  HostSpec by_agent(const std::string& name) const {
+    HostSpec spec;
+    spec.name = name;
+    spec.agent = socket();
+    spec.interval = milliseconds(5);
+    return spec;
+  }
+  /// The latest values by "host/series{labels}".
+  std::map<std::string, double> latest() const {
+    std::map<std::string, double> values;
+    collector_->latest([&](const series::Group& group, std::int64_t, auto words) {
+      std::size_t column = 0;
+      for (const series::Field& field : group.fields) {
+        values[fmt::format("{}/{}{{{}}}", group.host, field.name, field.labels)] =
+            series::value_of(field, words[column]);
+        column += field.count;
+      }
+    });
+    return values;
+  }
+  /// False after a long time.
+  static bool wait_for(const std::function<bool()>& what) {
+    for (int i = 0; i < 2000; ++i) {
+      if (what()) return true;
+      usleep(10000);
+    }
+    return false;
+  }
+  bool was_told(const std::string& part) {
+    const std::lock_guard lock(mutex_);
+    return told_.find(part) != std::string::npos;
+  }
+  void note(std::string_view line) {
+    const std::lock_guard lock(mutex_);
+    told_ += std::string(line) + "\n";
+  }
+
+  /// Hands an arena over, as a program does; gives the agent's answer.
+  zero_link_message hand_over(int link, int file, std::uint64_t incarnation, zero_class of) {
+    zero_link_message message = make_message(ZERO_LINK_ARENA, "test");
+    message.incarnation = incarnation;
+    message.metric_class = of;
+    EXPECT_TRUE(send_message(link, message, file));
+    std::optional<Received> answer;
+    bool gone = false;
+    wait_for([&] { return (answer = receive_message(link, gone)) || gone; });
+    EXPECT_TRUE(answer);
+    return answer ? answer->message : zero_link_message{};
+  }
+
+  std::string folder_;
+  std::unique_ptr<Agent> agent_;
+  std::unique_ptr<Collector> collector_;
+  std::atomic<bool> agent_stop_{false}, collector_stop_{false};
+  std::thread agent_thread_, collector_thread_;
+  std::mutex mutex_;
+  std::string told_;
+};
+
+// Claim: a program's metrics reach the store; what it had last stays when it is killed.
+TEST_F(Host, IsReadFromItsProgramsToTheStore) {
+  start_agent();
+  start_collector({by_agent("h")});
+  Program program({ZERO_WATCHED_C, "60"});
+  ASSERT_EQ(program.line(), "counting");
+  const std::string requests = "h/server_requests{port=\"80\"}";
+  ASSERT_TRUE(wait_for([&] { return latest()[requests] > 20; })) << told_;
+  program.end();
+  const bool forgotten = wait_for([&] { return !latest().contains(requests); });
+  EXPECT_TRUE(forgotten) << "an ended program is shown no more";
+  stop_collector();
+  const auto found = series::summarize(store(), {.metric = "server_requests"});
+  ASSERT_TRUE(found) << found.error().message;
+  ASSERT_EQ(found->size(), 2U);
+  EXPECT_EQ(found->front().labels, "port=\"80\"");
+  EXPECT_GT(found->front().samples, 3U);
+  EXPECT_GT(found->front().greatest, 20);
+  // Functions of milliseconds are there with their last values.
+  const auto calls = series::summarize(store(), {.metric = "call_bytes"});
+  ASSERT_TRUE(calls);
+  ASSERT_FALSE(calls->empty());
+  for (const series::Summary& call : *calls) EXPECT_EQ(call.last, "4096") << call.labels;
+}
+
+// Claim: an agent that is gone leaves a gap with its reason; with the next one all goes on, without
+//        a call of the program.
+TEST_F(Host, GoesOnWithTheNextAgent) {
+  start_agent();
+  start_collector({by_agent("h")});
+  Program program({ZERO_WATCHED_C, "60"});
+  ASSERT_EQ(program.line(), "counting");
+  ASSERT_TRUE(wait_for([&] { return latest().contains("h/server_requests{port=\"80\"}"); }));
+  stop_agent();
+  ASSERT_TRUE(wait_for([&] { return !collector_->hosts()[0].up; }));
+  start_agent();
+  const double before = latest()["h/server_requests{port=\"80\"}"];
+  ASSERT_TRUE(wait_for([&] {
+    return collector_->hosts()[0].up && latest()["h/server_requests{port=\"80\"}"] > before + 5;
+  })) << told_;
+  stop_collector();
+  const auto gaps = series::gaps_of(store(), {});
+  ASSERT_TRUE(gaps);
+  ASSERT_EQ(gaps->size(), 1U);
+  EXPECT_NE((*gaps)[0].reason.find("agent"), std::string::npos) << (*gaps)[0].reason;
+  EXPECT_GT((*gaps)[0].end_ns, (*gaps)[0].begin_ns);
+}
+
+// Claim: an arena that is not sealed, not what it says, too large, or comes twice is refused in
+//        words, and costs nobody else anything.
+TEST_F(Host, TakesNoArenaThatCouldHurt) {
+  AgentOptions small;
+  small.bytes_of_user = 300 << 10;
+  start_agent(small);
+  const int link = connect_to(socket());
+  ASSERT_GE(link, 0);
+  const auto says = [&](const zero_link_message& answer, const char* part) {
+    EXPECT_NE(answer.error, 0U) << part;
+    EXPECT_NE(std::string(answer.text).find(part), std::string::npos) << answer.text;
+  };
+  const int open = memfd_create("open", MFD_ALLOW_SEALING);
+  ASSERT_EQ(ftruncate(open, 4096), 0);
+  says(hand_over(link, open, 1, ZERO_TIDAL), "F_SEAL_SHRINK");
+  ASSERT_EQ(fcntl(open, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
+  says(hand_over(link, open, 1, ZERO_TIDAL), "no arena");
+  says(hand_over(link, -1, 1, ZERO_TIDAL), "memfd");
+  const auto make = [](std::uint64_t bytes) {
+    const zero_arena_options options = {ZERO_TIDAL, bytes, 20, 0, "t"};
+    return zero_arena_create(&options);
+  };
+  zero_arena* const good = make(128 << 10);
+  const std::uint64_t number =
+      static_cast<const zero_header*>(zero_arena_memory(good))->incarnation;
+  says(hand_over(link, zero_arena_file(good), number + 1, ZERO_TIDAL), "not the one");
+  says(hand_over(link, zero_arena_file(good), number, ZERO_SYSTEM), "not the one");
+  EXPECT_EQ(hand_over(link, zero_arena_file(good), number, ZERO_TIDAL).error, 0U);
+  says(hand_over(link, zero_arena_file(good), number, ZERO_TIDAL), "already");
+  zero_arena* const large = make(256 << 10);
+  says(
+      hand_over(link, zero_arena_file(large),
+                static_cast<const zero_header*>(zero_arena_memory(large))->incarnation, ZERO_TIDAL),
+      "quota");
+  // Whoever speaks otherwise is cut.
+  const int rude = connect_to(socket());
+  ASSERT_EQ(write(rude, "hello", 5), 5);
+  char byte = 0;
+  EXPECT_TRUE(wait_for([&] { return read(rude, &byte, 1) == 0; }));
+  EXPECT_EQ(Agent::start({.socket = socket()}).error().code, ErrorCode::kIo) << "a second agent";
+  close(rude);
+  close(link);
+  close(open);
+  zero_arena_destroy(good);
+  zero_arena_destroy(large);
+}
+
+// Claim: an arena whose table turns hostile is left alone with the reason, and a host that is not
+//        there is marked; all others are read as before.
+TEST_F(Host, ThatIsHostileHurtsNoOther) {
+  start_agent();
+  const zero_arena_options options = {ZERO_PERSISTENT, 128 << 10, 20, 0, "evil"};
+  zero_arena* const arena = zero_arena_create(&options);
+  for (int i = 0; i < 2; ++i) {
+    void* const row = zero_arena_malloc(arena, sizeof(Pair));
+    ASSERT_EQ(zero_arena_publish(arena, row, &kPair, fmt::format("n=\"{}\"", i).c_str()), 0);
+  }
+  auto& header = *static_cast<zero_header*>(const_cast<void*>(zero_arena_memory(arena)));
+  const int link = connect_to(socket());
+  ASSERT_EQ(hand_over(link, zero_arena_file(arena), header.incarnation, ZERO_PERSISTENT).error, 0U);
+  Program program({ZERO_WATCHED_C, "60"});
+  ASSERT_EQ(program.line(), "counting");
+  HostSpec absent = by_agent("absent");
+  absent.agent = folder_ + "/nobody";
+  HostSpec file = by_agent("file");
+  file.agent.clear();
+  file.region = folder_ + "/region";
+  auto writer = zero::RegionWriter::create(file.region, {{"g", {{"x", ""}}}});
+  ASSERT_TRUE(writer);
+  writer->publish(0, 1, std::vector<double>{4.5});
+  HostSpec process = by_agent("process");
+  process.agent.clear();
+  process.pid = program.pid();
+  start_collector({by_agent("h"), absent, file, process});
+  ASSERT_TRUE(wait_for([&] {
+    auto values = latest();
+    return values.contains("h/pair_a{n=\"1\"}") && values["file/g_x{}"] == 4.5 &&
+           values["process/server_requests{port=\"80\"}"] > 3;
+  })) << told_;
+  auto* const rows =
+      reinterpret_cast<zero_row*>(reinterpret_cast<char*>(&header) + header.rows_offset);
+  rows[1].offset = rows[0].offset;
+  header.epoch += 2;
+  ASSERT_TRUE(wait_for([&] { return was_told("overlap"); }));
+  const double before = latest()["h/server_requests{port=\"80\"}"];
+  EXPECT_TRUE(wait_for([&] { return latest()["h/server_requests{port=\"80\"}"] > before + 5; }));
+  for (const auto& state : collector_->hosts()) {
+    EXPECT_EQ(state.up, state.name != "absent") << state.name;
+    if (state.name == "absent") EXPECT_NE(state.reason.find("no agent"), std::string::npos);
+  }
+  close(link);
+  zero_arena_destroy(arena);
+}
+
+}  // namespace
+}  // namespace greynic::monitor
