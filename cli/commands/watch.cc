@@ -1,5 +1,4 @@
 #include <chrono>
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -53,20 +52,25 @@ void show(const zero::Reading& reading, bool as_json) {
   print("{}\n", files::json_text(document));
 }
 
-/// The region, once its target has made it: when its first measurement begins.
+Result<zero::ArenaReader> open_region(const std::string& path) {
+  auto source = zero::map_region(path);
+  if (!source) return pass_on(source);
+  auto reader = zero::ArenaReader::open(std::move(*source));
+  if (!reader) return reader.error().while_doing(path);
+  return reader;
+}
+
+/// The region, once its target has made it: when its first measurement begins. Until then a file of
+/// an older run may be there.
 Result<zero::ArenaReader> reader_of(const WatchFlags& flags) {
   constexpr std::chrono::milliseconds kLook{20};
   const auto until =
       std::chrono::steady_clock::now() + flags.wait.value_or(std::chrono::nanoseconds(0));
-  std::error_code ignored;
-  while (!std::filesystem::exists(flags.region, ignored) &&
-         std::chrono::steady_clock::now() < until) {
+  auto reader = open_region(flags.region);
+  while (!reader && std::chrono::steady_clock::now() < until) {
     std::this_thread::sleep_for(kLook);
+    reader = open_region(flags.region);
   }
-  auto source = zero::map_region(flags.region);
-  if (!source) return pass_on(source);
-  auto reader = zero::ArenaReader::open(std::move(*source));
-  if (!reader) return reader.error().while_doing(flags.region);
   return reader;
 }
 

@@ -52,12 +52,14 @@ Result<std::string> place_of_region(const std::string& path) {
     if (!fs::is_symlink(fs::symlink_status(path, error))) return path;
     return fail(ErrorCode::kBadInput, path + ": is a link that leads nowhere; name another file");
   }
+  // Regions of older versions are ours, too.
+  constexpr std::size_t kNameBytes = 6;
   std::array<char, 8> magic{};
   if (fs::is_regular_file(there) && fs::file_size(path, error) > 0) {
     std::ifstream(path, std::ios::binary).read(magic.data(), magic.size());
   }
-  if (!fs::is_regular_file(there) || (fs::file_size(path, error) > 0 &&
-                                      std::memcmp(magic.data(), ZERO_MAGIC, magic.size()) != 0)) {
+  if (!fs::is_regular_file(there) ||
+      (fs::file_size(path, error) > 0 && std::memcmp(magic.data(), ZERO_MAGIC, kNameBytes) != 0)) {
     return fail(ErrorCode::kBadInput,
                 path + ": is there and is no region; remove it, or name another file");
   }

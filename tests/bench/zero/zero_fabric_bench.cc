@@ -1,0 +1,62 @@
+// Thousands of hosts behind one collector, on the twin's fabric in virtual time: how much of the
+// line is used, how deep the port's queue gets, when the high class is served; beside it the
+// variants without credits. And what one READ of 512 metrics takes. Nothing is asserted.
+//
+// usage: zero_fabric_bench [most hosts]
+
+#include <fmt/core.h>
+
+#include <cstdlib>
+
+#include "fabric_collector.h"
+
+namespace {
+
+using namespace greynic::monitor;
+
+void row(const char* name, const FabricRun& run) {
+  const FabricOutcome o = FabricCollector(run).measure();
+  fmt::print(
+      "{:<26} {:>6} {:>6.0f} {:>7.1f} {:>10.1f} {:>9.3f} {:>8} {:>8} {:>6} {:>9.1f} {:>9.1f} "
+      "{:>6.2f}\n",
+      name, run.hosts, run.gbps, 100 * o.line_share,
+      static_cast<double>(o.deepest_queue_bytes) / 1024, o.round_ns / 1e6, o.failed,
+      o.drops_and_pauses, o.marked, o.delay_median_ns / 1e3, o.delay_p99_ns / 1e3, o.k);
+  if (run.high_every > 0) {
+    fmt::print("{:<26} high class after {:.1f} us, others after {:.1f} us: {:.1f} us earlier\n", "",
+               o.high_mean_ns / 1e3, o.other_mean_ns / 1e3,
+               (o.other_mean_ns - o.high_mean_ns) / 1e3);
+  }
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto most = static_cast<std::uint32_t>(argc > 1 ? std::atoi(argv[1]) : 10000);
+  FabricRun one;
+  one.hosts = 1;
+  one.rounds = 10;
+  const FabricOutcome alone = FabricCollector(one).measure();
+  fmt::print("one READ of 512 metrics: {:.2f} us\n\n", alone.delay_median_ns / 1e3);
+  fmt::print("{:<26} {:>6} {:>6} {:>7} {:>10} {:>9} {:>8} {:>8} {:>6} {:>9} {:>9} {:>6}\n",
+             "sharing", "hosts", "Gb/s", "line %", "queue KiB", "round ms", "failed", "dr+pause",
+             "ECN", "p50 us", "p99 us", "k");
+  for (const std::uint32_t hosts : {100U, 1000U, 10000U}) {
+    if (hosts > most) continue;
+    for (const double gbps : {25.0, 100.0}) {
+      FabricRun run;
+      run.hosts = hosts;
+      run.gbps = gbps;
+      run.high_every = 10;
+      row("credits", run);
+      run.sharing = FabricRun::Sharing::kAllAtOnce;
+      row("all at once", run);
+      run.pfc = true;
+      row("all at once, PFC", run);
+      run.dcqcn = true;
+      row("all at once, ECN (DCQCN)", run);
+    }
+  }
+  return 0;
+}
