@@ -48,7 +48,7 @@ class FabricCollector : public twin::PortObserver {
     spec.host.overlay = twin::HostSpec::Overlay::kOff;
     spec.pfc = run.pfc;
     spec.dcqcn = run.dcqcn;
-    spec.bytes = twin::FabricSpec::Bytes::kCounted;
+    spec.bytes = twin::FabricSpec::Bytes::kCounted;  // and at most 10,000 hosts with the collector
     fabric_ = std::move(*twin::Fabric::create(spec));
     connect();
   }
