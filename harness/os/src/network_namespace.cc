@@ -21,7 +21,7 @@ Result<NetworkNamespace> NetworkNamespace::create() {
       error = errno;
       return;
     }
-    descriptor = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+    descriptor = ::open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
     if (descriptor < 0) error = errno;
   }).join();
   if (descriptor < 0) {
@@ -31,6 +31,13 @@ Result<NetworkNamespace> NetworkNamespace::create() {
                             std::strerror(error)));
   }
   return NetworkNamespace(descriptor);
+}
+
+Result<NetworkNamespace> NetworkNamespace::open(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor >= 0) return NetworkNamespace(descriptor);
+  return fail(ErrorCode::kMissing, fmt::format("cannot open the network namespace {}: {}", path,
+                                               std::strerror(errno)));
 }
 
 Result<void> NetworkNamespace::inside(const std::function<void()>& work) const {

@@ -3,6 +3,7 @@
 /// Network namespaces: interfaces, switches and rules of greynic's own that nobody else sees.
 
 #include <functional>
+#include <string>
 
 #include "greynic/core/result.h"
 
@@ -13,6 +14,8 @@ class NetworkNamespace {
  public:
   /// kMissing when neither root nor user namespaces allow it.
   [[nodiscard]] static Result<NetworkNamespace> create();
+  /// One that is there: "/run/netns/lab", "/proc/17/ns/net". kMissing when there is none.
+  [[nodiscard]] static Result<NetworkNamespace> open(const std::string& path);
   NetworkNamespace(NetworkNamespace&& other) noexcept;
   NetworkNamespace& operator=(NetworkNamespace&& other) noexcept;
   ~NetworkNamespace();

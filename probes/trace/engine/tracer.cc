@@ -1,0 +1,217 @@
+#include "greynic/trace/tracer.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+#include <ctime>
+#include <set>
+
+#include "engine/collect.h"
+#include "engine/cost.h"
+#include "engine/tables.h"
+#include "greynic/bpf/hooks.h"
+#include "greynic/core/embedded.h"
+
+namespace greynic::trace {
+
+std::span<const EmbeddedFile> programs();
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kLookAgain{5};         // at the latest
+constexpr std::chrono::milliseconds kNotSooner{100};  // one look costs some ms on a large host
+
+std::uint64_t monotonic_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000ULL +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+/// Cells take 2 KiB on each CPU: fewer of them on large machines.
+std::uint32_t cells_for(std::size_t cpus) { return cpus <= 8 ? 8192 : cpus <= 32 ? 4096 : 2048; }
+
+}  // namespace
+
+struct Tracer::State {
+  Rules rules;
+  OnEvent on_event;
+  Topology topology;
+  Plan plan;
+  DeviceNumbers numbers;
+  std::vector<std::string> slots;  ///< names of rules; their numbers last as long as the trace
+  std::optional<bpf::Object> object;
+  std::optional<Tables> tables;
+  std::optional<Collector> collector;
+  std::optional<bpf::RingBuffer> ring;
+  std::vector<std::pair<std::string, bpf::Link>> links;  ///< by program
+  Cost cost;
+  PlaceWatch watch;
+  Clock::time_point looked = Clock::now();
+  std::uint64_t unplaced = 0;
+
+  Result<std::vector<std::uint32_t>> slots_of(const Rules& wanted);
+  Result<void> load();
+  Result<void> attach();
+  Result<void> enforce(const Rules& wanted, bool new_rules);
+  Result<void> follow_topology();
+};
+
+/// A rule keeps its number by its name, so that counts of before keep their meaning.
+Result<std::vector<std::uint32_t>> Tracer::State::slots_of(const Rules& wanted) {
+  std::vector<std::uint32_t> numbers_of_rules;
+  for (const Rule& rule : wanted.rules) {
+    const auto found = std::find(slots.begin(), slots.end(), rule.name);
+    numbers_of_rules.push_back(static_cast<std::uint32_t>(found - slots.begin()));
+    if (found == slots.end()) slots.push_back(rule.name);
+  }
+  if (slots.size() <= GREYNIC_FILE_RULES) return numbers_of_rules;
+  return fail(
+      ErrorCode::kTooBig,
+      fmt::format("more than {} names of rules in one trace; start it anew", GREYNIC_FILE_RULES));
+}
+
+Result<void> Tracer::State::load() {
+  auto opened = bpf::Object::open(programs()[0]);
+  if (!opened) return pass_on(opened);
+  object.emplace(std::move(*opened));
+  const std::uint32_t cells = cells_for(bpf::possible_cpus());
+  for (const char* map : {"cells", "stats", "pairs"}) {
+    if (auto done = object->resize(map, cells); !done) return done;
+  }
+  if (auto done = object->load(); !done) return done;
+  auto opened_tables = Tables::open(*object);
+  if (!opened_tables) return pass_on(opened_tables);
+  tables.emplace(std::move(*opened_tables));
+  tables->config().cells = cells;
+  tables->config().flows = kMostFlows;
+  auto opened_collector = Collector::open(*object);
+  if (!opened_collector) return pass_on(opened_collector);
+  collector.emplace(std::move(*opened_collector));
+  auto opened_ring = object->ring("records", [this](std::span<const std::byte> bytes) {
+    greynic_record record{};
+    if (bytes.size() != sizeof record || !on_event) return;
+    std::memcpy(&record, bytes.data(), sizeof record);
+    on_event(collector->event(record, numbers, slots));
+  });
+  if (!opened_ring) return pass_on(opened_ring);
+  ring.emplace(std::move(*opened_ring));
+  return {};
+}
+
+Result<void> Tracer::State::attach() {
+  // Ends first, so that no journey begins whose end would not be seen.
+  for (const char* program : {"on_consume", "on_free", "on_receive", "on_queue"}) {
+    auto link = object->attach(program);
+    if (!link) return pass_on(link);
+    links.emplace_back(program, std::move(*link));
+  }
+  return tables->begin_at(monotonic_ns());
+}
+
+Result<void> Tracer::State::enforce(const Rules& wanted, bool new_rules) {
+  auto made = make_plan(wanted, topology);
+  if (!made) return pass_on(made);
+  const auto slots_now = slots_of(wanted);
+  if (!slots_now) return pass_on(slots_now);
+  if (auto done = numbers.take(topology); !done) return done;
+  if (auto done = tables->put(topology, numbers, wanted, *made, *slots_now, new_rules); !done) {
+    return done;
+  }
+  plan = std::move(*made);
+  rules = wanted;
+  if (rules.rules.empty()) {
+    links.clear();
+  } else if (links.empty()) {
+    return attach();
+  }
+  return {};
+}
+
+Result<void> Tracer::State::follow_topology() {
+  const std::uint64_t unknown = collector->counters().unplaced;
+  const bool due = watch.changed() || unknown != unplaced || Clock::now() - looked > kLookAgain;
+  if (!due || Clock::now() - looked < kNotSooner) return {};
+  unplaced = unknown;
+  looked = Clock::now();
+  auto found = discover();
+  if (!found) return pass_on(found);
+  topology = std::move(*found);
+  const auto done = enforce(rules, false);
+  // A device or container of a rule that went is no error now; the rule waits for it.
+  if (!done && done.error().code != ErrorCode::kBadInput) return done;
+  return {};
+}
+
+Tracer::Tracer(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Tracer::~Tracer() = default;
+
+Result<std::unique_ptr<Tracer>> Tracer::start(const Rules& rules, OnEvent on_event) {
+  auto state = std::make_unique<State>();
+  state->on_event = std::move(on_event);
+  auto found = discover();
+  if (!found) return pass_on(found);
+  state->topology = std::move(*found);
+  // What is wrong in the rules is told before the kernel is asked for anything.
+  if (const auto fits = make_plan(rules, state->topology); !fits) return pass_on(fits);
+  if (auto done = state->load(); !done) return pass_on(done);
+  if (auto done = state->enforce(rules, true); !done) return pass_on(done);
+  return std::unique_ptr<Tracer>(new Tracer(std::move(state)));
+}
+
+Result<void> Tracer::change_rules(const Rules& rules) { return state_->enforce(rules, true); }
+
+Result<void> Tracer::tend(std::chrono::milliseconds patience) {
+  const auto taken = state_->ring->poll(static_cast<int>(patience.count()));
+  if (!taken) return pass_on(taken);
+  if (auto done = state_->follow_topology(); !done) return done;
+  state_->cost.tend(*state_->object, state_->links);
+  if (const auto one_in = state_->cost.wanted_one_in(state_->rules.cpu_budget)) {
+    return state_->tables->follow_one_in(*one_in);
+  }
+  return {};
+}
+
+void Tracer::stop() {
+  state_->cost.tend(*state_->object, state_->links);
+  state_->links.clear();
+  (void)state_->ring->consume();
+}
+
+const Topology& Tracer::topology() const { return state_->topology; }
+
+Result<Report> Tracer::report() const {
+  Report made;
+  made.hops = state_->collector->hops(state_->numbers, state_->slots);
+  Summary& summary = made.summary;
+  const greynic_counters counted = state_->collector->counters();
+  summary.events = counted.events;
+  summary.journeys = counted.journeys;
+  summary.inferred = counted.inferred;
+  summary.folded = counted.folded;
+  const auto lost = [&](const char* why, std::uint64_t count) {
+    summary.events_lost += count;
+    if (count > 0) summary.lost_why[why] = count;
+  };
+  for (const char* program : {"on_queue", "on_receive", "on_free"}) {
+    const auto statistics = state_->object->statistics(program);
+    if (!statistics) return pass_on(statistics);
+    lost("the program was running on that CPU", statistics->missed);
+  }
+  lost("journeys cut short for want of room", counted.evicted);
+  lost("no room for the pair of points", counted.no_cell);
+  lost("no room for the loss", counted.losses_unstored);
+  lost("the ring of journeys was full", counted.no_ring);
+  summary.one_in = state_->tables->config().one_in;
+  summary.cpu_share = state_->cost.share();
+  summary.event_ns = state_->cost.event_ns();
+  for (const char* hook : {"net_dev_queue", "netif_receive_skb", "consume_skb", "kfree_skb"}) {
+    if (!state_->rules.rules.empty()) summary.hooks.push_back(std::string("tp_btf/") + hook);
+  }
+  return made;
+}
+
+}  // namespace greynic::trace

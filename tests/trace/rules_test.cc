@@ -1,0 +1,106 @@
+#include "greynic/trace/rules.h"
+
+#include <gtest/gtest.h>
+
+#include "discovery/places.h"
+#include "greynic/trace/tracer.h"
+
+namespace greynic::trace {
+namespace {
+
+/// A host with a bridge, and a container of one address behind a veth.
+Topology small_topology() {
+  Topology made;
+  made.places = {{.inode = 1, .name = "host", .containers = {"host"}, .runtime = "host"},
+                 {.inode = 2, .name = "web", .containers = {"web", "0123456789ab"}}};
+  made.devices = {{.place = 0, .index = 2, .name = "port", .kind = "veth"},
+                  {.place = 0, .index = 3, .name = "br0", .kind = "bridge"},
+                  {.place = 1, .index = 2, .name = "eth0", .kind = "veth"}};
+  made.devices[2].addresses = {parse_prefix("10.0.0.2")->address};
+  return made;
+}
+
+Result<Plan> planned(const std::string& rule) {
+  const auto rules = parse_rules(R"({"version":1,"rules":[)" + rule + "]}", "rules.json");
+  if (!rules) return pass_on(rules);
+  return make_plan(*rules, small_topology());
+}
+
+std::string refused(const std::string& rule) {
+  const auto plan = planned(rule);
+  return plan ? "" : plan.error().message;
+}
+
+TEST(TraceRules, NameTheFileAndThePlaceOfWhatIsNotThere) {
+  EXPECT_EQ(refused(R"({"points":[{"device":"host/nothing"}]})")
+                .find("rules.json: at /rules/0/points/0/device"),
+            0U);
+  EXPECT_NE(refused(R"({"match":{"container":"mail"}})").find("/rules/0/match/container"),
+            std::string::npos);
+  EXPECT_NE(refused(R"({"points":[{"hook":"no_such_hook"}]})").find("/rules/0/points/0/hook"),
+            std::string::npos);
+  EXPECT_NE(refused(R"({"match":{"source":"10.0.0.0/33"}})").find("/rules/0/match/source"),
+            std::string::npos);
+  EXPECT_NE(refused(R"({"match":{"port":"9-3"}})").find("/rules/0/match/port"), std::string::npos);
+  EXPECT_NE(refused(R"({"nonsense":1})").find("nonsense"), std::string::npos);
+  EXPECT_NE(refused(R"({"name":"a"},{"name":"a"})").find("/rules/1/name"), std::string::npos);
+}
+
+// Claim:  "either side" becomes both ways to fulfil it, and contradictions become none.
+TEST(TraceRules, UnfoldIntoWhatTheKernelMatches) {
+  EXPECT_EQ(planned("{}")->matches.size(), 1U);
+  EXPECT_EQ(planned(R"({"match":{"port":80}})")->matches.size(), 2U);
+  EXPECT_EQ(planned(R"({"match":{"port":80,"address":"10.0.0.0/8"}})")->matches.size(), 4U);
+  EXPECT_EQ(planned(R"({"match":{"container":"0123456789ab"}})")->matches.size(), 2U);
+  // The container is the source, so the other address is not in 10.0.0.0/8's complement: one way.
+  EXPECT_EQ(planned(R"({"match":{"container":"web","source":"192.168.0.0/16"}})")->matches.size(),
+            1U);
+  EXPECT_EQ(
+      planned(R"({"match":{"source":"10.0.0.0/8","address":"10.0.0.2"}})")->matches[0].source.bits,
+      128);
+}
+
+TEST(TraceRules, SelectPointsByDeviceAndDirection) {
+  const auto plan = planned(R"({"points":[{"device":"port","direction":"receive"},
+                                          {"device":"web/*","direction":"queue"}]})");
+  ASSERT_TRUE(plan) << plan.error().message;
+  using Bits = std::pair<std::uint32_t, std::uint32_t>;
+  EXPECT_EQ(plan->points, (std::vector<Bits>{{1, 0}, {0, 0}, {0, 1}}));
+  EXPECT_EQ(planned(R"({"points":[{"hook":"net_dev_queue"}]})")->points,
+            (std::vector<Bits>{{0, 1}, {0, 1}, {0, 1}}));
+}
+
+// Claim:  containers are named by the cgroup of a process, whatever started them.
+TEST(TraceContainers, AreNamedByTheirCgroups) {
+  const std::string id(64, 'a');
+  const auto named = [](const std::string& path) {
+    const ContainerName found = container_of("0::" + path + "\n");
+    return found.names.empty() ? "" : found.runtime + " " + found.names[0];
+  };
+  EXPECT_EQ(named("/system.slice/docker-" + id + ".scope"), "docker aaaaaaaaaaaa");
+  EXPECT_EQ(named("/docker/" + id), "docker aaaaaaaaaaaa");
+  EXPECT_EQ(named("/kubepods.slice/kubepods-pod1.slice/cri-containerd-" + id + ".scope"),
+            "containerd aaaaaaaaaaaa");
+  EXPECT_EQ(named("/kubepods.slice/crio-" + id + ".scope"), "cri-o aaaaaaaaaaaa");
+  EXPECT_EQ(named("/machine.slice/systemd-nspawn@mail.service"), "nspawn mail");
+  EXPECT_EQ(named("/machine.slice/machine-mail.scope"), "nspawn mail");
+  EXPECT_EQ(named("/system.slice/ssh.service"), "");
+}
+
+// Claim:  a quantile is off by half a bucket at most, and a bucket is 1/16 of its value at most.
+TEST(TraceDelays, AreKnownToASixteenth) {
+  for (std::size_t bucket = 0; bucket < 544; ++bucket) {
+    const auto [first, behind] = DelayHistogram::bounds(bucket);
+    EXPECT_EQ(DelayHistogram::bounds(bucket + 1).first, behind);
+    EXPECT_LE(static_cast<double>(behind - first), std::max(1.0, static_cast<double>(first) / 16));
+  }
+  DelayHistogram delays;
+  delays.add(5, 98);
+  delays.add(100, 2);
+  EXPECT_EQ(delays.quantile_ns(0.5), 5.0);
+  EXPECT_GE(delays.quantile_ns(0.99), static_cast<double>(DelayHistogram::bounds(100).first));
+  EXPECT_EQ(DelayHistogram().quantile_ns(0.5), 0.0);
+}
+
+}  // namespace
+}  // namespace greynic::trace
