@@ -1,12 +1,19 @@
+#include <unistd.h>
+
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "command.h"
 #include "greynic/bpf/hooks.h"
 #include "greynic/daemon/ending.h"
+#include "greynic/files/output_file.h"
 #include "greynic/files/shipped.h"
+#include "greynic/http/influx_sender.h"
+#include "greynic/http/server.h"
+#include "greynic/trace/outputs.h"
 #include "greynic/trace/rules.h"
 #include "greynic/trace/topology.h"
 #include "greynic/trace/tracer.h"
@@ -20,10 +27,12 @@ using Clock = std::chrono::steady_clock;
 struct Flags {
   std::string rules;
   std::optional<std::chrono::nanoseconds> duration;
+  std::string perfetto, influx, open_metrics;
   bool json = false;
 };
 
 constexpr std::chrono::milliseconds kTend{50};
+constexpr std::chrono::seconds kReport{1};
 
 // -- hooks --------------------------------------------------------------------------------------
 
@@ -169,27 +178,121 @@ class RulesFile {
   std::filesystem::file_time_type seen_;
 };
 
+/// The last report, for whoever asks for it from another thread, and for an InfluxDB.
+class Outlets {
+ public:
+  [[nodiscard]] Result<void> open(const Flags& flags) {
+    if (!flags.influx.empty()) {
+      auto sender = http::InfluxSender::open(flags.influx);
+      if (!sender) return pass_on(sender);
+      sender_ = std::move(*sender);
+    }
+    if (flags.open_metrics.empty()) return {};
+    auto server = http::Server::open(flags.open_metrics);
+    if (!server) return pass_on(server);
+    server_ = std::move(*server);
+    server_->metrics("/metrics", [this] {
+      const std::lock_guard lock(mutex_);
+      return trace::metrics_of(report_);
+    });
+    server_->start();
+    say("metrics at http://" + server_->address() + "/metrics");
+    return {};
+  }
+  [[nodiscard]] bool wanted() const { return sender_ || server_; }
+  void take(trace::Report report) {
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    if (sender_) {
+      char host[256] = "host";
+      gethostname(host, sizeof host - 1);
+      sender_->send(trace::influx_lines(
+          report, host, std::chrono::duration_cast<std::chrono::nanoseconds>(now).count()));
+    }
+    const std::lock_guard lock(mutex_);
+    report_ = std::move(report);
+  }
+  /// Sends what waits, and says what the database has not got.
+  void finish() {
+    if (!sender_) return;
+    sender_->flush(std::chrono::seconds(5));
+    const auto counts = sender_->counts();
+    if (counts.lost + counts.waiting == 0) return;
+    say("InfluxDB did not get " + std::to_string(counts.lost + counts.waiting) +
+        " lines: " + counts.last_failure);
+  }
+
+ private:
+  std::unique_ptr<http::InfluxSender> sender_;
+  std::unique_ptr<http::Server> server_;
+  std::mutex mutex_;
+  trace::Report report_;
+};
+
+/// Journeys as they come, into a file that takes its name when it is whole.
+class Timeline {
+ public:
+  [[nodiscard]] Result<void> open(const std::string& path) {
+    auto file = files::OutputFile::open(path);
+    if (!file) return pass_on(file);
+    file_.emplace(std::move(*file));
+    timeline_.emplace([this](std::string_view text) {
+      if (written_) written_ = file_->write(text);
+    });
+    return {};
+  }
+  void add(const trace::JourneyEvent& event) {
+    if (timeline_) timeline_->add(event);
+  }
+  [[nodiscard]] Result<void> finish() {
+    if (!timeline_) return {};
+    timeline_->finish();
+    if (!written_) return written_;
+    return file_->finish();
+  }
+
+ private:
+  std::optional<files::OutputFile> file_;
+  std::optional<trace::JourneyTimeline> timeline_;
+  Result<void> written_;
+};
+
 int run(const Flags& flags) {
   const std::string path = files::shipped_file("trace", flags.rules);
   const auto rules = trace::read_rules(path);
   if (!rules) return tell(rules.error());
   const daemon::Ending ending("greynic trace");
-  auto tracer = trace::Tracer::start(*rules);
+  Timeline timeline;
+  if (!flags.perfetto.empty()) {
+    if (const auto done = timeline.open(flags.perfetto); !done) return tell(done.error());
+  }
+  Outlets outlets;
+  if (const auto done = outlets.open(flags); !done) return tell(done.error());
+  auto tracer = trace::Tracer::start(
+      *rules, [&timeline](const trace::JourneyEvent& event) { timeline.add(event); });
   if (!tracer) return tell(tracer.error());
   say(flags.duration ? "tracing" : "tracing until Ctrl-C");
   RulesFile file(path);
   const auto begin = Clock::now();
+  auto reported = begin;
   while (!ending.asked()) {
     if (flags.duration && Clock::now() - begin >= *flags.duration) break;
     if (const auto done = (*tracer)->tend(kTend); !done) return tell(done.error());
     file.follow(**tracer);
+    if (!outlets.wanted() || Clock::now() - reported < kReport) continue;
+    reported = Clock::now();
+    auto now = (*tracer)->report();
+    if (!now) return tell(now.error());
+    outlets.take(std::move(*now));
   }
   (*tracer)->stop();
   const auto report = (*tracer)->report();
   if (!report) return tell(report.error());
   put(flags.json ? trace::json_lines(*report) : trace::table_text(*report));
   flush_output();
-  return 0;
+  outlets.take(*report);
+  outlets.finish();
+  const auto written = timeline.finish();
+  return written ? 0 : tell(written.error());
 }
 
 }  // namespace
@@ -218,6 +321,13 @@ void add_trace(Program& program) {
   Command traced = command.command("run", "Trace this host: hops, delays, losses");
   traced.option("rules", flags->rules, "Rules file, or the name of a template").required();
   traced.option("--for", flags->duration, "How long; until Ctrl-C when it is not given");
+  traced
+      .option("--perfetto", flags->perfetto,
+              "Write journeys that rules sample, or that are slow, for ui.perfetto.dev")
+      .writes();
+  traced.option("--influx", flags->influx, "Send hops once a second: http://HOST:8086/DATABASE");
+  traced.option("--openmetrics", flags->open_metrics,
+                "Serve hops to Prometheus: :PORT of loopback, or HOST:PORT");
   traced.flag("--json", flags->json, "One JSON object a flow and hop, and a summary last");
   traced.run([flags] { return run(*flags); });
 }

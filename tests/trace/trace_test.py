@@ -5,8 +5,11 @@ usage: trace_test.py GREYNIC DROP_OBJECT CLAIM...
 Oracle: what was sent, what the receiver's socket took, and what a tc program dropped.
 """
 
+import ctypes
 import json
+import os
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -219,7 +222,130 @@ def twice():
         expect("lost events", trace.summary["events_lost"], 0)
 
 
-CLAIMS = {claim.__name__: claim for claim in (completeness, losses, flooding, large_packets, fragments, twice)}
+def kernel(command, *words):
+    """One call of bpf(2) with 32-bit words; gives the result and what stands in them then."""
+    attr = ctypes.create_string_buffer(struct.pack(f"{len(words)}I", *words), 128)
+    result = ctypes.CDLL(None, use_errno=True).syscall(321, command, attr, 128)
+    return result, struct.unpack_from("4I", attr.raw)
+
+
+def about(descriptor):
+    """What the kernel tells of a program or link."""
+    info = ctypes.create_string_buffer(256)
+    attr = ctypes.create_string_buffer(struct.pack("IIQ", descriptor, 256, ctypes.addressof(info)), 128)
+    ctypes.CDLL(None).syscall(321, 15, attr, 128)  # BPF_OBJ_GET_INFO_BY_FD
+    return info.raw
+
+
+def attached():
+    """How many programs of a tracer are attached now, by the kernel's list of links."""
+    found, number = 0, 0
+    while True:
+        result, words = kernel(31, number)  # BPF_LINK_GET_NEXT_ID
+        if result != 0:
+            return found
+        number = words[1]
+        link, _ = kernel(30, number)  # BPF_LINK_GET_FD_BY_ID
+        if link < 0:
+            continue
+        program, _ = kernel(13, struct.unpack_from("3I", about(link))[2])  # BPF_PROG_GET_FD_BY_ID
+        os.close(link)
+        if program >= 0:
+            name = about(program)[64:80].rstrip(b"\0")
+            found += name in (b"on_queue", b"on_receive", b"on_consume", b"on_free")
+            os.close(program)
+
+
+def rules_while_it_runs():
+    """Rules change while a trace runs: none attaches nothing, and others count from then on; a wrong file changes nothing."""
+    with Lab() as made:
+        a, b = made.namespace("a"), made.namespace("b")
+        made.veth(a, "veth0", b, "veth0")
+        made.address(a, "veth0", "10.8.0.1/24")
+        made.address(b, "veth0", "10.8.0.2/24")
+        warm(a, "10.8.0.2")
+        before = attached()
+        sink = Sink(b, "10.8.0.2", 9000)
+
+        def put(trace, rules):
+            with open(trace.path, "w") as file:
+                file.write(rules if isinstance(rules, str) else json.dumps(rules))
+            start = time.monotonic()
+            line = trace.process.stderr.readline()
+            print(f"{1000 * (time.monotonic() - start):.0f} ms: {line.strip()}")
+            return line
+
+        with Trace({"version": 1, "rules": []}, FOLDER) as trace:
+            expect("programs without rules", attached(), before)
+            send(a, ("10.8.0.1", 4000), ("10.8.0.2", 9000), b"x", 100)
+            assert "in force" in put(trace, of(a))
+            expect("programs with rules", attached(), before + 4)
+            send(a, ("10.8.0.1", 4001), ("10.8.0.2", 9000), b"x", 200)
+            assert "old rules stay" in put(trace, '{"version": 1, "rules": [{"match": {"container": "nobody"}}]}')
+            send(a, ("10.8.0.1", 4002), ("10.8.0.2", 9000), b"x", 300)
+            assert "in force" in put(trace, {"version": 1, "rules": []})
+            expect("programs without rules again", attached(), before)
+            send(a, ("10.8.0.1", 4003), ("10.8.0.2", 9000), b"x", 400)
+        sink.close()
+        way = (f"{a}/veth0", "queue"), (f"{b}/veth0", "receive")
+        counts = [(trace.hop(f":{port} >", *way) or {"packets": 0})["packets"] for port in (4000, 4001, 4002, 4003)]
+        expect("packets under each set of rules", counts, [0, 200, 300, 0])
+
+
+def killed():
+    """A trace that is killed leaves no program attached."""
+    before = attached()
+    trace = Trace({"version": 1, "rules": [{"match": {"protocol": "sctp"}}]}, FOLDER)
+    trace.process = subprocess.Popen([lab.GREYNIC, "trace", "run", trace.path], stderr=subprocess.PIPE, text=True)
+    trace.process.stderr.readline()
+    expect("programs while it runs", attached(), before + 4)
+    trace.process.kill()
+    trace.process.communicate()
+    for _ in range(100):
+        if attached() == before:
+            return
+        time.sleep(0.05)
+    expect("programs behind it", attached(), before)
+
+
+def many():
+    """200 containers on a host: all are traced, and one that comes while the trace runs is followed within a second."""
+    with Lab() as made:
+        h = made.namespace("h")
+        sh(f"ip -n {h} link add br0 type bridge forward_delay 0 mcast_snooping 0")
+        sh(f"ip -n {h} link set br0 up")
+
+        def add(i):
+            c = made.namespace(f"m{i}")
+            sh(f"ip link add veth0 netns {c} type veth peer name p{i} netns {h}; ip -n {h} link set p{i} master br0 up;"
+               f"ip -n {c} link set veth0 up; ip -n {c} addr add 10.77.{i // 200}.{i % 200 + 1}/16 dev veth0")
+            return c
+
+        containers = [add(i) for i in range(200)]
+        made.address(h, "br0", "10.77.9.9/16")
+        sink = Sink(h, "10.77.9.9", 9000)
+        rules = {"version": 1, "rules": [{"match": {"destination": "10.77.9.9", "protocol": "udp", "port": 9000}}]}
+        for c in containers:
+            warm_one = lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", ("10.77.9.9", 9001))
+            lab.inside(c, warm_one)
+        time.sleep(0.3)
+        with Trace(rules, FOLDER) as trace:
+            for i, c in enumerate(containers):
+                send(c, ("0.0.0.0", 4000), ("10.77.9.9", 9000), b"x", 50)
+            late = add(200)
+            start = time.monotonic()
+            lab.inside(late, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", ("10.77.9.9", 9001)))
+            time.sleep(1.0 - (time.monotonic() - start))
+            send(late, ("0.0.0.0", 4000), ("10.77.9.9", 9000), b"x", 50)
+        sink.close()
+        for i, c in enumerate(containers + [late]):
+            hop = trace.hop(f"10.77.{i // 200}.{i % 200 + 1}:4000", (f"{c}/veth0", "queue"), (f"{h}/p{i}", "receive"))
+            expect(f"packets of {c}", hop and hop["packets"], 50)
+        expect("lost events", trace.summary["events_lost"], 0)
+
+
+CLAIMS = {claim.__name__: claim for claim in (completeness, losses, flooding, large_packets, fragments, twice, rules_while_it_runs,
+                                            killed, many)}
 
 
 def main():
