@@ -1,6 +1,8 @@
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "command.h"
 #include "greynic/core/units.h"
@@ -10,7 +12,12 @@
 #include "greynic/files/shipped.h"
 #include "greynic/monitor/agent.h"
 #include "greynic/monitor/collector.h"
+#include "greynic/monitor/publish.h"
 #include "greynic/series/query.h"
+#ifdef GREYNIC_WITH_HTTP
+#include "greynic/http/influx_sender.h"
+#include "greynic/http/server.h"
+#endif
 
 namespace greynic::cli {
 namespace {
@@ -41,6 +48,67 @@ struct ZeroCollectFlags {
   std::chrono::nanoseconds lease = std::chrono::seconds(3);
   std::chrono::nanoseconds keep{0}, keep_tiers{0};
   bool standby = false;
+  std::string open_metrics, influx;
+};
+
+/// Gives what a collector reads to others while it runs.
+class ZeroOutlets {
+ public:
+  ZeroOutlets() = default;
+  ~ZeroOutlets() { end(); }
+  ZeroOutlets(const ZeroOutlets&) = delete;
+  ZeroOutlets& operator=(const ZeroOutlets&) = delete;
+
+#ifdef GREYNIC_WITH_HTTP
+  Result<void> begin(const ZeroCollectFlags& flags, const monitor::Collector& collector) {
+    if (!flags.open_metrics.empty()) {
+      auto server = http::Server::open(flags.open_metrics);
+      if (!server) return pass_on(server);
+      server_ = std::move(*server);
+      server_->metrics("/metrics", [&collector] { return monitor::open_metrics_of(collector); });
+      server_->start();
+      say(fmt::format("metrics at http://{}/metrics", server_->address()));
+    }
+    if (!flags.influx.empty()) {
+      auto sender = http::InfluxSender::open(flags.influx);
+      if (!sender) return pass_on(sender);
+      sender_ = std::move(*sender);
+      sending_ = std::thread([this, &collector] { send(collector); });
+    }
+    return {};
+  }
+  void end() {
+    over_ = true;
+    if (sending_.joinable()) sending_.join();
+    if (sender_) {
+      sender_->flush(std::chrono::seconds(2));
+      const auto counts = sender_->counts();
+      say(fmt::format("InfluxDB took {} lines; {} lost, {} not sent{}{}", counts.sent, counts.lost,
+                      counts.waiting, counts.last_failure.empty() ? "" : ": ",
+                      counts.last_failure));
+      sender_.reset();
+    }
+    server_.reset();
+  }
+
+ private:
+  void send(const monitor::Collector& collector) {
+    constexpr int kTurns = 10;  // of 100 ms: the lines of a second
+    for (int turn = 1; !over_; ++turn) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      if (turn % kTurns == 0) sender_->send(monitor::influx_lines_of(collector));
+    }
+    sender_->send(monitor::influx_lines_of(collector));
+  }
+
+  std::unique_ptr<http::Server> server_;
+  std::unique_ptr<http::InfluxSender> sender_;
+  std::thread sending_;
+  std::atomic<bool> over_{false};
+#else
+  Result<void> begin(const ZeroCollectFlags&, const monitor::Collector&) { return {}; }
+  void end() {}
+#endif
 };
 
 int collect(ZeroCollectFlags flags) {
@@ -65,7 +133,10 @@ int collect(ZeroCollectFlags flags) {
   }
   auto collector = monitor::Collector::open(std::move(*hosts), flags.options);
   if (!collector) return tell(collector.error());
+  ZeroOutlets outlets;
+  if (auto begun = outlets.begin(flags, **collector); !begun) return tell(begun.error());
   const auto done = (*collector)->run(ending.asked(), flags.duration);
+  outlets.end();
   const auto counts = (*collector)->counts();
   say(fmt::format("{} samples read in {} looks, {} stored, {} lost; {} looks late, {} gaps",
                   counts.samples, counts.looks, counts.acknowledged, counts.lost, counts.late_looks,
@@ -204,6 +275,12 @@ void add_zero_collect(Command& zero) {
   command.option("--lease", flags->lease, "A collector that says nothing for so long has gone");
   command.option("--keep", flags->keep, "Remove samples that are older; 0s: never");
   command.option("--keep-tiers", flags->keep_tiers, "Remove means that are older; 0s: never");
+#ifdef GREYNIC_WITH_HTTP
+  command.option("--openmetrics", flags->open_metrics,
+                 "Serve the last values to Prometheus: :PORT of loopback, or ADDRESS:PORT");
+  command.option("--influx", flags->influx,
+                 "Send the last values each second: http://HOST:8086/DATABASE");
+#endif
   command.run([flags] { return collect(*flags); });
 }
 
