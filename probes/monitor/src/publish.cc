@@ -33,16 +33,19 @@ outlets::Labels labels_of(std::string_view text) {
   return labels;
 }
 
+/// A divisor where there is one: 3 ns are 3e-09 s then, to the last digit.
 struct BaseUnit {
   std::string_view name;
-  double factor = 1;
+  double times = 1;
+  double per = 1;
+  [[nodiscard]] double of(double value) const { return value * times / per; }
 };
 
 BaseUnit base_unit_of(const std::string& unit) {
   static const std::map<std::string_view, BaseUnit> kUnits = {
-      {"ns", {"seconds", 1e-9}},   {"us", {"seconds", 1e-6}}, {"ms", {"seconds", 1e-3}},
-      {"s", {"seconds", 1}},       {"B", {"bytes", 1}},       {"KiB", {"bytes", 1024}},
-      {"MiB", {"bytes", 1048576}}, {"ratio", {"ratio", 1}},   {"%", {"ratio", 0.01}}};
+      {"ns", {"seconds", 1, 1e9}}, {"us", {"seconds", 1, 1e6}}, {"ms", {"seconds", 1, 1e3}},
+      {"s", {"seconds", 1}},       {"B", {"bytes", 1}},         {"KiB", {"bytes", 1024}},
+      {"MiB", {"bytes", 1048576}}, {"ratio", {"ratio", 1}},     {"%", {"ratio", 1, 100}}};
   const auto found = kUnits.find(unit);
   return found == kUnits.end() ? BaseUnit{} : found->second;
 }
@@ -57,21 +60,21 @@ struct Out {
   std::int64_t time_ns = 0;
 };
 
-void merge(Out& to, const series::Field& field, std::span<const std::uint64_t> words, double factor,
-           std::int64_t time_ns) {
+void merge(Out& to, const series::Field& field, std::span<const std::uint64_t> words,
+           const BaseUnit& unit, std::int64_t time_ns) {
   if (field.kind == ZERO_HISTOGRAM) {
     to.kind = "histogram";
-    to.value += static_cast<double>(words[0]) * factor;
+    to.value += unit.of(static_cast<double>(words[0]));
     for (std::size_t i = 1; i < words.size(); ++i) {
       if (words[i] == 0) continue;
       const bool is_last = i + 1 == words.size();
       const double most = is_last ? 18446744073709551615.0
                                   : static_cast<double>(zero_bucket_begin(i, field.parameter) - 1);
-      to.buckets[most * factor] += words[i];
+      to.buckets[unit.of(most)] += words[i];
     }
     return;
   }
-  const double value = series::value_of(field, words[0]) * factor;
+  const double value = unit.of(series::value_of(field, words[0]));
   if (field.kind == ZERO_COUNTER) {
     to.kind = "counter";
     to.value += value;
@@ -137,8 +140,8 @@ outlets::OpenMetrics open_metrics_of(const Collector& collector) {
               out.labels.emplace_back("host", group.host);
               out.labels.emplace_back("program", group.source);
             }
-            merge(out, field, values.subspan(column + i, is_histogram ? field.count : 1),
-                  unit.factor, time_ns);
+            merge(out, field, values.subspan(column + i, is_histogram ? field.count : 1), unit,
+                  time_ns);
           }
           column += field.count;
         }

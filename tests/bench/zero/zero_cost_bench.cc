@@ -109,8 +109,10 @@ std::string as_text(const Stats& stats) {
     if (text) {
       const std::string body = as_text(stats);
       const std::uint64_t bytes = body.size();
-      write_all(socket, reinterpret_cast<const char*>(&bytes), sizeof bytes);
-      write_all(socket, body.data(), body.size());
+      // In one write: a second small one would wait for the acknowledgement of the first.
+      std::string answer(reinterpret_cast<const char*>(&bytes), sizeof bytes);
+      answer += body;
+      write_all(socket, answer.data(), answer.size());
     } else {
       write_all(socket, reinterpret_cast<const char*>(&stats), sizeof stats);
     }
