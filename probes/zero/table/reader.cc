@@ -274,8 +274,8 @@ Result<std::span<const Reading>> ArenaReader::look() {
     s.plan();
   }
   if (auto done = s.collect(); !done) return pass_on(done);
-  for (const Row& row : s.rows) {
-    if (row.ended) s.told_ended.insert(row.instance);
+  for (const Reading& reading : s.readings) {
+    if (reading.row->ended) s.told_ended.insert(reading.row->instance);
   }
   return std::span<const Reading>(s.readings);
 }
