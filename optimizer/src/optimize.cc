@@ -171,6 +171,7 @@ class QuickProver {
       return false;
     }
     proof.tables += layout.tables.size();
+    proof.pairs += verdict->comparisons;
     proof.regions += verdict->regions;
     return true;
   }
@@ -247,7 +248,7 @@ Result<OptimizedLayout> optimize(const RuleSet& rules, const Traffic& traffic,
   auto proof = prove(unproven, unproven_layout);
   if (!proof) return pass_on(proof);
   result.proof.tables += proof->tables;
-  result.proof.pairs = proof->pairs;
+  result.proof.pairs += proof->pairs;
 
   result.before = cost_of(layout_in_rule_order(rules), traffic);
   result.after = cost_of(result.layout, traffic);

@@ -14,8 +14,6 @@ constexpr std::size_t kSmall = 200;     // lists this short are compared rule by
 constexpr std::size_t kLargest = 3000;  // longer ones never: the comparison is quadratic
 constexpr double kPoorSplit = 0.85;     // a half that keeps more than this share gains little
 constexpr std::uint64_t kRegion = 100;  // comparisons that a region is worth besides its lists
-constexpr std::uint64_t kMostSteps = 1'000'000;  // of one look for witnesses
-constexpr std::uint64_t kScansOfCube = 16;       // of the list, to see one cube taken
 
 class Search {
  public:
@@ -49,20 +47,13 @@ class Search {
     return true;  // of entries that meet the region
   }
 
-  /// A miss that is written down: its packets match nothing.
-  [[nodiscard]] bool is_miss(std::uint32_t entry) const {
-    return pool_.entries[entry].effect == kMiss && pool_.entries[entry].jump == kNoJump;
-  }
-
   /// What of a list can still match in the region; nothing after the first that covers it.
   [[nodiscard]] List cut(const List& list) const {
     List result;
     for (const std::uint32_t entry : list) {
       if (!meets_region(entry)) continue;
-      const bool last = covers_region(entry);
-      if (last && is_miss(entry)) break;  // as if the list ended
       result.push_back(entry);
-      if (last) break;
+      if (covers_region(entry)) break;
     }
     return result;
   }
@@ -190,111 +181,12 @@ class Search {
     return true;
   }
 
-  /// Every packet gets the same from both lists, as seen without halving; false says nothing. Three
-  /// things are looked for, `e` being an entry of the layout, and its witnesses the first rules of
-  /// its effect that together contain it:
-  ///   - each e has witnesses, or writes down a miss, or is hidden by entries before it;
-  ///   - where a rule of another effect before the last witness meets e, entries before e, or
-  ///     witnesses before the rule, take all;
-  ///   - entries together contain each rule.
-  /// So a packet that e decides is decided by a rule of the same effect.
-  bool witnessed(const List& rules, const List& layout) {
-    steps_left_ = kMostSteps;
-    for (std::size_t i = 0; i < layout.size(); ++i) {
-      if (!entry_is_right(rules, layout, i)) return false;
-    }
-    for (const std::uint32_t rule : rules) {
-      if (!taken(pool_.value(rule), pool_.fixed(rule), layout, layout.size(), 0)) return false;
-    }
-    return true;
-  }
-
-  bool entry_is_right(const List& rules, const List& layout, std::size_t i) {
-    const std::uint32_t entry = layout[i];
-    const std::uint32_t effect = pool_.entries[entry].effect;
-    if (!spend(rules.size() + i)) return false;
-    // Entries before this one, and rules of its effect so far: what they take is no matter.
-    List settled(layout.begin(), layout.begin() + static_cast<std::ptrdiff_t>(i));
-    const auto all_taken = [&](const Bits* value, const Bits* fixed) {
-      return taken(value, fixed, settled, settled.size(), 0);
-    };
-    for (const std::uint32_t rule : rules) {
-      if (disjoint(rule, entry)) continue;
-      if (pool_.entries[rule].effect != effect) {
-        const Cube both = meeting_of(rule, entry);
-        if (!all_taken(both.value.data(), both.fixed.data())) return false;
-        continue;
-      }
-      if (contains(rule, entry)) return true;
-      settled.push_back(rule);
-    }
-    // No single witness: beyond the last of several, no rule has a packet of the entry left.
-    return effect == kMiss || all_taken(pool_.value(entry), pool_.fixed(entry));
-  }
-
-  [[nodiscard]] Cube meeting_of(std::uint32_t a, std::uint32_t b) const {
-    Cube both{{pool_.value(a), pool_.value(a) + words_}, {pool_.fixed(a), pool_.fixed(a) + words_}};
-    for (std::size_t w = 0; w < words_; ++w) {
-      both.value[w] |= pool_.value(b)[w];
-      both.fixed[w] |= pool_.fixed(b)[w];
-    }
-    return both;
-  }
-
-  /// The first `count` entries together contain a cube, within the region; sought by halving the
-  /// cube a few times.
-  bool taken(const Bits* value, const Bits* fixed, const List& list, std::size_t count, int depth) {
-    if (depth == 0) steps_of_cube_ = kScansOfCube * (count + 1);
-    std::uint32_t widest = kMiss;
-    int fewest = 1 << 20;
-    for (std::size_t i = 0; i < count; ++i) {
-      const Bits* entry_value = pool_.value(list[i]);
-      const Bits* entry_fixed = pool_.fixed(list[i]);
-      bool meets = true;
-      int open = 0;
-      for (std::size_t w = 0; w < words_ && meets; ++w) {
-        const Bits looked = entry_fixed[w] & ~region_.fixed[w];
-        meets = ((entry_value[w] ^ value[w]) & looked & fixed[w]) == 0;
-        open += std::popcount(looked & ~fixed[w]);
-      }
-      if (!meets) continue;
-      if (open == 0) return use_steps(i);
-      if (open >= fewest) continue;
-      fewest = open;
-      widest = list[i];
-    }
-    constexpr int kDeepest = 40;
-    if (!use_steps(count + 1) || widest == kMiss || depth == kDeepest) return false;
-    std::vector<Bits> half_value(value, value + words_);
-    std::vector<Bits> half_fixed(fixed, fixed + words_);
-    for (std::size_t w = 0; w < words_; ++w) {
-      const Bits open = pool_.fixed(widest)[w] & ~region_.fixed[w] & ~fixed[w];
-      if (open == 0) continue;
-      const Bits bit = open & (~open + 1);
-      half_fixed[w] |= bit;
-      for (const Bits side : {Bits{0}, bit}) {
-        half_value[w] = (half_value[w] & ~bit) | side;
-        if (!taken(half_value.data(), half_fixed.data(), list, count, depth + 1)) return false;
-      }
-      return true;
-    }
-    return false;
-  }
-
-  bool use_steps(std::size_t count) {
-    if (count > std::min({steps_left_, steps_of_cube_, limits_.comparisons_left})) return false;
-    steps_left_ -= count;
-    steps_of_cube_ -= count;
-    limits_.comparisons_left -= count;
-    return true;
-  }
-
   /// The open bit by which to halve: one that many entries of both lists fix, on both sides. The
-  /// first jump or miss that is not decided comes before all when lists are short.
+  /// first jump that is not decided comes before all when lists are short.
   [[nodiscard]] int halving_bit(const List& rules, const List& layout) const {
     if (rules.size() + layout.size() <= 2 * kSmall) {
       for (const std::uint32_t entry : layout) {
-        if (pool_.entries[entry].effect != kMiss) continue;
+        if (pool_.entries[entry].jump == kNoJump) continue;
         if (const int bit = open_bit(entry); bit >= 0) return bit;
       }
     }
@@ -350,12 +242,9 @@ class Search {
     if (!follow(layout)) return false;
     if (decided(rules) && decided(layout)) return settle(rules, layout, share);
     const std::size_t longer = std::max(rules.size(), layout.size());
-    if (!has_jump(layout)) {
-      if (longer <= kSmall || (kept > kPoorSplit && longer <= kLargest)) {
-        if (!spend(2 * longer * longer)) return false;
-        if (same_but_for_harmless_order(rules, layout)) return done(share);
-      }
-      if (limits_.witnesses && longer <= kLargest && witnessed(rules, layout)) return done(share);
+    if (!has_jump(layout) && (longer <= kSmall || (kept > kPoorSplit && longer <= kLargest))) {
+      if (!spend(2 * longer * longer)) return false;
+      if (same_but_for_harmless_order(rules, layout)) return done(share);
     }
     return halve(rules, layout, share);
   }
@@ -413,8 +302,6 @@ class Search {
   std::optional<Error> failure_;
   double settled_ = 0.0;
   double told_ = 0.0;
-  std::uint64_t steps_left_ = 0;
-  std::uint64_t steps_of_cube_ = 0;
 };
 
 }  // namespace

@@ -30,7 +30,10 @@ struct Pool {
   std::vector<Entry> entries;
   std::vector<std::uint64_t> bits;   ///< per entry: value words, then fixed words
   std::vector<std::uint32_t> rules;  ///< one side, first wins
-  std::map<std::uint32_t, std::vector<std::uint32_t>> tables;  ///< the other side, by table
+  /// The other side: by table its matchers in the order in which they are tried, and all entries of
+  /// these in one list.
+  std::map<std::uint32_t, std::vector<std::vector<std::uint32_t>>> matchers;
+  std::map<std::uint32_t, std::vector<std::uint32_t>> tables;
 
   std::uint32_t add(const Cube& cube, Entry entry);
   [[nodiscard]] const std::uint64_t* value(std::uint32_t entry) const {
@@ -51,16 +54,14 @@ struct Difference {
 struct SearchLimits {
   std::uint64_t regions_left;
   std::uint64_t comparisons_left;
-  /// Look for witnesses (see difference.cc) where a list has no jumps.
-  bool witnesses = false;
   std::function<void(double)> progress;
 };
 
-/// Empty when the lists treat every packet alike. kTooBig when the regions or the comparisons are
+/// Empty when the lists treat every packet of the region alike. kTooBig when the regions or the comparisons are
 /// used up, kUnsupported when jumps form a loop.
 [[nodiscard]] Result<std::optional<Difference>> find_difference(const Pool& pool,
                                                                 std::uint32_t first_table,
-                                                                const Cube& whole,
+                                                                const Cube& region,
                                                                 SearchLimits& limits);
 
 }  // namespace greynic::verify

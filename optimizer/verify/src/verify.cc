@@ -7,7 +7,7 @@
 #include <set>
 
 #include "difference.h"
-#include "flatten.h"
+#include "local_proof.h"
 #include "register_use.h"
 
 namespace greynic::verify {
@@ -142,15 +142,14 @@ struct Comparison {
   std::uint32_t table;
   PacketSpace space;
   EffectNames effects;
-  std::vector<Arc> rules;  ///< in order of precedence
-  TableArcs layout;
+  Pool pool{0};
   std::size_t layout_rules = 0;
 };
 
 Comparison comparison_of(std::uint32_t id, const std::vector<const FlowRule*>& rules,
                          const std::vector<const LayoutTable*>& tables, const TableIds& added,
                          const RegistersInUse& registers) {
-  Comparison made{id, {}, {}, {}, {}};
+  Comparison made{id, {}, {}};
   for (const FlowRule* rule : rules) made.space.widen(rule->match);
   for (const LayoutTable* table : tables) {
     for (const Matcher& matcher : table->matchers) {
@@ -158,67 +157,44 @@ Comparison comparison_of(std::uint32_t id, const std::vector<const FlowRule*>& r
     }
   }
   made.space.close();
+  made.pool = Pool(made.space.words());
   for (const FlowRule* rule : rules) {
-    made.rules.push_back({made.space.cube(rule->match), {made.effects.number(rule->actions)}});
+    const Entry entry{made.effects.number(rule->actions)};
+    made.pool.rules.push_back(made.pool.add(made.space.cube(rule->match), entry));
   }
   for (const LayoutTable* table : tables) {
-    auto& matchers = made.layout[table->id];
+    auto& list = made.pool.tables[table->id];
+    auto& matchers = made.pool.matchers[table->id];
     for (const Matcher& matcher : table->matchers) {
       matchers.emplace_back();
-      made.layout_rules += matcher.rules.size();
       for (const FlowRule& rule : matcher.rules) {
         const std::uint32_t jump = *continuation(rule, added, registers);
         const std::uint32_t effect = jump == kNoJump ? made.effects.number(rule.actions) : kMiss;
-        matchers.back().push_back({made.space.cube(rule.match), {effect, jump}});
+        matchers.back().push_back(made.pool.add(made.space.cube(rule.match), {effect, jump}));
       }
+      list.insert(list.end(), matchers.back().begin(), matchers.back().end());
     }
+    made.layout_rules += list.size();
   }
   return made;
 }
 
-/// By halving; jumps are followed.
-Result<std::optional<Difference>> halve(const Comparison& sides, SearchLimits& limits) {
-  Pool pool(sides.space.words());
-  for (const Arc& rule : sides.rules) pool.rules.push_back(pool.add(rule.cube, rule.entry));
-  for (const auto& [id, matchers] : sides.layout) {
-    auto& list = pool.tables[id];
-    for (const auto& matcher : matchers) {
-      for (const Arc& rule : matcher) list.push_back(pool.add(rule.cube, rule.entry));
-    }
-  }
-  return find_difference(pool, sides.table, sides.space.whole(), limits);
-}
-
-/// By halving and witnesses; jumps are written out.
-Result<std::optional<Difference>> write_out(const Comparison& sides, SearchLimits& limits) {
-  Pool pool(sides.space.words());
-  for (const Arc& rule : sides.rules) pool.rules.push_back(pool.add(rule.cube, rule.entry));
-  constexpr std::size_t kMostTimes = 16;
-  const std::size_t most = kMostTimes * (sides.rules.size() + sides.layout_rules) + 1000;
-  const auto written =
-      flatten(sides.layout, sides.table, sides.space.whole(), most, limits.comparisons_left, pool);
-  if (!written) return pass_on(written);
-  limits.witnesses = true;
-  return find_difference(pool, sides.table, sides.space.whole(), limits);
-}
-
-/// Three ways, the cheap ones first: halving and writing out, each until the comparisons are used
-/// up, then halving to the end. Each way is exact; the first that comes to an end decides.
+/// What the local proof leaves is halved; all, when the proof is given up.
 Result<std::optional<Difference>> decide(const Comparison& sides, const VerifyOptions& options,
                                          SearchLimits& limits, Verdict& verdict) {
-  const std::uint64_t regions = limits.regions_left;
-  for (const auto way : {halve, write_out}) {
-    const std::uint64_t most = options.most_comparisons / (way == halve ? 8 : 1);
-    limits.regions_left = regions;
-    limits.comparisons_left = most;
-    auto found = way(sides, limits);
-    verdict.comparisons += most - limits.comparisons_left;
-    const bool gave_up = !found && (way == write_out || found.error().code == ErrorCode::kTooBig);
-    if (!gave_up) return found;
-    if (way == write_out && options.quick) return found;
+  limits.comparisons_left = options.most_comparisons;
+  auto left = prove_locally(sides.pool, sides.table, limits);
+  if (!left && (options.quick || left.error().code != ErrorCode::kTooBig)) return pass_on(left);
+  const std::uint64_t before = limits.comparisons_left;
+  verdict.comparisons += options.most_comparisons - before;
+  if (!left) left = std::vector<Cube>{sides.space.whole()};
+  if (!options.quick) limits.comparisons_left = std::numeric_limits<std::uint64_t>::max();
+  for (const Cube& region : *left) {
+    auto found = find_difference(sides.pool, sides.table, region, limits);
+    if (!found || *found) return found;
   }
-  limits = {regions, std::numeric_limits<std::uint64_t>::max(), false, limits.progress};
-  return halve(sides, limits);
+  if (options.quick) verdict.comparisons += before - limits.comparisons_left;
+  return std::optional<Difference>{};
 }
 
 /// Compares one table of the rule set; the difference, if any, lands in the verdict.
@@ -264,7 +240,7 @@ Result<Verdict> verify(const RuleSet& rules, const Layout& layout, const VerifyO
 
   const RegistersInUse registers(rules, layout);
   Verdict verdict;
-  SearchLimits limits{options.most_regions, 0, false, {}};
+  SearchLimits limits{options.most_regions, 0, {}};
   for (auto& [id, members] : by_table) {
     std::stable_sort(members.begin(), members.end(), [](const FlowRule* a, const FlowRule* b) {
       return a->priority < b->priority;

@@ -85,8 +85,8 @@ struct LayoutCost {
 /// proven by one of the two.
 struct Proof {
   std::size_t tables = 0;     ///< layout tables proven, each under the packets that can reach it
-  std::size_t pairs = 0;      ///< pairs of input rule and layout rule that the overlap scan compared
-  std::uint64_t regions = 0;  ///< regions of packets that the verifier settled
+  std::size_t pairs = 0;      ///< pairs of rules that were compared
+  std::uint64_t regions = 0;  ///< regions of packets that the verifier halved besides
 };
 
 struct OptimizedLayout {

@@ -3,25 +3,21 @@
 /// Decides exactly whether a layout does to every packet what a rule set does. The code is not the
 /// optimizer's. When the two differ, the answer is a packet that shows it.
 ///
-/// How: the space of packets is halved, bit by bit. In each half, both sides keep only the rules
-/// that can still match. A region is settled in one of two ways:
+/// How: first by a proof from matcher to matcher (optimizer/verify/src/local_proof.h). Each does what
+/// the rules do that it and all behind it serve; rules are compared with the layout rules that they
+/// meet, and a table that many jumps share is looked at once. Where that shows nothing for some cubes
+/// of packets, the sides are alike outside of them, and these cubes are halved, bit by bit. In each
+/// half, both sides keep only the rules that can still match. A region is settled in one of two ways:
 ///   - one rule of each side covers it: their actions are compared;
 ///   - both sides hold the same rules there, and every two of them that stand in another order are
 ///     disjoint or do the same: the region is equivalent.
-/// Any other region is halved again, down to single packets if need be, so the answer does not
-/// depend on how the layout was made.
-///
-/// Where that takes too many comparisons, as with tables that many jumps share, the layout's jumps
-/// are written out first: a shared table comes out once (optimizer/verify/src/flatten.h). The list
-/// is halved too, and a region may be settled in a third way:
-///   - each rule of the layout lies inside rules of the set that do the same, all that wins over
-///     those there was tried before it, and nothing is missed: the region is equivalent.
-/// Where that takes too many comparisons as well, the first way goes on to the end.
+/// Any other region is halved again, down to single packets if need be, so the answer is exact and
+/// does not depend on how the layout was made.
 ///
 /// Example: the rules and the layout of greynic/optimizer/optimize.h. Both sides hold the same four
-/// rules; rules 1 and 2 stand in another order, but no packet matches both: equivalent, settled in
-/// one region. Now exchange the two matchers. Rules 0 and 1 stand in another order too, they
-/// overlap and do different things, so the space is halved until such a packet is left:
+/// rules; rules 1 and 2 stand in another order, but no packet matches both: equivalent, and nothing is
+/// left to halve. Now exchange the two matchers. Rules 0 and 1 stand in another order too, they
+/// overlap and do different things, so what they have in common is left, and gives a packet:
 ///
 ///     packet      ipv4_dst=10.1.0.1,l4_dst_port=22
 ///     by rules    drop          (rule 0)
@@ -46,10 +42,10 @@ namespace greynic::verify {
 struct VerifyOptions {
   /// Regions looked at before giving up with kTooBig; at about 2 us each, 20 minutes at most.
   std::uint64_t most_regions = 500'000'000;
-  /// Of two rules, or of a rule and a region; for each table, before the long way. A few seconds of
-  /// work. An eighth is for halving alone.
+  /// Of two rules, or of a rule and a region; for the first proof of each table, before all of it is
+  /// halved. A few seconds of work.
   std::uint64_t most_comparisons = 1'000'000'000;
-  bool quick = false;  ///< give up with kTooBig instead of the long way
+  bool quick = false;  ///< all of a table's proof within these, or kTooBig
   /// Called now and then with the share of the packet space that is settled, 0..1.
   std::function<void(double)> progress;
 };
@@ -66,13 +62,14 @@ struct Verdict {
   bool equivalent = false;
   std::optional<Counterexample> counterexample;  ///< set when not equivalent
   std::size_t tables = 0;
-  std::uint64_t regions = 0;      ///< settled in all, on the ways that decided
-  std::uint64_t comparisons = 0;  ///< made on the ways that are tried first
+  std::uint64_t regions = 0;      ///< looked at by halving
+  std::uint64_t comparisons = 0;  ///< of the proofs from matcher to matcher; of all, when quick
 };
 
 /// kUnsupported: a layout rule does more than jump on its way to a table that only the layout has,
 /// or its jumps form a loop. kBadInput: a rule is not under its matcher's mask, or a table comes
-/// twice. kTooBig: most_regions did not suffice (or most_comparisons, when quick); the message says for how many rules.
+/// twice. kTooBig: most_regions did not
+/// suffice (or most_comparisons, when quick); the message says for how many rules.
 [[nodiscard]] Result<Verdict> verify(const RuleSet& rules, const Layout& layout,
                                      const VerifyOptions& options = {});
 

@@ -1,0 +1,110 @@
+#include "cover.h"
+
+#include <bit>
+
+namespace greynic::verify {
+namespace {
+
+constexpr std::uint64_t kMostSteps = 200'000;  // of one subtraction
+
+class Subtraction {
+ public:
+  Subtraction(const Pool& pool, const Cube& cube, std::vector<Cube>& left)
+      : pool_(pool), cube_(cube), left_(left) {}
+
+  /// Halves the cube where the widest taker that meets it ends, until it is inside of one.
+  void run(const std::vector<std::uint32_t>& takers) {
+    steps_ += takers.size() + 1;
+    std::vector<std::uint32_t> meeting;
+    std::uint32_t widest = 0;
+    int fewest = 1 << 20;
+    for (const std::uint32_t taker : takers) {
+      const int open = open_bits(taker);
+      if (open == 0) return;
+      if (open < 0) continue;
+      meeting.push_back(taker);
+      if (open >= fewest) continue;
+      fewest = open;
+      widest = taker;
+    }
+    if (meeting.empty() || steps_ > kMostSteps) {
+      left_.push_back(cube_);
+      return;
+    }
+    const std::size_t w = first_open_word(widest);
+    const std::uint64_t open = pool_.fixed(widest)[w] & ~cube_.fixed[w];
+    const std::uint64_t bit = open & (~open + 1);
+    cube_.fixed[w] |= bit;
+    for (const std::uint64_t side : {std::uint64_t{0}, bit}) {
+      cube_.value[w] = (cube_.value[w] & ~bit) | side;
+      run(meeting);
+    }
+    cube_.fixed[w] &= ~bit;
+    cube_.value[w] &= ~bit;
+  }
+
+  [[nodiscard]] std::uint64_t steps() const { return steps_; }
+
+ private:
+  /// Bits at which the taker looks and that the cube leaves open; -1 when they do not meet.
+  [[nodiscard]] int open_bits(std::uint32_t taker) const {
+    const std::uint64_t* const value = pool_.value(taker);
+    const std::uint64_t* const fixed = pool_.fixed(taker);
+    int open = 0;
+    for (std::size_t w = 0; w < pool_.words; ++w) {
+      if (((value[w] ^ cube_.value[w]) & fixed[w] & cube_.fixed[w]) != 0) return -1;
+      open += std::popcount(fixed[w] & ~cube_.fixed[w]);
+    }
+    return open;
+  }
+
+  [[nodiscard]] std::size_t first_open_word(std::uint32_t taker) const {
+    std::size_t w = 0;
+    while ((pool_.fixed(taker)[w] & ~cube_.fixed[w]) == 0) ++w;
+    return w;
+  }
+
+  const Pool& pool_;
+  Cube cube_;
+  std::vector<Cube>& left_;
+  std::uint64_t steps_ = 0;
+};
+
+}  // namespace
+
+bool meets(const Pool& pool, std::uint32_t entry, const Cube& cube) {
+  const std::uint64_t* const value = pool.value(entry);
+  const std::uint64_t* const fixed = pool.fixed(entry);
+  for (std::size_t w = 0; w < pool.words; ++w) {
+    if (((value[w] ^ cube.value[w]) & fixed[w] & cube.fixed[w]) != 0) return false;
+  }
+  return true;
+}
+
+bool contains(const Pool& pool, std::uint32_t entry, const Cube& cube) {
+  const std::uint64_t* const value = pool.value(entry);
+  const std::uint64_t* const fixed = pool.fixed(entry);
+  for (std::size_t w = 0; w < pool.words; ++w) {
+    if ((fixed[w] & ~cube.fixed[w]) != 0) return false;
+    if (((value[w] ^ cube.value[w]) & fixed[w]) != 0) return false;
+  }
+  return true;
+}
+
+bool narrow(const Pool& pool, std::uint32_t entry, Cube& cube) {
+  if (!meets(pool, entry, cube)) return false;
+  for (std::size_t w = 0; w < pool.words; ++w) {
+    cube.value[w] |= pool.value(entry)[w];
+    cube.fixed[w] |= pool.fixed(entry)[w];
+  }
+  return true;
+}
+
+void subtract(const Pool& pool, const Cube& cube, const std::vector<std::uint32_t>& takers,
+              std::vector<Cube>& left, std::uint64_t& comparisons) {
+  Subtraction subtraction(pool, cube, left);
+  subtraction.run(takers);
+  comparisons += subtraction.steps();
+}
+
+}  // namespace greynic::verify

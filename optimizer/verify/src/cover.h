@@ -1,0 +1,22 @@
+#pragma once
+
+/// Cubes against entries of a pool.
+
+#include <cstdint>
+#include <vector>
+
+#include "difference.h"
+
+namespace greynic::verify {
+
+[[nodiscard]] bool meets(const Pool& pool, std::uint32_t entry, const Cube& cube);
+[[nodiscard]] bool contains(const Pool& pool, std::uint32_t entry, const Cube& cube);
+/// Leaves of the cube what is in the entry; false, and the cube as it was, when nothing is.
+bool narrow(const Pool& pool, std::uint32_t entry, Cube& cube);
+
+/// Adds to `left` the parts of the cube that none of `takers` (entries of the pool) contains; the
+/// whole of what is left when that takes too many steps. Comparisons are counted.
+void subtract(const Pool& pool, const Cube& cube, const std::vector<std::uint32_t>& takers,
+              std::vector<Cube>& left, std::uint64_t& comparisons);
+
+}  // namespace greynic::verify

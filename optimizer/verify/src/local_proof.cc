@@ -1,0 +1,256 @@
+#include "local_proof.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "cover.h"
+#include "regions.h"
+#include "rule_index.h"
+#include "witnesses.h"
+
+namespace greynic::verify {
+namespace {
+
+constexpr std::size_t kMostLeft = 10'000;       // cubes; beyond it the halving begins anew
+constexpr std::uint32_t kNoBound = 0xffffffff;  // no rule has this number
+
+/// Walks the tree of places from the end upwards, with the rules of S present in an index.
+class Prover {
+ public:
+  Prover(const Pool& pool, const Places& places, std::uint64_t most, std::uint64_t& comparisons)
+      : pool_(pool),
+        places_(places),
+        comparisons_(comparisons),
+        most_(most),
+        regions_(pool, places),
+        witnesses_(pool, places, regions_, comparisons, most),
+        present_(pool, pool.rules),
+        count_(pool.rules.size(), 0),
+        since_(pool.rules.size(), 0),
+        stamp_(pool.rules.size(), 0) {}
+
+  /// False when too much is left, or the comparisons are used up.
+  bool run(const std::function<void(double)>& progress) {
+    std::vector<std::vector<PlaceId>> above(places_.size());
+    for (PlaceId place = kEnd + 1; place < places_.size(); ++place) {
+      if (regions_.reached(place)) above[places_[place].next].push_back(place);
+    }
+    std::vector<std::vector<PlaceId>> open = {above[kEnd]};
+    std::vector<PlaceId> way;
+    double seen = 0.0;
+    if (places_.start() == kEnd) rules_of_no_place();
+    while (!open.empty()) {
+      if (open.back().empty()) {
+        open.pop_back();
+        if (!way.empty()) leave(way.back());
+        if (!way.empty()) way.pop_back();
+        continue;
+      }
+      const PlaceId place = open.back().back();
+      open.back().pop_back();
+      way.push_back(place);
+      enter(place);
+      if (too_much()) return false;
+      if (progress) progress(seen++ / static_cast<double>(places_.size()));
+      open.push_back(std::move(above[place]));
+    }
+    return true;
+  }
+
+  [[nodiscard]] std::vector<Cube> left() { return std::move(left_); }
+
+ private:
+  [[nodiscard]] bool too_much() const {
+    return comparisons_ > most_ || left_.size() > kMostLeft || witnesses_.out_of_comparisons();
+  }
+
+  void enter(PlaceId place) {
+    RuleNumbers fresh;
+    const std::uint32_t height = places_[place].height;
+    for (const std::uint32_t rule : witnesses_.of_place(place)) {
+      if (count_[rule]++ > 0) continue;
+      since_[rule] = height;
+      present_.insert(rule);
+      fresh.push_back(rule);
+    }
+    comparisons_ += witnesses_.of_place(place).size();
+    entries_do_right(place);
+    ways_do_right(place, fresh);
+    if (place == places_.start()) rules_of_no_place();
+  }
+
+  void leave(PlaceId place) {
+    for (const std::uint32_t rule : witnesses_.of_place(place)) {
+      if (--count_[rule] == 0) present_.erase(rule);
+    }
+  }
+
+  void rules_of_no_place() {
+    for (std::uint32_t rule = 0; rule < pool_.rules.size() && !too_much(); ++rule) {
+      Cube cube;
+      if (count_[rule] > 0 || !regions_.meet(places_.start(), pool_.rules[rule], cube)) continue;
+      changes_nothing(places_.start(), cube, rule, {}, [](std::uint32_t) { return true; });
+    }
+  }
+
+  void entries_do_right(PlaceId place) {
+    const auto& steps = places_[place].steps;
+    Cube cube;
+    RuleNumbers found;
+    for (std::size_t i = 0; i < steps.size() && !too_much(); ++i) {
+      if (steps[i].jumps || !regions_.meet(place, steps[i].entry, cube)) continue;
+      present_.meeting(cube.value.data(), cube.fixed.data(), witnesses_.last_of(place, i) + 1,
+                       found, comparisons_);
+      get_effect(place, cube, pool_.entries[steps[i].entry].effect, found, {});
+    }
+  }
+
+  /// The rules that the place adds to the set of its next place are gone there, and those that jump
+  /// are in the set of the place where they go on.
+  void ways_do_right(PlaceId place, const RuleNumbers& fresh) {
+    const Place& here = places_[place];
+    std::vector<RuleNumbers> of_step(here.steps.size());
+    const auto goes_on = [&](std::uint32_t rule) {
+      return since_[rule] <= places_[here.next].height;
+    };
+    Cube cube;
+    for (const std::uint32_t rule : fresh) {
+      if (!regions_.meet(place, pool_.rules[rule], cube)) continue;
+      if (places_.looks_at(place, cube)) {
+        const Step* const step = places_.find(place, cube.value.data());
+        if (step != nullptr) {
+          of_step[static_cast<std::size_t>(step - here.steps.data())].push_back(rule);
+        } else {
+          changes_nothing(place, cube, rule, {}, goes_on);
+        }
+        continue;
+      }
+      std::vector<std::uint32_t> taken;
+      comparisons_ += here.steps.size();
+      for (std::size_t i = 0; i < here.steps.size(); ++i) {
+        if (!meets(pool_, here.steps[i].entry, cube)) continue;
+        taken.push_back(here.steps[i].entry);
+        of_step[i].push_back(rule);
+      }
+      changes_nothing(place, cube, rule, std::move(taken), goes_on);
+      if (too_much()) return;
+    }
+    for (std::size_t i = 0; i < here.steps.size() && !too_much(); ++i) {
+      if (here.steps[i].jumps) jump_does_right(place, here.steps[i], of_step[i]);
+    }
+  }
+
+  void jump_does_right(PlaceId place, const Step& step, const RuleNumbers& fresh) {
+    Cube cube;
+    if (!regions_.meet(place, step.entry, cube)) return;
+    const PlaceId met = places_.meeting(step.to, places_[place].next);
+    ++stamp_now_;
+    std::uint32_t bound = kNoBound;
+    for (PlaceId at = step.to; at != met; at = places_[at].next) {
+      comparisons_ += witnesses_.of_place(at).size();
+      for (const std::uint32_t rule : witnesses_.of_place(at)) {
+        stamp_[rule] = stamp_now_;
+        if (met != places_[place].next && contains(pool_, pool_.rules[rule], cube)) {
+          bound = std::min(bound, rule);
+        }
+      }
+    }
+    const auto goes_on = [&](std::uint32_t rule) {
+      return stamp_[rule] == stamp_now_ || since_[rule] <= places_[met].height;
+    };
+    RuleNumbers asked = fresh;
+    if (met != places_[place].next) {
+      present_.meeting(cube.value.data(), cube.fixed.data(), bound, asked, comparisons_);
+    }
+    for (const std::uint32_t rule : asked) {
+      if (goes_on(rule)) continue;
+      Cube both = cube;
+      if (!narrow(pool_, pool_.rules[rule], both)) continue;
+      changes_nothing(place, both, rule, {}, goes_on);
+      if (too_much()) return;
+    }
+  }
+
+  /// The rules of `set` do to the packets of the cube what they would do with this rule among them,
+  /// which contains it. `takers`: entries of the pool whose packets are elsewhere.
+  template <typename Set>
+  void changes_nothing(PlaceId place, const Cube& cube, std::uint32_t rule,
+                       std::vector<std::uint32_t> takers, const Set& set) {
+    RuleNumbers found;
+    present_.meeting(cube.value.data(), cube.fixed.data(), rule, found, comparisons_);
+    for (const std::uint32_t other : found) {
+      if (set(other)) takers.push_back(pool_.rules[other]);
+    }
+    const std::size_t before = left_.size();
+    take_away(place, cube, takers);
+    if (left_.size() == before) return;
+    left_.resize(before);
+    present_.meeting(cube.value.data(), cube.fixed.data(), kNoBound, found, comparisons_);
+    RuleNumbers later;
+    for (const std::uint32_t other : found) {
+      if (other > rule && set(other)) later.push_back(other);
+    }
+    get_effect(place, cube, pool_.entries[pool_.rules[rule]].effect, later, std::move(takers));
+  }
+
+  /// The first of these rules, in order, that takes a packet of the cube has the effect; but for
+  /// packets that `settled` takes, or that do not come to the place.
+  void get_effect(PlaceId place, const Cube& cube, std::uint32_t effect, const RuleNumbers& rules,
+                  std::vector<std::uint32_t> settled) {
+    for (const std::uint32_t rule : rules) {
+      const std::uint32_t entry = pool_.rules[rule];
+      if (pool_.entries[entry].effect == effect) {
+        if (contains(pool_, entry, cube)) return;
+      } else {
+        Cube both = cube;
+        narrow(pool_, entry, both);
+        take_away(place, both, settled);
+        if (too_much()) return;
+      }
+      settled.push_back(entry);
+    }
+    take_away(place, cube, settled);
+  }
+
+  /// What the takers leave of the cube, and comes to the place, is left.
+  void take_away(PlaceId place, const Cube& cube, const std::vector<std::uint32_t>& takers) {
+    comparisons_ += takers.size() + 1;
+    for (const std::uint32_t taker : takers) {
+      if (contains(pool_, taker, cube)) return;
+    }
+    std::vector<Cube> open;
+    subtract(pool_, cube, takers, open, comparisons_);
+    for (const Cube& part : open) regions_.come_to(place, part, left_, comparisons_);
+  }
+
+  const Pool& pool_;
+  const Places& places_;
+  std::uint64_t& comparisons_;
+  std::uint64_t most_;
+  Regions regions_;
+  Witnesses witnesses_;
+  RuleIndex present_;                 ///< the rules of S
+  std::vector<std::uint32_t> count_;  ///< by rule: places from here to the end that add it to S
+  std::vector<std::uint32_t> since_;  ///< by rule: height of the lowest of these
+  std::vector<std::uint32_t> stamp_;  ///< by rule: the jump that has it in the set where it goes on
+  std::uint32_t stamp_now_ = 0;
+  std::vector<Cube> left_;
+};
+
+}  // namespace
+
+Result<std::vector<Cube>> prove_locally(const Pool& pool, std::uint32_t first_table,
+                                        SearchLimits& limits) {
+  const Places places(pool, first_table);
+  if (places.most_jumps() > kMostJumps) {
+    return fail(ErrorCode::kTooBig, "too many jumps follow one another");
+  }
+  std::uint64_t comparisons = 0;
+  Prover prover(pool, places, limits.comparisons_left, comparisons);
+  const bool shown = prover.run(limits.progress);
+  limits.comparisons_left -= std::min(limits.comparisons_left, comparisons);
+  if (!shown) return fail(ErrorCode::kTooBig, "ran out of comparisons");
+  return prover.left();
+}
+
+}  // namespace greynic::verify

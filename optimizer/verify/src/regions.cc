@@ -1,0 +1,141 @@
+#include "regions.h"
+
+#include "cover.h"
+
+namespace greynic::verify {
+namespace {
+
+constexpr std::size_t kMostMet = 256;     // steps of a place, by one cube
+constexpr std::size_t kFewSteps = 16;     // looked through without an index
+constexpr int kMostVisits = 500;          // of places, by one cube
+constexpr std::size_t kMostPieces = 256;  // of one cube
+
+}  // namespace
+
+Regions::Regions(const Pool& pool, const Places& places)
+    : pool_(pool), places_(places), regions_(places.size()) {
+  const std::vector<std::uint64_t> none(pool.words, 0);
+  regions_[places.start()] = {true, {none, none}, kEnd, 0, 0, nullptr};
+  for (auto place = static_cast<PlaceId>(places.size() - 1); place != kEnd; --place) {
+    if (!regions_[place].reached) continue;
+    Cube both;
+    for (const Step& step : places[place].steps) {
+      if (step.jumps && meet(place, step.entry, both)) come(step.to, both, place, &step);
+    }
+    come(places[place].next, regions_[place].common, place, nullptr);
+  }
+}
+
+bool Regions::meet(PlaceId place, std::uint32_t entry, Cube& both) const {
+  both = regions_[place].common;
+  return narrow(pool_, entry, both);
+}
+
+void Regions::come(PlaceId place, const Cube& common, PlaceId from, const Step* by_jump) {
+  Region& region = regions_[place];
+  if (!region.reached) {
+    region = {true, common, from, regions_[from].depth + 1, 1, by_jump};
+    return;
+  }
+  ++region.edges;
+  for (std::size_t w = 0; w < pool_.words; ++w) {
+    region.common.fixed[w] &= common.fixed[w] & ~(region.common.value[w] ^ common.value[w]);
+    region.common.value[w] &= region.common.fixed[w];
+  }
+  while (region.before != from) {
+    PlaceId& later = regions_[region.before].depth >= regions_[from].depth ? region.before : from;
+    later = regions_[later].before;
+  }
+  region.depth = regions_[from].depth + 1;
+}
+
+bool Regions::steps_meeting(PlaceId place, const Cube& cube, std::vector<std::uint32_t>& steps,
+                            std::uint64_t& comparisons) {
+  const auto& all = places_[place].steps;
+  if (all.size() <= kFewSteps) {
+    comparisons += all.size();
+    for (std::uint32_t i = 0; i < all.size(); ++i) {
+      if (meets(pool_, all[i].entry, cube)) steps.push_back(i);
+    }
+    return true;
+  }
+  StepIndex& held = indexes_[place];
+  if (!held.index) {
+    for (const Step& step : all) held.entries.push_back(step.entry);
+    held.index = std::make_unique<RuleIndex>(pool_, held.entries);
+    for (std::uint32_t i = 0; i < all.size(); ++i) held.index->insert(i);
+  }
+  const auto count = static_cast<std::uint32_t>(all.size());
+  held.index->meeting(cube.value.data(), cube.fixed.data(), count, steps, comparisons);
+  return steps.size() <= kMostMet;
+}
+
+bool Regions::miss(PlaceId place, const Cube& cube, std::vector<Cube>& missing,
+                   std::uint64_t& comparisons) {
+  std::vector<std::uint32_t> taken;
+  if (!steps_meeting(place, cube, taken, comparisons)) return false;
+  for (std::uint32_t& step : taken) step = places_[place].steps[step].entry;
+  subtract(pool_, cube, taken, missing, comparisons);
+  return true;
+}
+
+bool Regions::walk(PlaceId at, Cube cube, PlaceId to, std::vector<Cube>& arrived, int& visits,
+                   std::uint64_t& comparisons) {
+  while (at > to) {  // ways lead to smaller numbers
+    if (++visits > kMostVisits || arrived.size() > kMostPieces) return false;
+    ++comparisons;
+    if (places_.looks_at(at, cube)) {
+      const Step* const step = places_.find(at, cube.value.data());
+      if (step != nullptr && !step->jumps) return true;
+      at = step != nullptr ? step->to : places_[at].next;
+      continue;
+    }
+    std::vector<std::uint32_t> met;
+    if (!steps_meeting(at, cube, met, comparisons)) return false;
+    for (const std::uint32_t number : met) {
+      const Step& step = places_[at].steps[number];
+      Cube part = cube;
+      narrow(pool_, step.entry, part);
+      if (step.jumps && !walk(step.to, part, to, arrived, visits, comparisons)) return false;
+    }
+    std::vector<Cube> missing;
+    if (!miss(at, cube, missing, comparisons)) return false;
+    if (missing.empty()) return true;
+    for (std::size_t i = 1; i < missing.size(); ++i) {
+      if (!walk(places_[at].next, missing[i], to, arrived, visits, comparisons)) return false;
+    }
+    cube = std::move(missing.front());
+    at = places_[at].next;
+  }
+  if (at == to) arrived.push_back(std::move(cube));
+  return true;
+}
+
+void Regions::come_to(PlaceId place, const Cube& cube, std::vector<Cube>& coming,
+                      std::uint64_t& comparisons) {
+  std::vector<Cube> pieces = {cube};
+  for (PlaceId at = place; regions_[at].before != kEnd && !pieces.empty();
+       at = regions_[at].before) {
+    const Region& region = regions_[at];
+    std::vector<Cube> arrived;
+    for (Cube& piece : pieces) {
+      const std::size_t before = arrived.size();
+      bool followed = true;
+      if (region.edges > 1) {
+        int visits = 0;
+        followed = walk(region.before, piece, at, arrived, visits, comparisons);
+      } else if (region.by_jump == nullptr) {
+        followed = miss(region.before, piece, arrived, comparisons);
+      } else if (narrow(pool_, region.by_jump->entry, piece)) {
+        arrived.push_back(piece);
+      }
+      if (followed && arrived.size() <= kMostPieces) continue;
+      arrived.resize(before);
+      arrived.push_back(piece);
+    }
+    pieces = std::move(arrived);
+  }
+  coming.insert(coming.end(), pieces.begin(), pieces.end());
+}
+
+}  // namespace greynic::verify

@@ -1,0 +1,59 @@
+#pragma once
+
+/// Which packets come to each place: at least those that do. Known are the bits that they have in
+/// common and the place that all of them come by.
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "places.h"
+#include "rule_index.h"
+
+namespace greynic::verify {
+
+class Regions {
+ public:
+  Regions(const Pool& pool, const Places& places);
+
+  [[nodiscard]] bool reached(PlaceId place) const { return regions_[place].reached; }
+  /// The bits that the packets of a place have in common.
+  [[nodiscard]] const Cube& common(PlaceId place) const { return regions_[place].common; }
+  /// The packets of a place that are also in an entry; false when there are none.
+  [[nodiscard]] bool meet(PlaceId place, std::uint32_t entry, Cube& both) const;
+
+  /// Adds to `coming` cubes that hold what comes to the place of a cube; comparisons are counted.
+  void come_to(PlaceId place, const Cube& cube, std::vector<Cube>& coming,
+               std::uint64_t& comparisons);
+
+ private:
+  struct Region {
+    bool reached = false;
+    Cube common;
+    PlaceId before = kEnd;  ///< the last place that all packets come by; kEnd at the start
+    std::uint32_t depth = 0;
+    std::uint32_t edges = 0;        ///< ways that lead here from one place or another
+    const Step* by_jump = nullptr;  ///< of the first; null: by missing there
+  };
+  struct StepIndex {
+    std::vector<std::uint32_t> entries;
+    std::unique_ptr<RuleIndex> index;
+  };
+  void come(PlaceId place, const Cube& common, PlaceId from, const Step* by_jump);
+  /// False when it takes too long to follow.
+  bool walk(PlaceId at, Cube cube, PlaceId to, std::vector<Cube>& arrived, int& visits,
+            std::uint64_t& comparisons);
+  /// What of a cube misses a place.
+  bool miss(PlaceId place, const Cube& cube, std::vector<Cube>& missing,
+            std::uint64_t& comparisons);
+  /// The steps of a place that meet a cube; false when they are too many.
+  bool steps_meeting(PlaceId place, const Cube& cube, std::vector<std::uint32_t>& steps,
+                     std::uint64_t& comparisons);
+
+  const Pool& pool_;
+  const Places& places_;
+  std::vector<Region> regions_;
+  std::map<PlaceId, StepIndex> indexes_;  ///< of places with many steps
+};
+
+}  // namespace greynic::verify

@@ -1,0 +1,54 @@
+#pragma once
+
+/// Rules that come and go, to be asked for those that meet a cube.
+///
+/// A tree over the rules' bits: each inner node asks for one bit and has a child for the rules that
+/// want 0 there, one for 1, and one for those that do not look. Nodes know how many of their rules
+/// are present, and the first of these.
+
+#include <cstdint>
+#include <vector>
+
+#include "difference.h"
+
+namespace greynic::verify {
+
+class RuleIndex {
+ public:
+  /// Over these rules of the pool; none is present at first. They are asked for by their places in
+  /// `rules`.
+  RuleIndex(const Pool& pool, const std::vector<std::uint32_t>& rules);
+
+  void insert(std::uint32_t place);
+  void erase(std::uint32_t place);
+
+  /// Present rules before `bound` that meet the cube, in order. Each node and rule looked at counts
+  /// in `comparisons`.
+  void meeting(const std::uint64_t* value, const std::uint64_t* fixed, std::uint32_t bound,
+               std::vector<std::uint32_t>& found, std::uint64_t& comparisons) const;
+
+ private:
+  static constexpr std::uint32_t kNone = 0xffffffff;
+  struct Node {
+    std::uint32_t parent = kNone;
+    std::uint32_t bit = kNone;  ///< kNone: a leaf
+    std::uint32_t child[3] = {kNone, kNone, kNone};
+    std::vector<std::uint32_t> places;  ///< of a leaf
+    std::uint32_t count = 0;            ///< present
+    std::uint32_t first = kNone;        ///< present
+  };
+  std::uint32_t grow(std::vector<std::uint32_t> places, std::uint32_t parent);
+  [[nodiscard]] std::uint32_t best_bit(const std::vector<std::uint32_t>& places,
+                                       std::uint32_t parent) const;
+  /// 0, 1, or 2 for a rule that does not look.
+  [[nodiscard]] unsigned side(std::uint32_t place, std::uint32_t bit) const;
+  [[nodiscard]] std::uint32_t first_of(const Node& node) const;
+
+  const Pool& pool_;
+  const std::vector<std::uint32_t>& rules_;
+  std::vector<Node> nodes_;
+  std::vector<std::uint32_t> leaf_of_;
+  std::vector<bool> present_;
+};
+
+}  // namespace greynic::verify
