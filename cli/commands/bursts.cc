@@ -4,20 +4,25 @@
 
 #include <array>
 #include <charconv>
+#include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "command.h"
 #include "greynic/capture/capture.h"
+#include "greynic/daemon/ending.h"
 #include "greynic/files/output_file.h"
 #include "greynic/files/shipped.h"
+#include "greynic/live/live.h"
 #include "progress.h"
 
 namespace greynic::cli {
 namespace {
 
 struct BurstsFlags {
-  std::string pcap, target, workload;
+  std::string pcap, target, workload, live;
+  std::optional<std::chrono::nanoseconds> duration;
+  bool rate_given = false;
   burst::ReplayOptions replay;
   bool dequeue_only = false;
   std::uint64_t ring = 1000;
@@ -124,14 +129,42 @@ int simulate(const BurstsFlags& flags) {
   return show(*findings, flags);
 }
 
+/// A device of this host, until --for is over or somebody ends us.
+int watch_device(const BurstsFlags& flags) {
+  if (!flags.rate_given) {
+    return tell({ErrorCode::kBadInput,
+                 "say how fast the queue of " + flags.live + " drains: --rate 10gbps"});
+  }
+  live::LiveOptions options;
+  options.interface = flags.live;
+  options.allowance = flags.replay.allowance;
+  options.mode = flags.replay.mode;
+  const daemon::Ending ending("greynic bursts");
+  auto probe = live::LiveProbe::open(options);
+  if (!probe) return tell(probe.error());
+  say(fmt::format("watching {}; Ctrl-C ends", flags.live));
+  const auto start = std::chrono::steady_clock::now();
+  const auto over = [&] {
+    return ending.asked() ||
+           (flags.duration && std::chrono::steady_clock::now() - start > *flags.duration);
+  };
+  while (!over()) {
+    if (const auto taken = (*probe)->poll(std::chrono::milliseconds(50)); !taken) {
+      return tell(taken.error());
+    }
+  }
+  return show((*probe)->findings(), flags);
+}
+
 int bursts(BurstsFlags flags) {
   if (flags.pcap != "-") flags.pcap = files::shipped_file("examples", flags.pcap);
   flags.replay.mode = flags.dequeue_only ? burst::Mode::kDequeueOnly : burst::Mode::kArmedAtEnqueue;
   flags.replay.ring_records = flags.ring;
   if (!flags.pcap.empty()) return replay(flags);
   if (!flags.target.empty()) return simulate(flags);
-  return tell(
-      {ErrorCode::kBadInput, "say where the packets come from: --pcap FILE, or --target twin:cx6"});
+  if (!flags.live.empty()) return watch_device(flags);
+  return tell({ErrorCode::kBadInput,
+               "say where the packets come from: --pcap FILE, --target twin:cx6 or --live IFACE"});
 }
 
 }  // namespace
@@ -145,6 +178,8 @@ void add_bursts(Program& program) {
       "  greynic bursts --target twin:cx6 --workload burst_incast.json --rtt 10us");
   command.option("--pcap", flags->pcap,
                  "Capture (pcap, pcapng; - is stdin) to replay through a queue of --rate");
+  command.option("--live", flags->live, "Network device of this host whose queue to watch");
+  command.option("--for", flags->duration, "How long to watch a device; else until Ctrl-C");
   command.option("--target", flags->target, "Twin to send the traffic of --workload over");
   command.option("--workload", flags->workload,
                  "Traffic between hosts of the twin (docs/formats/burst_workload.md)");
@@ -156,6 +191,7 @@ void add_bursts(Program& program) {
           const auto read = burst::parse_rate(word);
           if (!read) return pass_on(read);
           *into = *read;
+          owner->rate_given = true;
           return {};
         },
         help);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 #ifndef GREYNIC_BURST_SNAPSHOT_RULE_H
 #define GREYNIC_BURST_SNAPSHOT_RULE_H
 

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What the program in the kernel (burst.bpf.c) and the reader (live.cc) tell each other. */
+#ifndef GREYNIC_BURST_RECORD_H
+#define GREYNIC_BURST_RECORD_H
+
+#define BURST_HEADER_BYTES 96
+#define BURST_MOST_QUEUES 64
+#define BURST_MOST_WAITING 16384 /* packets of a queue whose arrival is remembered */
+
+/* A marked packet: the beginning of its frame, for the reader to parse. */
+struct burst_record {
+  unsigned long long enqueued_ns, dequeued_ns;
+  unsigned int depth_at_enqueue, depth_at_dequeue;
+  unsigned int bytes;
+  unsigned int queue;       /* place in `queues` */
+  unsigned int run;         /* of the queue's bursts */
+  unsigned int header_bytes;
+  unsigned char header[BURST_HEADER_BYTES];
+};
+
+/* A queue: a root without classes, or a class of htb. */
+struct burst_queue {
+  unsigned long long address;    /* of the Qdisc that holds the packets; 0: free */
+  unsigned long long remembered; /* of the snapshot rule */
+  unsigned long long depth, joined, left;
+  unsigned long long seen, marked;
+  unsigned long long ring_lost;  /* records that the ring had no room for */
+  unsigned long long stamps_lost; /* marked packets whose arrival was not remembered any more */
+  unsigned int class_id;         /* of htb; 0: the root */
+  unsigned int run, in_run;
+  unsigned int unknown;          /* packets that waited before we came */
+};
+
+#endif

@@ -1,0 +1,186 @@
+#include "greynic/live/live.h"
+
+#include <fmt/core.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <ctime>
+#include <deque>
+
+#ifdef GREYNIC_LIVE_WITH_BPF
+#include "burst_record.h"
+#include "discipline.h"
+#include "greynic/bpf/object.h"
+#endif
+
+namespace greynic::live {
+
+#ifdef GREYNIC_LIVE_WITH_BPF
+
+std::span<const EmbeddedFile> embedded_programs();
+
+namespace {
+
+std::uint64_t monotonic_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+/// The number of the calling thread's network namespace.
+std::uint32_t own_namespace() {
+  struct stat found {};
+  return ::stat("/proc/thread-self/ns/net", &found) == 0 ? static_cast<std::uint32_t>(found.st_ino)
+                                                         : 0;
+}
+
+class Probe final : public LiveProbe {
+ public:
+  Probe(LiveOptions options, bpf::Object object)
+      : options_(std::move(options)),
+        object_(std::move(object)),
+        start_ns_(monotonic_ns()),
+        analyser_(BURST_MOST_QUEUES, [this](burst::Burst&& found) { keep(std::move(found)); }) {}
+
+  Result<void> attach(const Discipline& discipline) {
+    const bool dequeue_only = options_.mode == burst::Mode::kDequeueOnly;
+    for (auto set :
+         {object_.set("watched_interface", static_cast<std::uint32_t>(discipline.interface_number)),
+          object_.set("watched_namespace", own_namespace()),
+          object_.set("classful", discipline.has_classes),
+          object_.set("dequeue_only", dequeue_only),
+          object_.set("every_packet", options_.every_packet)}) {
+      if (!set) return set;
+    }
+    if (auto loaded = object_.load(); !loaded) return loaded;
+    if (auto allowed = allow(options_.allowance.share_e8); !allowed) return allowed;
+    auto ring = object_.ring("records", [this](std::span<const std::byte> bytes) { take(bytes); });
+    if (!ring) return pass_on(ring);
+    ring_.emplace(std::move(*ring));
+    // Whoever leaves first finds its arrival missing; whoever joins first finds nobody before it.
+    for (const char* program : {"on_enqueue", "on_dequeue"}) {
+      auto link = object_.attach(program);
+      if (!link) return pass_on(link);
+      links_.push_back(std::move(*link));
+    }
+    return {};
+  }
+
+  Result<void> poll(std::chrono::milliseconds patience) override {
+    const auto taken = ring_->poll(static_cast<int>(patience.count()));
+    if (!taken) return pass_on(taken);
+    // The kernel knows where a burst ends only by the next packet.
+    const std::uint64_t now = monotonic_ns() - start_ns_;
+    if (now > kQuietNs) analyser_.finish(now - kQuietNs);
+    return {};
+  }
+
+  Result<void> allow(std::uint64_t share_e8) override {
+    options_.allowance.share_e8 = share_e8;
+    auto settings = object_.map<std::uint32_t, std::uint64_t>("settings");
+    if (!settings) return pass_on(settings);
+    return settings->put(0, options_.allowance.threshold_bytes());
+  }
+
+  burst::Findings findings() override {
+    burst::Findings out;
+    out.allowance = options_.allowance;
+    out.mode = options_.mode;
+    out.duration_ns = monotonic_ns() - start_ns_;
+    const auto queues = object_.map<std::uint32_t, burst_queue>("queues");
+    for (std::uint32_t i = 0; queues && i < BURST_MOST_QUEUES; ++i) {
+      const auto queue = queues->look_up(i);
+      if (!queue || queue->address == 0) break;
+      out.queues.push_back({name_of(*queue, i), options_.allowance.bits_per_second,
+                            options_.allowance.threshold_bytes()});
+      out.packets_seen += queue->seen;
+      out.packets_marked += queue->marked;
+      out.records_lost += queue->ring_lost;
+    }
+    if (out.queues.empty()) {
+      out.queues.push_back({options_.interface, options_.allowance.bits_per_second,
+                            options_.allowance.threshold_bytes()});
+    }
+    out.bursts.assign(bursts_.begin(), bursts_.end());
+    return out;
+  }
+
+ private:
+  static constexpr std::uint64_t kQuietNs = 20'000'000;
+
+  [[nodiscard]] std::string name_of(const burst_queue& queue, std::uint32_t place) const {
+    if (queue.class_id != 0) {
+      return fmt::format("{} class {:x}:{:x}", options_.interface, queue.class_id >> 16,
+                         queue.class_id & 0xffff);
+    }
+    return place == 0 ? options_.interface : fmt::format("{} queue {}", options_.interface, place);
+  }
+
+  void take(std::span<const std::byte> bytes) {
+    burst_record record;
+    if (bytes.size() < sizeof record) return;
+    std::memcpy(&record, bytes.data(), sizeof record);
+    if (record.queue >= BURST_MOST_QUEUES) return;
+    const auto since = [this](std::uint64_t time) {
+      return time > start_ns_ ? time - start_ns_ : 0;
+    };
+    const burst::FlowKey flow = burst::parse_frame(
+        burst::kLinkEthernet,
+        {record.header, std::min<std::size_t>(record.header_bytes, BURST_HEADER_BYTES)});
+    std::array<burst::CourierRecord, 1> one;
+    std::array<burst::QueueState, BURST_MOST_QUEUES> states{};
+    states[record.queue].run = static_cast<std::uint8_t>(record.run);
+    burst::Snapshot courier(states, one);
+    courier.keep(record.queue, flow, record.bytes, since(record.enqueued_ns),
+                 since(record.dequeued_ns), record.depth_at_enqueue, record.depth_at_dequeue);
+    courier.ring().pop(one[0]);
+    if (options_.record) options_.record(one[0]);
+    if (!options_.every_packet) analyser_.add(one[0]);
+  }
+
+  void keep(burst::Burst&& found) {
+    bursts_.push_back(std::move(found));
+    if (bursts_.size() > options_.most_bursts) bursts_.pop_front();
+  }
+
+  LiveOptions options_;
+  bpf::Object object_;
+  std::uint64_t start_ns_;
+  burst::Analyser analyser_;
+  std::deque<burst::Burst> bursts_;
+  std::optional<bpf::RingBuffer> ring_;
+  std::vector<bpf::Link> links_;
+};
+
+}  // namespace
+
+bool can_watch_devices() { return true; }
+
+Result<std::unique_ptr<LiveProbe>> LiveProbe::open(const LiveOptions& options) {
+  const auto discipline = discipline_of(options.interface);
+  if (!discipline) return pass_on(discipline);
+  auto object = bpf::Object::open(embedded_programs().front());
+  if (!object) return pass_on(object);
+  auto probe = std::make_unique<Probe>(options, std::move(*object));
+  if (auto attached = probe->attach(*discipline); !attached) {
+    return attached.error().while_doing("watching the queue of " + options.interface);
+  }
+  return probe;
+}
+
+#else
+
+bool can_watch_devices() { return false; }
+
+Result<std::unique_ptr<LiveProbe>> LiveProbe::open(const LiveOptions&) {
+  return fail(ErrorCode::kMissing,
+              "devices are watched by a program in the kernel, which this greynic was built "
+              "without; install clang-14 and libbpf-dev (scripts/setup.sh does) and build again");
+}
+
+#endif
+
+}  // namespace greynic::live
