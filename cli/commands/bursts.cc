@@ -7,14 +7,23 @@
 #include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "command.h"
+#include "greynic/burst_outlets/burst_outlets.h"
 #include "greynic/capture/capture.h"
 #include "greynic/daemon/ending.h"
 #include "greynic/files/output_file.h"
 #include "greynic/files/shipped.h"
 #include "greynic/live/live.h"
 #include "progress.h"
+
+#ifdef GREYNIC_CLI_WITH_HTTP
+#include <mutex>
+
+#include "greynic/http/influx_sender.h"
+#include "greynic/http/server.h"
+#endif
 
 namespace greynic::cli {
 namespace {
@@ -26,7 +35,7 @@ struct BurstsFlags {
   burst::ReplayOptions replay;
   bool dequeue_only = false;
   std::uint64_t ring = 1000;
-  std::string marks;
+  std::string marks, timeline, report, metrics, influx;
   bool as_json = false;
 };
 
@@ -64,24 +73,109 @@ class MarksFile {
   Result<void> written_;
 };
 
-/// Prints what was found; gives the exit code.
-int show(const burst::Findings& findings, const BurstsFlags& flags) {
+/// What --openmetrics serves and --influx sends, while packets still come and after.
+class Publisher {
+ public:
+#ifdef GREYNIC_CLI_WITH_HTTP
+  [[nodiscard]] Result<void> open(const BurstsFlags& flags) {
+    if (!flags.influx.empty()) {
+      auto sender = http::InfluxSender::open(flags.influx);
+      if (!sender) return pass_on(sender);
+      sender_ = std::move(*sender);
+    }
+    if (flags.metrics.empty()) return {};
+    auto server = http::Server::open(flags.metrics);
+    if (!server) return pass_on(server);
+    server_ = std::move(*server);
+    server_->metrics("/metrics", [this] {
+      const std::lock_guard lock(mutex_);
+      return latest_;
+    });
+    server_->start();
+    say(fmt::format("metrics at http://{}/metrics", server_->address()));
+    return {};
+  }
+  void update(const burst::Findings& findings) {
+    if (server_) {
+      auto metrics = burst_outlets::metrics_of(findings);
+      const std::lock_guard lock(mutex_);
+      latest_ = std::move(metrics);
+    }
+    if (!sender_) return;
+    sender_->send(burst_outlets::influx_lines(findings, sent_));
+    sent_ = findings.bursts.size();
+  }
+  /// Sends what waits; gives the exit code.
+  int finish() {
+    if (!sender_) return 0;
+    const bool whole = sender_->flush(std::chrono::seconds(10));
+    const auto counts = sender_->counts();
+    if (whole && counts.lost == 0) return 0;
+    return tell({ErrorCode::kIo, fmt::format("{} lines were lost on the way to the database: {}",
+                                             counts.lost + counts.waiting, counts.last_failure)});
+  }
+  [[nodiscard]] bool serves() const { return server_ != nullptr; }
+
+ private:
+  std::mutex mutex_;
+  outlets::OpenMetrics latest_;
+  std::unique_ptr<http::Server> server_;
+  std::unique_ptr<http::InfluxSender> sender_;
+  std::size_t sent_ = 0;
+#else
+  [[nodiscard]] Result<void> open(const BurstsFlags& flags) {
+    if (flags.metrics.empty() && flags.influx.empty()) return {};
+    return fail(ErrorCode::kMissing,
+                "--openmetrics and --influx need cpp-httplib, which this greynic was built "
+                "without; install libcpp-httplib-dev (scripts/setup.sh does) and build again");
+  }
+  void update(const burst::Findings&) {}
+  int finish() { return 0; }
+  [[nodiscard]] bool serves() const { return false; }
+#endif
+};
+
+/// Prints and writes what was found; gives the exit code.
+int show(const burst::Findings& findings, const std::string& source, const BurstsFlags& flags,
+         Publisher& publisher) {
   if (flags.as_json) {
     put_json(to_json(findings));
   } else {
     put(to_text(findings));
   }
+  flush_output();
   if (findings.clock_ran_back > 0) {
     say(
         fmt::format("{} packets have a time before that of the packet before them, and count as "
                     "arriving with it; put them in order first (reordercap) if that is wrong",
                     findings.clock_ran_back));
   }
-  if (!findings.incomplete.empty()) {
-    flush_output();
-    return tell({ErrorCode::kBadInput, findings.incomplete});
+  if (!flags.timeline.empty()) {
+    const auto written = burst_outlets::write_timeline(findings, flags.timeline);
+    if (!written) return tell(written.error());
   }
+  if (!flags.report.empty()) {
+    const auto written = burst_outlets::write_report(findings, source, flags.report);
+    if (!written) return tell(written.error());
+  }
+  publisher.update(findings);
+  if (const int code = publisher.finish(); code != 0) return code;
+  if (!findings.incomplete.empty()) return tell({ErrorCode::kBadInput, findings.incomplete});
   return 0;
+}
+
+/// The same for a source that has ended: metrics are served until somebody ends us.
+int show_and_serve(const burst::Findings& findings, const std::string& source,
+                   const BurstsFlags& flags) {
+  std::optional<daemon::Ending> ending;
+  if (!flags.metrics.empty()) ending.emplace("greynic bursts");
+  Publisher publisher;
+  if (const auto opened = publisher.open(flags); !opened) return tell(opened.error());
+  const int code = show(findings, source, flags, publisher);
+  while (ending && publisher.serves() && !ending->asked()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  return code;
 }
 
 int replay(const BurstsFlags& flags) {
@@ -103,7 +197,7 @@ int replay(const BurstsFlags& flags) {
   if (marks.is_open()) {
     if (const auto kept = marks.finish(); !kept) return tell(kept.error());
   }
-  return show(*findings, flags);
+  return show_and_serve(*findings, flags.pcap, flags);
 }
 
 /// Traffic of a workload file on a twin.
@@ -126,7 +220,7 @@ int simulate(const BurstsFlags& flags) {
   const auto findings = twin::watch_bursts(*workload, options);
   progress.clear();
   if (!findings) return tell(findings.error());
-  return show(*findings, flags);
+  return show_and_serve(*findings, flags.target, flags);
 }
 
 /// A device of this host, until --for is over or somebody ends us.
@@ -142,8 +236,11 @@ int watch_device(const BurstsFlags& flags) {
   const daemon::Ending ending("greynic bursts");
   auto probe = live::LiveProbe::open(options);
   if (!probe) return tell(probe.error());
+  Publisher publisher;
+  if (const auto opened = publisher.open(flags); !opened) return tell(opened.error());
   say(fmt::format("watching {}; Ctrl-C ends", flags.live));
   const auto start = std::chrono::steady_clock::now();
+  auto told = start;
   const auto over = [&] {
     return ending.asked() ||
            (flags.duration && std::chrono::steady_clock::now() - start > *flags.duration);
@@ -152,8 +249,11 @@ int watch_device(const BurstsFlags& flags) {
     if (const auto taken = (*probe)->poll(std::chrono::milliseconds(50)); !taken) {
       return tell(taken.error());
     }
+    if (std::chrono::steady_clock::now() - told < std::chrono::seconds(1)) continue;
+    told = std::chrono::steady_clock::now();
+    publisher.update((*probe)->findings());
   }
-  return show((*probe)->findings(), flags);
+  return show((*probe)->findings(), flags.live, flags, publisher);
 }
 
 int bursts(BurstsFlags flags) {
@@ -229,6 +329,14 @@ void add_bursts(Program& program) {
       .option("--marks", flags->marks,
               "File to write: the numbers of the packets that took part, from 0")
       .writes();
+  command
+      .option("-o,--out", flags->report, "HTML file to write: depth over time, flows, all bursts")
+      .writes();
+  command.option("--perfetto", flags->timeline, "Timeline to write, for ui.perfetto.dev").writes();
+  command.option("--openmetrics", flags->metrics,
+                 "Serve metrics at [HOST]:PORT/metrics until Ctrl-C; without HOST on loopback");
+  command.option("--influx", flags->influx,
+                 "Send bursts to an InfluxDB, such as http://HOST:8086/DATABASE");
   command.flag("--json", flags->as_json, "JSON on stdout (docs/formats/burst.md)");
   command.run([flags] { return bursts(*flags); });
 }

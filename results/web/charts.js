@@ -266,6 +266,19 @@
         lineStyle: {width: 2.4, type: s.name === 'before' ? 'dashed' : 'solid'}, areaStyle: {opacity: 0.08}}))
     }),
 
+    // Bytes in a queue over time, by flow, one on top of the other.
+    depth: (d) => ({
+      aria: patterns,
+      legend: legend({type: 'scroll'}),
+      grid: underLegend([1]),
+      xAxis: below('microseconds since the burst began', {splitLine: {show: false}}),
+      yAxis: axis('bytes in the queue', {min: 0}),
+      tooltip: tip({trigger: 'axis', valueFormatter: short}),
+      series: d.series.map((s, i) => ({name: s.name, type: 'line', stack: 'depth', symbol: 'none', data: s.points,
+        color: s.name === 'others' ? colour.untested : causeColour(i), lineStyle: {width: 1}, areaStyle: {opacity: 0.6}}))
+        .concat([{type: 'line', data: [], markLine: {symbol: 'none', silent: true, data: [mark(d.threshold, 'threshold', colour.limit)]}}])
+    }),
+
     gain: (d) => ({
       aria: patterns,
       xAxis: {type: 'category', data: d.rows.map((r) => r[0]), axisLabel: {color: colour.soft}, axisLine: plainLine()},

@@ -1,10 +1,16 @@
 #include "greynic/burst/analyser.h"
 
 #include <algorithm>
+#include <functional>
 #include <unordered_map>
 #include <utility>
 
 namespace greynic::burst {
+namespace {
+
+constexpr std::size_t kMostProfilePackets = 20'000;
+
+}  // namespace
 
 std::uint64_t Burst::victim_packets() const {
   std::uint64_t sum = 0;
@@ -63,6 +69,7 @@ bool Analyser::add(const CourierRecord& record) {
     if (open.is_open) close(open);
     open.is_open = true;
     open.run = record.run();
+    open.packets.clear();
     open.burst = {.queue = record.queue, .start_ns = record.enqueued_ns()};
   }
   Burst& burst = open.burst;
@@ -73,6 +80,7 @@ bool Analyser::add(const CourierRecord& record) {
   ++burst.packets;
   burst.bytes += record.bytes();
   open.flows.add(record.flow, record.bytes());
+  if (open.packets.size() < kMostProfilePackets) open.packets.push_back(record);
   return opens;
 }
 
@@ -96,11 +104,39 @@ void Analyser::close(Open& open) {
   std::ranges::sort(senders);
   const auto again = std::ranges::unique(senders);
   burst.incast_degree = static_cast<std::uint32_t>(again.begin() - senders.begin());
+  add_profile(open, burst);
   open.flows.clear();
   open.indirect.clear();
   open.is_open = false;
   found_(std::move(burst));
   burst = {};
+}
+
+void Analyser::add_profile(const Open& open, Burst& burst) {
+  if (open.packets.size() < burst.packets) return;  // longer than is kept
+  if (deepest_.size() == kMostProfiles) {
+    if (burst.peak_depth_bytes <= deepest_.front()) return;
+    std::ranges::pop_heap(deepest_, std::greater());
+    deepest_.pop_back();
+  }
+  deepest_.push_back(burst.peak_depth_bytes);
+  std::ranges::push_heap(deepest_, std::greater());
+  const std::size_t named = std::min(burst.flows.size(), Burst::kProfileFlows);
+  burst.profile.assign(burst.flows.size() > named ? named + 1 : named,
+                       std::vector<std::uint32_t>(Burst::kProfileBins));
+  const double bin_ns =
+      std::max(1.0, static_cast<double>(burst.end_ns - burst.start_ns) / Burst::kProfileBins);
+  for (const CourierRecord& packet : open.packets) {
+    std::size_t flow = 0;
+    while (flow < named && burst.flows[flow].flow != packet.flow) ++flow;
+    const auto bin_of = [&](std::uint64_t time) {
+      const double since = static_cast<double>(time - std::min(time, burst.start_ns));
+      return std::min(Burst::kProfileBins, static_cast<std::size_t>(since / bin_ns + 0.5));
+    };
+    for (std::size_t bin = bin_of(packet.enqueued_ns()); bin < bin_of(packet.dequeued_ns); ++bin) {
+      burst.profile[flow][bin] += packet.bytes();
+    }
+  }
 }
 
 void relate(std::span<Burst> bursts, std::uint64_t slack_ns) {

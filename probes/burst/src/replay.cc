@@ -79,7 +79,10 @@ Replay::~Replay() = default;
 
 Result<void> Replay::add(std::uint64_t time_ns, std::uint32_t bytes, const FlowKey& flow) {
   Work& work = *work_;
-  if (!work.any) work.first_ns = time_ns;
+  if (!work.any) {
+    work.first_ns = time_ns;
+    work.findings.origin_unix_ns = static_cast<std::int64_t>(time_ns);
+  }
   work.any = true;
   const bool behind = time_ns < work.first_ns + work.latest_ns;
   work.findings.clock_ran_back += behind ? 1 : 0;

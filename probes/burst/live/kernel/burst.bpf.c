@@ -185,34 +185,39 @@ static __always_inline void leave(struct burst_queue *queue, u32 place, struct s
   if (marked || every_packet) report(queue, place, skb, bytes);
 }
 
-/* The class at whose tail the packet lies. */
-struct class_found {
-  struct Qdisc *leaf;
-  u32 class_id;
+/* A walk over the classes of htb, for the one at whose tail the packet lies. */
+struct class_walk {
+  struct hlist_head *heads;
+  struct hlist_node *node;
+  const struct sk_buff *skb;
+  struct Qdisc *leaf; /* found */
+  u32 bucket, size, class_id;
 };
-static __always_inline struct class_found class_with(struct Qdisc *root, const struct sk_buff *skb) {
-  struct class_found found = {};
-  struct htb_sched *htb =
-      (void *)root + bpf_core_field_offset(struct Qdisc___private, privdata);
-  u32 size = BPF_CORE_READ(htb, clhash.hashsize);
-  struct hlist_head *heads = BPF_CORE_READ(htb, clhash.hash);
-  for (u32 i = 0; i < 64 && i < size; ++i) {
-    struct hlist_node *node = BPF_CORE_READ(&heads[i], first);
-    for (u32 j = 0; j < 16 && node; ++j) {
-      struct htb_class *one =
-          (void *)node - bpf_core_field_offset(struct htb_class, common.hnode);
-      if (BPF_CORE_READ(one, level) == 0) {
-        struct Qdisc *leaf = BPF_CORE_READ(one, leaf.q);
-        if (BPF_CORE_READ(leaf, q.tail) == skb) {
-          found.leaf = leaf;
-          found.class_id = BPF_CORE_READ(one, common.classid);
-          return found;
-        }
-      }
-      node = BPF_CORE_READ(node, next);
-    }
+static long next_class(u32 step, struct class_walk *walk) {
+  if (!walk->node) {
+    if (walk->bucket >= walk->size) return 1;
+    struct hlist_head *head = walk->heads + walk->bucket++;
+    walk->node = BPF_CORE_READ(head, first);
+    return 0;
   }
-  return found;
+  struct hlist_node *node = walk->node; /* what lies in our own struct must not be relocated */
+  struct htb_class *one = (void *)node - bpf_core_field_offset(struct htb_class, common.hnode);
+  walk->node = BPF_CORE_READ(node, next);
+  if (BPF_CORE_READ(one, level) != 0) return 0;
+  struct Qdisc *leaf = BPF_CORE_READ(one, leaf.q);
+  if (BPF_CORE_READ(leaf, q.tail) != walk->skb) return 0;
+  walk->leaf = leaf;
+  walk->class_id = BPF_CORE_READ(one, common.classid);
+  return 1;
+}
+
+static __always_inline struct class_walk class_with(struct Qdisc *root, const struct sk_buff *skb) {
+  struct htb_sched *htb = (void *)root + bpf_core_field_offset(struct Qdisc___private, privdata);
+  struct class_walk walk = {.heads = BPF_CORE_READ(htb, clhash.hash),
+                            .skb = skb,
+                            .size = BPF_CORE_READ(htb, clhash.hashsize)};
+  bpf_loop(4096, next_class, &walk, 0);
+  return walk;
 }
 
 SEC("tp_btf/qdisc_enqueue")
@@ -224,14 +229,15 @@ int BPF_PROG(on_enqueue, struct Qdisc *root, const struct netdev_queue *txq, str
     if (queue) join(queue, place, skb, root->qstats.backlog, root->q.qlen);
     return 0;
   }
-  struct class_found found = class_with(root, skb);
-  if (!found.leaf) return 0;
-  struct burst_queue *queue = queue_at((u64)found.leaf, found.class_id, &place);
+  struct class_walk found = class_with(root, skb);
+  struct Qdisc *leaf = found.leaf;
+  if (!leaf) return 0;
+  struct burst_queue *queue = queue_at((u64)leaf, found.class_id, &place);
   if (!queue) return 0;
   u64 packet = (u64)skb;
   bpf_map_update_elem(&class_of, &packet, &place, BPF_ANY);
-  join(queue, place, skb, BPF_CORE_READ(found.leaf, qstats.backlog),
-       BPF_CORE_READ(found.leaf, q.qlen));
+  join(queue, place, skb, BPF_CORE_READ(leaf, qstats.backlog),
+       BPF_CORE_READ(leaf, q.qlen));
   return 0;
 }
 

@@ -23,9 +23,9 @@ std::span<const EmbeddedFile> embedded_programs();
 
 namespace {
 
-std::uint64_t monotonic_ns() {
+std::uint64_t clock_ns(clockid_t clock) {
   timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  ::clock_gettime(clock, &now);
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
          static_cast<std::uint64_t>(now.tv_nsec);
 }
@@ -42,7 +42,8 @@ class Probe final : public LiveProbe {
   Probe(LiveOptions options, bpf::Object object)
       : options_(std::move(options)),
         object_(std::move(object)),
-        start_ns_(monotonic_ns()),
+        start_ns_(clock_ns(CLOCK_MONOTONIC)),
+        start_unix_ns_(static_cast<std::int64_t>(clock_ns(CLOCK_REALTIME))),
         analyser_(BURST_MOST_QUEUES, [this](burst::Burst&& found) { keep(std::move(found)); }) {}
 
   Result<void> attach(const Discipline& discipline) {
@@ -73,7 +74,7 @@ class Probe final : public LiveProbe {
     const auto taken = ring_->poll(static_cast<int>(patience.count()));
     if (!taken) return pass_on(taken);
     // The kernel knows where a burst ends only by the next packet.
-    const std::uint64_t now = monotonic_ns() - start_ns_;
+    const std::uint64_t now = clock_ns(CLOCK_MONOTONIC) - start_ns_;
     if (now > kQuietNs) analyser_.finish(now - kQuietNs);
     return {};
   }
@@ -89,7 +90,8 @@ class Probe final : public LiveProbe {
     burst::Findings out;
     out.allowance = options_.allowance;
     out.mode = options_.mode;
-    out.duration_ns = monotonic_ns() - start_ns_;
+    out.origin_unix_ns = start_unix_ns_;
+    out.duration_ns = clock_ns(CLOCK_MONOTONIC) - start_ns_;
     const auto queues = object_.map<std::uint32_t, burst_queue>("queues");
     for (std::uint32_t i = 0; queues && i < BURST_MOST_QUEUES; ++i) {
       const auto queue = queues->look_up(i);
@@ -149,6 +151,7 @@ class Probe final : public LiveProbe {
   LiveOptions options_;
   bpf::Object object_;
   std::uint64_t start_ns_;
+  std::int64_t start_unix_ns_;
   burst::Analyser analyser_;
   std::deque<burst::Burst> bursts_;
   std::optional<bpf::RingBuffer> ring_;

@@ -41,6 +41,11 @@ struct Burst {
   std::vector<FlowShare> indirect;   ///< most bytes first
   std::vector<std::size_t> related;  ///< bursts of other queues, by their place; see relate()
 
+  /// Bytes of it that waited, by slices of its time: of the first flows of `flows`, then of all
+  /// others. Only of the deepest bursts.
+  std::vector<std::vector<std::uint32_t>> profile;
+  static constexpr std::size_t kProfileFlows = 5, kProfileBins = 100;
+
   [[nodiscard]] double share(const FlowShare& flow) const {
     return bytes == 0 ? 0.0 : static_cast<double>(flow.bytes) / static_cast<double>(bytes);
   }
@@ -68,6 +73,8 @@ class FlowTable {
 class Analyser {
  public:
   using Found = std::function<void(Burst&&)>;
+  static constexpr std::size_t kMostProfiles = 12;
+
   Analyser(std::size_t queue_count, Found found) : open_(queue_count), found_(std::move(found)) {}
 
   /// The next record, in the order in which packets leave their queue. True: it opens a burst.
@@ -85,11 +92,14 @@ class Analyser {
     std::uint8_t run = 0;
     Burst burst;
     FlowTable flows, indirect;
+    std::vector<CourierRecord> packets;  ///< the first of them, for the profile
   };
   void close(Open& open);
+  void add_profile(const Open& open, Burst& burst);
 
   std::vector<Open> open_;
   Found found_;
+  std::vector<std::uint64_t> deepest_;  ///< peaks of bursts with a profile, a heap
 };
 
 /// Fills `related`: bursts of other queues that overlap in time, give or take `slack_ns`, and share

@@ -25,6 +25,7 @@ struct Findings {
   std::uint64_t packets_seen = 0, packets_marked = 0, records_lost = 0;
   std::uint64_t clock_ran_back = 0;  ///< times that lay before the one before
   std::uint64_t duration_ns = 0;     ///< from the first packet to the last
+  std::int64_t origin_unix_ns = 0;   ///< of time 0; 0: virtual time
   std::string incomplete;            ///< why the source ended too early; empty: it did not
   std::vector<Burst> bursts;         ///< in the order in which they ended
 };
