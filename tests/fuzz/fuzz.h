@@ -26,6 +26,7 @@ struct Target {
 [[nodiscard]] std::vector<Target> text_targets();
 [[nodiscard]] std::vector<Target> file_targets();
 [[nodiscard]] std::vector<Target> answer_targets();
+[[nodiscard]] std::vector<Target> packet_targets();
 #ifdef GREYNIC_FUZZ_AGENT
 [[nodiscard]] std::vector<Target> agent_targets();
 #endif

@@ -30,6 +30,7 @@ std::vector<Target> all_targets() {
   };
   add(file_targets());
   add(answer_targets());
+  add(packet_targets());
 #ifdef GREYNIC_FUZZ_AGENT
   add(agent_targets());
 #endif

@@ -14,9 +14,9 @@ namespace {
 class WriteStream {
  public:
   static Result<std::unique_ptr<WriteStream>> open(Fabric& fabric, HostId from, HostId to,
-                                                   std::uint32_t mtu_bytes) {
-    auto stream = std::unique_ptr<WriteStream>(new WriteStream(fabric, from));
-    if (auto opened = stream->connect(to, mtu_bytes); !opened) return pass_on(opened);
+                                                   const BurstWorkload& workload) {
+    auto stream = std::unique_ptr<WriteStream>(new WriteStream(fabric, from, workload.send_depth));
+    if (auto opened = stream->connect(to, workload.mtu_bytes); !opened) return pass_on(opened);
     return stream;
   }
   void write(std::uint64_t bytes) {
@@ -25,10 +25,10 @@ class WriteStream {
   }
 
  private:
-  static constexpr std::uint32_t kDepth = 1024;
   static constexpr std::uint64_t kRegionBytes = std::uint64_t{1} << 30;
 
-  WriteStream(Fabric& fabric, HostId from) : fabric_(fabric), from_(from) {}
+  WriteStream(Fabric& fabric, HostId from, std::uint32_t depth)
+      : fabric_(fabric), from_(from), depth_(depth) {}
 
   Result<void> connect(HostId to, std::uint32_t mtu_bytes) {
     std::array<QpId, 2> qps;
@@ -39,13 +39,13 @@ class WriteStream {
       const auto region = fabric_.register_counted(*domain, kRegionBytes, access::kAll, 2 << 20);
       if (!region) return pass_on(region);
       regions_[sends ? 0 : 1] = *region;
-      const auto cq = fabric_.create_cq(host, {.depth = 2 * kDepth, .on_event = [this, sends] {
+      const auto cq = fabric_.create_cq(host, {.depth = 2 * depth_, .on_event = [this, sends] {
                                                  if (sends) take();
                                                }});
       if (!cq) return pass_on(cq);
       if (sends) cq_ = *cq;
       const auto qp = fabric_.create_qp(
-          {.domain = *domain, .send_cq = *cq, .receive_cq = *cq, .send_depth = kDepth});
+          {.domain = *domain, .send_cq = *cq, .receive_cq = *cq, .send_depth = depth_});
       if (!qp) return pass_on(qp);
       qps[sends ? 0 : 1] = *qp;
     }
@@ -62,7 +62,7 @@ class WriteStream {
     post();
   }
   void post() {
-    while (!waiting_.empty() && open_ < kDepth) {
+    while (!waiting_.empty() && open_ < depth_) {
       const Sge sge{fabric_.region_address(regions_[0]),
                     static_cast<std::uint32_t>(waiting_.front()), fabric_.key(regions_[0])};
       SendRequest request;
@@ -78,6 +78,7 @@ class WriteStream {
 
   Fabric& fabric_;
   HostId from_;
+  std::uint32_t depth_;
   std::array<RegionId, 2> regions_;  ///< of the sender, of the receiver
   CqId cq_;
   QpId qp_;
@@ -162,7 +163,7 @@ Result<burst::Findings> watch_bursts(const BurstWorkload& workload,
   for (const TimedMessage& message : workload.messages) {
     auto& stream = streams[{message.from, message.to, message.stream}];
     if (stream) continue;
-    auto opened = WriteStream::open(fabric, message.from, message.to, workload.mtu_bytes);
+    auto opened = WriteStream::open(fabric, message.from, message.to, workload);
     if (!opened) return opened.error().while_doing("opening the streams of a workload");
     stream = std::move(*opened);
   }

@@ -264,6 +264,7 @@ Observation observe_pair(const Settings& settings, const target::MeasureRequest&
   if (observation.outcome != Outcome::kNotRun) return observation;
   // In an open loop latency is that of the load itself.
   if (load->offered_rate <= 0) run_latency(settings, *load, effects, request, observation);
+  if (settings.burst_delay.count() > 0) observe_bursts(settings, *load, request, observation);
   observation.outcome = Outcome::kMeasured;
   return observation;
 }

@@ -3,6 +3,7 @@
 /// One observation of the twin: reads the configuration, runs the two modes, names what came out.
 
 #include <array>
+#include <chrono>
 
 #include "fleet/fleet.h"
 #include "greynic/core/observation.h"
@@ -22,11 +23,17 @@ struct Settings {
   HostLoadOptions options;
   DefectSet defects = usual_defects();
   bool whole_duration = false;
+  std::chrono::nanoseconds burst_delay{
+      0};  ///< in front of the server; more is a burst; 0: unmeasured
   CounterSink sink;
   std::array<std::optional<GroupWalk>, 4> installed;  ///< by apply, by hop
 };
 
 [[nodiscard]] Observation observe(const Settings& settings, const target::MeasureRequest& request);
+/// burst_count, burst_p99_us and victim_share of the queue in front of the server, where they can be
+/// had: all senders write in a closed loop, on a fabric.
+void observe_bursts(const Settings& settings, const HostLoad& load,
+                    const target::MeasureRequest& request, Observation& observation);
 [[nodiscard]] target::Info describe(const Settings& settings, const std::string& name);
 
 }  // namespace greynic::twin

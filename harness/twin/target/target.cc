@@ -9,6 +9,7 @@
 #include <mutex>
 #include <thread>
 
+#include "greynic/core/units.h"
 #include "greynic/twin/twin.h"
 #include "switch/layout_walk.h"
 #include "target/measurement.h"
@@ -210,6 +211,10 @@ Result<std::unique_ptr<Twin>> create(const target::Spec& spec) {
       auto defects = read_defects(value);
       if (!defects) return wrong(defects.error());
       settings.defects = *defects;
+    } else if (name == "bursts") {
+      const auto delay = parse_duration(value);
+      if (!delay) return wrong(delay.error());
+      settings.burst_delay = *delay;
     } else if (name == "switch") {
       virtual_switch = value;
     } else if (name == "fleet") {
@@ -224,7 +229,7 @@ Result<std::unique_ptr<Twin>> create(const target::Spec& spec) {
       if (*known) continue;
       return wrong({ErrorCode::kBadInput,
                     fmt::format("there is no option '{}'; a twin has profile, defects, switch, "
-                                "fleet, hosts, rnics, threads, stop, {}",
+                                "bursts, fleet, hosts, rnics, threads, stop, {}",
                                 name, load_options())});
     }
   }

@@ -25,6 +25,7 @@ struct TimedMessage {
 struct BurstWorkload {
   FabricSpec fabric;
   std::uint32_t mtu_bytes = 1024;
+  std::uint32_t send_depth = 1024;  ///< messages of a stream on their way at once
   Time duration = 1e6;
   std::vector<TimedMessage> messages;  ///< in the order of their times
 };

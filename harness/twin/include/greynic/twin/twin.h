@@ -30,6 +30,9 @@
 ///                          (mlx5 has 15 by default); unset: a group a mask
 ///   exact_match=first|in_order   an exact-match group of a layout is looked into first, or at its
 ///                          place (default)
+///   bursts=DELAY           also measures burst_count, burst_p99_us and victim_share: a packet that
+///                          waits longer than this (15us) in front of the server takes part in a
+///                          burst (docs/bursts.md)
 ///   stop=steady|duration   stop when the mean is known well enough (default), or when time is up
 ///
 /// Every parameter that a measurement depends on is in info().facts, with unit, grade and source.
