@@ -260,6 +260,7 @@ int bursts(BurstsFlags flags) {
   if (flags.pcap != "-") flags.pcap = files::shipped_file("examples", flags.pcap);
   flags.replay.mode = flags.dequeue_only ? burst::Mode::kDequeueOnly : burst::Mode::kArmedAtEnqueue;
   flags.replay.ring_records = flags.ring;
+  flags.replay.keep_profiles = !flags.report.empty();
   if (!flags.pcap.empty()) return replay(flags);
   if (!flags.target.empty()) return simulate(flags);
   if (!flags.live.empty()) return watch_device(flags);

@@ -80,7 +80,7 @@ bool Analyser::add(const CourierRecord& record) {
   ++burst.packets;
   burst.bytes += record.bytes();
   open.flows.add(record.flow, record.bytes());
-  if (open.packets.size() < kMostProfilePackets) open.packets.push_back(record);
+  if (keeps_profiles_ && open.packets.size() < kMostProfilePackets) open.packets.push_back(record);
   return opens;
 }
 

@@ -18,6 +18,7 @@ struct Replay::Work {
         snapshot(queues, ring, given.mode),
         fifo(given.allowance.bits_per_second, given.most_queued),
         analyser(1, [this](Burst&& burst) { findings.bursts.push_back(std::move(burst)); }) {
+    analyser.keep_profiles(options.keep_profiles);
     queues[0].threshold_bytes = options.allowance.threshold_bytes();
     findings.allowance = options.allowance;
     findings.mode = options.mode;

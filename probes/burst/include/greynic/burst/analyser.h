@@ -77,6 +77,8 @@ class Analyser {
 
   Analyser(std::size_t queue_count, Found found) : open_(queue_count), found_(std::move(found)) {}
 
+  /// Only pictures need profiles (Burst::profile).
+  void keep_profiles(bool keep) { keeps_profiles_ = keep; }
   /// The next record, in the order in which packets leave their queue. True: it opens a burst.
   bool add(const CourierRecord& record);
   /// A packet that left before the burst that was opened just now.
@@ -99,6 +101,7 @@ class Analyser {
 
   std::vector<Open> open_;
   Found found_;
+  bool keeps_profiles_ = true;
   std::vector<std::uint64_t> deepest_;  ///< peaks of bursts with a profile, a heap
 };
 

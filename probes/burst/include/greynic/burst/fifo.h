@@ -28,7 +28,10 @@ class Fifo {
   };
   /// `most` packets at once, rounded up to a power of two.
   explicit Fifo(std::uint64_t bits_per_second, std::size_t most = std::size_t{1} << 24)
-      : rate_(bits_per_second), most_(most), packets_(kFirstSize) {}
+      : rate_(bits_per_second),
+        ns_per_bit_(1e9 / static_cast<double>(bits_per_second)),
+        most_(most),
+        packets_(kFirstSize) {}
 
   /// Calls `leave(packet, number, depth that stays, time)` for each packet that is gone by `now`, in
   /// order. Numbers count arrivals from 0.
@@ -86,7 +89,7 @@ class Fifo {
     const Packet& packet = packets_[head_ & (packets_.size() - 1)];
     bits_sent_ += std::uint64_t{packet.bytes} * 8;
     depth_ -= packet.bytes;
-    const double time = static_cast<double>(bits_sent_) * 1e9 / static_cast<double>(rate_);
+    const double time = static_cast<double>(bits_sent_) * ns_per_bit_;
     leave(packet, head_, depth_, busy_since_ns_ + static_cast<std::uint64_t>(time + 0.5));
     ++head_;
   }
@@ -102,6 +105,7 @@ class Fifo {
   }
 
   std::uint64_t rate_;
+  double ns_per_bit_;
   std::size_t most_;
   std::vector<Packet> packets_;
   std::uint64_t head_ = 0, tail_ = 0;

@@ -37,7 +37,10 @@ struct FlowKey {
   std::uint8_t protocol = 0;  ///< of IP
   std::uint8_t kind = kUnknown;
 
-  bool operator==(const FlowKey&) const = default;
+  bool operator==(const FlowKey& other) const {
+    const auto a = words(), b = other.words();
+    return ((a[0] ^ b[0]) | (a[1] ^ b[1]) | (a[2] ^ b[2]) | (a[3] ^ b[3]) | (a[4] ^ b[4])) == 0;
+  }
   auto operator<=>(const FlowKey&) const = default;
 
   void set_qp(std::uint32_t qp) {
@@ -47,11 +50,14 @@ struct FlowKey {
   [[nodiscard]] std::uint32_t qp() const {
     return std::uint32_t{source_port} << 16 | destination_port;
   }
+  [[nodiscard]] std::array<std::uint64_t, 5> words() const {
+    std::array<std::uint64_t, 5> all{};
+    std::memcpy(all.data(), this, sizeof(FlowKey));
+    return all;
+  }
   [[nodiscard]] std::uint64_t hash() const {
-    std::array<std::uint64_t, 5> words{};
-    std::memcpy(words.data(), this, sizeof(FlowKey));
     std::uint64_t h = 0;
-    for (const std::uint64_t word : words) {
+    for (const std::uint64_t word : words()) {
       h = (h ^ word) * 0x9e3779b97f4a7c15ULL;
       h ^= h >> 32;
     }

@@ -23,6 +23,7 @@ struct ReplayOptions {
   /// The ring is emptied over a mirror port of this rate, one minimal frame (84 bytes on the wire)
   /// a record; 0: at once, so nothing is lost.
   std::uint64_t mirror_bits_per_second = 0;
+  bool keep_profiles = false;                      ///< for pictures
   std::size_t most_queued = std::size_t{1} << 24;  ///< packets that wait at once; beyond: kTooBig
 };
 

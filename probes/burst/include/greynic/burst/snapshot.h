@@ -70,7 +70,8 @@ class RecordRing {
       ++lost_;
       return false;
     }
-    storage_[(first_ + count_++) % storage_.size()] = record;
+    const std::size_t place = first_ + count_++;
+    storage_[place < storage_.size() ? place : place - storage_.size()] = record;
     most_ = std::max(most_, count_);
     return true;
   }
