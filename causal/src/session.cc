@@ -125,14 +125,14 @@ void Session::refit() {
     readings_[i].belief = asked_[reading_ids_[i]].belief;
   }
   std::vector<Group> groups;
+  std::vector<Id> ids;
   for (Id id = 0; id < asked_.size(); ++id) {
-    if (!asked_[id].readings.empty())
-      groups.push_back({&asked_[id].readings, id == baseline_ ? 0.001 : 0.5});
+    if (asked_[id].readings.empty()) continue;
+    groups.push_back({&asked_[id].readings});
+    ids.push_back(id);
   }
   model_.fit(readings_, groups);
-  for (Asked& asked : asked_) {
-    asked.evidence = model_.evidence(readings_, asked.readings);
-  }
+  for (std::size_t i = 0; i < ids.size(); ++i) asked_[ids[i]].evidence = groups[i].evidence;
 }
 
 Result<void> Session::measure(std::span<const Id> ids, const std::string& why) {
@@ -169,7 +169,7 @@ Result<void> Session::measure(std::span<const Id> ids, const std::string& why) {
 bool Session::last_is_slow() const {
   if (readings_.empty()) return false;
   const std::size_t last = readings_.size() - 1;
-  return model_.evidence(readings_, {&last, 1}) > 0.0;
+  return model_.evidence(readings_[last], last) > 0.0;
 }
 
 void Session::ignore(std::span<const std::size_t> places) {

@@ -1,0 +1,115 @@
+#pragma once
+
+/// Where the means of configurations lie, learned from the tests of all of them.
+///
+/// Clear configurations mostly have the baseline's own mean; a few lie anywhere up to the bound.
+/// Walls have few depths: each cause has its own, and so have causes that act together. Neither how
+/// many there are nor how deep is known, so every configuration adds its share to the places where
+/// its mean may lie, and the next is held against the places that others hold, or a new one.
+///
+/// The baseline's mean is unknown too, and the bound moves with it. Every mean that its tests allow
+/// is kept, with its odds by all tests. A weak wall that is seen often therefore never becomes the
+/// centre of what is clear: that would make the baseline's own tests too unlikely.
+///
+/// Example. The baseline was 100 and 98; six others were 85 to 88. That these are clear takes a
+/// baseline of about 88, and both of its tests four noises away; that they are one weak wall takes
+/// one more depth. The second is likelier by far, and each of the six is a wall.
+
+#include <functional>
+#include <limits>
+#include <vector>
+
+namespace greynic::causal {
+
+/// What one test adds to the mean of its configuration, in scores.
+struct Noise {
+  double sigma = 0.1;
+  double freedom = 3.0;  ///< of Student's density
+  double stalls = 0.01;  ///< share of the tests that score far beyond, whatever is set
+};
+
+/// log p(scores | mean).
+[[nodiscard]] double log_chance(const std::vector<double>& scores, double mean, const Noise& noise);
+
+/// The tests of one configuration.
+struct Sample {
+  std::vector<double> scores;  ///< one at least
+  double wall = 0.5;           ///< belief that it is a wall, from what else is known
+  bool baseline = false;
+};
+
+class MeanMixture {
+ public:
+  /// `bound`: the least score of a wall, when the baseline scores so much. Returns the logarithm
+  /// of how likely all scores are. The first sample must be the baseline, if it has any score.
+  double fit(const std::vector<Sample>& samples, const Noise& noise,
+             const std::function<double(double)>& bound);
+  /// What follows from the last fit, to be called before anything below.
+  void settle();
+
+  /// log p(scores | wall) - log p(scores | clear), of a sample of the fit by all others.
+  [[nodiscard]] double evidence_of(std::size_t sample) const { return evidence_[sample]; }
+  /// Of other scores.
+  [[nodiscard]] double evidence(const std::vector<double>& scores) const;
+
+  [[nodiscard]] double baseline() const { return baseline_; }
+  [[nodiscard]] double baseline_error() const { return baseline_error_; }
+  /// Where the mean of a sample lies, by all tests; and the share of it that others confirm.
+  struct Mean {
+    double value = 0.0;
+    double known = 0.0;
+  };
+  [[nodiscard]] Mean mean_of(std::size_t sample) const { return means_[sample]; }
+
+ private:
+  /// How likely one sample is at each place, times a factor of its own.
+  struct Likelihood {
+    std::vector<double> at;
+    std::vector<double> centres;  // where its mean may be
+    std::vector<double> log_centres;
+    double scale = 0.0;  // logarithm of that factor
+  };
+  /// One mean of the baseline, and what follows from it.
+  struct Candidate {
+    std::size_t place = 0;  // of the baseline's mean
+    double mean = 0.0;
+    double bound = 0.0;
+    double odds = 0.0;
+    std::size_t first_wall = 0;  // first place beyond the bound
+    std::vector<double> held;    // by all samples, at each place
+    double clear = 0.0;          // sum of the above up to the bound
+    double wall = 0.0;
+    std::vector<std::vector<double>> own;  // of that, by each sample
+  };
+  struct Chances {
+    double clear = 0.0;
+    double wall = 0.0;
+    double clear_new = 0.0;  // shares of the above that no place explains
+    double wall_new = 0.0;
+  };
+  void lay_places();
+  [[nodiscard]] Likelihood likelihood_of(const std::vector<double>& scores) const;
+  [[nodiscard]] double between(const Likelihood& one, std::size_t count, double low,
+                               double high) const;
+  [[nodiscard]] Chances chances(const Candidate& candidate, const Likelihood& one,
+                                std::size_t count, const std::vector<double>& own) const;
+  void hold(Candidate& candidate, const Likelihood& one, const Chances& chance, double wall,
+            std::vector<double>& own) const;
+  [[nodiscard]] double walk(Candidate& candidate) const;
+  [[nodiscard]] std::vector<Chances> refine(Candidate& candidate) const;
+  [[nodiscard]] std::vector<Candidate> candidates(const std::function<double(double)>& bound) const;
+  void add_mean(const Candidate& one, std::size_t sample);
+
+  Noise noise_;
+  double deepest_ = 0.0;
+  std::vector<double> places_;
+  std::vector<Sample> samples_;
+  std::vector<Likelihood> likelihoods_;
+  std::vector<Candidate> candidates_;
+  std::vector<double> evidence_;
+  std::vector<Mean> means_;
+  double baseline_ = 0.0;
+  double baseline_error_ = 0.0;
+};
+
+}  // namespace greynic::causal
