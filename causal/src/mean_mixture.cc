@@ -13,6 +13,9 @@ constexpr double kStallRange = 4.0;  // a stall scores anywhere up to this
 constexpr double kFloor = 1e-6;      // density of what nothing else explains
 constexpr double kStep = 1.0 / 3.0;  // between two places, in noises
 constexpr double kReach = 3.0;       // standard errors around each sample
+constexpr double kWindow = 6.0;  // noises from a score beyond which only a stall explains it
+constexpr std::size_t kEntries = 640;
+constexpr double kPerNoise = 16.0;  // entries of the table for one noise
 constexpr std::size_t kMostCandidates = 9;
 constexpr double kClearBefore = 5.0;       // samples' worth of belief in where clear ones lie:
 constexpr double kAtBaseline = 0.9;        // this share at the baseline
@@ -31,24 +34,34 @@ double below(double z) { return 0.5 * std::erfc(-z / std::numbers::sqrt2); }
 
 }  // namespace
 
-double log_chance(const std::vector<double>& scores, double mean, const Noise& noise) {
+NoiseTable::NoiseTable(const Noise& noise) : sigma_(noise.sigma) {
   const double height = (1.0 - noise.stalls) * student_peak(noise.freedom) / noise.sigma;
+  for (std::size_t i = 0; i <= kEntries + 1; ++i) {
+    const double t = static_cast<double>(i) / kPerNoise;
+    const double peak =
+        height * std::exp(-(noise.freedom + 1.0) / 2.0 * std::log1p(t * t / noise.freedom));
+    plain_.push_back(std::log(peak + kFloor));
+    stalled_.push_back(std::log(peak + kFloor + noise.stalls / kStallRange));
+  }
+}
+
+double NoiseTable::log_chance(const std::vector<double>& scores, double mean) const {
   double sum = 0.0;
   for (const double score : scores) {
     const double above = score - mean;
-    const double t = above / noise.sigma;
-    const double stall =
-        above > 0.0 && above < kStallRange ? noise.stalls / kStallRange : 0.0;
-    sum += std::log(height * std::exp(-(noise.freedom + 1.0) / 2.0 *
-                                      std::log1p(t * t / noise.freedom)) +
-                    stall + kFloor);
+    const auto& table = above > 0.0 && above < kStallRange ? stalled_ : plain_;
+    const double place =
+        std::min(std::abs(above) / sigma_ * kPerNoise, static_cast<double>(kEntries));
+    const std::size_t whole = static_cast<std::size_t>(place);
+    const double part = place - static_cast<double>(whole);
+    sum += table[whole] + part * (table[whole + 1] - table[whole]);
   }
   return sum;
 }
 
 /// Places around every sample, as near to each other as the noise lets one tell them apart.
 void MeanMixture::lay_places() {
-  const double step = kStep * noise_.sigma;
+  const double step = kStep * noise_.sigma();
   std::set<long> keys;
   for (const Sample& sample : samples_) {
     const double reach = kReach / std::sqrt(static_cast<double>(sample.scores.size())) / kStep;
@@ -76,20 +89,30 @@ MeanMixture::Likelihood MeanMixture::likelihood_of(const std::vector<double>& sc
   }
   one.scale = -std::numeric_limits<double>::infinity();
   for (const double centre : one.centres) {
-    one.log_centres.push_back(log_chance(scores, centre, noise_));
+    one.log_centres.push_back(noise_.log_chance(scores, centre));
     one.scale = std::max(one.scale, one.log_centres.back());
   }
-  for (const double place : places_) {
-    one.at.push_back(std::exp(log_chance(scores, place, noise_) - one.scale));
-  }
   return one;
+}
+
+void MeanMixture::add_places(Likelihood& one, const std::vector<double>& scores) const {
+  const auto [low, high] = std::minmax_element(scores.begin(), scores.end());
+  const double reach = kWindow * noise_.sigma();
+  const auto first = std::lower_bound(places_.begin(), places_.end(), *low - reach);
+  const auto last = std::upper_bound(places_.begin(), places_.end(), *high + reach);
+  one.first = static_cast<std::size_t>(first - places_.begin());
+  for (auto place = first; place != last; ++place) {
+    one.at.push_back(std::exp(noise_.log_chance(scores, *place) - one.scale));
+  }
+  if (scores.size() > 1) return;
+  one.elsewhere = std::exp(noise_.log_chance(scores, *low - 2.0 * reach) - one.scale);
 }
 
 /// The mean lies anywhere between two scores: the integral over it, by what the sample's own centre
 /// leaves between the two.
 double MeanMixture::between(const Likelihood& one, std::size_t count, double low,
                             double high) const {
-  const double error = noise_.sigma / std::sqrt(static_cast<double>(count));
+  const double error = noise_.sigma() / std::sqrt(static_cast<double>(count));
   const double root = std::sqrt(2.0 * std::numbers::pi);
   double best = 1e-300;
   for (std::size_t i = 0; i < one.centres.size(); ++i) {
@@ -103,63 +126,77 @@ double MeanMixture::between(const Likelihood& one, std::size_t count, double low
 
 /// `own`: what the sample itself holds, left out; empty where it holds nothing.
 MeanMixture::Chances MeanMixture::chances(const Candidate& candidate, const Likelihood& one,
-                                          std::size_t count,
+                                          const std::vector<double>& scores,
                                           const std::vector<double>& own) const {
   const double room = std::max(candidate.bound - candidate.mean, kLeastRoom);
-  double clear = 0.0, clear_held = candidate.clear;
-  double wall = 0.0, wall_held = candidate.wall;
-  for (std::size_t j = 0; j < places_.size(); ++j) {
-    const double mine = own.empty() ? 0.0 : own[j];
-    const double others = std::max(0.0, candidate.held[j] - mine);
-    (j < candidate.first_wall ? clear : wall) += others * one.at[j];
-    (j < candidate.first_wall ? clear_held : wall_held) -= mine;
+  // Of the places near it, on either side of the bound: what others hold, and what that explains.
+  double held[2] = {0.0, 0.0}, mine[2] = {0.0, 0.0}, explained[2] = {0.0, 0.0};
+  const std::size_t last = one.first + one.at.size();
+  const std::size_t part = std::clamp(candidate.first_wall, one.first, last);
+  for (const bool beyond : {false, true}) {
+    for (std::size_t j = beyond ? part : one.first; j < (beyond ? last : part); ++j) {
+      const double self = own.empty() ? 0.0 : own[j - one.first];
+      held[beyond] += candidate.held[j];
+      mine[beyond] += self;
+      explained[beyond] += (candidate.held[j] - self) * one.at[j - one.first];
+    }
   }
-  clear_held = std::max(clear_held, 0.0);
-  wall_held = std::max(wall_held, 0.0);
+  const double clear_held = std::max(candidate.clear - mine[0], 0.0);
+  const double wall_held = std::max(candidate.wall - mine[1], 0.0);
+  explained[0] += one.elsewhere * std::max(0.0, candidate.clear - held[0]);
+  const bool near = candidate.place >= one.first && candidate.place < last;
+  const double at_baseline = near
+                                 ? one.at[candidate.place - one.first]
+                                 : std::exp(noise_.log_chance(scores, candidate.mean) - one.scale);
+  const std::size_t count = scores.size();
   Chances chance;
-  const double at_baseline = one.at[candidate.place];
-  const double up_to_bound =
-      between(one, count, candidate.bound - 2.0 * room, candidate.bound);
   const double clear_all = kClearBefore + clear_held;
-  chance.clear_new = kClearBefore * (1.0 - kAtBaseline) * up_to_bound / clear_all;
-  chance.clear = (clear + kClearBefore * kAtBaseline * at_baseline) / clear_all + chance.clear_new;
+  chance.clear_new = kClearBefore * (1.0 - kAtBaseline) / clear_all *
+                     between(one, count, candidate.bound - 2.0 * room, candidate.bound);
+  chance.clear = (std::max(0.0, explained[0]) + kClearBefore * kAtBaseline * at_baseline) /
+                     clear_all + chance.clear_new;
   const double fresh = std::max(kLeastNewDepth, kWallBefore / (kWallBefore + wall_held));
   const double deepest = std::max(deepest_, candidate.bound + kDeepest);
   chance.wall_new = fresh * between(one, count, candidate.bound, deepest);
-  chance.wall = chance.wall_new + (wall_held > 1e-9 ? (1.0 - fresh) * wall / wall_held : 0.0);
+  chance.wall = chance.wall_new;
+  if (wall_held > 1e-9) chance.wall += (1.0 - fresh) * std::max(0.0, explained[1]) / wall_held;
   return chance;
 }
 
 /// The sample's share of every place, in place of what it held.
 void MeanMixture::hold(Candidate& candidate, const Likelihood& one, const Chances& chance,
                        double wall, std::vector<double>& own) const {
-  own.resize(places_.size(), 0.0);
+  own.resize(one.at.size(), 0.0);
   const double all = (1.0 - wall) * chance.clear + wall * chance.wall;
   const double is_wall = all > 0.0 ? wall * chance.wall / all : wall;
-  double near_clear = 0.0, near_wall = 0.0;  // for what no place explains yet
-  double held_clear = 0.0, held_wall = 0.0;
-  std::vector<double> others(places_.size());
-  for (std::size_t j = 0; j < places_.size(); ++j) {
-    others[j] = std::max(0.0, candidate.held[j] - own[j]);
-    if (j == candidate.place) others[j] += kClearBefore * kAtBaseline;
-    (j < candidate.first_wall ? near_clear : near_wall) += one.at[j];
-    (j < candidate.first_wall ? held_clear : held_wall) += others[j] * one.at[j];
-  }
-  const double clear_new = chance.clear > 0.0 ? chance.clear_new / chance.clear : 1.0;
-  const double wall_new = chance.wall > 0.0 ? chance.wall_new / chance.wall : 1.0;
-  for (std::size_t j = 0; j < places_.size(); ++j) {
-    const bool beyond = j >= candidate.first_wall;
+  const std::size_t last = one.first + one.at.size();
+  const std::size_t part = std::clamp(candidate.first_wall, one.first, last);
+  const auto others = [&](std::size_t j) {
+    return std::max(0.0, candidate.held[j] - own[j - one.first]) +
+           (j == candidate.place ? kClearBefore * kAtBaseline : 0.0);
+  };
+  for (const bool beyond : {false, true}) {
+    const std::size_t begin = beyond ? part : one.first;
+    const std::size_t end = beyond ? last : part;
+    double near = 0.0;  // for what no place explains yet
+    double known = 0.0;
+    for (std::size_t j = begin; j < end; ++j) {
+      near += one.at[j - one.first];
+      known += others(j) * one.at[j - one.first];
+    }
+    const double side = beyond ? chance.wall : chance.clear;
+    const double fresh = side > 0.0 ? (beyond ? chance.wall_new : chance.clear_new) / side : 1.0;
     const double share = beyond ? is_wall : 1.0 - is_wall;
-    const double fresh = beyond ? wall_new : clear_new;
-    const double near = beyond ? near_wall : near_clear;
-    const double held = beyond ? held_wall : held_clear;
-    double now = 0.0;
-    if (near > 1e-300) now += fresh * one.at[j] / near;
-    if (held > 1e-300) now += (1.0 - fresh) * others[j] * one.at[j] / held;
-    now *= share;
-    candidate.held[j] += now - own[j];
-    (beyond ? candidate.wall : candidate.clear) += now - own[j];
-    own[j] = now;
+    const double of_near = near > 1e-300 ? share * fresh / near : 0.0;
+    const double of_known = known > 1e-300 ? share * (1.0 - fresh) / known : 0.0;
+    double& sum = beyond ? candidate.wall : candidate.clear;
+    for (std::size_t j = begin; j < end; ++j) {
+      const double now = one.at[j - one.first] * (of_near + of_known * others(j));
+      const double more = now - own[j - one.first];
+      candidate.held[j] += more;
+      sum += more;
+      own[j - one.first] = now;
+    }
   }
 }
 
@@ -170,11 +207,11 @@ double MeanMixture::walk(Candidate& candidate) const {
   for (std::size_t i = 0; i < samples_.size(); ++i) {
     const Likelihood& one = likelihoods_[i];
     if (samples_[i].baseline) {
-      sum += std::log(one.at[candidate.place] + 1e-300) + one.scale;
+      sum += noise_.log_chance(samples_[i].scores, candidate.mean);
       continue;
     }
     const Chances chance =
-        chances(candidate, one, samples_[i].scores.size(), candidate.own[i]);
+        chances(candidate, one, samples_[i].scores, candidate.own[i]);
     sum += std::log(0.5 * (chance.clear + chance.wall) + 1e-300) + one.scale;
     hold(candidate, one, chance, samples_[i].wall, candidate.own[i]);
   }
@@ -186,7 +223,7 @@ std::vector<MeanMixture::Chances> MeanMixture::refine(Candidate& candidate) cons
   std::vector<Chances> all(samples_.size());
   for (int round = 0; round < 2; ++round) {
     for (std::size_t i = 0; i < samples_.size(); ++i) {
-      all[i] = chances(candidate, likelihoods_[i], samples_[i].scores.size(), candidate.own[i]);
+      all[i] = chances(candidate, likelihoods_[i], samples_[i].scores, candidate.own[i]);
       if (samples_[i].baseline || round > 0) continue;
       hold(candidate, likelihoods_[i], all[i], samples_[i].wall, candidate.own[i]);
     }
@@ -198,7 +235,7 @@ std::vector<MeanMixture::Chances> MeanMixture::refine(Candidate& candidate) cons
 std::vector<MeanMixture::Candidate> MeanMixture::candidates(
     const std::function<double(double)>& bound) const {
   double centre = 0.0;
-  double error = noise_.sigma;
+  double error = noise_.sigma();
   if (!samples_.empty() && samples_.front().baseline) {
     const std::vector<double>& scores = samples_.front().scores;
     std::vector<double> sorted = scores;
@@ -206,12 +243,12 @@ std::vector<MeanMixture::Candidate> MeanMixture::candidates(
     for (const double score : scores) centre += score / static_cast<double>(scores.size());
     // Stalls draw the mean away; the median then tells better.
     const double median = sorted[(sorted.size() - 1) / 2];
-    if (log_chance(scores, median, noise_) > log_chance(scores, centre, noise_)) centre = median;
-    error = noise_.sigma / std::sqrt(static_cast<double>(scores.size()));
+    if (noise_.log_chance(scores, median) > noise_.log_chance(scores, centre)) centre = median;
+    error = noise_.sigma() / std::sqrt(static_cast<double>(scores.size()));
   }
   std::vector<std::size_t> near;
   for (std::size_t j = 0; j < places_.size(); ++j) {
-    if (std::abs(places_[j] - centre) <= kReach * error + kStep * noise_.sigma) near.push_back(j);
+    if (std::abs(places_[j] - centre) <= kReach * error + kStep * noise_.sigma()) near.push_back(j);
   }
   const std::size_t step = near.size() / kMostCandidates + 1;
   std::vector<Candidate> all;
@@ -230,13 +267,16 @@ std::vector<MeanMixture::Candidate> MeanMixture::candidates(
 
 double MeanMixture::fit(const std::vector<Sample>& samples, const Noise& noise,
                         const std::function<double(double)>& bound) {
-  noise_ = noise;
+  noise_ = NoiseTable(noise);
   samples_ = samples;
   places_.clear();
   lay_places();
   deepest_ = places_.empty() ? 0.0 : places_.back();
   likelihoods_.clear();
-  for (const Sample& sample : samples) likelihoods_.push_back(likelihood_of(sample.scores));
+  for (const Sample& sample : samples) {
+    likelihoods_.push_back(likelihood_of(sample.scores));
+    add_places(likelihoods_.back(), sample.scores);
+  }
   candidates_ = candidates(bound);
   double best = -1e300;
   for (Candidate& one : candidates_) best = std::max(best, one.odds = walk(one));
@@ -283,8 +323,9 @@ void MeanMixture::add_mean(const Candidate& one, std::size_t i) {
     means_[i].known += one.odds;
     return;
   }
-  for (std::size_t j = 0; j < places_.size(); ++j) {
-    const double mine = one.own[i][j];
+  const std::size_t first = likelihoods_[i].first;
+  for (std::size_t j = first; j < first + likelihoods_[i].at.size(); ++j) {
+    const double mine = one.own[i][j - first];
     const double others =
         one.held[j] - mine + (j == one.place ? kClearBefore * kAtBaseline : 0.0);
     if (others < mine) continue;
@@ -294,10 +335,11 @@ void MeanMixture::add_mean(const Candidate& one, std::size_t i) {
 }
 
 double MeanMixture::evidence(const std::vector<double>& scores) const {
-  const Likelihood one = likelihood_of(scores);
+  Likelihood one = likelihood_of(scores);
+  add_places(one, scores);
   double clear = 1e-300, wall = 1e-300;
   for (const Candidate& candidate : candidates_) {
-    const Chances chance = chances(candidate, one, scores.size(), {});
+    const Chances chance = chances(candidate, one, scores, {});
     clear += candidate.odds * chance.clear;
     wall += candidate.odds * chance.wall;
   }

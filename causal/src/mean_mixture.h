@@ -28,8 +28,19 @@ struct Noise {
   double stalls = 0.01;  ///< share of the tests that score far beyond, whatever is set
 };
 
-/// log p(scores | mean).
-[[nodiscard]] double log_chance(const std::vector<double>& scores, double mean, const Noise& noise);
+/// log p(score | mean), from a table: it is asked for millions of times.
+class NoiseTable {
+ public:
+  NoiseTable() = default;
+  explicit NoiseTable(const Noise& noise);
+  [[nodiscard]] double sigma() const { return sigma_; }
+  [[nodiscard]] double log_chance(const std::vector<double>& scores, double mean) const;
+
+ private:
+  double sigma_ = 0.1;
+  std::vector<double> plain_;    // by distance in noises
+  std::vector<double> stalled_;  // where a stall may be the reason too
+};
 
 /// The tests of one configuration.
 struct Sample {
@@ -64,7 +75,9 @@ class MeanMixture {
  private:
   /// How likely one sample is at each place, times a factor of its own.
   struct Likelihood {
-    std::vector<double> at;
+    std::size_t first = 0;   // of the places near it
+    std::vector<double> at;  // each of those
+    double elsewhere = 0.0;  // at places below them: a stall
     std::vector<double> centres;  // where its mean may be
     std::vector<double> log_centres;
     double scale = 0.0;  // logarithm of that factor
@@ -76,7 +89,7 @@ class MeanMixture {
     double bound = 0.0;
     double odds = 0.0;
     std::size_t first_wall = 0;  // first place beyond the bound
-    std::vector<double> held;    // by all samples, at each place
+    std::vector<double> held;  // by all samples, at each place
     double clear = 0.0;          // sum of the above up to the bound
     double wall = 0.0;
     std::vector<std::vector<double>> own;  // of that, by each sample
@@ -89,10 +102,12 @@ class MeanMixture {
   };
   void lay_places();
   [[nodiscard]] Likelihood likelihood_of(const std::vector<double>& scores) const;
+  void add_places(Likelihood& one, const std::vector<double>& scores) const;
   [[nodiscard]] double between(const Likelihood& one, std::size_t count, double low,
                                double high) const;
   [[nodiscard]] Chances chances(const Candidate& candidate, const Likelihood& one,
-                                std::size_t count, const std::vector<double>& own) const;
+                                const std::vector<double>& scores,
+                                const std::vector<double>& own) const;
   void hold(Candidate& candidate, const Likelihood& one, const Chances& chance, double wall,
             std::vector<double>& own) const;
   [[nodiscard]] double walk(Candidate& candidate) const;
@@ -100,7 +115,7 @@ class MeanMixture {
   [[nodiscard]] std::vector<Candidate> candidates(const std::function<double(double)>& bound) const;
   void add_mean(const Candidate& one, std::size_t sample);
 
-  Noise noise_;
+  NoiseTable noise_;
   double deepest_ = 0.0;
   std::vector<double> places_;
   std::vector<Sample> samples_;

@@ -16,7 +16,6 @@ constexpr double kStallWeight = 60.0;   // as strongly as so many tests would
 constexpr double kStallsFrom = 4.0;     // noises beyond the mean
 constexpr double kDriftWindow = 24.0;   // tests over which a drift is followed
 constexpr double kDriftWeight = 12.0;   // tests' worth of belief that there is none
-constexpr int kRounds = 2;
 constexpr double kUsualSigma = 0.05;  // before any test: its logarithm,
 constexpr double kSigmaSpread = 1.2;  // and the spread of that
 constexpr double kSigmaStep = 1.2;
@@ -182,12 +181,10 @@ void ValueModel::fit(const std::vector<Reading>& readings, std::vector<Group>& g
     sample_of_group[g] = samples_.size();
     samples_.push_back(std::move(sample));
   }
-  for (int round = 0; round < kRounds; ++round) {
-    if (readings.size() < kManyReadings || readings.size() % 6 == 0) learn_sigma();
-    (void)log_chance_of_all(sigma_);
-    mixture_.settle();
-    learn_rates(readings);
-  }
+  if (readings.size() < kManyReadings || readings.size() % 6 == 0) learn_sigma();
+  (void)log_chance_of_all(sigma_);
+  mixture_.settle();
+  learn_rates(readings);
   for (std::size_t g = 0; g < groups.size(); ++g) {
     groups[g].evidence =
         sample_of_group[g] == kNone ? 0.0 : mixture_.evidence_of(sample_of_group[g]);
