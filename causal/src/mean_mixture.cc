@@ -13,15 +13,15 @@ constexpr double kStallRange = 4.0;  // a stall scores anywhere up to this
 constexpr double kFloor = 1e-6;      // density of what nothing else explains
 constexpr double kStep = 1.0 / 3.0;  // between two places, in noises
 constexpr double kReach = 3.0;       // standard errors around each sample
-constexpr double kWindow = 6.0;  // noises from a score beyond which only a stall explains it
+constexpr double kWindow = 6.0;      // noises from a score beyond which only a stall explains it
 constexpr std::size_t kEntries = 640;
 constexpr double kPerNoise = 16.0;  // entries of the table for one noise
 constexpr std::size_t kMostCandidates = 9;
-constexpr double kClearBefore = 5.0;       // samples' worth of belief in where clear ones lie:
-constexpr double kAtBaseline = 0.9;        // this share at the baseline
-constexpr double kWallBefore = 2.0;        // and of belief in a new depth
-constexpr double kLeastNewDepth = 0.4;     // a further cause may be less deep than the first
-constexpr double kFarBelow = 0.02;         // odds below which a baseline's mean is left out
+constexpr double kClearBefore = 5.0;    // samples' worth of belief in where clear ones lie:
+constexpr double kAtBaseline = 0.9;     // this share at the baseline
+constexpr double kWallBefore = 2.0;     // and of belief in a new depth
+constexpr double kLeastNewDepth = 0.4;  // a further cause may be less deep than the first
+constexpr double kFarBelow = 0.02;      // odds below which a baseline's mean is left out
 constexpr double kLeastRoom = 1e-3;
 
 /// Student's density at its centre.
@@ -145,16 +145,16 @@ MeanMixture::Chances MeanMixture::chances(const Candidate& candidate, const Like
   const double wall_held = std::max(candidate.wall - mine[1], 0.0);
   explained[0] += one.elsewhere * std::max(0.0, candidate.clear - held[0]);
   const bool near = candidate.place >= one.first && candidate.place < last;
-  const double at_baseline = near
-                                 ? one.at[candidate.place - one.first]
-                                 : std::exp(noise_.log_chance(scores, candidate.mean) - one.scale);
+  const double at_baseline = near ? one.at[candidate.place - one.first]
+                                  : std::exp(noise_.log_chance(scores, candidate.mean) - one.scale);
   const std::size_t count = scores.size();
   Chances chance;
   const double clear_all = kClearBefore + clear_held;
   chance.clear_new = kClearBefore * (1.0 - kAtBaseline) / clear_all *
                      between(one, count, candidate.bound - 2.0 * room, candidate.bound);
-  chance.clear = (std::max(0.0, explained[0]) + kClearBefore * kAtBaseline * at_baseline) /
-                     clear_all + chance.clear_new;
+  chance.clear =
+      (std::max(0.0, explained[0]) + kClearBefore * kAtBaseline * at_baseline) / clear_all +
+      chance.clear_new;
   const double fresh = std::max(kLeastNewDepth, kWallBefore / (kWallBefore + wall_held));
   const double deepest = std::max(deepest_, candidate.bound + kDeepest);
   chance.wall_new = fresh * between(one, count, candidate.bound, deepest);
@@ -210,8 +210,7 @@ double MeanMixture::walk(Candidate& candidate) const {
       sum += noise_.log_chance(samples_[i].scores, candidate.mean);
       continue;
     }
-    const Chances chance =
-        chances(candidate, one, samples_[i].scores, candidate.own[i]);
+    const Chances chance = chances(candidate, one, samples_[i].scores, candidate.own[i]);
     sum += std::log(0.5 * (chance.clear + chance.wall) + 1e-300) + one.scale;
     hold(candidate, one, chance, samples_[i].wall, candidate.own[i]);
   }
@@ -326,8 +325,7 @@ void MeanMixture::add_mean(const Candidate& one, std::size_t i) {
   const std::size_t first = likelihoods_[i].first;
   for (std::size_t j = first; j < first + likelihoods_[i].at.size(); ++j) {
     const double mine = one.own[i][j - first];
-    const double others =
-        one.held[j] - mine + (j == one.place ? kClearBefore * kAtBaseline : 0.0);
+    const double others = one.held[j] - mine + (j == one.place ? kClearBefore * kAtBaseline : 0.0);
     if (others < mine) continue;
     means_[i].value += one.odds * mine * places_[j];
     means_[i].known += one.odds * mine;

@@ -75,9 +75,9 @@ class MeanMixture {
  private:
   /// How likely one sample is at each place, times a factor of its own.
   struct Likelihood {
-    std::size_t first = 0;   // of the places near it
-    std::vector<double> at;  // each of those
-    double elsewhere = 0.0;  // at places below them: a stall
+    std::size_t first = 0;        // of the places near it
+    std::vector<double> at;       // each of those
+    double elsewhere = 0.0;       // at places below them: a stall
     std::vector<double> centres;  // where its mean may be
     std::vector<double> log_centres;
     double scale = 0.0;  // logarithm of that factor
@@ -89,7 +89,7 @@ class MeanMixture {
     double bound = 0.0;
     double odds = 0.0;
     std::size_t first_wall = 0;  // first place beyond the bound
-    std::vector<double> held;  // by all samples, at each place
+    std::vector<double> held;    // by all samples, at each place
     double clear = 0.0;          // sum of the above up to the bound
     double wall = 0.0;
     std::vector<std::vector<double>> own;  // of that, by each sample

@@ -15,6 +15,7 @@ namespace {
 constexpr int kMostRecovery = 40;          // tests of the baseline after a wall
 constexpr std::size_t kHopelessFrom = 16;  // tests of one configuration,
 constexpr double kHopelessRate = 0.05;     // and what each must have told at least
+constexpr double kNearBound = 0.08;        // of the way from the baseline to it
 constexpr int kMostTooShort = 2;
 constexpr int kMostFirstTests = 6;  // of the baseline, until one gives a value
 
@@ -200,7 +201,16 @@ Result<void> Session::recover() {
 bool Session::hopeless(Id id) const {
   const double count = static_cast<double>(tests_of(id));
   if (tests_of(id) >= static_cast<std::size_t>(options_.most_repeats)) return true;
-  return tests_of(id) >= kHopelessFrom && std::abs(evidence(id)) / count < kHopelessRate;
+  if (tests_of(id) < kHopelessFrom) return false;
+  if (std::abs(evidence(id)) / count < kHopelessRate) return true;
+  // So near to the bound that nobody would care which side it is on.
+  const double room = model_.bound() - model_.baseline();
+  if (model_.sigma() / std::sqrt(count) > kNearBound * room) return false;
+  double sum = 0.0;
+  const std::vector<double> scores = scores_of(id);
+  for (const double score : scores) sum += score;
+  return std::abs(sum - model_.bound() * static_cast<double>(scores.size())) <
+         kNearBound * room * static_cast<double>(scores.size());
 }
 
 Result<std::vector<Verdict>> Session::decide(const std::vector<Id>& ids, double before,

@@ -16,9 +16,10 @@ constexpr double kStallWeight = 60.0;   // as strongly as so many tests would
 constexpr double kStallsFrom = 4.0;     // noises beyond the mean
 constexpr double kDriftWindow = 24.0;   // tests over which a drift is followed
 constexpr double kDriftWeight = 12.0;   // tests' worth of belief that there is none
-constexpr double kUsualSigma = 0.05;  // before any test: its logarithm,
-constexpr double kSigmaSpread = 1.2;  // and the spread of that
+constexpr double kUsualSigma = 0.05;    // before any test: its logarithm,
+constexpr double kSigmaSpread = 1.2;    // and the spread of that
 constexpr double kSigmaStep = 1.2;
+constexpr double kNoiseInDrift = 3.0;  // times of what noise makes, before a drift is believed
 constexpr double kLeastSigma = 0.002;
 constexpr double kMostLearnt = 30.0;  // degrees of freedom of what repeats said before
 constexpr double kLeastBelief = 0.02;
@@ -139,18 +140,26 @@ void ValueModel::learn_drift(const std::vector<Reading>& readings) {
     known[i] = std::abs(rest[i] - offset(i)) < kStallsFrom * sigma_ ? mean.known : 0.0;
   }
   std::vector<double> offsets(count, 0.0);
+  double spread = 0.0;  // of the offsets, and what noise alone makes of it
+  double by_noise = 0.0;
   const std::size_t reach = static_cast<std::size_t>(2.5 * kDriftWindow);
   for (std::size_t i = 0; i < count; ++i) {
     double sum = 0.0;
     double weight = kDriftWeight;
+    double squares = 0.0;
     for (std::size_t j = i > reach ? i - reach : 0; j < std::min(count, i + reach); ++j) {
       const double apart = (static_cast<double>(i) - static_cast<double>(j)) / kDriftWindow;
       const double near = known[j] * std::exp(-0.5 * apart * apart);
       sum += near * rest[j];
       weight += near;
+      squares += near * near;
     }
     offsets[i] = sum / weight;
+    spread += offsets[i] * offsets[i];
+    by_noise += sigma_ * sigma_ * squares / (weight * weight);
   }
+  const double real = spread > 0.0 ? std::max(0.0, 1.0 - kNoiseInDrift * by_noise / spread) : 0.0;
+  for (double& offset : offsets) offset *= real;
   offsets_ = std::move(offsets);
 }
 
@@ -160,7 +169,9 @@ void ValueModel::fit(const std::vector<Reading>& readings, std::vector<Group>& g
   // The baseline first, then what was tested most.
   std::vector<std::size_t> order(groups.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  const auto of_baseline = [&](const Group& group) { return readings[group.places->front()].of_baseline; };
+  const auto of_baseline = [&](const Group& group) {
+    return readings[group.places->front()].of_baseline;
+  };
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     if (of_baseline(groups[a]) != of_baseline(groups[b])) return of_baseline(groups[a]);
     return groups[a].places->size() > groups[b].places->size();

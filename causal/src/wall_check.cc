@@ -16,13 +16,14 @@ constexpr int kDepths = 40;
 constexpr int kMostLooks = 8;
 constexpr double kNoiseAtWorst = 0.15;  // until the baseline was tested often
 constexpr double kSurelySlow = 5.0;     // standard errors
+constexpr double kApart = 4.0;          // noises; the halves of one heap are 2.7 apart
 constexpr int kMostChecks = 160;
 constexpr double kStalls = 0.01;
 constexpr double kStallsUpTo = 4.0;
 constexpr double kFailsClear = 0.02;
 constexpr double kFailsWall = 0.3;
-constexpr double kNoiseBefore = 0.05;
-constexpr double kNoiseSpread = 0.9;  // of its logarithm
+constexpr double kNoiseBefore = 0.06;
+constexpr double kNoiseSpread = 1.1;  // of its logarithm
 
 struct Values {
   std::vector<double> baseline;
@@ -138,29 +139,27 @@ class Stickiness {
     }
     return 0.0;
   }
+  /// Two heaps far apart, by what each scatters: the upper part of one heap is not slow.
   [[nodiscard]] bool is_sticky() const {
     if (slow_.size() < 2) return false;
-    double slow = 0.0;
-    for (const std::size_t place : slow_) slow += session_.reading(place).score;
-    slow /= static_cast<double>(slow_.size());
-    double sum = 0.0;
-    double squares = 0.0;
-    double count = 0.0;
+    double sum[2] = {0.0, 0.0}, squares[2] = {0.0, 0.0}, count[2] = {0.0, 0.0};
     for (const std::size_t place : session_.places_of(session_.baseline())) {
       const Reading& reading = session_.reading(place);
-      if (reading.failed || std::find(slow_.begin(), slow_.end(), place) != slow_.end()) continue;
-      const double score = reading.score;
-      sum += score;
-      squares += score * score;
-      count += 1.0;
+      if (reading.failed) continue;
+      const bool slow = std::find(slow_.begin(), slow_.end(), place) != slow_.end();
+      sum[slow] += reading.score;
+      squares[slow] += reading.score * reading.score;
+      count[slow] += 1.0;
     }
-    const double mean = sum / std::max(count, 1.0);
-    const double variance =
-        (std::max(0.0, squares - count * mean * mean) + 2.0 * kNoiseAtWorst * kNoiseAtWorst) /
-        (count + 1.0);
-    const double error = std::sqrt(
-        variance * (1.0 / std::max(count, 1.0) + 1.0 / static_cast<double>(slow_.size())));
-    return slow - mean > kSurelySlow * error;
+    double scatter = 2.0 * kNoiseAtWorst * kNoiseAtWorst;
+    double mean[2] = {0.0, 0.0};
+    for (const int heap : {0, 1}) {
+      mean[heap] = sum[heap] / std::max(count[heap], 1.0);
+      scatter += std::max(0.0, squares[heap] - count[heap] * mean[heap] * mean[heap]);
+    }
+    const double noise = std::sqrt(scatter / (count[0] + count[1]));
+    const double error = noise * std::sqrt(1.0 / std::max(count[0], 1.0) + 1.0 / count[1]);
+    return mean[1] - mean[0] > std::max(kSurelySlow * error, kApart * noise);
   }
 
   Session& session_;

@@ -12,7 +12,7 @@ constexpr int kLargestOrder = 8;
 // Odds of a cause of so many terms, before any test.
 constexpr std::array<double, kLargestOrder + 1> kOrderOdds = {0.0,  0.22, 0.25,  0.22, 0.17,
                                                               0.12, 0.01, 0.005, 0.005};
-constexpr double kStepError = 0.04;     // of one term: healing checks each again
+constexpr double kStepError = 0.015;    // of one term: healing checks each again
 constexpr double kFurtherCause = 0.12;  // odds that a healed wall holds one more
 constexpr double kStillCause = 0.9;     // odds that a cause shows in another healing
 constexpr std::size_t kMostTransversals = 400;

@@ -1,7 +1,8 @@
 /// The engine on planted walls: how many it names exactly, in how many tests, and whether it is as
 /// sure as it says.
 ///
-///     causal_bench [SEED] [CASES] [FAMILY] [BATCH]     all families when none is named
+///     causal_bench [BLOCK] [CASES] [FAMILY] [BATCH]    all families when none is named
+///     TRAIL=1 causal_bench =SEED 1 FAMILY              every test of one case, if it went wrong
 
 #include <fmt/core.h>
 
@@ -15,72 +16,6 @@
 
 namespace greynic::bench {
 namespace {
-
-std::vector<Family> families() {
-  std::vector<Family> all;
-  all.push_back({.name = "clean"});
-  all.push_back(
-      {.name = "levels", .most_factors = 96, .most_order = 3, .numbers = true, .intervals = 0.35});
-  all.push_back({.name = "masked",
-                 .most_factors = 96,
-                 .most_order = 3,
-                 .least_causes = 2,
-                 .most_causes = 3,
-                 .numbers = true,
-                 .intervals = 0.35,
-                 .overlap = true});
-  all.push_back({.name = "noise",
-                 .most_factors = 96,
-                 .most_order = 3,
-                 .numbers = true,
-                 .intervals = 0.35,
-                 .noise = {0.15, 0.30},
-                 .least_drop = 0.25,
-                 .most_stalls = 0.05,
-                 .most_timeouts = 0.05});
-  all.push_back({.name = "three",
-                 .least_factors = 96,
-                 .most_factors = 96,
-                 .least_order = 3,
-                 .most_order = 3,
-                 .least_causes = 3,
-                 .most_causes = 3,
-                 .noise = {0.30},
-                 .least_drop = 0.3});
-  all.push_back({.name = "emergent",
-                 .most_factors = 96,
-                 .least_order = 2,
-                 .most_order = 3,
-                 .emergent = true});
-  all.push_back({.name = "weak",
-                 .most_factors = 96,
-                 .most_order = 3,
-                 .noise = {0.15},
-                 .least_drop = 0.12,
-                 .most_drop = 0.2});
-  all.push_back({.name = "constraints",
-                 .most_factors = 96,
-                 .most_order = 3,
-                 .numbers = true,
-                 .intervals = 0.2,
-                 .most_forbidden = 40});
-  all.push_back({.name = "false_alarm", .most_factors = 96, .noise = {0.03}, .false_alarm = true});
-  all.push_back({.name = "sums",
-                 .most_factors = 96,
-                 .least_order = 1,
-                 .most_order = 2,
-                 .numbers = true,
-                 .sum = true});
-  all.push_back({.name = "drift", .most_factors = 96, .most_order = 3, .drift = 0.1});
-  all.push_back({.name = "sticky", .most_factors = 96, .most_order = 3, .sticky = 3});
-  all.push_back({.name = "absolute",
-                 .most_factors = 96,
-                 .most_order = 3,
-                 .numbers = true,
-                 .intervals = 0.35,
-                 .absolute = true});
-  return all;
-}
 
 struct Tally {
   int cases = 0;
@@ -116,12 +51,7 @@ double decile(std::vector<double> values) {
 
 void run_case(const Family& family, std::uint64_t seed, int batch, bool talk, Tally& tally) {
   PlantedCase planted(family, seed);
-  causal::Laboratory laboratory;
-  laboratory.measure = [&](std::span<const Configuration> wanted) {
-    std::vector<Observation> made;
-    for (const Configuration& one : wanted) made.push_back(planted.measure(one));
-    return Result<std::vector<Observation>>(std::move(made));
-  };
+  causal::Laboratory laboratory = planted.laboratory();
   std::optional<testgen::CompiledCampaign> compiled;
   if (!planted.campaign.forbidden.empty()) {
     compiled = testgen::CompiledCampaign::create(planted.campaign).value();
@@ -134,6 +64,8 @@ void run_case(const Family& family, std::uint64_t seed, int batch, bool talk, Ta
   causal::ExplainOptions options;
   options.witness = planted.witness;
   options.batch = batch;
+  if (const char* most = std::getenv("MOST_TESTS"))
+    options.most_tests = std::strtoull(most, nullptr, 10);
   const auto begin = std::chrono::steady_clock::now();
   const auto explanation = causal::explain(planted.campaign, {}, options, &laboratory);
   const double ms =
@@ -177,7 +109,10 @@ void run_case(const Family& family, std::uint64_t seed, int batch, bool talk, Ta
 }
 
 int main_of(int count, char** words) {
-  const std::uint64_t seed = count > 1 ? std::strtoull(words[1], nullptr, 10) : 1;
+  const std::string block = count > 1 ? words[1] : "1";
+  const bool one = block.starts_with("=");  // the seed of a case, as printed
+  const std::uint64_t number = std::strtoull(block.c_str() + (one ? 1 : 0), nullptr, 10);
+  const std::uint64_t seed = one ? number : number * 1'000'003;
   const int cases = count > 2 ? std::atoi(words[2]) : 40;
   const std::string wanted = count > 3 ? words[3] : "";
   const int batch = count > 4 ? std::atoi(words[4]) : 1;
@@ -188,8 +123,7 @@ int main_of(int count, char** words) {
     if (!wanted.empty() && wanted != "all" && wanted != family.name) continue;
     Tally tally;
     for (int i = 0; i < cases; ++i) {
-      run_case(family, seed * 1'000'003 + static_cast<std::uint64_t>(i), batch, !wanted.empty(),
-               tally);
+      run_case(family, seed + static_cast<std::uint64_t>(i), batch, !wanted.empty(), tally);
     }
     const auto [low, high] = wilson(tally.exact, tally.cases);
     fmt::print(

@@ -269,6 +269,16 @@ Observation PlantedCase::measure(const Configuration& configuration) {
   return observation;
 }
 
+causal::Laboratory PlantedCase::laboratory() {
+  causal::Laboratory laboratory;
+  laboratory.measure = [this](std::span<const Configuration> wanted) {
+    std::vector<Observation> made;
+    for (const Configuration& one : wanted) made.push_back(measure(one));
+    return Result<std::vector<Observation>>(std::move(made));
+  };
+  return laboratory;
+}
+
 double PlantedCase::bound() const {
   double bits = 0.0;
   double healings = 1.0;

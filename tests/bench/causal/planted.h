@@ -40,6 +40,9 @@ struct Family {
   bool absolute = false;  ///< the bound
 };
 
+/// Those of the benchmark.
+[[nodiscard]] std::vector<Family> families();
+
 /// The levels of one factor, by index, under which a planted term holds.
 struct PlantedTerm {
   std::size_t factor = 0;
@@ -60,6 +63,8 @@ class PlantedCase {
   PlantedCase(const Family& family, std::uint64_t seed);
 
   [[nodiscard]] Observation measure(const Configuration& configuration);
+  /// Measures this case, which must outlive it. Constraints are the caller's.
+  [[nodiscard]] causal::Laboratory laboratory();
   [[nodiscard]] bool is_wall(const Configuration& configuration) const;
   /// Tests that information theory allows: (bits of structure and levels, and a certificate) over
   /// the capacity of one test.

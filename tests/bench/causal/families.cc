@@ -1,0 +1,71 @@
+#include "planted.h"
+
+namespace greynic::bench {
+
+std::vector<Family> families() {
+  std::vector<Family> all;
+  all.push_back({.name = "clean"});
+  all.push_back(
+      {.name = "levels", .most_factors = 96, .most_order = 3, .numbers = true, .intervals = 0.35});
+  all.push_back({.name = "masked",
+                 .most_factors = 96,
+                 .most_order = 3,
+                 .least_causes = 2,
+                 .most_causes = 3,
+                 .numbers = true,
+                 .intervals = 0.35,
+                 .overlap = true});
+  all.push_back({.name = "noise",
+                 .most_factors = 96,
+                 .most_order = 3,
+                 .numbers = true,
+                 .intervals = 0.35,
+                 .noise = {0.15, 0.30},
+                 .least_drop = 0.25,
+                 .most_stalls = 0.05,
+                 .most_timeouts = 0.05});
+  all.push_back({.name = "three",
+                 .least_factors = 96,
+                 .most_factors = 96,
+                 .least_order = 3,
+                 .most_order = 3,
+                 .least_causes = 3,
+                 .most_causes = 3,
+                 .noise = {0.30},
+                 .least_drop = 0.3});
+  all.push_back({.name = "emergent",
+                 .most_factors = 96,
+                 .least_order = 2,
+                 .most_order = 3,
+                 .emergent = true});
+  all.push_back({.name = "weak",
+                 .most_factors = 96,
+                 .most_order = 3,
+                 .noise = {0.15},
+                 .least_drop = 0.12,
+                 .most_drop = 0.2});
+  all.push_back({.name = "constraints",
+                 .most_factors = 96,
+                 .most_order = 3,
+                 .numbers = true,
+                 .intervals = 0.2,
+                 .most_forbidden = 40});
+  all.push_back({.name = "false_alarm", .most_factors = 96, .noise = {0.03}, .false_alarm = true});
+  all.push_back({.name = "sums",
+                 .most_factors = 96,
+                 .least_order = 1,
+                 .most_order = 2,
+                 .numbers = true,
+                 .sum = true});
+  all.push_back({.name = "drift", .most_factors = 96, .most_order = 3, .drift = 0.1});
+  all.push_back({.name = "sticky", .most_factors = 96, .most_order = 3, .sticky = 3});
+  all.push_back({.name = "absolute",
+                 .most_factors = 96,
+                 .most_order = 3,
+                 .numbers = true,
+                 .intervals = 0.35,
+                 .absolute = true});
+  return all;
+}
+
+}  // namespace greynic::bench
