@@ -282,8 +282,7 @@ bool is_within(const Cause& one, const Cause& other, const Campaign& campaign,
 }
 
 // Claim:  a wall that comes gradually is named once: where other settings or noise move its
-// threshold,
-//         the causes found from different walls are not told one beside the other.
+//         threshold, the causes found from different walls are not told one beside the other.
 // Oracle: random configurations under one cause; none may all lie under another.
 // Method: bandwidth falls with n0, a little with n1, and levels lie close about the threshold.
 TEST(Explain, NamesAGradualWallOnce) {
@@ -332,9 +331,8 @@ TEST(Explain, NamesAGradualWallOnce) {
 }
 
 // Claim:  a measurement that was too short is no wall. From stored observations alone such a
-// configuration is
-//         undecided, and the text says what to do; a laboratory, which measures longer, is asked
-//         again.
+//         configuration is undecided, and the text says what to do; a laboratory, which measures
+//         longer, is asked again.
 // Oracle: a device without any wall, on which nothing completes in the run's time where n0 is 80.
 TEST(Explain, AsksAgainWhereNothingCompleted) {
   const Campaign campaign = campaign_of_ten();
@@ -415,8 +413,7 @@ TEST(Explain, KeepsABaselineOutsideTheLevels) {
 
 // Claim:  what further tests do not confirm is not called a cause; a note says so.
 // Method: a device that cannot set the baseline's own level puts the first one in its place, so
-// that
-//         every test that it makes is a wall.
+//         that every test that it makes is a wall.
 TEST(Explain, NamesNoCauseThatTestsDoNotConfirm) {
   const Campaign campaign = campaign_below_its_baseline();
   std::mt19937_64 random(10);
@@ -433,61 +430,6 @@ TEST(Explain, NamesNoCauseThatTestsDoNotConfirm) {
   EXPECT_TRUE(explanation->causes.empty()) << to_text(*explanation);
   EXPECT_FALSE(explanation->complete);
   EXPECT_NE(to_text(*explanation).find("do not confirm"), std::string::npos);
-}
-
-// Claim:  the example in the header is what happens: this cause, and no level asked about that is
-//         not the campaign's.
-TEST(Explain, FindsWhatTheExampleSays) {
-  Campaign campaign;
-  const auto add = [&](const char* name, std::vector<FactorValue> levels) {
-    Factor factor;
-    factor.name = name;
-    factor.type =
-        std::holds_alternative<double>(levels[0]) ? FactorType::kNumeric : FactorType::kCategorical;
-    factor.levels = std::move(levels);
-    campaign.factors.push_back(std::move(factor));
-  };
-  add("message_bytes", {64.0, 65536.0});
-  add("operation", {std::string("SEND"), std::string("READ")});
-  add("qp_count", {1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0});
-  add("server_decap_masks", {0.0, 4.0, 8.0, 12.0, 16.0, 20.0, 40.0});
-  campaign.wall = {"bandwidth_gbps", 0.2, {}, {}, {}};
-  campaign.baseline = {{"message_bytes", 65536.0},
-                       {"operation", std::string("SEND")},
-                       {"qp_count", 1.0},
-                       {"server_decap_masks", 0.0}};
-  const Configuration wall = {{"message_bytes", 64.0},
-                              {"operation", std::string("READ")},
-                              {"qp_count", 64.0},
-                              {"server_decap_masks", 40.0}};
-  std::size_t strangers = 0;
-  const auto measure = [&](const Configuration& configuration) {
-    Observation observation;
-    observation.asked = configuration;
-    observation.outcome = Outcome::kMeasured;
-    const bool slow =
-        configuration.number("qp_count") >= 8 && configuration.number("server_decap_masks") >= 12;
-    observation.measures["bandwidth_gbps"] = {slow ? 50.0 : 100.0, {}};
-    for (const auto& [name, level] : configuration.levels()) {
-      const auto& levels = campaign.find(name)->levels;
-      strangers += std::find(levels.begin(), levels.end(), level) == levels.end() ? 1 : 0;
-    }
-    return observation;
-  };
-  std::vector<Observation> run;
-  for (int repeat = 0; repeat < 3; ++repeat) {
-    run.push_back(measure(campaign.baseline));
-    run.push_back(measure(wall));
-  }
-  const Laboratory laboratory = laboratory_of(measure);
-  const auto explanation = explain(campaign, run, {}, &laboratory);
-  ASSERT_TRUE(explanation) << explanation.error().message;
-  ASSERT_EQ(explanation->causes.size(), 1U) << to_text(*explanation);
-  EXPECT_EQ(explanation->causes.front().text(),
-            "qp_count >= 8 (clear at 4) and server_decap_masks >= 12 (clear at 8)");
-  EXPECT_TRUE(explanation->complete);
-  EXPECT_EQ(strangers, 0U);
-  EXPECT_LE(explanation->tests_ordered, 16U) << to_text(*explanation);
 }
 
 TEST(Explain, SaysWhatIsMissing) {
