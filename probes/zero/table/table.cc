@@ -6,7 +6,9 @@
 #include <array>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <set>
+#include <tuple>
 
 namespace greynic::zero {
 namespace {
