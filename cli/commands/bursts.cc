@@ -18,7 +18,7 @@
 #include "greynic/live/live.h"
 #include "progress.h"
 
-#ifdef GREYNIC_CLI_WITH_HTTP
+#ifdef GREYNIC_WITH_HTTP
 #include <mutex>
 
 #include "greynic/http/influx_sender.h"
@@ -76,7 +76,7 @@ class MarksFile {
 /// What --openmetrics serves and --influx sends, while packets still come and after.
 class Publisher {
  public:
-#ifdef GREYNIC_CLI_WITH_HTTP
+#ifdef GREYNIC_WITH_HTTP
   [[nodiscard]] Result<void> open(const BurstsFlags& flags) {
     if (!flags.influx.empty()) {
       auto sender = http::InfluxSender::open(flags.influx);
