@@ -258,6 +258,7 @@ class Timeline {
 
 int run(const Flags& flags) {
   const std::string path = files::shipped_file("trace", flags.rules);
+  RulesFile file(path);  // before it is read, so that no change is missed
   const auto rules = trace::read_rules(path);
   if (!rules) return tell(rules.error());
   const daemon::Ending ending("greynic trace");
@@ -271,7 +272,6 @@ int run(const Flags& flags) {
       *rules, [&timeline](const trace::JourneyEvent& event) { timeline.add(event); });
   if (!tracer) return tell(tracer.error());
   say(flags.duration ? "tracing" : "tracing until Ctrl-C");
-  RulesFile file(path);
   const auto begin = Clock::now();
   auto reported = begin;
   while (!ending.asked()) {
@@ -302,12 +302,9 @@ void add_trace(Program& program) {
   Command command = program.command(
       "trace", "Where packets between containers lose their time, hop by hop",
       "  greynic trace topology                     # namespaces, containers, devices\n"
-      "  greynic trace run vxlan --for 30s          # rules of a template that greynic ships\n"
+      "  greynic trace run vxlan --for 30s          # rules of a template\n"
       "  greynic trace run RULES.json --for 30s --json\n"
-      "  greynic trace hooks                        # what this kernel offers\n"
-      "\n"
-      "Packets that an RNIC forwards by itself never pass the kernel's hooks: measure those with\n"
-      "`greynic run` and counters instead.");
+      "  greynic trace hooks                        # what this kernel offers");
   command.needs_command();
   Command hooks =
       command.command("hooks", "Which hooks this kernel offers, which are used, and why");
@@ -318,7 +315,10 @@ void add_trace(Program& program) {
   topology.flag("--json", flags->json, "JSON on stdout");
   topology.run([flags] { return show_topology(*flags); });
 
-  Command traced = command.command("run", "Trace this host: hops, delays, losses");
+  Command traced = command.command(
+      "run",
+      "Trace this host: hops, delays, losses. What an RNIC forwards by itself never passes here; "
+      "use `greynic run` and its counters for that");
   traced.option("rules", flags->rules, "Rules file, or the name of a template").required();
   traced.option("--for", flags->duration, "How long; until Ctrl-C when it is not given");
   traced

@@ -41,7 +41,8 @@ std::vector<Line> command_lines(const std::string& path) {
 
 /// The commands that a line calls: "run", or "agent init".
 std::vector<std::string> commands_in(const std::string& line) {
-  static const std::regex call(R"(\bgreynic ([a-z-]+)( (?:init|perftest|collect|show))?(?= |$))");
+  static const std::regex call(
+      R"(\bgreynic ((?:trace )?[a-z-]+)( (?:init|perftest|collect|show))?(?= |$))");
   std::vector<std::string> commands;
   for (std::sregex_iterator it(line.begin(), line.end(), call), end; it != end; ++it) {
     commands.push_back((*it)[1].str() + (*it)[2].str());
@@ -66,7 +67,7 @@ void expect_options_exist(const Folder& folder, const std::string& line) {
 /// Commands of optional parts that this build does not have.
 std::set<std::string> not_built(const Folder& folder) {
   std::set<std::string> missing;
-  for (const char* command : {"report", "agent"}) {
+  for (const char* command : {"report", "agent", "trace"}) {
     if (greynic(folder, std::string("help ") + command).exit_code != 0) missing.insert(command);
   }
   if (!capture::can_read_captures()) missing.insert("bursts");
@@ -75,7 +76,8 @@ std::set<std::string> not_built(const Folder& folder) {
 
 /// Lines for a device or a folder of the system, which no test may touch.
 bool needs_a_lab(const std::string& line) {
-  static const std::regex lab(R"(--target '?(ovs|flows|verbs):|agent --device| /etc/)");
+  static const std::regex lab(
+      R"(--target '?(ovs|flows|verbs):|agent --device|greynic trace | /etc/)");
   return std::regex_search(line, lab);
 }
 

@@ -209,17 +209,20 @@ def send(namespace, source, destination, payload, count, family=socket.AF_INET, 
 class Trace:
     """`greynic trace run` beside a test: with Trace(rules) as t: ...; t.hops, t.summary."""
 
-    def __init__(self, rules, folder):
+    def __init__(self, rules, folder, *options):
+        self.options = options
         self.path = os.path.join(folder, f"rules-{os.getpid()}.json")
         with open(self.path, "w") as file:
             json.dump(rules, file)
 
     def __enter__(self):
-        self.process = subprocess.Popen([GREYNIC, "trace", "run", self.path, "--json"], stdout=subprocess.PIPE,
+        self.process = subprocess.Popen([GREYNIC, "trace", "run", self.path, "--json", *self.options], stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, text=True)
-        line = self.process.stderr.readline()
-        if "tracing" not in line:
-            raise RuntimeError(line + self.process.stderr.read())
+        self.said = ""
+        while "tracing" not in (line := self.process.stderr.readline()) and line:
+            self.said += line
+        if not line:
+            raise RuntimeError(self.said)
         return self
 
     def __exit__(self, *_):

@@ -164,7 +164,7 @@ static __noinline int begin(const struct sk_buff *skb, const struct arrival *a) 
     made.at = made.cell_point = before;
     made.first_ns = made.last_ns = a->now;
     made.serial = next_serial();
-    made.recorded = made.row.sample && made.serial % made.row.sample == 0;
+    made.recorded = made.row.sample && (made.serial >> 8) % made.row.sample == 0;
     timed = before == GREYNIC_NOWHERE;
     ++a->counters->journeys;
   }

@@ -20,6 +20,7 @@ enum { GREYNIC_RX = 0, GREYNIC_TX = 1 };
 #define GREYNIC_FILE_RULES 32 /* bits of a mask */
 #define GREYNIC_BUCKETS 544   /* 16 in each power of two, up to 2^37 ns */
 #define GREYNIC_TUNNEL_PORTS 8
+#define GREYNIC_RING_BYTES (4 << 20)
 #define GREYNIC_REASONS 1024
 #define GREYNIC_DEVICES 16384
 #define GREYNIC_ANY 0xffffffffu

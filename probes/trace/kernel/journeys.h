@@ -60,7 +60,7 @@ GREYNIC_MAP(virtuals, BPF_MAP_TYPE_PERCPU_ARRAY, u32, struct journey, 1);
 GREYNIC_MAP(serials, BPF_MAP_TYPE_PERCPU_ARRAY, u32, u64, 2);
 struct {
   __uint(type, BPF_MAP_TYPE_RINGBUF);
-  __uint(max_entries, 1 << 20);
+  __uint(max_entries, GREYNIC_RING_BYTES);
 } records SEC(".maps");
 
 /* next cell, next flow; cell 0 and flow 0 are the ones for all that finds no room */
@@ -332,7 +332,9 @@ static __always_inline void send_record(u32 kind, const struct journey *journey,
   record->point = point;
   record->reason = reason;
   record->bytes = bytes;
-  bpf_ringbuf_submit(record, 0);
+  // The reader looks every 50 ms by itself; to wake it costs more than the record.
+  const bool filling = bpf_ringbuf_query(&records, BPF_RB_AVAIL_DATA) > GREYNIC_RING_BYTES / 4;
+  bpf_ringbuf_submit(record, filling ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 }
 
 #endif
