@@ -335,7 +335,8 @@ def outlets():
     with open(journeys) as file:
         events = json.load(file)
     events = events["traceEvents"] if isinstance(events, dict) else events
-    expect("slices", len([event for event in events if event.get("ph") == "X"]), 100)
+    slices = len([event for event in events if event.get("ph") == "X"])
+    assert abs(slices - 100) <= os.cpu_count(), slices  # each CPU counts to ten for itself
 
 
 def killed():
