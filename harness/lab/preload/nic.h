@@ -76,7 +76,8 @@ class Nic {
 
   // ---- moving bytes (also peers.cc)
   bool progress();  ///< one round; false when nothing was to be done
-  void help();      ///< a round, if nobody else is at it
+  void begin();     ///< a round for a program thread that has posted; the rest is the RNIC's
+  void help();      ///< the same, if nobody else is at it
 
   // ---- the lab (peers.cc)
   Peer& peer(std::uint32_t of_slot);
@@ -131,7 +132,7 @@ class Nic {
   void on_message(const Message& message, Descriptors& descriptors);
   void on_gone(std::uint32_t of_slot);
 
-  bool moved_ = false;  ///< in this round of progress
+  bool moved_ = false, unfinished_ = false;  ///< in this round of progress
   std::deque<Packet> orphans_;  ///< notices of packets that nobody took
   std::vector<std::size_t> free_keys_;
   Bell bell_{false};

@@ -155,7 +155,7 @@ bool Nic::receive(Peer& from, int most) {
 }
 
 bool Nic::progress() {
-  moved_ = false;
+  moved_ = unfinished_ = false;
   for (auto& [of_slot, from] : peers_) moved_ = receive(from, 64) || moved_;
   run_timers();
   while (!orphans_.empty()) {
@@ -179,10 +179,14 @@ bool Nic::progress() {
   return moved_;
 }
 
-/// For program threads: what can be done without waiting.
+void Nic::begin() {
+  progress();
+  if (unfinished_) nudge();
+}
+
 void Nic::help() {
   if (!mutex.try_lock()) return;
-  progress();
+  begin();
   mutex.unlock();
 }
 

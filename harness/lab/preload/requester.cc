@@ -173,7 +173,8 @@ void Nic::requester(Qp& qp) {
       break;
     }
     if (!nobody) {
-      if (packets++ == 16) {  // others want their turn
+      if (packets++ == kTurnPackets) {  // others want theirs
+        unfinished_ = true;
         activate(qp);
         break;
       }

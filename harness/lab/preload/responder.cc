@@ -331,7 +331,8 @@ bool Nic::answer(Qp& qp) {
       return true;
     }
     Answer& first = qp.answers.front();
-    if (packets == 16 || !send_answer(qp, first, to)) {
+    unfinished_ = unfinished_ || packets == kTurnPackets;
+    if (packets == kTurnPackets || !send_answer(qp, first, to)) {
       activate(qp);
       return false;
     }

@@ -141,7 +141,7 @@ int bind_mw(ibv_qp* qp, ibv_mw* window, ibv_mw_bind* request) {
   const Hold hold(nic);
   const std::uint32_t key = work.bind.rkey;
   const int error = nic.post(object_of<Qp>(qp), std::move(work));
-  nic.progress();
+  nic.begin();
   if (error == 0) window->rkey = key;
   return error;
 }

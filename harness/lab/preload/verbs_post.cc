@@ -135,7 +135,7 @@ int complete(ibv_qp_ex* qp) {
     for (SendWork& work : own.built) {
       if (error == 0) error = nic.post(own, std::move(work));
     }
-    nic.progress();
+    nic.begin();
   }
   own.built.clear();
   own.building.unlock();
@@ -236,7 +236,7 @@ int post_send(ibv_qp* qp, ibv_send_wr* list, ibv_send_wr** bad) {
       break;
     }
   }
-  nic.progress();
+  nic.begin();
   return error;
 }
 

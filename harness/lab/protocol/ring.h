@@ -60,6 +60,7 @@ struct alignas(64) Packet {
 static_assert(sizeof(Packet) == 128);
 
 inline constexpr std::uint32_t kChunkBytes = 16 << 10;
+inline constexpr int kTurnPackets = 16;  ///< that a QP may send before others
 
 struct Ring {
   static constexpr std::uint64_t kBytes = 512 << 10;

@@ -264,9 +264,10 @@ bool Simulation::send_answer_packet(Qp& qp, bool turn_begins) {
     std::memcpy(packet.payload.data(), &response.value, sizeof response.value);
   } else {
     const std::uint64_t at = std::uint64_t{index} * shape.form.mtu_bytes;
-    there = remote_memory(qp, response.key, response.address, response.bytes,
-                          access::kRemoteRead) != nullptr;
-    if (there && real()) {
+    // No key is looked at for no bytes.
+    there = response.bytes == 0 || remote_memory(qp, response.key, response.address, response.bytes,
+                                                 access::kRemoteRead) != nullptr;
+    if (there && real() && response.bytes > 0) {
       const auto* bytes = reinterpret_cast<const std::byte*>(response.address + at);
       packet.payload.assign(bytes, bytes + packet.payload_bytes);
     }
