@@ -34,8 +34,13 @@ void Nic::complete(Cq& cq, const ibv_wc& wc, bool solicited) {
   }
   cq.entries.push_back({wc, now_ns()});
   cq.count.store(cq.entries.size(), std::memory_order_release);
-  if (!cq.armed || !cq.seen.channel) return;
+  if (!cq.armed) return;
   if (cq.armed_solicited_only && !solicited && wc.status == IBV_WC_SUCCESS) return;
+  fire(cq);
+}
+
+void Nic::fire(Cq& cq) {
+  if (!cq.seen.channel) return;
   cq.armed = false;
   auto& channel = object_of<EventChannel>(cq.seen.channel);
   channel.events.push_back(&cq);

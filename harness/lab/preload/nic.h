@@ -44,6 +44,7 @@ class Nic {
 
   // ---- completions and events (events.cc)
   void complete(Cq& cq, const ibv_wc& wc, bool solicited);
+  static void fire(Cq& cq);  ///< its completion event, once it is armed
   void tell(ibv_event_type type, Context& context, void* object);
   void drop_completions(Cq& cq, std::uint32_t qp_number);
 
