@@ -34,6 +34,7 @@ void Nic::complete(Cq& cq, const ibv_wc& wc, bool solicited) {
   }
   cq.entries.push_back({wc, now_ns()});
   cq.count.store(cq.entries.size(), std::memory_order_release);
+  cq.unannounced = cq.unannounced || !cq.armed;
   if (!cq.armed) return;
   if (cq.armed_solicited_only && !solicited && wc.status == IBV_WC_SUCCESS) return;
   fire(cq);
@@ -41,7 +42,7 @@ void Nic::complete(Cq& cq, const ibv_wc& wc, bool solicited) {
 
 void Nic::fire(Cq& cq) {
   if (!cq.seen.channel) return;
-  cq.armed = false;
+  cq.armed = cq.unannounced = false;
   auto& channel = object_of<EventChannel>(cq.seen.channel);
   channel.events.push_back(&cq);
   channel.bell.ring();

@@ -80,8 +80,9 @@ int req_notify_cq(ibv_cq* cq, int solicited_only) {
   Cq& own = object_of<Cq>(cq);
   own.armed = true;
   own.armed_solicited_only = solicited_only != 0;
-  // As mlx5 does, on which programs have come to rely: what lies there unseen is an event at once.
-  if (!own.entries.empty() && !own.armed_solicited_only) Nic::fire(own);
+  // What came since the last event, and nobody has polled, is an event at once: programs that poll
+  // a few completions for each event rely on it.
+  if (own.unannounced && !own.entries.empty() && !own.armed_solicited_only) Nic::fire(own);
   return 0;
 }
 
