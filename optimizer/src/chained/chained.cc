@@ -8,20 +8,6 @@
 namespace greynic::optimizer::chained {
 namespace {
 
-/// Mean matchers tried, as the plan's own weights say.
-double tried(const Plan& plan) {
-  double sum = 0.0;
-  for (const PlanTable& table : plan) {
-    double position = 0.0;
-    for (const PlanMatcher& matcher : table.matchers) {
-      position += 1.0;
-      for (const PlanEntry& entry : matcher.entries) sum += position * entry.weight;
-    }
-    sum += table.missing * (position + (table.exit == kNowhere ? 0.0 : 1.0));
-  }
-  return sum;
-}
-
 class Writer {
  public:
   Writer(const RuleSet& rules, const Units& units, const Plan& plan, const TableOptions& options)
@@ -95,23 +81,23 @@ std::vector<LayoutTable> lay_out(const RuleSet& rules, const Problem& problem, c
   const auto most = static_cast<double>(options.most_rules);
   double price = 1.0 / most;
   Plan best;
-  double best_tried = 0.0;
-  constexpr int kRounds = 4;
-  for (int round = 0; round < kRounds; ++round) {
-    GrowOptions grow{price, options.most_tables};
-    Plan plan = grow_plan(units, packets, packet_weight, decider, grow);
+  constexpr int kRounds = 8;
+  constexpr std::size_t kMostJumps = 60;  // devices and core's look_up follow 64
+  std::size_t most_rests = 64;
+  for (int round = 0; round < kRounds && best.empty(); ++round) {
+    Plan plan =
+        grow_plan(units, packets, packet_weight, decider, {price, options.most_tables, most_rests});
     const std::size_t entries = entries_of(plan);
-    const bool fits = entries <= options.most_rules && plan.size() <= options.most_tables + 1;
-    if (fits) inline_exits(plan, options.most_rules - entries);
-    if (fits && (best.empty() || tried(plan) < best_tried)) {
-      best_tried = tried(plan);
-      best = std::move(plan);
+    if (entries > options.most_rules || plan.size() > options.most_tables + 1) {
+      price *= 4.0;
+      continue;
     }
-    if (fits) break;
-    price *= 4.0;
+    inline_exits(plan, options.most_rules - entries);
+    if (longest_way(plan) <= kMostJumps) best = std::move(plan);
+    most_rests /= 2;
   }
   if (best.empty()) {
-    best = grow_plan(units, packets, packet_weight, decider, {price, 0});
+    best = grow_plan(units, packets, packet_weight, decider, {price, 0, 0});
   }
   return Writer(rules, units, best, options).run();
 }

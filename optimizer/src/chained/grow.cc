@@ -37,7 +37,7 @@ class Grower {
  private:
   /// Puts the matchers of a node into a table, at the end of what is there.
   void grow(Node node, std::uint32_t table, std::uint32_t exit) {
-    for (;;) {
+    for (std::size_t rests = 0;; ++rests) {
       if (end_at_last_word(node)) exit = kNowhere;
       scout(node);
       plan_[table].exit = exit;
@@ -48,7 +48,7 @@ class Grower {
       if (!(node.all_weight > 0.0) || chain <= kShort * node.all_weight) {
         return finish(node, table);
       }
-      if (!room_for_tables()) return finish(node, table);
+      if (!room_for_tables() || rests > options_.most_rests) return finish(node, table);
       const std::vector<Cut> cuts = chooser_.best_cuts(node);
       const auto guard = chooser_.best_guard(node);
       if (guard && guard->cost < chain && (cuts.empty() || guard->cost < cuts.front().cost)) {

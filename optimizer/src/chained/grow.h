@@ -19,6 +19,7 @@ namespace greynic::optimizer::chained {
 struct GrowOptions {
   double entry_price = 0.0;     ///< of one entry, in share of packets x matchers tried
   std::size_t most_tables = 0;  ///< that may be added
+  std::size_t most_rests = 0;   ///< that follow one another in one region
 };
 
 /// `decider`: for each packet its unit, kNoRow when none; packets are packed as the problem's rows.

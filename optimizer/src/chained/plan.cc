@@ -112,6 +112,23 @@ std::size_t entries_of(const Plan& plan) {
   return count;
 }
 
+std::size_t longest_way(const Plan& plan) {
+  std::vector<std::size_t> from(plan.size(), 0);  // jumps from here on, and one
+  const auto measure = [&](const auto& self, std::uint32_t number) -> std::size_t {
+    if (from[number] > 0) return from[number];
+    std::size_t most = 0;
+    const auto go = [&](std::uint32_t next) {
+      if (next != kNowhere) most = std::max(most, self(self, next));
+    };
+    go(plan[number].exit);
+    for (const PlanMatcher& matcher : plan[number].matchers) {
+      for (const PlanEntry& entry : matcher.entries) go(entry.table);
+    }
+    return from[number] = most + 1;
+  };
+  return measure(measure, 0) - 1;
+}
+
 void inline_exits(Plan& plan, std::size_t room) { ExitInliner(plan, room).run(); }
 
 }  // namespace greynic::optimizer::chained

@@ -35,6 +35,9 @@ using Plan = std::vector<PlanTable>;  ///< the first is the input table
 /// Rules that the plan makes, a jump for each exit included.
 [[nodiscard]] std::size_t entries_of(const Plan& plan);
 
+/// The most jumps that can follow one another.
+[[nodiscard]] std::size_t longest_way(const Plan& plan);
+
 /// Spends `room` more entries on copying the matchers of exits into the tables that lead there:
 /// each copy spares the packets that miss one lookup. What saves most for an entry comes first.
 void inline_exits(Plan& plan, std::size_t room);
