@@ -125,7 +125,7 @@ void run_bandwidth(const Settings& settings, const HostLoad& load, const Effects
   RunLimits limits;
   limits.duration = static_cast<Time>(request.duration.count());
   limits.most_packets = kMostBandwidthPackets;
-  limits.whole_duration = settings.whole_duration || settings.sink != nullptr;
+  limits.whole_duration = settings.whole_duration;
   const auto named = [&] {
     return name_counters(engine.all_counters(), p.steering_pipe_count, groups_of(load));
   };

@@ -173,7 +173,7 @@ TEST(Twin, WalksAnInstalledLayoutAsTheReferenceLookupDoes) {
 // Claim:  with a sink, counters come once each counter_poll_ms of virtual time and never fall.
 // Oracle: the number of periods in the duration; monotone sums.
 TEST(Twin, PublishesCountersWhileTrafficRuns) {
-  auto twin = create("twin:cx6?threads=1").value();
+  auto twin = create("twin:cx6?threads=1&stop=duration").value();
   std::vector<double> packets;
   twin->set_counter_sink([&](const CounterSnapshot& snapshot) {
     for (const auto& [name, value] : snapshot.counters) {
@@ -187,6 +187,19 @@ TEST(Twin, PublishesCountersWhileTrafficRuns) {
   ASSERT_GE(packets.size(), 9U);
   ASSERT_LE(packets.size(), 10U);
   for (std::size_t i = 1; i < packets.size(); ++i) EXPECT_GT(packets[i], packets[i - 1]);
+}
+
+// Claim:  who watches counters changes nothing of what is measured.
+// Oracle: the same measurement without a sink.
+TEST(Twin, MeasuresTheSameWhenItIsWatched) {
+  auto twin = create("twin:cx6").value();
+  target::MeasureRequest request;
+  request.configuration = parse_configuration("qp_count=4,counter_poll_ms=1").value();
+  const Observation alone = target::measure_one(*twin, request).value();
+  twin->set_counter_sink([](const CounterSnapshot&) {});
+  const Observation watched = target::measure_one(*twin, request).value();
+  EXPECT_EQ(alone.measures, watched.measures);
+  EXPECT_EQ(alone.counters_after, watched.counters_after);
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ using CounterSink = std::function<void(const CounterSnapshot&)>;
 
 class Twin : public target::Target {
  public:
-  /// With a sink, measurements last their whole duration. An empty one takes it away.
+  /// Observations are the same with a sink and without. An empty one takes it away.
   virtual void set_counter_sink(CounterSink sink) = 0;
 };
 
