@@ -47,9 +47,9 @@ std::vector<std::vector<std::uint32_t>> joined_parameters(const CoverModel& mode
 }
 
 /// Rows over some parameters that the rest of the space can be completed to.
-class Walker {
+class RowWalker {
  public:
-  Walker(const Space& space, SpaceSolver& solver, std::vector<std::uint32_t> parameters)
+  RowWalker(const Space& space, SpaceSolver& solver, std::vector<std::uint32_t> parameters)
       : space_(space), solver_(solver), parameters_(std::move(parameters)) {}
 
   /// Calls `visit` with the levels of the parameters, in order; it returns false to stop.
@@ -188,7 +188,7 @@ SpaceSize valid_size(const CoverModel& model, const Space& space, const CountOpt
     SpaceSize part;
     if (log <= std::log10(static_cast<double>(options.most_listed))) {
       std::uint64_t count = 0;
-      Walker(space, solver, group).each([&](const auto&) { return ++count > 0; });
+      RowWalker(space, solver, group).each([&](const auto&) { return ++count > 0; });
       part.log10 = count == 0 ? -std::numeric_limits<double>::infinity()
                               : std::log10(static_cast<double>(count));
     } else if (group.size() == 1) {
@@ -197,7 +197,7 @@ SpaceSize valid_size(const CoverModel& model, const Space& space, const CountOpt
       const auto until = Clock::now() + std::chrono::duration<double>(
                                             options.seconds / static_cast<double>(sampled_groups));
       std::vector<double> logs;
-      Walker walker(space, solver, group);
+      RowWalker walker(space, solver, group);
       while (logs.size() < kFewestSamples || (logs.size() < kMostSamples && Clock::now() < until)) {
         logs.push_back(walker.random_way(random));
         if (logs.size() >= 2 && Clock::now() > until + std::chrono::seconds(5)) break;
@@ -221,7 +221,7 @@ Result<std::vector<std::vector<int>>> all_rows(const CoverModel& model, const Sp
   SpaceSolver solver(space);
   std::vector<std::vector<int>> out;
   const bool complete =
-      Walker(space, solver, parameters).each([&](const std::vector<Literal>& path) {
+      RowWalker(space, solver, parameters).each([&](const std::vector<Literal>& path) {
         if (out.size() >= most) return false;
         Row row;
         for (const Literal& literal : path) row.push_back(literal.level);

@@ -146,9 +146,9 @@ class FactorMaker {
 };
 
 /// The topology as one row of the model sets it.
-class Walker {
+class PathWalker {
  public:
-  Walker(const TopologyChoices& choices, const CoverModel& model, const std::vector<int>& row)
+  PathWalker(const TopologyChoices& choices, const CoverModel& model, const std::vector<int>& row)
       : choices_(choices), model_(model), row_(row) {}
 
   Breach run() {
@@ -319,7 +319,7 @@ Result<TopologyChoices> add_topology_factors(std::shared_ptr<const Topology> top
 
 Breach walk_topology(const TopologyChoices& choices, const CoverModel& model,
                      const std::vector<int>& row) {
-  return Walker(choices, model, row).run();
+  return PathWalker(choices, model, row).run();
 }
 
 Result<void> add_topology(std::shared_ptr<const Topology> topology, CoverModel& model,

@@ -76,8 +76,6 @@ constexpr std::array<Log, 6> kLogs = {{
      11681},
 }};
 
-const char* verb(Operation operation) { return operation == Operation::kSend ? "SEND" : "WRITE"; }
-
 HostLoad perftest(const Log& log, std::uint64_t bytes) {
   HostLoad w;
   w.operation = log.operation;
@@ -93,7 +91,7 @@ HostLoad perftest(const Log& log, std::uint64_t bytes) {
 }
 
 std::string label(const Log& log, const char* what) {
-  return fmt::format("{} {}, masks {}", what, verb(log.operation), kSettings[log.setting].name);
+  return fmt::format("{} {}, masks {}", what, to_string(log.operation), kSettings[log.setting].name);
 }
 
 }  // namespace
@@ -124,7 +122,7 @@ void latency_under_groups(Bench& bench) {
     bench.accept(1, label(log, "half RTT, 23 sizes, mean error,"), "", 0, sum / kSizes, 0, 0.03);
     bench.accept(1, label(log, "half RTT, 23 sizes, worst,"), "", 0, worst, 0, 0.08);
     bench.explains(kSizes);
-    bench.picture({fmt::format("item01_{}_{}", verb(log.operation), log.setting),
+    bench.picture({fmt::format("item01_{}_{}", to_string(log.operation), log.setting),
                    label(log, "Latency,"),
                    "message, bytes",
                    "half round trip, us",

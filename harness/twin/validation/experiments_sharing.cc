@@ -59,8 +59,6 @@ HostLoad smart(Operation operation, std::uint32_t threads, std::uint32_t depth,
   return w;
 }
 
-const char* verb(Operation operation) { return operation == Operation::kRead ? "READ" : "WRITE"; }
-
 /// Requests outstanding where a row has fallen by a tenth from its best cell: the middle
 /// (geometric) of the two cells between which that happens, mean of the rows that do fall.
 double knee_of(const Grid& grid) {
@@ -112,7 +110,7 @@ void doorbell_sharing(Bench& bench, Operation operation) {
   const auto& shared = seen["shared QP"];
   const auto& usual = seen["default doorbells"];
   const auto& own = seen["own doorbells"];
-  const std::string name = verb(operation);
+  const std::string name(to_string(operation));
   bench.accept(8, name + ", shared QP, one thread", "Mops", layouts[0].published[0], shared[0], 0,
                2);
   bench.accept(8, name + ", shared QP, 48 threads", "Mops", layouts[0].published[6], shared[6], 0.2,
@@ -158,7 +156,7 @@ void outstanding_requests(Bench& bench, Operation operation) {
     lines.push_back(std::move(theirs));
     lines.push_back(std::move(ours));
   }
-  const std::string name = verb(operation);
+  const std::string name(to_string(operation));
   if (read) bench.accept(9, "READ, highest", "Mops", 111.1, best, 105, 115);
   bench.accept(9, name + ", 96 threads, depth 32 over 8", "", published[4][5] / published[4][2],
                seen[4][5] / seen[4][2], read ? 0.40 : 0.65, read ? 0.60 : 0.75);
