@@ -1,208 +1,61 @@
 #include "greynic/agent/agent.h"
 
-#include <arpa/inet.h>
-#include <fmt/core.h>
-#include <unistd.h>
-
-#include <mutex>
-#include <set>
+#include <atomic>
 #include <thread>
 
 #include "agent_service.h"
-#include "credentials.h"
-#include "greynic/daemon/door.h"
+#include "greynic/agent/lab.h"
 #include "greynic/verbs/resources.h"
-#include "lab_files.h"
-#include "unreachable_reason.h"
-#include "wire_messages.h"
 
 namespace greynic::agent {
 namespace {
 
-constexpr std::size_t kMostBufferedBytes = 256 << 20;
-constexpr int kMostThreads = 16;
-constexpr std::chrono::milliseconds kTurn{100};
-constexpr std::size_t kMostServers = 4;  // of certificates that were renewed since
-constexpr int kTurnsPerRead = 10;        // of the lab's directory
-
-/// A server without a port of its own: connections come from the door. A new one is made when the
-/// certificates change; the older ones go on for who is connected.
-struct Server {
-  std::unique_ptr<AgentService> service;
-  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
-  std::unique_ptr<grpc::Server> server;
-  ~Server() {
-    if (server) server->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
-  }
-};
-
-void limit(grpc::ServerBuilder& builder, std::chrono::seconds longest_lease) {
-  const auto milliseconds = [](std::chrono::milliseconds value) {
-    return static_cast<int>(value.count());
-  };
-  grpc::ResourceQuota quota("greynic agent");
-  quota.Resize(kMostBufferedBytes);
-  quota.SetMaxThreads(kMostThreads);
-  builder.SetResourceQuota(quota);
-  builder.SetMaxReceiveMessageSize(kMostMessageBytes);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 8);
-  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 16384);
-  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
-                             milliseconds(daemon::DoorLimits{}.prove_within));
-  // A run is silent for as long as it lasts; a host that is gone answers no ping.
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS,
-                             milliseconds(longest_lease + std::chrono::minutes(10)));
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, milliseconds(std::chrono::minutes(1)));
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, milliseconds(std::chrono::seconds(20)));
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-}
+constexpr std::chrono::milliseconds kLookAtStop{100};
 
 }  // namespace
 
 struct Agent::State {
-  State(const AgentOptions& asked)
-      : options(asked),
-        desk(verbs::local_peer(asked.device, asked.port, asked.gid_rule), asked.longest_run,
+  explicit State(const AgentOptions& asked)
+      : desk(verbs::local_peer(asked.device, asked.port, asked.gid_rule), asked.longest_run,
              asked.tell) {}
 
-  AgentOptions options;
   RunDesk desk;
   std::atomic<std::uint64_t> calls = 0;
-  std::mutex mutex;  ///< of what follows
-  std::set<std::string> revoked;
-  std::vector<std::unique_ptr<Server>> servers;  ///< the last one takes new connections
-  std::vector<std::string> to_cut;  ///< connections of the revoked, once they were told why
-  std::string identity_stamp;
-  std::string list_stamp;
-  std::unique_ptr<daemon::Door> door;
-  std::atomic<bool> over = false;
-  std::thread caretaker;
+  std::atomic<LabServer*> serving = nullptr;  ///< once it has begun
+  std::unique_ptr<LabServer> server;
 
-  /// Ends leases and reads the lab, so that no caller has to come for it.
-  void take_care() {
-    for (int turns = 1; !over; ++turns) {
-      std::vector<std::string> told;
-      {
-        const std::lock_guard lock(mutex);
-        told.swap(to_cut);
-      }
-      std::this_thread::sleep_for(kTurn);
-      for (const std::string& connection : told) door->cut(connection);
-      desk.look([this](const std::string& connection) { return door->is_open(connection); },
-                [this](const std::string& owner) { return is_revoked(owner); });
-      if (turns % kTurnsPerRead == 0) look_at_lab();
-    }
+  std::unique_ptr<grpc::Service> service(LabServer& lab) {
+    return std::make_unique<AgentService>(
+        desk, [&lab](const Caller& caller) { return lab.admit(caller); }, calls);
   }
-
-  void tell(std::string_view line) const {
-    if (options.tell) options.tell(line);
-  }
-
-  /// Reads who is turned away.
-  Result<void> read_list() {
-    if (options.certificates.empty()) return {};
-    auto read = read_revoked(options.certificates);
-    if (!read) return pass_on(read);
-    const std::lock_guard lock(mutex);
-    revoked = std::move(*read);
-    return {};
-  }
-
-  /// Reads the certificates and takes connections by what stands there now.
-  Result<void> read_identity() {
-    const auto credentials = server_credentials(options.certificates);
-    if (!credentials) return pass_on(credentials);
-    auto made = std::make_unique<Server>();
-    made->service = std::make_unique<AgentService>(
-        desk, [this](const Caller& caller) { return admit(caller); }, calls);
-    grpc::ServerBuilder builder;
-    limit(builder, options.longest_run);
-    made->acceptor = builder.experimental().AddExternalConnectionAcceptor(
-        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, *credentials);
-    builder.RegisterService(made->service.get());
-    made->server = builder.BuildAndStart();
-    if (!made->server) return fail(ErrorCode::kIo, "gRPC does not start");
-    std::unique_ptr<Server> oldest;  // goes after the lock, which its calls need to end
-    const std::lock_guard lock(mutex);
-    servers.push_back(std::move(made));
-    if (servers.size() > kMostServers) {
-      oldest = std::move(servers.front());
-      servers.erase(servers.begin());
-    }
-    return {};
-  }
-
-  void take(int socket) {
-    const std::lock_guard lock(mutex);
-    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
-    connection.fd = socket;
-    servers.back()->acceptor->HandleNewConnection(&connection);
-  }
-
-  bool is_revoked(const std::string& owner) {
-    const std::lock_guard lock(mutex);
-    return revoked.contains(owner);
-  }
-
-  grpc::Status admit(const Caller& caller) {
-    if (is_revoked(caller.owner)) {
-      tell(fmt::format("turned away: the certificate of {} is revoked", caller.name));
-      const std::lock_guard lock(mutex);
-      to_cut.push_back(caller.connection);
-      return {grpc::StatusCode::UNAUTHENTICATED, "the certificate was revoked"};
-    }
-    if (!door->proven(caller.connection)) {
-      tell(fmt::format("turned away: too many connections, {} too", caller.name));
-      return {grpc::StatusCode::RESOURCE_EXHAUSTED, "too many connections of this host"};
-    }
-    return grpc::Status::OK;
-  }
-
-  /// New certificates are taken when they are whole; until then the old ones serve.
-  void look_at_lab() {
-    if (options.certificates.empty()) return;
-    const auto renew = [this](std::string& seen, const std::string& now, const char* what,
-                              Result<void> (State::*how)()) {
-      if (now == seen) return;
-      seen = now;
-      const auto done = (this->*how)();
-      tell(done ? fmt::format("{} were read anew", what)
-                : fmt::format("{} have changed and are not taken: {}", what, done.error().message));
-    };
-    renew(list_stamp, stamp_of_revoked(options.certificates), "revoked certificates",
-          &State::read_list);
-    renew(identity_stamp, stamp_of_identity(options.certificates), "the lab's certificates",
-          &State::read_identity);
+  /// Ends leases.
+  void look_at_desk() {
+    LabServer* const lab = serving;
+    if (lab == nullptr) return;
+    desk.look([lab](const std::string& connection) { return lab->is_open(connection); },
+              [lab](const std::string& owner) { return lab->is_revoked(owner); });
   }
 };
 
 Agent::Agent(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 Agent::~Agent() {
-  state_->over = true;
   state_->desk.interrupt();
-  state_->caretaker.join();
-  // Servers before the door: their calls ask it.
-  state_->door->close();
-  state_->servers.clear();
+  state_->server.reset();
 }
 
-const std::string& Agent::address() const { return state_->door->address(); }
+const std::string& Agent::address() const { return state_->server->address(); }
 std::uint64_t Agent::calls() const { return state_->calls; }
 
 Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options) {
-  silence_grpc();
-  if (!daemon::is_listen_address(options.listen)) {
-    return fail(ErrorCode::kBadInput,
-                fmt::format("--listen {}: not ADDRESS:PORT, such as 0.0.0.0:18600 or [::]:18600",
-                            options.listen));
-  }
-  if (options.certificates.empty() && !daemon::is_loopback(options.listen)) {
-    return fail(ErrorCode::kBadInput,
-                fmt::format("without certificates the agent listens on loopback only, not on {}; "
-                            "make some with `greynic agent init DIR` and give --certificates DIR",
-                            options.listen));
-  }
+  LabServer::Options lab;
+  lab.program = "greynic agent";
+  lab.listen = options.listen;
+  lab.certificates = options.certificates;
+  // A run is silent for as long as it lasts.
+  lab.longest_silence = options.longest_run + std::chrono::minutes(10);
+  lab.tell = options.tell;
+  if (auto good = LabServer::check_address(lab); !good) return pass_on(good);
   // Opened once here, so that a missing device or GID is told now and not at the first run.
   const auto device = verbs::Device::open(options.device, options.port);
   if (!device) return pass_on(device);
@@ -214,22 +67,17 @@ Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options) {
     }
   }
   auto state = std::make_unique<State>(options);
-  if (!options.certificates.empty()) {
-    state->identity_stamp = stamp_of_identity(options.certificates);
-    state->list_stamp = stamp_of_revoked(options.certificates);
-  }
-  if (auto done = state->read_list(); !done) return pass_on(done);
-  if (auto done = state->read_identity(); !done) return pass_on(done);
-  auto door = daemon::Door::open(
-      options.listen, {}, [raw = state.get()](int socket) { raw->take(socket); }, options.tell);
-  if (!door) return pass_on(door);
-  state->door = std::move(*door);
-  state->caretaker = std::thread([raw = state.get()] { raw->take_care(); });
+  lab.make_service = [raw = state.get()](LabServer& server) { return raw->service(server); };
+  lab.each_turn = [raw = state.get()] { raw->look_at_desk(); };
+  auto server = LabServer::start(std::move(lab));
+  if (!server) return pass_on(server);
+  state->server = std::move(*server);
+  state->serving = state->server.get();
   return std::unique_ptr<Agent>(new Agent(std::move(state)));
 }
 
 void Agent::serve(const std::atomic<bool>& stop) {
-  while (!stop) std::this_thread::sleep_for(kTurn);
+  while (!stop) std::this_thread::sleep_for(kLookAtStop);
 }
 
 }  // namespace greynic::agent

@@ -9,10 +9,6 @@
 namespace greynic::agent {
 namespace {
 
-Caller who_calls(const grpc::ServerContext& context) {
-  return caller_of(*context.auth_context(), context.peer());
-}
-
 constexpr std::uint64_t kMostSeconds = 1U << 30U;  // what a chrono::seconds surely holds
 
 }  // namespace
@@ -20,7 +16,7 @@ constexpr std::uint64_t kMostSeconds = 1U << 30U;  // what a chrono::seconds sur
 grpc::Status AgentService::Open(grpc::ServerContext* context, const wire::OpenRequest* request,
                                 wire::OpenReply* reply) {
   ++calls_;
-  const Caller caller = who_calls(*context);
+  const Caller caller = caller_of(*context);
   if (auto status = admit_(caller); !status.ok()) return status;
   reply->set_protocol(verbs::kPeerProtocol);
   if (request->protocol() != verbs::kPeerProtocol) {
@@ -48,7 +44,7 @@ grpc::Status AgentService::Open(grpc::ServerContext* context, const wire::OpenRe
 grpc::Status AgentService::Connect(grpc::ServerContext* context,
                                    const wire::ConnectRequest* request, wire::ConnectReply* reply) {
   ++calls_;
-  const Caller caller = who_calls(*context);
+  const Caller caller = caller_of(*context);
   if (auto status = admit_(caller); !status.ok()) return status;
   const auto remote = read(request->endpoint());
   const auto done = remote
@@ -63,7 +59,7 @@ grpc::Status AgentService::Connect(grpc::ServerContext* context,
 grpc::Status AgentService::Finish(grpc::ServerContext* context, const wire::FinishRequest* request,
                                   wire::FinishReply* reply) {
   ++calls_;
-  const Caller caller = who_calls(*context);
+  const Caller caller = caller_of(*context);
   if (auto status = admit_(caller); !status.ok()) return status;
   verbs::RequestReport requests;
   requests.completed_by_lane.assign(request->completed_by_lane().begin(),
@@ -81,7 +77,7 @@ grpc::Status AgentService::Finish(grpc::ServerContext* context, const wire::Fini
 grpc::Status AgentService::Abandon(grpc::ServerContext* context,
                                    const wire::AbandonRequest* request, wire::AbandonReply*) {
   ++calls_;
-  const Caller caller = who_calls(*context);
+  const Caller caller = caller_of(*context);
   if (auto status = admit_(caller); !status.ok()) return status;
   desk_.abandon(caller, request->session());
   return grpc::Status::OK;

@@ -8,7 +8,7 @@
 #include <functional>
 
 #include "agent.grpc.pb.h"
-#include "caller.h"
+#include "greynic/agent/lab.h"
 #include "run_desk.h"
 
 namespace greynic::agent {

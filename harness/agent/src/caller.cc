@@ -1,6 +1,7 @@
 #include "caller.h"
 
 #include <fmt/core.h>
+#include <grpcpp/server_context.h>
 
 #include "greynic/daemon/log.h"
 #include "lab_files.h"
@@ -35,13 +36,16 @@ std::string owner_of(const grpc::AuthContext& context) {
   return pem.empty() ? std::string() : fingerprint_of(pem);
 }
 
-Caller caller_of(const grpc::AuthContext& context, const std::string& grpc_peer) {
-  Caller caller{.owner = owner_of(context), .connection = connection_of(grpc_peer), .name = {}};
+Caller caller_of(const grpc::ServerContext& context) {
+  const auto shown = context.auth_context();
+  Caller caller{.owner = owner_of(*shown),
+                .common_name = property(*shown, "x509_common_name"),
+                .connection = connection_of(context.peer()),
+                .name = {}};
   caller.name = daemon::plain(caller.connection);
   if (!caller.owner.empty()) {
-    caller.name =
-        fmt::format("'{}' ({}) at {}", daemon::plain(property(context, "x509_common_name"), 64),
-                    caller.owner.substr(0, 16), caller.name);
+    caller.name = fmt::format("'{}' ({}) at {}", daemon::plain(caller.common_name, 64),
+                              caller.owner.substr(0, 16), caller.name);
   }
   return caller;
 }

@@ -12,6 +12,8 @@
 
 namespace greynic::agent {
 
+inline constexpr int kMostMessageBytes = 64 << 20;  ///< a million QPs in one message
+
 /// With an empty directory: no TLS. Errors: kMissing names the file that cannot be read.
 [[nodiscard]] Result<std::shared_ptr<grpc::ServerCredentials>> server_credentials(
     const std::string& directory);

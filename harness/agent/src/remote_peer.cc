@@ -2,18 +2,15 @@
 #include <grpcpp/grpcpp.h>
 
 #include <future>
-#include <set>
 #include <thread>
 
 #include "agent.grpc.pb.h"
-#include "caller.h"
-#include "credentials.h"
 #include "greynic/agent/agent.h"
+#include "greynic/agent/lab.h"
 #include "greynic/daemon/log.h"
 #include "greynic/target/interrupt.h"
 #include "greynic/verbs/patience.h"
 #include "greynic/verbs/peer_claims.h"
-#include "lab_files.h"
 #include "unreachable_reason.h"
 #include "wire_messages.h"
 
@@ -30,11 +27,7 @@ constexpr std::size_t kLongestWords = 300;
 
 class RemotePeer final : public verbs::Peer {
  public:
-  RemotePeer(std::string address, std::shared_ptr<grpc::ChannelCredentials> credentials,
-             std::set<std::string> revoked)
-      : address_(std::move(address)),
-        credentials_(std::move(credentials)),
-        revoked_(std::move(revoked)) {
+  explicit RemotePeer(LabClient client) : address_(client.address()), client_(std::move(client)) {
     connect_afresh();
   }
   ~RemotePeer() override { abandon(); }
@@ -128,15 +121,8 @@ class RemotePeer final : public verbs::Peer {
 
  private:
   void connect_afresh() {
-    grpc::ChannelArguments arguments;
-    arguments.SetMaxReceiveMessageSize(kMostMessageBytes);
-    // A peer that was away a moment ago is tried again at once for the next run.
-    arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-    arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-    // Channels of one address share their connection, and how long it waits for the next try.
-    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-    channel_ = grpc::CreateCustomChannel(address_, credentials_, arguments);
-    stub_ = wire::Agent::NewStub(channel_);
+    client_.connect_afresh();
+    stub_ = wire::Agent::NewStub(client_.channel());
   }
 
   /// Waits for a peer that is only just starting; one that turns us away is told at once, and one
@@ -148,23 +134,25 @@ class RemotePeer final : public verbs::Peer {
       if (target::interrupted()) return fail(ErrorCode::kInterrupted, "stopped by the user");
       const std::string words = last_words();
       if (!is_final(words) && patience_.look_again()) continue;
-      return fail(ErrorCode::kIo,
-                  fmt::format("peer {} is not reached: {}", address_, why_unreached(words)));
+      return fail(ErrorCode::kIo, fmt::format("peer {} is not reached: {}", address_,
+                                              why_unreached(words, "greynic agent")));
     }
     patience_.found();
     return {};
   }
 
-  bool wait() { return channel_->WaitForConnected(std::chrono::system_clock::now() + kLook); }
+  bool wait() {
+    return client_.channel()->WaitForConnected(std::chrono::system_clock::now() + kLook);
+  }
 
   /// One try to connect.
   bool look() {
     const auto end = std::chrono::system_clock::now() + kLook;
     while (true) {
-      const grpc_connectivity_state state = channel_->GetState(true);
+      const grpc_connectivity_state state = client_.channel()->GetState(true);
       if (state == GRPC_CHANNEL_READY) return true;
       if (state == GRPC_CHANNEL_TRANSIENT_FAILURE) return false;
-      if (!channel_->WaitForStateChange(state, end)) return false;
+      if (!client_.channel()->WaitForStateChange(state, end)) return false;
     }
   }
 
@@ -213,12 +201,7 @@ class RemotePeer final : public verbs::Peer {
                : fmt::format("peer {} is gone: {}", address_,
                              daemon::plain(status.error_message(), kLongestWords)));
     }
-    const auto shown = context.auth_context();
-    if (shown != nullptr && revoked_.contains(owner_of(*shown))) {
-      return fail(ErrorCode::kIo, fmt::format("peer {} shows a certificate that was revoked; give "
-                                              "it a new one",
-                                              address_));
-    }
+    if (auto trusted = client_.trust(context); !trusted) return trusted;
     if (reply.has_fault() && !reply.fault().message().empty()) {
       return read(reply.fault()).while_doing("peer " + address_);
     }
@@ -226,10 +209,8 @@ class RemotePeer final : public verbs::Peer {
   }
 
   std::string address_;
-  std::shared_ptr<grpc::ChannelCredentials> credentials_;
-  std::set<std::string> revoked_;  ///< fingerprints of agents that are not trusted any more
+  LabClient client_;
   verbs::Patience patience_{kReach};
-  std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<wire::Agent::Stub> stub_;
   std::uint64_t session_ = 0;
   verbs::TrafficPlan plan_;
@@ -239,22 +220,11 @@ class RemotePeer final : public verbs::Peer {
 
 Result<std::unique_ptr<verbs::Peer>> remote_peer(
     const std::string& address, const std::map<std::string, std::string>& options) {
-  silence_grpc();
-  if (address.find(':') == std::string::npos) {
-    return fail(ErrorCode::kBadInput, fmt::format("peer '{}' is not HOST:PORT", address));
-  }
   const auto directory = options.find("certificates");
-  auto credentials =
-      client_credentials(directory == options.end() ? std::string() : directory->second);
-  if (!credentials) return pass_on(credentials);
-  std::set<std::string> revoked;
-  if (directory != options.end() && !directory->second.empty()) {
-    auto read = read_revoked(directory->second);
-    if (!read) return pass_on(read);
-    revoked = std::move(*read);
-  }
-  return std::unique_ptr<verbs::Peer>(
-      std::make_unique<RemotePeer>(address, *credentials, std::move(revoked)));
+  auto client =
+      LabClient::open(address, directory == options.end() ? std::string() : directory->second);
+  if (!client) return pass_on(client);
+  return std::unique_ptr<verbs::Peer>(std::make_unique<RemotePeer>(std::move(*client)));
 }
 
 }  // namespace greynic::agent

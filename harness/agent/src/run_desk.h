@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-#include "caller.h"
+#include "greynic/agent/lab.h"
 #include "greynic/daemon/leases.h"
 #include "greynic/verbs/peer.h"
 

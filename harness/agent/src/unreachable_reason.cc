@@ -1,8 +1,11 @@
 #include "unreachable_reason.h"
 
+#include <fmt/core.h>
 #include <grpc/support/log.h>
 
 #include <cstdlib>
+
+#include "greynic/agent/lab.h"
 
 namespace greynic::agent {
 
@@ -11,13 +14,12 @@ bool is_final(std::string_view grpc_words) {
          grpc_words.find("peer certificate") != std::string_view::npos;
 }
 
-std::string why_unreached(std::string_view grpc_words) {
+std::string why_unreached(std::string_view grpc_words, std::string_view program) {
   struct Cause {
     std::string_view words;
     std::string_view why;
   };
   constexpr Cause kCauses[] = {
-      {"onnection refused", "nobody listens there; start `greynic agent` on that host"},
       {"is not in peer certificate",
        "its certificate does not have that name; `greynic agent init DIR --name HOST` makes one "
        "with the names of all hosts"},
@@ -39,11 +41,15 @@ std::string why_unreached(std::string_view grpc_words) {
       {"oute to host", "there is no route to it"},
       {"unreachable", "there is no route to it"},
   };
+  if (grpc_words.find("onnection refused") != std::string_view::npos) {
+    return fmt::format("nobody listens there; start `{}` on that host", program);
+  }
   for (const Cause& cause : kCauses) {
     if (grpc_words.find(cause.words) != std::string_view::npos) return std::string(cause.why);
   }
-  return "is `greynic agent` running there, with certificates of the same lab, and no firewall in "
-         "between?";
+  return fmt::format(
+      "is `{}` running there, with certificates of the same lab, and no firewall in between?",
+      program);
 }
 
 void silence_grpc() {

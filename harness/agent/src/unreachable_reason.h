@@ -1,14 +1,10 @@
 #pragma once
 
-/// Turns gRPC's words for a failed connection into a reason that says what to do.
+/// What gRPC says of connections that failed; why_unreached() of greynic/agent/lab.h says what to do.
 
-#include <string>
 #include <string_view>
 
 namespace greynic::agent {
-
-/// `grpc_words` is the message of a call that failed because there was no connection.
-[[nodiscard]] std::string why_unreached(std::string_view grpc_words);
 
 /// Somebody answers there but cannot be talked to, so trying again will not help.
 [[nodiscard]] bool is_final(std::string_view grpc_words);

@@ -9,8 +9,6 @@
 
 namespace greynic::agent {
 
-inline constexpr int kMostMessageBytes = 64 << 20;  ///< a million QPs in one message
-
 void write(const verbs::TrafficPlan& plan, wire::Plan& out);
 [[nodiscard]] Result<verbs::TrafficPlan> read(const wire::Plan& in);
 void write(const verbs::EndpointDescription& description, wire::Endpoint& out);
