@@ -41,6 +41,20 @@ QpCounters read_counter(ByteView entry) {
   return counter;
 }
 
+KernelQp read_qp(ByteView entry) {
+  KernelQp qp;
+  os::each_attribute(entry, [&](std::uint16_t type, ByteView value) {
+    const auto number = static_cast<std::uint32_t>(os::native_number(value));
+    if (type == RDMA_NLDEV_ATTR_RES_LQPN) qp.number = number;
+    if (type == RDMA_NLDEV_ATTR_RES_TYPE) qp.type = static_cast<std::uint8_t>(number);
+    if (type == RDMA_NLDEV_ATTR_RES_STATE) qp.state = static_cast<std::uint8_t>(number);
+    if (type == RDMA_NLDEV_ATTR_RES_SQ_PSN) qp.send_psn = number;
+    if (type == RDMA_NLDEV_ATTR_RES_RQ_PSN) qp.receive_psn = number;
+    if (type == RDMA_NLDEV_ATTR_RES_PID) qp.pid = number;
+  });
+  return qp;
+}
+
 }  // namespace
 
 Result<std::map<std::string, double>> netlink_counters(std::string_view device, int port) {
@@ -60,6 +74,26 @@ Result<std::map<std::string, double>> netlink_counters(std::string_view device, 
     });
   }
   return counters;
+}
+
+Result<std::vector<KernelQp>> netlink_qps(std::string_view device) {
+  auto netlink = RdmaNetlink::create();
+  if (!netlink) return pass_on(netlink);
+  const auto index = netlink->device_index(device);
+  if (!index) return pass_on(index);
+  os::NetlinkMessage request = rdma_request(RDMA_NLDEV_CMD_RES_QP_GET);
+  request.put_value(RDMA_NLDEV_ATTR_DEV_INDEX, *index);
+  const auto answers = netlink->list(std::move(request));
+  if (!answers) return pass_on(answers);
+  std::vector<KernelQp> all;
+  for (const os::NetlinkAnswer& answer : *answers) {
+    os::each_attribute(answer.payload, [&](std::uint16_t type, ByteView qps) {
+      if (type != RDMA_NLDEV_ATTR_RES_QP) return;
+      os::each_attribute(qps,
+                         [&](std::uint16_t, ByteView entry) { all.push_back(read_qp(entry)); });
+    });
+  }
+  return all;
 }
 
 Result<std::vector<QpCounters>> netlink_qp_counters(std::string_view device) {

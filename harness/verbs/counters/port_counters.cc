@@ -1,17 +1,10 @@
 #include <fmt/core.h>
-#include <linux/ethtool.h>
-#include <linux/sockios.h>
-#include <net/if.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
-#include <memory>
 
 #include "device/verbs_errors.h"
+#include "greynic/os/ethtool.h"
 #include "greynic/verbs/counters.h"
 
 namespace greynic::verbs {
@@ -76,42 +69,6 @@ void read_folder(const fs::path& folder, std::string_view prefix,
   }
 }
 
-/// Driver statistics of an interface, what `ethtool -S` prints.
-void read_ethtool(const std::string& interface, std::map<std::string, double>& into) {
-  const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return;
-  ifreq request{};
-  std::strncpy(request.ifr_name, interface.c_str(), IFNAMSIZ - 1);
-  ethtool_drvinfo info{};
-  info.cmd = ETHTOOL_GDRVINFO;
-  request.ifr_data = reinterpret_cast<char*>(&info);
-  if (ioctl(fd, SIOCETHTOOL, &request) == 0 && info.n_stats > 0) {
-    const std::size_t names_bytes = sizeof(ethtool_gstrings) + std::size_t{info.n_stats} * 32;
-    const std::size_t values_bytes = sizeof(ethtool_stats) + std::size_t{info.n_stats} * 8;
-    // 8-byte words: the structures end in arrays that begin at their size.
-    const auto names_memory = std::make_unique<std::uint64_t[]>(names_bytes / 8 + 1);
-    const auto values_memory = std::make_unique<std::uint64_t[]>(values_bytes / 8 + 1);
-    auto* names = reinterpret_cast<ethtool_gstrings*>(names_memory.get());
-    names->cmd = ETHTOOL_GSTRINGS;
-    names->string_set = ETH_SS_STATS;
-    names->len = info.n_stats;
-    auto* values = reinterpret_cast<ethtool_stats*>(values_memory.get());
-    values->cmd = ETHTOOL_GSTATS;
-    values->n_stats = info.n_stats;
-    request.ifr_data = reinterpret_cast<char*>(names);
-    const bool named = ioctl(fd, SIOCETHTOOL, &request) == 0;
-    request.ifr_data = reinterpret_cast<char*>(values);
-    if (named && ioctl(fd, SIOCETHTOOL, &request) == 0) {
-      for (std::uint32_t i = 0; i < std::min(names->len, values->n_stats); ++i) {
-        const auto* text = reinterpret_cast<const char*>(names->data) + std::size_t{i} * 32;
-        into[fmt::format("net.{}", std::string(text, strnlen(text, 32)))] =
-            static_cast<double>(values->data[i]);
-      }
-    }
-  }
-  close(fd);
-}
-
 }  // namespace
 
 std::string_view neutral_name(std::string_view raw) {
@@ -155,7 +112,11 @@ std::map<std::string, double> read_counters(std::string_view device, int port) {
   const std::string interface = read_line(folder_of(device, port) / "gid_attrs/ndevs/0");
   if (!interface.empty()) {
     read_folder(fs::path("/sys/class/net") / interface / "statistics", "net", counters);
-    read_ethtool(interface, counters);
+    os::EthtoolStats driver(interface);
+    const auto values = driver.read();
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      counters["net." + driver.names()[i]] = static_cast<double>(values[i]);
+    }
   }
   return counters;
 }

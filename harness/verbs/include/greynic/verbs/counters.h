@@ -73,4 +73,15 @@ struct QpCounters {
 };
 [[nodiscard]] Result<std::vector<QpCounters>> netlink_qp_counters(std::string_view device);
 
+/// A queue pair as the kernel sees it (`rdma resource show qp`).
+struct KernelQp {
+  std::uint32_t number = 0;
+  std::uint8_t type = 0;   ///< enum ibv_qp_type
+  std::uint8_t state = 0;  ///< enum ibv_qp_state
+  std::uint32_t send_psn = 0, receive_psn = 0;
+  std::uint32_t pid = 0;  ///< 0: of the kernel
+};
+/// All of a device. kMissing as above.
+[[nodiscard]] Result<std::vector<KernelQp>> netlink_qps(std::string_view device);
+
 }  // namespace greynic::verbs
