@@ -1,0 +1,231 @@
+#!/usr/bin/env python3
+"""What monitoring costs three watched systems, beside node_exporter and Netdata from Debian.
+
+usage: case_studies.py BUILD_DIR [redis] [kernel] [ebpf] [others] [interference] [--seconds 6] [--rounds 7]
+
+redis:         Debian's Redis with the module of probes/zero/examples, under redis-benchmark
+kernel, ebpf:  the helpers of probes/zero/examples (ebpf needs root)
+others:        CPU of node_exporter with a scrape a second, and of Netdata
+interference:  p99 of Redis alone, with greynic at 10 ms, with node_exporter and with Netdata, in turns
+
+Each prints rows of a Markdown table. CPU is what the kernel counts for the process's threads
+(/proc/PID/task/*/schedstat). Nothing is asserted.
+"""
+
+import argparse
+import contextlib
+import csv
+import glob
+import json
+import os
+import pathlib
+import signal
+import statistics
+import subprocess
+import tempfile
+import time
+import urllib.request
+
+INTERVAL_MS = 10
+
+
+def cpu_ns(pid):
+    """CPU time of a process and its children that still run."""
+    total = 0
+    for task in glob.glob(f"/proc/{pid}/task/*"):
+        with contextlib.suppress(OSError):
+            total += int(open(task + "/schedstat").read().split()[0])
+        with contextlib.suppress(OSError):
+            for child in open(task + "/children").read().split():
+                total += cpu_ns(int(child))
+    return total
+
+
+class Bench:
+    def __init__(self, build, folder, seconds):
+        self.bin = build / "bin"
+        self.folder = folder
+        self.seconds = seconds
+        self.socket = str(folder / "agent")
+        os.environ["GREYNIC_ZERO_SOCKET"] = self.socket
+        hosts = {"version": 1, "interval": f"{INTERVAL_MS}ms", "hosts": [{"name": "h", "agent": self.socket}]}
+        (folder / "hosts.json").write_text(json.dumps(hosts))
+
+    @contextlib.contextmanager
+    def running(self, *command):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                   start_new_session=True)
+        time.sleep(1)
+        if process.poll() is not None:
+            raise SystemExit(f"{command[0]} ended at once with {process.returncode}")
+        try:
+            yield process.pid
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM)
+            try:
+                process.wait(5)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+
+    def agent(self):
+        return self.running(str(self.bin / "greynic"), "zero", "agent", "--socket", self.socket)
+
+    def redis(self, port=7379):
+        return self.running("redis-server", "--port", str(port), "--save", "", "--dir", str(self.folder),
+                            "--loadmodule", str(self.bin / "zero_redis.so"))
+
+    def collecting(self, name):
+        store = str(self.folder / name)
+        return store, self.running(str(self.bin / "greynic"), "zero", "collect",
+                                   str(self.folder / "hosts.json"), "--store", store)
+
+    def times_of(self, store, metric):
+        """When a series was sampled, in ns."""
+        shown = subprocess.run([str(self.bin / "greynic"), "zero", "show", store, "--metric", metric,
+                                "--samples", "--json"], capture_output=True, text=True, check=True).stdout
+        return sorted({json.loads(line)["time_ns"] for line in shown.splitlines()})
+
+
+def percent(ns, seconds):
+    return 100 * ns / (seconds * 1e9)
+
+
+def jitter(times):
+    """Of the distance of two samples, in percent of the interval: p50 and p99."""
+    off = sorted(abs(b - a - INTERVAL_MS * 1e6) / (INTERVAL_MS * 1e4) for a, b in zip(times, times[1:]))
+    return off[len(off) // 2], off[int(len(off) * 0.99)]
+
+
+def study(bench, name, watched, metric, load=None):
+    """CPU of the watched process with and without a collector, of the agent, of the collector."""
+    with bench.agent() as agent, watched as pid:
+        def spend():
+            before, started = cpu_ns(pid), time.monotonic()
+            work = subprocess.Popen(load, stdout=subprocess.DEVNULL) if load else None
+            time.sleep(bench.seconds)
+            spent = (cpu_ns(pid) - before) / (time.monotonic() - started) / 1e7
+            if work:
+                work.terminate()
+                work.wait()
+            return spent
+        alone = spend()
+        store, collecting = bench.collecting(name)
+        with collecting as collector:
+            agent_before, collector_before, started = cpu_ns(agent), cpu_ns(collector), time.monotonic()
+            read = spend()
+            seconds = time.monotonic() - started
+            agent_share = percent(cpu_ns(agent) - agent_before, seconds)
+            collector_share = percent(cpu_ns(collector) - collector_before, seconds)
+        times = bench.times_of(store, metric)
+        p50, p99 = jitter(times)
+        print(f"| {name} | {alone:.2f} % | {read:.2f} % | {agent_share:.3f} % | {collector_share:.2f} % "
+              f"| {len(times)} | {p50:.1f} %, {p99:.1f} % |", flush=True)
+
+
+def scrape(address):
+    started = time.monotonic()
+    body = urllib.request.urlopen(address, timeout=10).read()
+    return time.monotonic() - started, len(body)
+
+
+def others(bench):
+    print("\n| agent | CPU | a scrape takes | bytes |\n| --- | ---: | ---: | ---: |")
+    with node_exporter(bench) as pid:
+        before, started, scrapes = cpu_ns(pid), time.monotonic(), []
+        while time.monotonic() - started < bench.seconds:
+            scrapes.append(scrape("http://127.0.0.1:19100/metrics"))
+            time.sleep(1)
+        share = percent(cpu_ns(pid) - before, time.monotonic() - started)
+        print(f"| node_exporter, a scrape a second | {share:.2f} % "
+              f"| {1e3 * statistics.median(s for s, _ in scrapes):.1f} ms | {scrapes[-1][1]} |", flush=True)
+    with netdata(bench) as pid:
+        time.sleep(3)
+        before, started = cpu_ns(pid), time.monotonic()
+        time.sleep(bench.seconds)
+        print(f"| Netdata, each second | {percent(cpu_ns(pid) - before, time.monotonic() - started):.2f} % | - | - |",
+              flush=True)
+
+
+def node_exporter(bench):
+    return bench.running("prometheus-node-exporter", "--web.listen-address=127.0.0.1:19100")
+
+
+def netdata(bench):
+    for name in ("lib", "cache", "log"):
+        (bench.folder / name).mkdir(exist_ok=True)
+    settings = bench.folder / "netdata.conf"
+    settings.write_text(f"[directories]\n lib = {bench.folder}/lib\n cache = {bench.folder}/cache\n log = {bench.folder}/log\n"
+                        f"[db]\n mode = ram\n[web]\n bind to = 127.0.0.1:19999\n[ml]\n enabled = no\n"
+                        f"[global]\n run as user = root\n")
+    return bench.running("netdata", "-D", "-c", str(settings), "-P", str(bench.folder / "netdata.pid"))
+
+
+def p99_of_redis(port):
+    out = subprocess.run(["redis-benchmark", "-p", str(port), "-t", "get", "-n", "40000", "-c", "8", "--csv"],
+                         capture_output=True, text=True, check=True).stdout
+    return float(list(csv.DictReader(out.splitlines()))[-1]["p99_latency_ms"])
+
+
+@contextlib.contextmanager
+def scraped_exporter(bench):
+    with node_exporter(bench) as pid:
+        scraper = subprocess.Popen(["sh", "-c", "while :; do curl -s http://127.0.0.1:19100/metrics >/dev/null; sleep 1; done"],
+                                   start_new_session=True)
+        try:
+            yield pid
+        finally:
+            os.killpg(scraper.pid, signal.SIGKILL)
+            scraper.wait()
+
+
+def interference(bench, rounds):
+    print("\n| beside Redis | p99, median of rounds | ratio to alone, median [quartiles] |\n| --- | ---: | ---: |")
+    beside = {"nobody": lambda: contextlib.nullcontext(),
+              f"greynic at {INTERVAL_MS} ms": lambda: bench.collecting(f"st{time.monotonic_ns()}")[1],
+              "node_exporter, a scrape a second": lambda: scraped_exporter(bench),
+              "Netdata": lambda: netdata(bench)}
+    found = {name: [] for name in beside}
+    with bench.agent(), bench.redis():
+        p99_of_redis(7379)
+        for _ in range(rounds):
+            for name, begin in beside.items():
+                with begin():
+                    found[name].append(p99_of_redis(7379))
+    for name, values in found.items():
+        ratios = [a / b for a, b in zip(values, found["nobody"])]
+        low, middle, high = statistics.quantiles(ratios, n=4)
+        print(f"| {name} | {statistics.median(values):.3f} ms | {middle:.3f} [{low:.3f}, {high:.3f}] |", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("what", nargs="*")
+    parser.add_argument("--seconds", type=float, default=6)
+    parser.add_argument("--rounds", type=int, default=7)
+    flags = parser.parse_args()
+    what = flags.what or ["redis", "kernel", "ebpf", "others", "interference"]
+    with tempfile.TemporaryDirectory(prefix="greynic_case_") as folder:
+        bench = Bench(flags.build.resolve(), pathlib.Path(folder), flags.seconds)
+        if {"redis", "kernel", "ebpf"} & set(what):
+            print("| watched | its CPU, alone | its CPU, read each 10 ms | agent's CPU | collector's CPU | samples "
+                  "| jitter of the interval, p50 and p99 |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
+        if "redis" in what:
+            study(bench, "Redis, idle", bench.redis(), "redis_commands")
+            study(bench, "Redis under redis-benchmark", bench.redis(), "redis_commands",
+                  ["redis-benchmark", "-p", "7379", "-t", "get", "-n", "100000000", "-c", "8", "-q"])
+        if "kernel" in what:
+            study(bench, "kernel, helper each 100 ms",
+                  bench.running(str(bench.bin / "zero_kernel_metrics"), "100"), "kernel_switches")
+        if "ebpf" in what:
+            study(bench, "eBPF, array of the kernel",
+                  bench.running(str(bench.bin / "zero_ebpf_metrics")), "tracepoint_sched_switch")
+        if "others" in what:
+            others(bench)
+        if "interference" in what:
+            interference(bench, flags.rounds)
+
+
+if __name__ == "__main__":
+    main()
