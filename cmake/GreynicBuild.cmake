@@ -124,6 +124,24 @@ function(greynic_tests room)
     PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
 endfunction()
 
+# greynic_grpc(NAME FILE): the library greynic_NAME of what protoc makes of FILE. For rooms that have found
+# GREYNIC_PROTOC, GREYNIC_GRPC_PLUGIN and GREYNIC_HAVE_GRPC (harness/agent).
+function(greynic_grpc name file)
+  set(made ${CMAKE_CURRENT_BINARY_DIR}/proto)
+  get_filename_component(folder ${file} DIRECTORY)
+  get_filename_component(stem ${file} NAME_WE)
+  file(MAKE_DIRECTORY ${made})
+  add_custom_command(
+    OUTPUT ${made}/${stem}.pb.cc ${made}/${stem}.pb.h ${made}/${stem}.grpc.pb.cc ${made}/${stem}.grpc.pb.h
+    COMMAND ${GREYNIC_PROTOC} -I ${folder} --cpp_out=${made} --grpc_out=${made}
+            --plugin=protoc-gen-grpc=${GREYNIC_GRPC_PLUGIN} ${file}
+    DEPENDS ${file})
+  # Generated code is not held to our warnings.
+  add_library(greynic_${name} STATIC ${made}/${stem}.pb.cc ${made}/${stem}.grpc.pb.cc)
+  target_include_directories(greynic_${name} SYSTEM PUBLIC ${made})
+  target_link_libraries(greynic_${name} PUBLIC PkgConfig::greynic_have_grpc_pc)
+endfunction()
+
 # greynic_optional(VAR what-is-lost pkg-config-module...): VAR is ON when every module is there;
 # else one line says what is switched off and which package brings it back.
 function(greynic_optional var loss)

@@ -14,9 +14,19 @@
 #include "greynic/monitor/collector.h"
 #include "greynic/monitor/publish.h"
 #include "greynic/series/query.h"
+#ifdef GREYNIC_WITH_RNIC
+#include "greynic/rnic/sampler.h"
+#include "greynic_zero.h"
+#endif
+#ifdef GREYNIC_WITH_REMOTE
+#include "greynic/remote/remote.h"
+#endif
 #ifdef GREYNIC_WITH_HTTP
 #include "greynic/http/influx_sender.h"
 #include "greynic/http/server.h"
+#endif
+#ifdef GREYNIC_WITH_MONITOR_PAGE
+#include "greynic/monitor_page/monitor_page.h"
 #endif
 
 namespace greynic::cli {
@@ -25,7 +35,35 @@ namespace {
 struct ZeroAgentFlags {
   monitor::AgentOptions options;
   std::uint64_t mebibytes_of_user = 256;
+  std::string listen, certificates;
+  std::vector<std::string> allowed;
 };
+
+#ifdef GREYNIC_WITH_REMOTE
+/// Opens the door to other hosts, if one is asked for.
+Result<std::unique_ptr<remote::Door>> open_remote_door(const ZeroAgentFlags& flags) {
+  if (flags.listen.empty()) {
+    if (flags.certificates.empty() && flags.allowed.empty()) return nullptr;
+    return fail(ErrorCode::kBadInput, "--certificates and --allow go with --listen ADDRESS:PORT");
+  }
+  remote::DoorOptions options{
+      flags.options.socket, flags.listen, flags.certificates, {}, flags.options.tell};
+  for (const std::string& one : flags.allowed) {
+    if (auto done = remote::allow(one, options.allowed); !done) return pass_on(done);
+  }
+  if (flags.certificates.empty() && !flags.allowed.empty()) {
+    return fail(ErrorCode::kBadInput,
+                "--allow names clients by their certificates: give "
+                "--certificates DIR (`greynic agent init` makes it)");
+  }
+  auto door = remote::Door::open(options);
+  if (door && flags.certificates.empty()) {
+    say("no certificates: listening on loopback only, for whoever may use this machine");
+  }
+  if (door) say(fmt::format("collectors come to {}", (*door)->address()));
+  return door;
+}
+#endif
 
 int serve_zero_agent(ZeroAgentFlags flags) {
   // Before any other thread, which would take the signals.
@@ -35,6 +73,10 @@ int serve_zero_agent(ZeroAgentFlags flags) {
   flags.options.tell = [&log](std::string_view line) { log.line(line); };
   auto agent = monitor::Agent::start(flags.options);
   if (!agent) return tell(agent.error());
+#ifdef GREYNIC_WITH_REMOTE
+  const auto door = open_remote_door(flags);
+  if (!door) return tell(door.error());
+#endif
   print("{}\n", flags.options.socket);
   flush_output();
   (*agent)->serve(ending.asked());
@@ -48,7 +90,7 @@ struct ZeroCollectFlags {
   std::chrono::nanoseconds lease = std::chrono::seconds(3);
   std::chrono::nanoseconds keep{0}, keep_tiers{0};
   bool standby = false;
-  std::string open_metrics, influx;
+  std::string open_metrics, influx, serve;
 };
 
 /// Gives what a collector reads to others while it runs.
@@ -69,6 +111,16 @@ class ZeroOutlets {
       server_->start();
       say(fmt::format("metrics at http://{}/metrics", server_->address()));
     }
+#ifdef GREYNIC_WITH_MONITOR_PAGE
+    if (!flags.serve.empty()) {
+      auto page = http::Server::open(flags.serve);
+      if (!page) return pass_on(page);
+      page_ = std::move(*page);
+      monitor_page::serve(*page_, collector);
+      page_->start();
+      say(fmt::format("the page is at http://{}/", page_->address()));
+    }
+#endif
     if (!flags.influx.empty()) {
       auto sender = http::InfluxSender::open(flags.influx);
       if (!sender) return pass_on(sender);
@@ -89,6 +141,7 @@ class ZeroOutlets {
       sender_.reset();
     }
     server_.reset();
+    page_.reset();
   }
 
  private:
@@ -101,7 +154,7 @@ class ZeroOutlets {
     sender_->send(monitor::influx_lines_of(collector));
   }
 
-  std::unique_ptr<http::Server> server_;
+  std::unique_ptr<http::Server> server_, page_;
   std::unique_ptr<http::InfluxSender> sender_;
   std::thread sending_;
   std::atomic<bool> over_{false};
@@ -125,6 +178,12 @@ int collect(ZeroCollectFlags flags) {
   }
   flags.options.commit = std::min(flags.options.commit, store.lease / 3);
   flags.options.tell = [&log](std::string_view line) { log.line(line); };
+#ifdef GREYNIC_WITH_REMOTE
+  flags.options.remote_links = remote::link_to;
+#endif
+  if (flags.options.store.empty() && flags.standby) {
+    return tell({ErrorCode::kBadInput, "--standby waits for a store: name it with --store"});
+  }
   if (flags.standby) {
     const auto mine = series::wait_for_lease(flags.options.store, store.lease,
                                              [&] { return ending.asked().load(); });
@@ -254,12 +313,84 @@ int show_store(ZeroShowFlags flags) {
   return flags.samples || flags.query.step_ns != 0 ? show_samples(flags) : show_series(flags);
 }
 
+#ifdef GREYNIC_WITH_RNIC
+struct ZeroRnicFlags {
+  rnic::SamplerOptions options;
+  std::string select, socket;
+  std::chrono::nanoseconds every = std::chrono::milliseconds(100);
+  std::chrono::nanoseconds qps_every = std::chrono::seconds(1);
+  std::optional<std::chrono::nanoseconds> duration;
+  bool list = false;
+};
+
+int sample_rnics(ZeroRnicFlags flags) {
+  using Clock = std::chrono::steady_clock;
+  const daemon::Ending ending("greynic zero rnic");
+  if (!flags.select.empty()) {
+    auto selection = rnic::Selection::read(flags.select);
+    if (!selection) return tell(selection.error());
+    flags.options.selection = std::move(*selection);
+  }
+  if (flags.every < std::chrono::milliseconds(1) || flags.qps_every < flags.every) {
+    return tell({ErrorCode::kBadInput,
+                 "--every is at least 1ms, and --qps-every at least as long as --every"});
+  }
+  auto sampler = rnic::Sampler::open(flags.options);
+  if (!sampler) return tell(sampler.error());
+  if (flags.list) {
+    for (const std::string& name : sampler->names()) print("{}\n", name);
+    return 0;
+  }
+  if (::zero_connect(flags.socket.empty() ? nullptr : flags.socket.c_str()) != 0) {
+    return tell({ErrorCode::kIo, fmt::format("the agent is not reached: {}", ::zero_error())});
+  }
+  say(fmt::format("{} counters and queue pairs are published", sampler->names().size()));
+  const auto begin = Clock::now();
+  auto next = begin, next_qps = begin;
+  while (!ending.asked() && (!flags.duration || Clock::now() < begin + *flags.duration)) {
+    sampler->sample_ports();
+    if (Clock::now() >= next_qps) {
+      sampler->sample_qps();
+      next_qps = Clock::now() + flags.qps_every;
+    }
+    // Samples that were missed are not made up for.
+    next = std::max(next + flags.every, Clock::now());
+    while (!ending.asked() && Clock::now() < next) {
+      std::this_thread::sleep_until(std::min(next, Clock::now() + std::chrono::milliseconds(100)));
+    }
+  }
+  return 0;
+}
+
+void add_zero_rnic(Command& zero) {
+  auto flags = std::make_shared<ZeroRnicFlags>();
+  Command rnic = zero.command("rnic", "Publish the counters of this host's RNICs as metrics");
+  rnic.option("--device", flags->options.device, "Devices, as a pattern of the shell");
+  rnic.option("--select", flags->select, "Which counters (docs/formats/rnic_counters.md)");
+  rnic.option("--every", flags->every, "Time between two samples of the ports");
+  rnic.option("--qps-every", flags->qps_every, "Time between two looks at the queue pairs");
+  rnic.option("--socket", flags->socket, "Socket of the agent");
+  rnic.option("--for", flags->duration, "Stop after this time, else by a signal");
+  rnic.flag("--list", flags->list, "Print which counters are selected, and stop");
+  rnic.run([flags] { return sample_rnics(*flags); });
+}
+#endif
+
 void add_zero_agent(Command& zero) {
   auto flags = std::make_shared<ZeroAgentFlags>();
   Command agent = zero.command("agent",
                                "Take the metrics of this host's programs, and show them "
                                "to collectors");
   agent.option("--socket", flags->options.socket, "Where programs and collectors come");
+#ifdef GREYNIC_WITH_REMOTE
+  agent.option("--listen", flags->listen,
+               "ADDRESS:PORT for collectors of other hosts; port 0 takes a free one");
+  agent.option("--certificates", flags->certificates,
+               "Directory made by `greynic agent init`; without it only loopback is listened at");
+  agent.option("--allow", flags->allowed,
+               "NAME=CLASS,... what a client of that name may see: system, persistent, tidal; give "
+               "it once for each. Without any, each client of the lab sees all");
+#endif
   agent.option("--quota", flags->mebibytes_of_user, "MiB of metrics that one user may have");
   agent.run([flags] { return serve_zero_agent(*flags); });
 }
@@ -268,13 +399,18 @@ void add_zero_collect(Command& zero) {
   auto flags = std::make_shared<ZeroCollectFlags>();
   Command command = zero.command("collect", "Read many hosts into a store");
   command.option("HOSTS", flags->hosts, "Which hosts (docs/formats/zero_hosts.md)").required();
-  command.option("--store", flags->options.store, "Directory of the store").required();
+  command.option("--store", flags->options.store,
+                 "Directory of the store; without it samples are only shown and sent");
   command.option("--for", flags->duration, "Stop after this time, else by a signal");
   command.flag("--standby", flags->standby,
                "Wait while another collector writes the store, and take over when it has gone");
   command.option("--lease", flags->lease, "A collector that says nothing for so long has gone");
   command.option("--keep", flags->keep, "Remove samples that are older; 0s: never");
   command.option("--keep-tiers", flags->keep_tiers, "Remove means that are older; 0s: never");
+#ifdef GREYNIC_WITH_MONITOR_PAGE
+  command.option("--serve", flags->serve,
+                 "Serve a page with live charts: :PORT of loopback, or ADDRESS:PORT");
+#endif
 #ifdef GREYNIC_WITH_HTTP
   command.option("--openmetrics", flags->open_metrics,
                  "Serve the last values to Prometheus: :PORT of loopback, or ADDRESS:PORT");
@@ -311,6 +447,9 @@ void add_zero(Program& program) {
   add_zero_agent(zero);
   add_zero_collect(zero);
   add_zero_show(zero);
+#ifdef GREYNIC_WITH_RNIC
+  add_zero_rnic(zero);
+#endif
 }
 
 }  // namespace greynic::cli

@@ -1,10 +1,9 @@
 #include "greynic/monitor/publish.h"
 
 #include <gtest/gtest.h>
-
-#include <atomic>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 
 #include "greynic/zero/metrics.h"

@@ -86,6 +86,7 @@ void Collecting::forget_old(OfArena& arena) {
 }
 
 void Collecting::ended(std::uint64_t number) {
+  const std::lock_guard lock(mutex_);
   const auto arena = arenas_.find(number);
   if (arena == arenas_.end()) return;
   for (const auto& [instance, row] : arena->second.rows) ended_.push_back(row.number);
@@ -96,6 +97,7 @@ void Collecting::ended(std::uint64_t number) {
 void Collecting::readings(const HostSpec& host, std::uint64_t arena_number,
                           const zero_header& header, std::span<const zero::Reading> readings,
                           std::int64_t time_ns) {
+  const std::lock_guard lock(mutex_);
   OfArena& arena = arenas_[arena_number];
   ++arena.round;
   for (const zero::Reading& reading : readings) {
@@ -133,6 +135,7 @@ void Collecting::readings(const HostSpec& host, std::uint64_t arena_number,
 void Collecting::gap(const HostSpec& host, std::int64_t begin_ns, std::int64_t end_ns,
                      const std::string& reason) {
   auto gap = std::make_unique<series::Gap>(series::Gap{host.name, begin_ns, end_ns, reason});
+  const std::lock_guard lock(mutex_);
   ++counts_.gaps;
   if (put(RecordKind::kGap, reinterpret_cast<std::uint64_t>(gap.get()), 0)) (void)gap.release();
 }

@@ -1,9 +1,10 @@
 #pragma once
 
-/// The collecting side: turns readings into records of the ring.
+/// The collecting side: turns readings into records of the ring. Several threads may bring them.
 
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <unordered_map>
 
 #include "greynic/monitor/record_ring.h"
@@ -36,7 +37,10 @@ class Collecting final : public Taker {
   void tell(const std::string& line) override {
     if (tell_) tell_(line);
   }
-  [[nodiscard]] const Counts& counts() const { return counts_; }
+  [[nodiscard]] Counts counts() const {
+    const std::lock_guard lock(mutex_);
+    return counts_;
+  }
 
  private:
   /// A run of values that are copied as they are, or turned into 64 bits one by one.
@@ -68,6 +72,7 @@ class Collecting final : public Taker {
 
   RecordRing& ring_;
   std::function<void(std::string_view)> tell_;
+  mutable std::mutex mutex_;  ///< of what follows, and of who puts into the ring
   std::unordered_map<std::uint64_t, OfArena> arenas_;
   std::vector<std::uint64_t> ended_;  ///< numbers that are still to be told
   std::uint64_t last_number_ = 0;

@@ -9,6 +9,7 @@
 
 #include "collecting.h"
 #include "greynic/monitor/timer_wheel.h"
+#include "remote_looks.h"
 
 namespace greynic::monitor {
 namespace {
@@ -76,7 +77,11 @@ struct Collector::State {
   void tell(const std::string& line) const {
     if (options.tell) options.tell(line);
   }
-  void look_at_due(std::vector<std::uint32_t>& due, DayClock& clock);
+  DayClock clock;
+  std::mutex clock_mutex;
+  std::int64_t day_ns();
+  bool look(std::uint32_t id);
+  void show(std::uint32_t id);
   void process();
   void take(std::span<const std::uint64_t> record);
   void commit(bool last);
@@ -145,31 +150,116 @@ void Collector::State::process() {
   if (!deposed) commit(true);
 }
 
-void Collector::State::look_at_due(std::vector<std::uint32_t>& due, DayClock& clock) {
-  std::stable_sort(due.begin(), due.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return hosts[a]->spec().priority < hosts[b]->spec().priority;
-  });
-  for (const std::uint32_t id : due) {
-    WatchedHost& host = *hosts[id];
-    std::int64_t stepped_by = 0;
-    const std::int64_t now = clock.now(stepped_by);
-    if (stepped_by != 0) {
-      tell(fmt::format("the clock was stepped by {} ms", stepped_by / 1000000));
-      for (const auto& one : hosts) {
-        collecting.gap(one->spec(), now - stepped_by, now, "the clock was stepped");
-      }
+/// The time of day. A step of the clock is a gap of all hosts.
+std::int64_t Collector::State::day_ns() {
+  const std::lock_guard lock(clock_mutex);
+  std::int64_t stepped_by = 0;
+  const std::int64_t now = clock.now(stepped_by);
+  if (stepped_by != 0) {
+    tell(fmt::format("the clock was stepped by {} ms", stepped_by / 1000000));
+    for (const auto& one : hosts) {
+      collecting.gap(one->spec(), now - stepped_by, now, "the clock was stepped");
     }
-    host.look(now);
-    const std::lock_guard lock(mutex);
-    HostState& shown = host_states[id];
-    shown.up = host.is_up();
-    if (!shown.up) shown.reason = host.reason();
-    shown.looked_ns = now;
-    ++counts.looks;
-    counts.samples = collecting.counts().samples;
-    counts.gaps = collecting.counts().gaps;
   }
+  return now;
 }
+
+bool Collector::State::look(std::uint32_t id) {
+  hosts[id]->look(day_ns());
+  return hosts[id]->is_up();
+}
+
+void Collector::State::show(std::uint32_t id) {
+  const WatchedHost& host = *hosts[id];
+  const Collecting::Counts collected_now = collecting.counts();
+  const std::lock_guard lock(mutex);
+  HostState& shown = host_states[id];
+  shown.up = host.is_up();
+  if (!shown.up) shown.reason = host.reason();
+  shown.looked_ns = real_ns();
+  ++counts.looks;
+  counts.samples = collected_now.samples;
+  counts.gaps = collected_now.gaps;
+}
+
+/// One run: who is due when, and who is asked next.
+class Collector::Rounds {
+ public:
+  explicit Rounds(State& state)
+      : s_(state),
+        begin_(steady_ns()),
+        wheel_(static_cast<std::uint64_t>(begin_ / 1000000)),
+        next_(state.hosts.size()) {
+    std::size_t remote = 0;
+    for (std::uint32_t i = 0; i < s_.hosts.size(); ++i) {
+      // Hosts of one interval are spread over it, so that none waits for all others.
+      next_[i] = begin_ + interval_of(i) * i / static_cast<std::int64_t>(s_.hosts.size());
+      wheel_.add(i, static_cast<std::uint64_t>(next_[i] / 1000000));
+      if (is_remote(i)) ++remote;
+    }
+    if (remote > 0) {
+      remote_.emplace(s_.options.credits, std::min(remote, s_.options.remote_threads),
+                      [this](std::uint32_t id) { return s_.look(id); });
+    }
+  }
+
+  void turn(std::int64_t end) {
+    due_.clear();
+    wheel_.advance(static_cast<std::uint64_t>(steady_ns() / 1000000), due_);
+    std::stable_sort(due_.begin(), due_.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return s_.hosts[a]->spec().priority < s_.hosts[b]->spec().priority;
+    });
+    for (const std::uint32_t id : due_) {
+      if (is_remote(id)) ask(id);
+    }
+    for (const std::uint32_t id : due_) {
+      if (is_remote(id)) continue;
+      s_.look(id);
+      looked(id);
+    }
+    if (remote_) {
+      for (const std::uint32_t id : remote_->turn()) looked(id);
+    }
+    const auto wake = std::min(end, static_cast<std::int64_t>(wheel_.next_ms(100)) * 1000000);
+    if (remote_) {
+      remote_->wait_until_ns(wake);
+    } else if (wake > steady_ns()) {
+      std::this_thread::sleep_for(std::chrono::nanoseconds(wake - steady_ns()));
+    }
+  }
+
+ private:
+  [[nodiscard]] bool is_remote(std::uint32_t id) const {
+    return !s_.hosts[id]->spec().remote.empty();
+  }
+  [[nodiscard]] std::int64_t interval_of(std::uint32_t id) const {
+    return s_.hosts[id]->spec().interval.count();
+  }
+  void ask(std::uint32_t id) {
+    const WatchedHost& host = *s_.hosts[id];
+    remote_->add({id, static_cast<std::uint32_t>(std::min<std::uint64_t>(host.bytes(), 1U << 30U)),
+                  static_cast<std::uint8_t>(host.spec().priority),
+                  static_cast<double>(next_[id] + interval_of(id))});
+  }
+  /// A look is over: the next one is due an interval after this one was.
+  void looked(std::uint32_t id) {
+    s_.show(id);
+    const std::int64_t late = (steady_ns() - next_[id]) / interval_of(id);
+    if (late > 0) {
+      const std::lock_guard lock(s_.mutex);
+      s_.counts.late_looks += static_cast<std::uint64_t>(late);
+    }
+    next_[id] += interval_of(id) * (1 + late);
+    wheel_.add(id, static_cast<std::uint64_t>(next_[id] / 1000000));
+  }
+
+  State& s_;
+  std::int64_t begin_;
+  TimerWheel wheel_;
+  std::vector<std::int64_t> next_;
+  std::vector<std::uint32_t> due_;
+  std::optional<RemoteLooks> remote_;
+};
 
 Collector::Collector(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Collector::~Collector() = default;
@@ -184,7 +274,8 @@ Result<std::unique_ptr<Collector>> Collector::open(std::vector<HostSpec> hosts,
   }
   for (HostSpec& host : hosts) {
     state->host_states.push_back({host.name, false, "not read yet", host.interval, 0});
-    state->hosts.push_back(std::make_unique<WatchedHost>(std::move(host), state->collecting));
+    state->hosts.push_back(
+        std::make_unique<WatchedHost>(std::move(host), state->collecting, options.remote_links));
   }
   return std::unique_ptr<Collector>(new Collector(std::move(state)));
 }
@@ -195,36 +286,12 @@ Result<void> Collector::run(const std::atomic<bool>& stop,
   std::thread processing([&s] { s.process(); });
   const std::int64_t begin = steady_ns();
   const std::int64_t end = duration ? begin + duration->count() : INT64_MAX;
-  DayClock clock;
-  TimerWheel wheel(static_cast<std::uint64_t>(begin / 1000000));
-  std::vector<std::int64_t> next(s.hosts.size());
-  for (std::uint32_t i = 0; i < s.hosts.size(); ++i) {
-    // Hosts of one interval are spread over it, so that none waits for all others.
-    next[i] =
-        begin + s.hosts[i]->spec().interval.count() * i / static_cast<std::int64_t>(s.hosts.size());
-    wheel.add(i, static_cast<std::uint64_t>(next[i] / 1000000));
+  {
+    Rounds rounds(s);
+    while (!stop && !s.deposed && steady_ns() < end) rounds.turn(end);
   }
-  std::vector<std::uint32_t> due;
-  while (!stop && !s.deposed && steady_ns() < end) {
-    due.clear();
-    wheel.advance(static_cast<std::uint64_t>(steady_ns() / 1000000), due);
-    if (!due.empty()) s.look_at_due(due, clock);
-    for (const std::uint32_t id : due) {
-      const std::int64_t interval = s.hosts[id]->spec().interval.count();
-      const std::int64_t late = (steady_ns() - next[id]) / interval;
-      if (late > 0) {
-        const std::lock_guard lock(s.mutex);
-        s.counts.late_looks += static_cast<std::uint64_t>(late);
-      }
-      next[id] += interval * (1 + late);
-      wheel.add(id, static_cast<std::uint64_t>(next[id] / 1000000));
-    }
-    const auto wake = static_cast<std::int64_t>(wheel.next_ms(100)) * 1000000;
-    const std::int64_t wait = std::min(wake, end) - steady_ns();
-    if (wait > 0) std::this_thread::sleep_for(std::chrono::nanoseconds(wait));
-  }
-  std::int64_t stepped_by = 0;
-  for (const auto& host : s.hosts) host->end(clock.now(stepped_by));
+  const std::int64_t now = s.day_ns();
+  for (const auto& host : s.hosts) host->end(now);
   {
     const std::lock_guard lock(s.mutex);
     s.counts.gaps = s.collecting.counts().gaps;

@@ -133,8 +133,12 @@ void Directory::beat() { store(header().heartbeat_ns, boot_clock_ns()); }
 Result<DirectoryReader> DirectoryReader::open(int file) {
   auto source = zero::map_memory(file);
   if (!source) return pass_on(source);
+  return open(std::move(*source));
+}
+
+Result<DirectoryReader> DirectoryReader::open(std::unique_ptr<zero::Source> source) {
   DirectoryReader reader;
-  reader.source_ = std::move(*source);
+  reader.source_ = std::move(source);
   if (auto got = reader.look(); !got) return pass_on(got);
   return reader;
 }

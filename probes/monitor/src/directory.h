@@ -44,7 +44,9 @@ class Directory {
 /// A collector's view of it.
 class DirectoryReader {
  public:
-  /// Takes the file over. kBadInput when it is no directory.
+  /// kBadInput when it is no directory.
+  [[nodiscard]] static Result<DirectoryReader> open(std::unique_ptr<zero::Source> source);
+  /// Takes the file over.
   [[nodiscard]] static Result<DirectoryReader> open(int file);
 
   /// Rows that are whole, by their index; kBadInput when it is none any more.

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "greynic/core/units.h"
+#include "greynic/daemon/door.h"
 #include "greynic/files/json_file.h"
 
 namespace greynic::monitor {
@@ -28,12 +29,20 @@ Result<HostSpec> host_of(const nlohmann::json& from, HostSpec host, const std::s
                          const std::string& place) {
   host.name = from.at("name").get<std::string>();
   host.agent = from.value("agent", "");
+  host.remote = from.value("remote", "");
   host.region = from.value("region", "");
   host.pid = from.value("pid", 0);
-  const int ways = (host.agent.empty() ? 0 : 1) + (host.region.empty() ? 0 : 1) + (host.pid != 0);
+  host.certificates = from.value("certificates", host.certificates);
+  const int ways = (host.agent.empty() ? 0 : 1) + (host.remote.empty() ? 0 : 1) +
+                   (host.region.empty() ? 0 : 1) + (host.pid != 0);
   if (ways != 1) {
-    return files::bad_value(source, place,
-                            fmt::format("has {} of agent, region and pid; give one of them", ways));
+    return files::bad_value(
+        source, place,
+        fmt::format("has {} of agent, remote, region and pid; give one of them", ways));
+  }
+  if (!host.remote.empty() && !daemon::is_listen_address(host.remote)) {
+    return files::bad_value(source, place + "/remote",
+                            host.remote + " is not HOST:PORT, such as lab7.example:18601");
   }
   if (from.contains("interval")) {
     const auto interval = interval_of(from.at("interval"), source, place + "/interval");
@@ -65,6 +74,7 @@ Result<std::vector<HostSpec>> read_hosts(const std::string& path) {
     if (!interval) return pass_on(interval);
     defaults.interval = *interval;
   }
+  defaults.certificates = document->value("certificates", "");
   std::vector<HostSpec> hosts;
   std::set<std::string> names;
   for (const auto& one : document->at("hosts")) {

@@ -2,15 +2,11 @@
 
 #include <fmt/core.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <atomic>
-#include <cerrno>
-#include <cstring>
 #include <ctime>
 
 #include "greynic/daemon/log.h"
-#include "link.h"
 
 namespace greynic::monitor {
 namespace {
@@ -33,11 +29,10 @@ std::uint64_t new_number() {
 
 }  // namespace
 
-WatchedHost::WatchedHost(HostSpec spec, Taker& taker) : spec_(std::move(spec)), taker_(taker) {}
+WatchedHost::WatchedHost(HostSpec spec, Taker& taker, RemoteLinks remote_links)
+    : spec_(std::move(spec)), taker_(taker), remote_links_(std::move(remote_links)) {}
 
-WatchedHost::~WatchedHost() {
-  if (socket_ >= 0) ::close(socket_);
-}
+WatchedHost::~WatchedHost() = default;
 
 void WatchedHost::down(std::int64_t time_ns, const std::string& reason) {
   if (up_ || reason_ != reason) {
@@ -49,15 +44,15 @@ void WatchedHost::down(std::int64_t time_ns, const std::string& reason) {
   next_try_ns_ = time_ns + kTryAgainNs;
   for (const auto& [incarnation, arena] : arenas_) taker_.ended(arena.number);
   arenas_.clear();
+  done_with_.clear();
   directory_.reset();
-  if (socket_ >= 0) ::close(socket_);
-  socket_ = -1;
+  link_.reset();
 }
 
 void WatchedHost::connect(std::int64_t time_ns) {
-  const Result<void> opened = !spec_.agent.empty()    ? open_agent()
-                              : !spec_.region.empty() ? open_region()
-                                                      : open_process();
+  const Result<void> opened = !spec_.region.empty() ? open_region()
+                              : spec_.pid != 0      ? open_process()
+                                                    : open_agent();
   if (!opened) return down(time_ns, opened.error().message);
   up_ = true;
   next_search_ns_ = time_ns + kSearchNs;
@@ -68,75 +63,86 @@ void WatchedHost::connect(std::int64_t time_ns) {
   reason_.clear();
 }
 
-void WatchedHost::add(std::uint64_t incarnation, Result<std::unique_ptr<zero::Source>> source,
-                      const std::string& name, std::uint32_t row) {
-  if (arenas_.contains(incarnation)) return;
-  Arena arena{new_number(), std::nullopt, name, row, false};
-  auto reader = source ? zero::ArenaReader::open(std::move(*source)) : pass_on(source);
+Result<void> WatchedHost::add(std::uint64_t incarnation, std::unique_ptr<zero::Source> source,
+                              const std::string& name) {
+  Arena arena{new_number(), std::nullopt, name, false};
+  auto reader = zero::ArenaReader::open(std::move(source));
+  if (!reader && reader.error().code == ErrorCode::kIo) return pass_on(reader);
   if (reader && reader->header().incarnation == incarnation) {
+    arena.name = fmt::format("{} {}", reader->header().name, name);
     arena.reader.emplace(std::move(*reader));
   } else {
-    taker_.tell(fmt::format("{}: {} is left alone: {}", spec_.name, daemon::plain(name),
+    taker_.tell(fmt::format("{}: {} is left alone: {}", spec_.name, name,
                             reader ? "it is not the arena that was shown"
                                    : daemon::plain(reader.error().message, 400)));
   }
   arenas_.emplace(incarnation, std::move(arena));
-}
-
-Result<void> WatchedHost::open_agent() {
-  socket_ = connect_to(spec_.agent);
-  if (socket_ < 0) {
-    return fail(ErrorCode::kIo, fmt::format("no agent at {}: {}; start `greynic zero agent "
-                                            "--socket {}`",
-                                            spec_.agent, std::strerror(errno), spec_.agent));
-  }
-  zero_link_message message = make_message(ZERO_LINK_COLLECT);
-  message.metric_class = spec_.classes;
-  if (!send_message(socket_, message)) return fail(ErrorCode::kIo, "the agent hung up");
   return {};
 }
 
-/// What the agent shows, and what its directory says.
+Result<void> WatchedHost::open_agent() {
+  auto link = spec_.remote.empty() ? local_link(spec_.agent, spec_.classes)
+              : remote_links_
+                  ? remote_links_(spec_)
+                  : fail(ErrorCode::kMissing,
+                         "this greynic was built without gRPC; it reads hosts of this machine");
+  if (!link) return pass_on(link);
+  link_ = std::move(*link);
+  return {};
+}
+
+/// What the agent says, and what its directory holds.
 Result<void> WatchedHost::hear_agent() {
-  bool gone = false;
-  while (auto received = receive_message(socket_, gone)) {
-    const zero_link_message& message = received->message;
-    if (message.kind != ZERO_LINK_SHOWN || received->file < 0) {
-      if (received->file >= 0) ::close(received->file);
-      return fail(ErrorCode::kIo, "the agent speaks another protocol");
-    }
-    if (message.row == UINT32_MAX) {
-      auto directory = DirectoryReader::open(received->file);
-      if (!directory) return pass_on(directory);
-      directory_.emplace(std::move(*directory));
-      continue;
-    }
-    pid_t owner = 0;
-    if (directory_) {
-      const auto rows = directory_->look();
-      if (!rows) {
-        ::close(received->file);
-        return pass_on(rows);
-      }
-      for (const DirectoryReader::Row& row : *rows) {
-        if (row.row.incarnation == message.incarnation) owner = static_cast<pid_t>(row.row.pid);
-      }
-    }
-    add(message.incarnation, zero::map_memory(received->file, owner),
-        fmt::format("{} ({})", message.text, owner), message.row);
+  if (auto heard = link_->hear(); !heard) return heard;
+  if (!directory_) {
+    auto source = link_->directory();
+    if (!source) return pass_on(source);
+    if (*source == nullptr) return {};
+    auto directory = DirectoryReader::open(std::move(*source));
+    if (!directory) return pass_on(directory);
+    directory_.emplace(std::move(*directory));
   }
-  if (gone) return fail(ErrorCode::kIo, "the agent has ended");
-  if (!directory_) return {};
+  return look_for_arenas();
+}
+
+Result<void> WatchedHost::look_for_arenas() {
   const auto rows = directory_->look();
   if (!rows) return pass_on(rows);
+  // The clocks of other hosts are their own: a heartbeat is compared with an earlier one.
   const std::uint64_t now = boot_now_ns();
-  if (now > directory_->heartbeat_ns() + kStaleNs) {
+  if (directory_->heartbeat_ns() != heartbeat_) {
+    heartbeat_ = directory_->heartbeat_ns();
+    heard_ns_ = now;
+  } else if (now > heard_ns_ + kStaleNs) {
     return fail(ErrorCode::kIo, "the agent stands still");
   }
   for (auto& [incarnation, arena] : arenas_) arena.seen = false;
+  const std::uint32_t classes = spec_.classes & link_->classes();
+  std::set<std::uint64_t> gone;
+  gone.swap(done_with_);
   for (const DirectoryReader::Row& row : *rows) {
-    const auto arena = arenas_.find(row.row.incarnation);
-    if (arena != arenas_.end()) arena->second.seen = row.row.state == ZERO_ARENA_LIVE;
+    const std::uint64_t incarnation = row.row.incarnation;
+    if (gone.contains(incarnation)) {
+      done_with_.insert(incarnation);
+      continue;
+    }
+    if ((classes >> row.row.metric_class & 1) == 0) continue;
+    auto arena = arenas_.find(incarnation);
+    if (arena == arenas_.end()) {
+      auto source = link_->arena(incarnation);
+      if (!source && source.error().code != ErrorCode::kBadInput) return pass_on(source);
+      const std::string name = fmt::format("({})", row.row.pid);
+      if (!source) {
+        taker_.tell(fmt::format("{}: {} is left alone: {}", spec_.name, name,
+                                daemon::plain(source.error().message, 400)));
+        done_with_.insert(incarnation);
+        continue;
+      }
+      if (*source == nullptr) continue;
+      if (auto added = add(incarnation, std::move(*source), name); !added) return added;
+      arena = arenas_.find(incarnation);
+    }
+    arena->second.seen = row.row.state == ZERO_ARENA_LIVE;
   }
   return {};
 }
@@ -149,7 +155,7 @@ Result<void> WatchedHost::open_region() {
   auto reader = zero::ArenaReader::open(std::move(*source));
   if (!reader) return reader.error().while_doing(spec_.region);
   const std::uint64_t incarnation = reader->header().incarnation;
-  arenas_.emplace(incarnation, Arena{new_number(), std::move(*reader), spec_.region, 0, true});
+  arenas_.emplace(incarnation, Arena{new_number(), std::move(*reader), spec_.region, true});
   return {};
 }
 
@@ -171,18 +177,18 @@ Result<void> WatchedHost::open_process() {
     const std::uint64_t incarnation = reader->header().incarnation;
     if ((spec_.classes >> reader->header().metric_class & 1) == 0) continue;
     if (!arenas_.contains(incarnation)) {
-      arenas_.emplace(incarnation, Arena{new_number(), std::move(*reader), "", 0, true});
+      arenas_.emplace(incarnation, Arena{new_number(), std::move(*reader), "", true});
     }
   }
   return {};
 }
 
-bool WatchedHost::look_at(Arena& arena, std::int64_t time_ns) {
-  if (!arena.reader) return true;
+WatchedHost::Seen WatchedHost::look_at(Arena& arena, std::int64_t time_ns) {
+  if (!arena.reader) return Seen::kGood;
   const auto readings = arena.reader->look();
   if (readings) {
     taker_.readings(spec_, arena.number, arena.reader->header(), *readings, time_ns);
-    return true;
+    return Seen::kGood;
   }
   const ErrorCode code = readings.error().code;
   if (code == ErrorCode::kBadInput || code == ErrorCode::kTooBig) {
@@ -190,9 +196,12 @@ bool WatchedHost::look_at(Arena& arena, std::int64_t time_ns) {
                             daemon::plain(readings.error().message, 400)));
     taker_.gap(spec_, last_good_ns_, time_ns, readings.error().message);
     arena.reader.reset();
-    return true;
+    return Seen::kGood;
   }
-  return false;
+  lost_ = readings.error().message;
+  // The memory of this machine's agent stays; what is behind a wire may be cut off.
+  return link_ == nullptr || (code == ErrorCode::kIo && !spec_.remote.empty()) ? Seen::kHostLost
+                                                                               : Seen::kEnded;
 }
 
 void WatchedHost::look(std::int64_t time_ns) {
@@ -201,7 +210,7 @@ void WatchedHost::look(std::int64_t time_ns) {
     connect(time_ns);
     if (!up_) return;
   }
-  const bool by_agent = socket_ >= 0;
+  const bool by_agent = link_ != nullptr;
   if (by_agent) {
     if (auto heard = hear_agent(); !heard) return down(time_ns, heard.error().message);
   } else if (time_ns >= next_search_ns_) {
@@ -215,18 +224,21 @@ void WatchedHost::look(std::int64_t time_ns) {
       if (auto found = open_process(); !found) return down(time_ns, found.error().message);
     }
   }
+  bytes_ = sizeof(zero_header);
   for (auto at = arenas_.begin(); at != arenas_.end();) {
-    const bool good = look_at(at->second, time_ns);
-    if (!good && !by_agent) {
+    if (at->second.reader) bytes_ += at->second.reader->look_bytes();
+    const Seen seen = look_at(at->second, time_ns);
+    if (seen == Seen::kHostLost) {
       return down(time_ns,
-                  fmt::format("cannot be read any more; it was started anew or has ended"));
+                  by_agent ? lost_ : "cannot be read any more; it was started anew or has ended");
     }
     // One that has ended was looked at once more, just now.
-    if (good && (at->second.seen || !by_agent)) {
+    if (seen == Seen::kGood && (at->second.seen || !by_agent)) {
       ++at;
       continue;
     }
     taker_.ended(at->second.number);
+    if (by_agent) done_with_.insert(at->first);
     at = arenas_.erase(at);
   }
   last_good_ns_ = time_ns;

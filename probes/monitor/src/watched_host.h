@@ -8,10 +8,12 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "directory.h"
+#include "greynic/monitor/host_link.h"
 #include "greynic/monitor/hosts_file.h"
 #include "greynic/zero/reader.h"
 
@@ -34,7 +36,7 @@ class Taker {
 
 class WatchedHost {
  public:
-  WatchedHost(HostSpec spec, Taker& taker);
+  WatchedHost(HostSpec spec, Taker& taker, RemoteLinks remote_links = {});
   ~WatchedHost();
   WatchedHost(const WatchedHost&) = delete;
   WatchedHost& operator=(const WatchedHost&) = delete;
@@ -45,15 +47,15 @@ class WatchedHost {
   [[nodiscard]] const HostSpec& spec() const { return spec_; }
   [[nodiscard]] bool is_up() const { return up_; }
   [[nodiscard]] const std::string& reason() const { return reason_; }
-  [[nodiscard]] std::size_t arena_count() const { return arenas_.size(); }
+  /// Bytes that a look at it moves, as far as is known.
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
 
  private:
   struct Arena {
     std::uint64_t number = 0;                 ///< for the taker
     std::optional<zero::ArenaReader> reader;  ///< none: malformed, left alone
     std::string name;
-    std::uint32_t row = 0;  ///< in the directory
-    bool seen = false;
+    bool seen = false;  ///< live in the directory
   };
   using Arenas = std::map<std::uint64_t, Arena>;  ///< by incarnation
 
@@ -63,21 +65,27 @@ class WatchedHost {
   Result<void> open_region();
   Result<void> open_process();
   Result<void> hear_agent();
-  void add(std::uint64_t incarnation, Result<std::unique_ptr<zero::Source>> source,
-           const std::string& name, std::uint32_t row);
-  /// False: the arena is to be forgotten.
-  bool look_at(Arena& arena, std::int64_t time_ns);
+  Result<void> look_for_arenas();
+  Result<void> add(std::uint64_t incarnation, std::unique_ptr<zero::Source> source,
+                   const std::string& name);
+  enum class Seen { kGood, kEnded, kHostLost };
+  Seen look_at(Arena& arena, std::int64_t time_ns);
 
   HostSpec spec_;
   Taker& taker_;
   bool up_ = false;
   std::string reason_;
+  std::string lost_;  ///< why the last look at an arena failed
   std::int64_t last_good_ns_ = 0;
   std::int64_t next_try_ns_ = 0;
   std::int64_t next_search_ns_ = 0;
   Arenas arenas_;
-  int socket_ = -1;
+  RemoteLinks remote_links_;
+  std::unique_ptr<HostLink> link_;  ///< of an agent
   std::optional<DirectoryReader> directory_;
+  std::set<std::uint64_t> done_with_;  ///< incarnations of the directory that are not read any more
+  std::uint64_t heartbeat_ = 0, heard_ns_ = 0;
+  std::uint64_t bytes_ = 4096;
   std::uint64_t file_number_ = 0;  ///< of the region's file
 };
 

@@ -283,6 +283,9 @@ Result<std::span<const Reading>> ArenaReader::look() {
 const zero_header& ArenaReader::header() const { return state_->header; }
 std::span<const Row> ArenaReader::rows() const { return state_->rows; }
 std::size_t ArenaReader::run_count() const { return state_->runs.size(); }
+std::size_t ArenaReader::look_bytes() const {
+  return state_->copy.size() + state_->versions.size() * 8 + sizeof(zero_header);
+}
 std::uint64_t ArenaReader::torn() const { return state_->torn; }
 std::uint64_t ArenaReader::given_up() const { return state_->given_up; }
 

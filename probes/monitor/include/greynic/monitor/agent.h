@@ -29,7 +29,7 @@ struct AgentOptions {
   std::uint32_t arenas_of_user = 256;
   std::uint32_t connections_of_user = 256;
   std::chrono::milliseconds linger{10000};  ///< an ended program's arenas stay for so long
-  std::chrono::milliseconds beat{250};      ///< of the heartbeat
+  std::chrono::milliseconds beat{700};      ///< of the heartbeat
   /// Lines for a log, safe to print. Empty: nothing is told.
   std::function<void(std::string_view)> tell;
 };

@@ -22,8 +22,8 @@
 namespace greynic::monitor {
 
 struct CreditOptions {
-  double bytes_per_ns = 12.5;    ///< of the collector's port; 12.5: 100 Gbit/s
-  double base_delay_ns = 4000;   ///< guessed, until a READ was quicker
+  double bytes_per_ns = 12.5;     ///< of the collector's port; 12.5: 100 Gbit/s
+  double base_delay_ns = 4000;    ///< guessed, until a READ was quicker
   double queue_target_ns = 1200;  ///< delay that the port's queue may add
   double most_k = 8;
 };
@@ -73,11 +73,14 @@ class Credits {
     const double most = options_.most_k * std::max(base_ns_, own) * options_.bytes_per_ns;
     const double queued = delay - base_ns_;
     if (queued < options_.queue_target_ns) {
-      // As TCP: one job more for each window that comes.
-      window_ += static_cast<double>(job.bytes) * job.bytes / window_;
+      // As TCP: twice as much until the port's queue was felt once, then one job more, for each
+      // window that comes.
+      const double share = felt_queue_ ? job.bytes / window_ : 1.0;
+      window_ += job.bytes * share;
     } else if (now_ns >= next_cut_ns_) {
       window_ *= 1 - 0.5 * (queued - options_.queue_target_ns) / queued;
       next_cut_ns_ = now_ns + delay_ns;
+      felt_queue_ = true;
     }
     window_ = std::clamp(window_, static_cast<double>(job.bytes), most);
   }
@@ -110,6 +113,7 @@ class Credits {
   double window_;
   double pace_ns_ = 0;
   double next_cut_ns_ = 0;
+  bool felt_queue_ = false;
 };
 
 }  // namespace greynic::monitor

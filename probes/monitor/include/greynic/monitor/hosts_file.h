@@ -17,11 +17,13 @@ struct HostSpec {
   std::string name;
   // One of these is set.
   std::string agent;   ///< socket of the host's agent
+  std::string remote;  ///< HOST:PORT of the agent of another host
   std::string region;  ///< an arena in a file
   int pid = 0;         ///< a process without an agent
   std::chrono::nanoseconds interval{std::chrono::milliseconds(100)};
   Priority priority = Priority::kNormal;
   std::uint32_t classes = 7;  ///< a bit for each class
+  std::string certificates;   ///< directory, for `remote`
 };
 
 /// kBadInput names the file, the place in it and the remedy.

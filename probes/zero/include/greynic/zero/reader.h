@@ -43,6 +43,8 @@ class ArenaReader {
   [[nodiscard]] std::span<const Row> rows() const;
   /// READs of values that one look takes: runs of rows with small gaps between them.
   [[nodiscard]] std::size_t run_count() const;
+  /// Bytes that one look copies.
+  [[nodiscard]] std::size_t look_bytes() const;
   /// Copies of whole structures that met their writer and were made again, and those that were
   /// given up in a look (their row is missing in it).
   [[nodiscard]] std::uint64_t torn() const;

@@ -1,0 +1,55 @@
+#pragma once
+
+/// `greynic zero agent --listen`, and collectors of other hosts: the directory and the arenas of a
+/// host are READ over TCP, with the certificates of a lab at both ends (agent/lab.h).
+///
+/// The door is a collector of its own host: it sees through the agent's socket what such a one may,
+/// and gives each caller the classes that the lab's certificates allow. Memory that a program only
+/// lent (adopted rows) stays on its host: over the wire nobody names an address.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "greynic/core/result.h"
+#include "greynic/monitor/host_link.h"
+
+namespace greynic::remote {
+
+struct DoorOptions {
+  std::string socket;        ///< of the agent
+  std::string listen;        ///< ADDRESS:PORT
+  std::string certificates;  ///< directory; empty: loopback only
+  /// Classes (a bit each) by the name in the client's certificate. Empty: every client of the lab
+  /// sees all; else who is not named sees nothing.
+  std::map<std::string, std::uint32_t> allowed;
+  std::function<void(std::string_view)> tell;
+};
+
+/// "alice=persistent,tidal" into `allowed`; kBadInput says what is wrong.
+[[nodiscard]] Result<void> allow(std::string_view text,
+                                 std::map<std::string, std::uint32_t>& allowed);
+
+class Door {
+ public:
+  /// Errors as LabServer::start (agent/lab.h).
+  [[nodiscard]] static Result<std::unique_ptr<Door>> open(const DoorOptions& options);
+  ~Door();
+  Door(const Door&) = delete;
+  Door& operator=(const Door&) = delete;
+  [[nodiscard]] const std::string& address() const;
+
+ private:
+  struct State;
+  explicit Door(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+/// A link to the agent at spec.remote, with spec.certificates. An answer is waited for twice the
+/// host's interval, but 250 ms at least and 1 s at most.
+[[nodiscard]] Result<std::unique_ptr<monitor::HostLink>> link_to(const monitor::HostSpec& spec);
+
+}  // namespace greynic::remote

@@ -1,0 +1,170 @@
+#include <fmt/core.h>
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "greynic/agent/lab.h"
+#include "greynic/remote/remote.h"
+#include "greynic/zero/source.h"
+#include "protocol.h"
+
+namespace greynic::remote {
+namespace {
+
+constexpr std::chrono::nanoseconds kLeastPatience = std::chrono::milliseconds(250);
+constexpr std::chrono::nanoseconds kMostPatience = std::chrono::seconds(1);
+constexpr std::chrono::seconds kLeastLease{60};
+
+/// One session with an agent, for the link and its sources.
+class Session {
+ public:
+  Session(agent::LabClient client, std::chrono::nanoseconds patience)
+      : client_(std::move(client)),
+        patience_(patience),
+        stub_(wire::Zero::NewStub(client_.channel())) {}
+
+  Result<void> attach(std::uint32_t classes, std::chrono::seconds lease) {
+    wire::AttachRequest request;
+    request.set_protocol(kProtocol);
+    request.set_classes(classes);
+    request.set_lease_seconds(static_cast<std::uint64_t>(lease.count()));
+    wire::AttachReply reply;
+    grpc::ClientContext context;
+    limit(context, kMostPatience);
+    const grpc::Status status = stub_->Attach(&context, request, &reply);
+    if (auto good = judge(status, context, reply.has_fault() ? &reply.fault() : nullptr); !good) {
+      return good;
+    }
+    if (reply.protocol() != kProtocol) {
+      return fail(ErrorCode::kIo,
+                  fmt::format("{} speaks protocol {}, this program {}; install the same version "
+                              "on both",
+                              client_.address(), reply.protocol(), kProtocol));
+    }
+    id_ = reply.session();
+    classes_ = reply.classes();
+    return {};
+  }
+
+  /// False: may not be seen, or is gone.
+  Result<bool> read(std::uint64_t arena, std::span<const zero::Piece> pieces) {
+    wire::ReadRequest request;
+    request.set_session(id_);
+    request.set_arena(arena);
+    std::size_t bytes = 0;
+    for (const zero::Piece& piece : pieces) {
+      request.add_offsets(piece.offset);
+      request.add_sizes(static_cast<std::uint32_t>(piece.into.size()));
+      bytes += piece.into.size();
+    }
+    wire::ReadReply reply;
+    grpc::ClientContext context;
+    limit(context, patience_);
+    const grpc::Status status = stub_->Read(&context, request, &reply);
+    if (auto good = judge(status, context, reply.has_fault() ? &reply.fault() : nullptr); !good) {
+      return pass_on(good);
+    }
+    if (reply.hidden()) return false;
+    if (reply.values().size() != bytes) {
+      return fail(ErrorCode::kIo,
+                  fmt::format("{} gave {} bytes where {} were asked for; it is no greynic",
+                              client_.address(), reply.values().size(), bytes));
+    }
+    const char* from = reply.values().data();
+    for (const zero::Piece& piece : pieces) {
+      std::memcpy(piece.into.data(), from, piece.into.size());
+      from += piece.into.size();
+    }
+    return true;
+  }
+
+  [[nodiscard]] std::uint32_t classes() const { return classes_; }
+
+ private:
+  static void limit(grpc::ClientContext& context, std::chrono::nanoseconds patience) {
+    context.set_deadline(std::chrono::system_clock::now() +
+                         std::chrono::duration_cast<std::chrono::microseconds>(patience));
+  }
+
+  Result<void> judge(const grpc::Status& status, const grpc::ClientContext& context,
+                     const wire::Fault* fault) const {
+    if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
+      return fail(ErrorCode::kIo, client_.address() + " does not answer in time");
+    }
+    if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED ||
+        status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED) {
+      return fail(ErrorCode::kIo, fmt::format("{} turns us away: {}", client_.address(),
+                                              daemon::plain(status.error_message(), 300)));
+    }
+    if (!status.ok()) {
+      return fail(ErrorCode::kIo, fmt::format("{} is not reached: {}", client_.address(),
+                                              agent::why_unreached(status.error_message(),
+                                                                   "greynic zero agent --listen")));
+    }
+    if (auto trusted = client_.trust(context); !trusted) return trusted;
+    if (fault == nullptr || fault->message().empty()) return {};
+    return remote::read(*fault).while_doing(client_.address());
+  }
+
+  agent::LabClient client_;
+  std::chrono::nanoseconds patience_;
+  std::unique_ptr<wire::Zero::Stub> stub_;
+  std::uint64_t id_ = 0;
+  std::uint32_t classes_ = 0;
+};
+
+class WireSource final : public zero::Source {
+ public:
+  WireSource(std::shared_ptr<Session> session, std::uint64_t arena)
+      : session_(std::move(session)), arena_(arena) {}
+  Result<void> read(std::span<const zero::Piece> pieces) override {
+    auto seen = session_->read(arena_, pieces);
+    if (!seen) return pass_on(seen);
+    if (!*seen) return fail(ErrorCode::kRefused, "the arena is gone");
+    return {};
+  }
+  // An answer carries any number of pieces; one more costs some ten bytes of the question.
+  std::uint64_t gap_bytes() const override { return 64; }
+
+ private:
+  std::shared_ptr<Session> session_;
+  std::uint64_t arena_;
+};
+
+class RemoteLink final : public monitor::HostLink {
+ public:
+  explicit RemoteLink(std::shared_ptr<Session> session) : session_(std::move(session)) {}
+  std::uint32_t classes() const override { return session_->classes(); }
+  Result<std::unique_ptr<zero::Source>> directory() override {
+    // The agent has it as soon as it has heard of this collector.
+    const auto there = session_->read(0, {});
+    if (!there) return pass_on(there);
+    if (!*there) return nullptr;
+    return std::make_unique<WireSource>(session_, 0);
+  }
+  Result<std::unique_ptr<zero::Source>> arena(std::uint64_t incarnation) override {
+    const auto there = session_->read(incarnation, {});
+    if (!there) return pass_on(there);
+    if (!*there) return nullptr;
+    return std::make_unique<WireSource>(session_, incarnation);
+  }
+
+ private:
+  std::shared_ptr<Session> session_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<monitor::HostLink>> link_to(const monitor::HostSpec& spec) {
+  auto client = agent::LabClient::open(spec.remote, spec.certificates);
+  if (!client) return pass_on(client);
+  auto session = std::make_shared<Session>(
+      std::move(*client), std::clamp(2 * spec.interval, kLeastPatience, kMostPatience));
+  const auto lease =
+      std::max(kLeastLease, std::chrono::duration_cast<std::chrono::seconds>(4 * spec.interval));
+  if (auto attached = session->attach(spec.classes, lease); !attached) return pass_on(attached);
+  return std::make_unique<RemoteLink>(std::move(session));
+}
+
+}  // namespace greynic::remote

@@ -1,0 +1,121 @@
+#include "sessions.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "greynic/daemon/log.h"
+#include "greynic/zero/source.h"
+
+namespace greynic::remote {
+namespace {
+
+using Clock = daemon::Leases::Clock;
+
+}  // namespace
+
+Result<Sessions::Opened> Sessions::open(const agent::Caller& caller, std::uint32_t classes,
+                                        std::chrono::seconds lease) {
+  std::uint32_t may = 7;
+  if (!options_.allowed.empty()) {
+    const auto found = options_.allowed.find(caller.common_name);
+    may = found == options_.allowed.end() ? 0 : found->second;
+  }
+  if ((may & classes) == 0) {
+    return fail(ErrorCode::kMissing,
+                fmt::format("'{}' may see none of the classes that it asks for; `greynic zero "
+                            "agent --allow NAME=CLASS` lets it",
+                            daemon::plain(caller.common_name, 64)));
+  }
+  auto session = std::make_shared<Session>();
+  auto link = monitor::local_link(options_.socket, may & classes);
+  if (!link) return pass_on(link);
+  session->link = std::move(*link);
+  session->lease = lease;
+  const std::lock_guard lock(mutex_);
+  const auto id = leases_.grant(caller.owner, lease, Clock::now());
+  if (!id) return pass_on(id);
+  if (!*id) return fail(ErrorCode::kTooBig, "too many collectors; close some and try again");
+  sessions_[**id] = std::move(session);
+  return Opened{**id, may & classes};
+}
+
+Result<std::shared_ptr<Sessions::Session>> Sessions::find(const agent::Caller& caller,
+                                                          std::uint64_t session) {
+  const std::lock_guard lock(mutex_);
+  if (leases_.renew(session, caller.owner, Clock::now()) == nullptr) {
+    return fail(ErrorCode::kRefused, "there is no such session; attach again");
+  }
+  return sessions_.at(session);
+}
+
+/// With the session's mutex held. Null: may not be seen, or is gone.
+Result<zero::Source*> Sessions::source_of(Session& session, std::uint64_t arena) {
+  const auto now = Clock::now();
+  std::erase_if(session.arenas,
+                [&](const auto& one) { return now - one.second.used > session.lease; });
+  Held& held = session.arenas[arena];
+  held.used = now;
+  if (held.source == nullptr) {
+    if (auto heard = session.link->hear(); !heard) return pass_on(heard);
+    auto source = arena == 0 ? session.link->directory() : session.link->arena(arena);
+    if (!source) return pass_on(source);
+    held.source = std::move(*source);
+  } else if (arena == 0) {
+    // Once a look: an agent that has gone is told here.
+    if (auto heard = session.link->hear(); !heard) return pass_on(heard);
+  }
+  zero::Source* const source = held.source.get();
+  if (source == nullptr) session.arenas.erase(arena);
+  return source;
+}
+
+Result<bool> Sessions::read(const agent::Caller& caller, std::uint64_t id, const Asked& asked,
+                            std::string& into) {
+  if (asked.offsets.size() != asked.sizes.size() || asked.sizes.size() > kMostPieces) {
+    return fail(ErrorCode::kBadInput, "a READ has an offset and a size for each of its pieces");
+  }
+  std::uint64_t bytes = 0;
+  for (const std::uint32_t size : asked.sizes) bytes += size;
+  if (bytes > kMostReadBytes) {
+    return fail(ErrorCode::kTooBig,
+                fmt::format("a READ of {} bytes; at most {} come at once", bytes, kMostReadBytes));
+  }
+  auto session = find(caller, id);
+  if (!session) return pass_on(session);
+  const std::lock_guard lock((*session)->mutex);
+  const auto source = source_of(**session, asked.arena);
+  if (!source) return pass_on(source);
+  if (*source == nullptr) return false;
+  into.resize(bytes);
+  std::vector<zero::Piece> pieces;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < asked.sizes.size(); ++i) {
+    pieces.push_back(
+        {false, asked.offsets[i],
+         std::as_writable_bytes(std::span(into.data() + at, std::size_t{asked.sizes[i]}))});
+    at += asked.sizes[i];
+  }
+  if (auto got = (*source)->read(pieces); !got) return pass_on(got);
+  return true;
+}
+
+void Sessions::look(const std::function<bool(const std::string& owner)>& revoked) {
+  std::vector<std::shared_ptr<Session>> ended;  // go after the lock
+  const std::lock_guard lock(mutex_);
+  std::vector<std::uint64_t> over = leases_.expired(Clock::now());
+  for (const auto& [id, session] : sessions_) {
+    const daemon::Leases::Lease* const lease = leases_.find(id);
+    if (lease != nullptr && revoked(lease->owner)) over.push_back(id);
+  }
+  for (const std::uint64_t id : over) {
+    const auto session = sessions_.find(id);
+    if (session == sessions_.end()) continue;
+    ended.push_back(std::move(session->second));
+    sessions_.erase(session);
+    leases_.end(id);
+  }
+}
+
+}  // namespace greynic::remote

@@ -1,0 +1,71 @@
+#pragma once
+
+/// What the door holds for its callers: for each a link to the agent of this host that shows the
+/// classes it may see, and the arenas that it READs. A session ends with its lease, which every call
+/// renews, or when the agent has gone.
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+
+#include "greynic/agent/lab.h"
+#include "greynic/daemon/leases.h"
+#include "greynic/monitor/host_link.h"
+#include "greynic/remote/remote.h"
+
+namespace greynic::remote {
+
+inline constexpr std::uint64_t kMostReadBytes = 32 << 20;  ///< in one answer
+inline constexpr std::size_t kMostPieces = 1 << 20;
+inline constexpr std::chrono::seconds kLongestLease{4 * 3600};
+
+class Sessions {
+ public:
+  explicit Sessions(const DoorOptions& options) : options_(options) {}
+
+  struct Opened {
+    std::uint64_t session = 0;
+    std::uint32_t classes = 0;
+  };
+  /// kMissing: the caller may see nothing; kTooBig: it has too many sessions.
+  [[nodiscard]] Result<Opened> open(const agent::Caller& caller, std::uint32_t classes,
+                                    std::chrono::seconds lease);
+
+  struct Asked {
+    std::uint64_t arena = 0;  ///< 0: the directory
+    std::span<const std::uint64_t> offsets;
+    std::span<const std::uint32_t> sizes;
+  };
+  /// The bytes, one piece after the other. False: may not be seen, or is gone.
+  [[nodiscard]] Result<bool> read(const agent::Caller& caller, std::uint64_t session,
+                                  const Asked& asked, std::string& into);
+
+  /// Ends what has expired, and what is held for those who are turned away.
+  void look(const std::function<bool(const std::string& owner)>& revoked);
+
+ private:
+  struct Held {
+    std::unique_ptr<zero::Source> source;
+    daemon::Leases::Clock::time_point used;
+  };
+  struct Session {
+    std::mutex mutex;
+    std::unique_ptr<monitor::HostLink> link;
+    std::map<std::uint64_t, Held> arenas;
+    std::chrono::seconds lease{};
+  };
+  static Result<zero::Source*> source_of(Session& session, std::uint64_t arena);
+  Result<std::shared_ptr<Session>> find(const agent::Caller& caller, std::uint64_t session);
+
+  const DoorOptions& options_;
+  std::mutex mutex_;  ///< of what follows
+  daemon::Leases leases_{{256, 16, kLongestLease}};
+  std::map<std::uint64_t, std::shared_ptr<Session>> sessions_;
+};
+
+}  // namespace greynic::remote

@@ -1,0 +1,192 @@
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "greynic/agent/agent.h"
+#include "greynic/remote/remote.h"
+#include "greynic_zero.h"
+#include "host_fixture.h"
+#include "program.h"
+
+namespace greynic::monitor {
+namespace {
+
+using zero::Program;
+
+class RemoteHost : public HostFixture {
+ protected:
+  void TearDown() override {
+    stop_collector();
+    door_.reset();
+    HostFixture::TearDown();
+  }
+  std::string lab() const { return folder_ + "/lab"; }
+  std::string of_client(const std::string& name) const { return lab() + "/" + name; }
+
+  void make_lab(const std::vector<std::string>& clients) {
+    const auto made = agent::create_certificates(lab(), {"localhost", "127.0.0.1"}, clients);
+    ASSERT_TRUE(made) << made.error().message;
+  }
+  void open_door(const std::vector<std::string>& allowed = {},
+                 const std::string& at = "127.0.0.1:0") {
+    remote::DoorOptions options;
+    options.socket = socket();
+    options.listen = at;
+    options.certificates = lab();
+    options.tell = [this](std::string_view line) { note(line); };
+    for (const std::string& one : allowed) ASSERT_TRUE(remote::allow(one, options.allowed));
+    auto door = remote::Door::open(options);
+    ASSERT_TRUE(door) << door.error().message;
+    door_ = std::move(*door);
+  }
+  HostSpec behind_door(const std::string& name, const std::string& certificates) const {
+    HostSpec spec;
+    spec.name = name;
+    spec.remote = door_->address();
+    spec.certificates = certificates;
+    spec.interval = milliseconds(10);
+    return spec;
+  }
+  void start_remote_collector(std::vector<HostSpec> hosts) {
+    CollectorOptions options;
+    options.remote_links = remote::link_to;
+    start_collector(std::move(hosts), options);
+  }
+  /// Until the host is down with this in its reason.
+  bool goes_down(std::size_t host, const std::string& part) {
+    return wait_for([&] {
+      const auto state = collector_->hosts()[host];
+      return !state.up && state.reason.find(part) != std::string::npos;
+    });
+  }
+
+  std::unique_ptr<remote::Door> door_;
+};
+
+const std::string kRequests = "/server_requests{port=\"80\"}";
+
+// Claim: over mutual TLS a collector sees what one on the host itself sees, last values of what
+//        lived for milliseconds among them, and an agent that is started anew is read again.
+TEST_F(RemoteHost, IsReadLikeOneOfThisMachine) {
+  make_lab({"alice"});
+  start_agent();
+  open_door();
+  start_remote_collector({behind_door("far", of_client("alice")), by_agent("near")});
+  Program program({ZERO_WATCHED_C, "60"});
+  ASSERT_EQ(program.line(), "counting");
+  ASSERT_TRUE(wait_for([&] {
+    auto values = latest();
+    return values["far" + kRequests] > 20 && values["near" + kRequests] > 20;
+  })) << told_;
+  const std::string address = door_->address();
+  door_.reset();
+  EXPECT_TRUE(goes_down(0, "not reached")) << collector_->hosts()[0].reason;
+  stop_agent();
+  start_agent();
+  open_door({}, address);
+  const double before = latest()["near" + kRequests];
+  EXPECT_TRUE(wait_for([&] { return latest()["far" + kRequests] > before + 20; })) << told_;
+  program.end();
+  EXPECT_TRUE(wait_for([&] { return !latest().contains("far" + kRequests); }));
+  stop_collector();
+  std::map<std::string, std::set<std::string>> series;
+  const auto found = series::summarize(store(), {});
+  ASSERT_TRUE(found);
+  for (const series::Summary& one : *found) {
+    if (one.name.starts_with("call_")) EXPECT_NE(one.last, "0") << one.host << one.labels;
+    if (!one.name.starts_with("call_")) series[one.host].insert(one.name + one.labels);
+  }
+  EXPECT_FALSE(series["near"].empty());
+  EXPECT_EQ(series["far"], series["near"]);
+}
+
+// Claim: who is named sees its classes and no other; who is not named sees nothing and is told so.
+TEST_F(RemoteHost, ShowsAClientItsClassesOnly) {
+  make_lab({"alice", "bob", "carol"});
+  start_agent();
+  open_door({"alice=persistent", "carol=tidal,system", "carol=persistent"});
+  Program program({ZERO_WATCHED_C, "60"});
+  ASSERT_EQ(program.line(), "counting");
+  start_remote_collector({behind_door("alice", of_client("alice")),
+                          behind_door("bob", of_client("bob")),
+                          behind_door("carol", of_client("carol"))});
+  std::map<std::string, std::set<int>> classes;
+  const auto look = [&] {
+    collector_->latest([&](const series::Group& group, std::int64_t, auto) {
+      classes[group.host].insert(group.metric_class);
+    });
+  };
+  ASSERT_TRUE(wait_for([&] {
+    look();
+    return classes["carol"].size() == 2 && !classes["alice"].empty();
+  })) << told_;
+  EXPECT_TRUE(goes_down(1, "--allow")) << collector_->hosts()[1].reason;
+  look();
+  EXPECT_EQ(classes["alice"], std::set<int>{ZERO_PERSISTENT});
+  EXPECT_TRUE(classes["bob"].empty());
+}
+
+// Claim: a client of another lab, one without certificates and one that is revoked are turned away
+//        with a reason, and nothing else than loopback is listened at without certificates.
+TEST_F(RemoteHost, TurnsStrangersAway) {
+  make_lab({"alice"});
+  ASSERT_TRUE(agent::create_certificates(folder_ + "/other", {"127.0.0.1"}));
+  start_agent();
+  open_door();
+  Program program({ZERO_WATCHED_C, "60"});
+  ASSERT_EQ(program.line(), "counting");
+  start_remote_collector({behind_door("alice", of_client("alice")),
+                          behind_door("stranger", folder_ + "/other"), behind_door("plain", "")});
+  ASSERT_TRUE(wait_for([&] { return latest()["alice" + kRequests] > 1; })) << told_;
+  EXPECT_TRUE(goes_down(1, "not reached")) << collector_->hosts()[1].reason;
+  EXPECT_TRUE(goes_down(2, "not reached")) << collector_->hosts()[2].reason;
+  ASSERT_TRUE(agent::revoke_certificate(lab(), of_client("alice") + "/client.pem"));
+  EXPECT_TRUE(goes_down(0, "revoked")) << collector_->hosts()[0].reason;
+  for (const auto& [name, value] : latest()) {
+    EXPECT_FALSE(name.starts_with("stranger") || name.starts_with("plain")) << name;
+  }
+  remote::DoorOptions open;
+  open.socket = socket();
+  open.listen = "0.0.0.0:0";
+  const auto refused = remote::Door::open(open);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kBadInput);
+  std::map<std::string, std::uint32_t> allowed;
+  for (const char* bad : {"alice", "=tidal", "alice=", "alice=all", "alice=tidal,"}) {
+    EXPECT_FALSE(remote::allow(bad, allowed)) << bad;
+  }
+}
+
+// Claim: hosts that take a connection and never answer cost no other host its turn.
+TEST_F(RemoteHost, ThatHangsHoldsNoOther) {
+  const int hung = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t bytes = sizeof address;
+  ASSERT_EQ(bind(hung, reinterpret_cast<sockaddr*>(&address), bytes), 0);
+  ASSERT_EQ(listen(hung, 64), 0);
+  ASSERT_EQ(getsockname(hung, reinterpret_cast<sockaddr*>(&address), &bytes), 0);
+  make_lab({});
+  start_agent();
+  open_door();
+  Program program({ZERO_WATCHED_C, "60"});
+  ASSERT_EQ(program.line(), "counting");
+  std::vector<HostSpec> hosts = {behind_door("good", lab())};
+  for (int i = 0; i < 8; ++i) {
+    hosts.push_back(behind_door(fmt::format("hung{}", i), lab()));
+    hosts.back().remote = fmt::format("127.0.0.1:{}", ntohs(address.sin_port));
+  }
+  start_remote_collector(hosts);
+  ASSERT_TRUE(wait_for([&] { return latest()["good" + kRequests] > 1; })) << told_;
+  EXPECT_TRUE(goes_down(1, "does not answer")) << collector_->hosts()[1].reason;
+  // Its looks go on while the others are tried again and again.
+  const double before = latest()["good" + kRequests];
+  EXPECT_TRUE(wait_for([&] { return latest()["good" + kRequests] > before + 50; }));
+  EXPECT_TRUE(collector_->hosts()[0].up);
+  stop_collector();
+  close(hung);
+}
+
+}  // namespace
+}  // namespace greynic::monitor
