@@ -65,7 +65,7 @@
 
   // One cell a host, row by row.
   const drawMap = (data) => {
-    const columns = Math.max(1, Math.ceil(Math.sqrt(data.hosts.length * 4)));
+    const columns = Math.max(1, Math.min(data.hosts.length, Math.ceil(Math.sqrt(data.hosts.length * 4))));
     const chosen = at('mapped').value;
     if (data.map) {
       rates = {};
@@ -88,7 +88,7 @@
       xAxis: Object.assign({data: [...Array(columns).keys()]}, axis),
       yAxis: Object.assign({inverse: true, data: [...Array(Math.ceil(data.hosts.length / columns)).keys()]}, axis),
       visualMap: {show: Boolean(chosen), min: chosen ? Math.min(0, ...values) : 0, max: chosen ? Math.max(1e-12, ...values) : 1,
-        right: 0, top: 'middle', itemHeight: 160, seriesIndex: 0, textStyle: {color: colour.soft, fontSize: 11}, formatter: short,
+        right: 0, top: 'middle', itemHeight: 160, seriesIndex: 0, dimension: 2, textStyle: {color: colour.soft, fontSize: 11}, formatter: short,
         inRange: {color: chosen ? ['#f7fbff', '#6baed6', '#08306b'] : [colour.limit, colour.clear]}},
       tooltip: {confine: true, backgroundColor: colour.paper, borderColor: colour.line, textStyle: {fontSize: 12, color: colour.ink},
         formatter: (p) => { const h = data.hosts[p.value[3]];
