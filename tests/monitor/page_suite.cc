@@ -63,7 +63,10 @@ TEST_F(LivePage, DrawsWhatIsRead) {
   const std::size_t map = page.find("id=\"map\""), lines = page.find("id=\"lines\"");
   ASSERT_NE(map, std::string::npos);
   ASSERT_NE(lines, std::string::npos);
-  EXPECT_GE(count_of("<path", page.substr(map, lines - map)), 2U) << "a cell for each host";
+  const std::string cells = page.substr(map, lines - map);
+  EXPECT_GE(count_of("<path", cells), 2U) << "a cell for each host";
+  EXPECT_EQ(count_of("fill=\"rgb(0,158,115)\"", cells), 1U) << "the host that is read";
+  EXPECT_EQ(count_of("fill=\"#c0392b\"", cells), 1U) << "the host that is not";
   EXPECT_GE(count_of("<svg", page.substr(lines)), 4U) << "a picture for each series";
   (*server).reset();
 }
