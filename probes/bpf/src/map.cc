@@ -2,6 +2,7 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <sys/mman.h>
 
 #include <cerrno>
 
@@ -28,6 +29,12 @@ bool RawMap::remove(const void* key) const { return bpf_map_delete_elem(descript
 
 bool RawMap::next_key(const void* key, void* next) const {
   return bpf_map_get_next_key(descriptor_, key, next) == 0;
+}
+
+Result<std::shared_ptr<void>> map_memory(int descriptor, std::size_t bytes) {
+  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  if (memory == MAP_FAILED) return kernel_said_no("mapping the memory of a map", errno);
+  return std::shared_ptr<void>(memory, [bytes](void* mapped) { munmap(mapped, bytes); });
 }
 
 void RingBuffer::Free::operator()(ring_buffer* ring) const { ring_buffer__free(ring); }

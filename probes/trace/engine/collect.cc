@@ -138,18 +138,22 @@ std::string Collector::reason_name(std::uint32_t reason) const {
   return name.rfind(kReasonPrefix, 0) == 0 ? name.substr(kReasonPrefix.size()) : name;
 }
 
-std::vector<Hop> Collector::hops(const DeviceNumbers& numbers,
-                                 const std::vector<std::string>& rules) const {
+Counted Collector::hops(const DeviceNumbers& numbers, const std::vector<std::string>& rules) const {
+  Counted counted;
   std::map<Key, Hop> found;
   const auto pairs = object_->map<greynic_pair, std::uint32_t>("pairs");
   const auto stats = object_->per_cpu_array<greynic_cell_stats>("stats");
   const auto losses = object_->map<greynic_loss, std::uint64_t>("losses");
-  if (!pairs || !stats || !losses) return {};
+  if (!pairs || !stats || !losses) return counted;
+  if (const auto cpus = stats->look_up(0)) {
+    for (const greynic_cell_stats& one : *cpus) counted.without_room += one.packets;
+  }
+  counted.events = counted.without_room;
   for (const auto& [pair, cell] : pairs->entries()) {
-    if (pair.from == GREYNIC_NOWHERE) continue;
-    if (const auto cpus = stats->look_up(cell)) {
-      add_cell(*cpus, found[{pair.flow, pair.from, pair.to}]);
-    }
+    const auto cpus = stats->look_up(cell);
+    if (!cpus) continue;
+    for (const greynic_cell_stats& one : *cpus) counted.events += one.packets;
+    if (pair.from != GREYNIC_NOWHERE) add_cell(*cpus, found[{pair.flow, pair.from, pair.to}]);
   }
   std::map<Key, Hop> lost;
   for (const auto& [loss, count] : losses->entries()) {
@@ -167,15 +171,14 @@ std::vector<Hop> Collector::hops(const DeviceNumbers& numbers,
     into.lost_places = std::move(hop.lost_places);
   }
   const FlowNames names = flow_names(rules);
-  std::vector<Hop> made;
   for (auto& [key, hop] : found) {
     const auto name = names.find(key[0]);
     if (name != names.end()) hop.flow = name->second;
     hop.from = numbers.point(key[1]);
     hop.to = numbers.point(key[2]);
-    made.push_back(std::move(hop));
+    counted.hops.push_back(std::move(hop));
   }
-  return made;
+  return counted;
 }
 
 JourneyEvent Collector::event(const greynic_record& record, const DeviceNumbers& numbers,

@@ -13,12 +13,18 @@ namespace greynic::trace {
 
 inline constexpr std::uint32_t kMostFlows = 4096;
 
+struct Counted {
+  std::vector<Hop> hops;
+  std::uint64_t events = 0;        ///< packets at points
+  std::uint64_t without_room = 0;  ///< of them, those whose pair of points found none
+};
+
 class Collector {
  public:
   [[nodiscard]] static Result<Collector> open(const bpf::Object& object);
   [[nodiscard]] greynic_counters counters() const;
-  [[nodiscard]] std::vector<Hop> hops(const DeviceNumbers& numbers,
-                                      const std::vector<std::string>& rules) const;
+  [[nodiscard]] Counted hops(const DeviceNumbers& numbers,
+                             const std::vector<std::string>& rules) const;
   [[nodiscard]] JourneyEvent event(const greynic_record& record, const DeviceNumbers& numbers,
                                    const std::vector<std::string>& rules);
 

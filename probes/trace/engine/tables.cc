@@ -178,6 +178,7 @@ Result<void> Tables::put(const Topology& topology, const DeviceNumbers& numbers,
   config_.rules = static_cast<std::uint32_t>(plan.matches.size());
   config_.slow_ns = rules.slow ? static_cast<std::uint64_t>(rules.slow->count()) : 0;
   if (new_rules) ++config_.epoch;
+  ++config_.generation;
   return config_map_.put(0, config_);
 }
 

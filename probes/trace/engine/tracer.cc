@@ -3,12 +3,13 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cstring>
 #include <ctime>
 #include <set>
+#include <thread>
 
 #include "engine/collect.h"
 #include "engine/cost.h"
+#include "engine/records.h"
 #include "engine/tables.h"
 #include "greynic/bpf/hooks.h"
 #include "greynic/core/embedded.h"
@@ -21,7 +22,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kLookAgain{5};         // at the latest
+constexpr std::chrono::seconds kLookAgain{5};        // at the latest
+constexpr std::chrono::milliseconds kReadEvery{10};  // records: room for more in a second than come
 constexpr std::chrono::milliseconds kNotSooner{100};  // one look costs some ms on a large host
 
 std::uint64_t monotonic_ns() {
@@ -46,7 +48,7 @@ struct Tracer::State {
   std::optional<bpf::Object> object;
   std::optional<Tables> tables;
   std::optional<Collector> collector;
-  std::optional<bpf::RingBuffer> ring;
+  std::optional<Records> records;
   std::vector<std::pair<std::string, bpf::Link>> links;  ///< by program
   Cost cost;
   PlaceWatch watch;
@@ -79,9 +81,10 @@ Result<void> Tracer::State::load() {
   if (!opened) return pass_on(opened);
   object.emplace(std::move(*opened));
   const std::uint32_t cells = cells_for(bpf::possible_cpus());
-  for (const char* map : {"cells", "stats", "pairs"}) {
+  for (const char* map : {"stats", "pairs"}) {
     if (auto done = object->resize(map, cells); !done) return done;
   }
+  if (auto done = Records::make_room(*object); !done) return done;
   if (auto done = object->load(); !done) return done;
   auto opened_tables = Tables::open(*object);
   if (!opened_tables) return pass_on(opened_tables);
@@ -91,14 +94,11 @@ Result<void> Tracer::State::load() {
   auto opened_collector = Collector::open(*object);
   if (!opened_collector) return pass_on(opened_collector);
   collector.emplace(std::move(*opened_collector));
-  auto opened_ring = object->ring("records", [this](std::span<const std::byte> bytes) {
-    greynic_record record{};
-    if (bytes.size() != sizeof record || !on_event) return;
-    std::memcpy(&record, bytes.data(), sizeof record);
-    on_event(collector->event(record, numbers, slots));
+  auto opened_records = Records::open(*object, [this](const greynic_record& record) {
+    if (on_event) on_event(collector->event(record, numbers, slots));
   });
-  if (!opened_ring) return pass_on(opened_ring);
-  ring.emplace(std::move(*opened_ring));
+  if (!opened_records) return pass_on(opened_records);
+  records.emplace(std::move(*opened_records));
   return {};
 }
 
@@ -165,8 +165,11 @@ Result<std::unique_ptr<Tracer>> Tracer::start(const Rules& rules, OnEvent on_eve
 Result<void> Tracer::change_rules(const Rules& rules) { return state_->enforce(rules, true); }
 
 Result<void> Tracer::tend(std::chrono::milliseconds patience) {
-  const auto taken = state_->ring->poll(static_cast<int>(patience.count()));
-  if (!taken) return pass_on(taken);
+  const auto end = Clock::now() + patience;
+  do {
+    std::this_thread::sleep_for(kReadEvery);
+    state_->records->hand_over(monotonic_ns());
+  } while (Clock::now() < end);
   if (auto done = state_->follow_topology(); !done) return done;
   state_->cost.tend(*state_->object, state_->links);
   if (const auto one_in = state_->cost.wanted_one_in(state_->rules.cpu_budget)) {
@@ -178,17 +181,19 @@ Result<void> Tracer::tend(std::chrono::milliseconds patience) {
 void Tracer::stop() {
   state_->cost.tend(*state_->object, state_->links);
   state_->links.clear();
-  (void)state_->ring->consume();
+  std::this_thread::sleep_for(kReadEvery);
+  state_->records->hand_over(monotonic_ns());
 }
 
 const Topology& Tracer::topology() const { return state_->topology; }
 
 Result<Report> Tracer::report() const {
   Report made;
-  made.hops = state_->collector->hops(state_->numbers, state_->slots);
+  Counted seen = state_->collector->hops(state_->numbers, state_->slots);
+  made.hops = std::move(seen.hops);
   Summary& summary = made.summary;
   const greynic_counters counted = state_->collector->counters();
-  summary.events = counted.events;
+  summary.events = seen.events;
   summary.journeys = counted.journeys;
   summary.inferred = counted.inferred;
   summary.folded = counted.folded;
@@ -202,7 +207,7 @@ Result<Report> Tracer::report() const {
     lost("the program was running on that CPU", statistics->missed);
   }
   lost("journeys cut short for want of room", counted.evicted);
-  lost("no room for the pair of points", counted.no_cell);
+  lost("no room for the pair of points", seen.without_room);
   lost("no room for the loss", counted.losses_unstored);
   lost("the ring of journeys was full", counted.no_ring);
   summary.one_in = state_->tables->config().one_in;

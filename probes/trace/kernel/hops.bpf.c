@@ -6,14 +6,18 @@
  * also by packets whose end nobody reports (TCP, GRO): what cannot follow is a new journey.
  */
 #include "hops.h"
+
 #include "journeys.h"
 #include "kernel_types.h"
 #include "parse.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
-static __always_inline u32 segments_of(const struct sk_buff *skb) {
-  if (skb->len <= skb->dev->mtu + 18) return 1;
+/* With interfaces in the low half, their numbers being positive. */
+#define GREYNIC_KEY_TX 0x80000000ULL
+
+static __always_inline u32 segments_of(const struct sk_buff *skb, const struct net_device *dev) {
+  if (skb->len <= dev->mtu + 18) return 1;
   const struct skb_shared_info *shared =
       (const struct skb_shared_info *)(head_of(skb) + (u64)skb->end);
   u16 segments = BPF_CORE_READ(shared, gso_segs);
@@ -68,15 +72,18 @@ static __always_inline bool flow_of(struct parsed *p, const struct greynic_devic
   return true;
 }
 
-/* May a packet that was seen at `last` be seen here next? */
-static __always_inline bool may_follow(u32 last, const struct greynic_device *device,
-                                       u32 direction, const struct sk_buff *skb) {
-  const struct greynic_place *before = place_of(last >> 1);
-  if (!before) return false;
+/* Is the device that a packet has received it last the one of a point? New packets have none. */
+static __always_inline bool received_at(const struct greynic_place *place,
+                                        const struct sk_buff *skb) {
+  return (u32)skb->skb_iif == (u32)place->identity;
+}
+
+/* May a packet that was seen at `last` be seen here next? `received_there`: by received_at(). */
+static __always_inline bool may_go_on(u32 last, const struct greynic_place *before,
+                                      const struct greynic_device *device, u32 direction,
+                                      bool received_there) {
   const bool other = (last >> 1) != device->number;
-  // The number of the device that has received it last; new packets have none, tunnels take it away.
-  const bool received_there = (u32)skb->skb_iif == (u32)before->identity &&
-                              before->identity >> 32 == device->identity >> 32;
+  received_there = received_there && before->identity >> 32 == device->identity >> 32;
   if (direction == GREYNIC_TX) {
     if ((last & 1) == GREYNIC_TX) return other && before->kind == GREYNIC_VIRTUAL;
     return received_there;
@@ -87,6 +94,12 @@ static __always_inline bool may_follow(u32 last, const struct greynic_device *de
     return before->kind == GREYNIC_VIRTUAL && other;
   }
   return other && (device->kind == GREYNIC_VIRTUAL || received_there);
+}
+
+static __always_inline bool may_follow(u32 last, const struct greynic_device *device, u32 direction,
+                                       const struct sk_buff *skb) {
+  const struct greynic_place *before = place_of(last >> 1);
+  return before && may_go_on(last, before, device, direction, received_at(before, skb));
 }
 
 /* Where a packet without a history must have been before; GREYNIC_NOWHERE when that is open. */
@@ -105,110 +118,200 @@ static __always_inline u32 point_before(const struct greynic_device *device, u32
 struct arrival {
   const struct greynic_device *device;
   struct greynic_counters *counters;
+  u64 key;
   u64 now;
   u32 point;
   u32 segments;
   u32 bytes;
 };
 
-/* Joins a point to a journey; `timed` when the time of the point before is known. */
-static __always_inline void arrive(struct journey *journey, const struct arrival *a, bool timed) {
-  const u32 direction = a->point & 1;
-  journey->at = a->point;
-  if (!(a->device->rules[direction] & (1u << (journey->row.rule & 31)))) return;
-  ++a->counters->events;
-  const u32 from = journey->cell_point;
-  const u32 cell = cell_behind(journey->cell, journey->row.flow, from, a->point, a->counters);
+/* What follows when a journey has reached a point: added up, and sent if somebody wants it. */
+static __always_inline void count_arrival(struct journey *journey, const struct arrival *a,
+                                          u32 cell, struct greynic_cell_stats *into, bool timed) {
   const u64 delay = a->now - journey->last_ns;
-  const bool measured = timed && from != GREYNIC_NOWHERE && (journey->row.flags & GREYNIC_TIMED);
-  add_to_cell(cell, a->segments, measured, delay);
-  if (!timed) ++a->counters->inferred;
-  if (journey->recorded) {
-    send_record(GREYNIC_HOP, journey, a->point, a->now, a->bytes, 0, 0, a->counters);
-  } else if (config.slow_ns && a->now - journey->first_ns > config.slow_ns) {
-    send_record(GREYNIC_HOP, journey, a->point, a->now, a->bytes, 0, 0, a->counters);
+  add_to_cell(into, a->segments, timed && (journey->row.flags & GREYNIC_TIMED), delay);
+  if (journey->recorded || (config.slow_ns && a->now - journey->first_ns > config.slow_ns)) {
+    send_record(GREYNIC_HOP, journey, a->point, a->now, a->bytes, 0, 0);
   }
+  journey->at = journey->cell_point = a->point;
   journey->cell = cell;
-  journey->cell_point = a->point;
   journey->last_ns = a->now;
 }
 
+/* Where a packet goes that follows this one; what that asks of it is found once, here. */
+static __always_inline void remember_way(struct greynic_cell_stats *last, u32 cell, u32 from,
+                                         const struct arrival *a) {
+  const u32 direction = a->point & 1;
+  const struct greynic_place *before = place_of(from >> 1);
+  if (!before) return;
+  last->next_key = a->key;
+  last->next_point = a->point;
+  last->next_generation = config.generation;
+  last->next_received_on =
+      may_go_on(from, before, a->device, direction, false) ? GREYNIC_ANY : (u32)before->identity;
+  last->next_cell = (u16)cell;
+  last->next_flags = 0;
+  if (a->device->copies & (1 << direction)) last->next_flags |= GREYNIC_GOES_ON_AS_COPIES;
+  if (direction == GREYNIC_TX && a->device->kind == GREYNIC_VIRTUAL) {
+    last->next_flags |= GREYNIC_FEEDS_OTHERS;
+  }
+}
+
+/* Joins a point to a journey; `timed` when the time of the point before is known. */
+static __always_inline void arrive(struct journey *journey, const struct arrival *a, bool timed) {
+  const u32 direction = a->point & 1;
+  const u32 last = journey->at;
+  journey->at = a->point;
+  if (!(a->device->rules[direction] & (1u << (journey->row.rule & 31)))) return;
+  const u32 from = journey->cell_point;
+  const u32 cell = find_cell(journey->row.flow, from, a->point);
+  struct greynic_cell_stats *before = journey->cell ? stats_of(journey->cell) : 0;
+  if (cell && before && from == last) remember_way(before, cell, from, a);
+  struct greynic_cell_stats *into = stats_of(cell);
+  if (!into) return;
+  if (!timed) ++a->counters->inferred;
+  count_arrival(journey, a, cell, into, timed && from != GREYNIC_NOWHERE);
+}
+
+/* By the bytes of a plain IPv4 header; 0 when it is none. */
+static __always_inline struct known_flow *known_flow_of(const struct sk_buff *skb,
+                                                        const struct greynic_device *device,
+                                                        u32 direction, struct known_flow *asked) {
+  u32 header[6]; /* IPv4 without options, and ports */
+  if (skb->protocol != bpf_htons(ETHERTYPE_IPV4)) return 0;
+  u64 at = 0;
+  if (bpf_probe_read_kernel(&at, sizeof at, &skb->data)) return 0;
+  if (direction == GREYNIC_TX && device->ethernet) at += 14;
+  if (bpf_probe_read_kernel(header, 24, (const void *)at)) return 0;
+  const u32 first = bpf_ntohl(header[0]) >> 24;
+  const u32 protocol = bpf_ntohl(header[2]) >> 16 & 255;
+  if (first != 0x45 || (bpf_ntohl(header[1]) & 0x3fff)) return 0;
+  if (protocol != PROTOCOL_UDP && protocol != PROTOCOL_TCP) return 0;
+  asked->addresses = (u64)header[3] << 32 | header[4];
+  asked->ports_and_segment = (u64)header[5] << 32 | device->vni;
+  asked->generation_and_protocol = (u64)config.generation << 8 | protocol;
+  u64 mixed = (asked->addresses ^ (asked->ports_and_segment * 0x9E3779B97F4A7C15ULL)) *
+              0xC2B2AE3D27D4EB4FULL;
+  u32 slot = (u32)(mixed >> 40) & (GREYNIC_KNOWN_FLOWS - 1);
+  return bpf_map_lookup_elem(&known_flows, &slot);
+}
+
+/* From headers to flow: by heart, or by parsing. False when no rule wants it. */
+static __noinline bool read_flow(const struct sk_buff *skb, const struct greynic_device *device,
+                                 u32 direction, struct parsed *p, struct flow_row *row) {
+  struct known_flow asked = {};
+  p->is_fragment = p->tunnelled = false;
+  struct known_flow *known = known_flow_of(skb, device, direction, &asked);
+  if (known && known->addresses == asked.addresses &&
+      known->ports_and_segment == asked.ports_and_segment &&
+      known->generation_and_protocol == asked.generation_and_protocol) {
+    *row = known->row;
+    return row->flow != GREYNIC_ANY;
+  }
+  if (!parse_at(p, skb, device, direction)) return false;
+  if (!flow_of(p, device, row)) row->flow = GREYNIC_ANY;
+  if (known && p->plain && row->flow != 0) { /* flow 0 is counted each time */
+    asked.row = *row;
+    *known = asked;
+  }
+  return row->flow != GREYNIC_ANY;
+}
+
 /* A packet without a history that may follow: new, a copy, a fragment or a segment. */
-static __noinline int begin(const struct sk_buff *skb, const struct arrival *a) {
+static __noinline struct journey *begin(const struct sk_buff *skb, const struct arrival *a,
+                                        struct journey *old) {
   struct parsed *p = scratch(0);
   const u32 direction = a->point & 1;
   struct journey made = {};
   if (!p) return 0;
   // Copies share the bytes with a packet that we know.
   const struct journey *twin = skb->cloned ? journey_by_head(head_of(skb)) : 0;
+  bool timed = true;
   if (twin && may_follow(twin->at, a->device, direction, skb)) {
     made = *twin;
-    made.skb = address_of(skb);
-    struct journey *copy = room_for(address_of(skb), a->now, a->counters);
-    if (!copy) return 0;
-    *copy = made;
-    arrive(copy, a, true);
-    return 1;
-  }
-  const u32 before = point_before(a->device, direction, skb);
-  // Packets that are not followed have no history anywhere: only a first point may begin one.
-  if (config.one_in > 1 && (before != GREYNIC_NOWHERE || !begins_here(config.one_in))) return 0;
-  if (!parse_at(p, skb, a->device, direction) || !flow_of(p, a->device, &made.row)) return 0;
-  // What leaves a tunnel as new packets, in pieces, is made by the CPU that has just fed the tunnel.
-  const struct journey *last = p->tunnelled || p->is_fragment ? last_virtual() : 0;
-  bool timed = true;
-  if (before == GREYNIC_NOWHERE && last && last->row.flow == made.row.flow &&
-             last->row.epoch == config.epoch && may_follow(last->at, a->device, direction, skb)) {
-    made = *last;
   } else {
-    made.at = made.cell_point = before;
-    made.first_ns = made.last_ns = a->now;
-    made.serial = next_serial();
-    made.recorded = made.row.sample && (made.serial >> 8) % made.row.sample == 0;
-    timed = before == GREYNIC_NOWHERE;
-    ++a->counters->journeys;
+    const u32 before = point_before(a->device, direction, skb);
+    // Packets that are not followed have no history anywhere: only a first point may begin one.
+    if (config.one_in > 1 && (before != GREYNIC_NOWHERE || !begins_here(config.one_in))) return 0;
+    if (!read_flow(skb, a->device, direction, p, &made.row)) return 0;
+    // What leaves a tunnel as new packets, in pieces, is made by the CPU that has just fed the tunnel.
+    const struct journey *last = p->tunnelled || p->is_fragment ? last_virtual() : 0;
+    if (before == GREYNIC_NOWHERE && last && last->row.flow == made.row.flow &&
+        last->row.epoch == config.epoch && may_follow(last->at, a->device, direction, skb)) {
+      made = *last;
+    } else {
+      made.at = made.cell_point = before;
+      made.first_ns = made.last_ns = a->now;
+      if (made.row.sample || config.slow_ns) made.serial = next_serial();
+      made.recorded = made.row.sample && (made.serial >> 8) % made.row.sample == 0;
+      timed = before == GREYNIC_NOWHERE;
+      ++a->counters->journeys;
+    }
   }
-  made.skb = address_of(skb);
-  struct journey *journey = room_for(address_of(skb), a->now, a->counters);
+  struct journey *journey = old ? old : room_for(address_of(skb), a->now, a->counters);
   if (!journey) return 0;
+  made.skb = address_of(skb);
   *journey = made;
   arrive(journey, a, timed);
-  return 1;
+  return journey;
+}
+
+/* The long way: which device it is, whether the packet may come here, what flow it is of. */
+static __always_inline void look_closely(struct sk_buff *skb, struct journey *journey,
+                                         struct arrival *a, u32 direction) {
+  const struct greynic_device *device = device_by(a->key & ~GREYNIC_KEY_TX);
+  struct greynic_counters *counters = my_counters();
+  if (!counters) return;
+  if (!device) {
+    ++counters->unplaced;
+    return;
+  }
+  a->device = device;
+  a->counters = counters;
+  a->point = device->number << 1 | direction;
+  if (a->now < config.start_ns) return;
+  if (journey && journey->row.epoch == config.epoch &&
+      may_follow(journey->at, device, direction, skb)) {
+    arrive(journey, a, true);
+  } else {
+    struct journey *begun = begin(skb, a, journey);
+    if (!begun) {
+      if (journey) journey->skb = 0;
+      if (device->copies & (1 << direction)) forget_head(head_of(skb));
+      return;
+    }
+    journey = begun;
+  }
+  if (direction == GREYNIC_TX && device->kind == GREYNIC_VIRTUAL) remember_virtual(journey);
+  if (device->copies & (1 << direction)) remember_head(head_of(skb), journey);
 }
 
 static __always_inline int on_hop(struct sk_buff *skb, u32 direction) {
   const struct net_device *dev = skb->dev;
   if (!dev) return 0;
-  const struct greynic_device *device =
-      device_by((u64)dev->nd_net.net->ns.inum << 32 | (u32)dev->ifindex);
-  struct greynic_counters *counters = my_counters();
-  if (!counters) return 0;
-  if (!device) {
-    ++counters->unplaced;
+  struct arrival a = {.key = (u64)dev->nd_net.net->ns.inum << 32 | (u32)dev->ifindex |
+                             (direction == GREYNIC_TX ? GREYNIC_KEY_TX : 0),
+                      .now = bpf_ktime_get_ns(),
+                      .segments = segments_of(skb, dev),
+                      .bytes = skb->len};
+  struct journey *journey = journey_of(address_of(skb));
+  struct greynic_cell_stats *last = journey && journey->cell ? stats_of(journey->cell) : 0;
+  struct greynic_cell_stats *into = 0;
+  // Most packets go where the last one of their flow went.
+  if (last && last->next_key == a.key && last->next_generation == config.generation &&
+      journey->row.epoch == config.epoch && journey->at == journey->cell_point &&
+      (last->next_received_on == GREYNIC_ANY || last->next_received_on == (u32)skb->skb_iif)) {
+    into = stats_of(last->next_cell);
+  }
+  if (!into) {
+    look_closely(skb, journey, &a, direction);
     return 0;
   }
-  struct arrival a = {.device = device,
-                      .counters = counters,
-                      .now = bpf_ktime_get_ns(),
-                      .point = device->number << 1 | direction,
-                      .segments = segments_of(skb),
-                      .bytes = skb->len};
-  if (a.now < config.start_ns) return 0;
-  struct journey *journey = journey_of(address_of(skb));
-  if (journey && journey->row.epoch == config.epoch &&
-      may_follow(journey->at, device, direction, skb)) {
-    arrive(journey, &a, true);
-  } else {
-    if (!begin(skb, &a)) {
-      if (journey) journey->skb = 0;
-      if (device->copies & (1 << direction)) forget_head(head_of(skb));
-      return 0;
-    }
-    journey = journey_of(address_of(skb));
-    if (!journey) return 0;
-  }
-  if (direction == GREYNIC_TX && device->kind == GREYNIC_VIRTUAL) remember_virtual(journey);
-  if (device->copies & (1 << direction)) remember_head(head_of(skb), journey);
+  const u16 flags = last->next_flags;
+  a.point = last->next_point;
+  count_arrival(journey, &a, last->next_cell, into, true);
+  if (flags & GREYNIC_FEEDS_OTHERS) remember_virtual(journey);
+  if (flags & GREYNIC_GOES_ON_AS_COPIES) remember_head(head_of(skb), journey);
   return 0;
 }
 
@@ -247,7 +350,7 @@ static __always_inline bool died_behind(u32 last, const struct greynic_device *d
                                         const struct sk_buff *skb, u32 *to) {
   const struct greynic_place *before = place_of(last >> 1);
   if (!before) return false;
-  const bool received_there = (u32)skb->skb_iif == (u32)before->identity;
+  const bool received_there = received_at(before, skb);
   *to = GREYNIC_NOWHERE;
   if (!device) return (last & 1) == GREYNIC_RX && received_there;  // in a socket
   if (device->number == last >> 1) return (last & 1) == GREYNIC_TX || received_there;
@@ -290,7 +393,7 @@ int BPF_PROG(on_free, struct sk_buff *skb, void *location, u32 reason) {
                               .reason = reason};
   count_loss(&loss, counters);
   if (made.recorded) {
-    send_record(GREYNIC_LOST, &made, to, now, skb->len, (u64)location, reason, counters);
+    send_record(GREYNIC_LOST, &made, to, now, skb->len, (u64)location, reason);
   }
   return 0;
 }

@@ -16,11 +16,12 @@ enum { GREYNIC_RX = 0, GREYNIC_TX = 1 };
 #define GREYNIC_DEVICE_SETS 4096 /* of each half; two halves, so that a change is one switch */
 #define GREYNIC_JOURNEY_SETS 32768
 #define GREYNIC_HEADS 16384
+#define GREYNIC_KNOWN_FLOWS 1024
 #define GREYNIC_RULES 64      /* in the kernel; a rule of the file may become several */
 #define GREYNIC_FILE_RULES 32 /* bits of a mask */
 #define GREYNIC_BUCKETS 544   /* 16 in each power of two, up to 2^37 ns */
 #define GREYNIC_TUNNEL_PORTS 8
-#define GREYNIC_RING_BYTES (4 << 20)
+#define GREYNIC_RECORDS 16384 /* of each CPU, until they are read */
 #define GREYNIC_REASONS 1024
 #define GREYNIC_DEVICES 16384
 #define GREYNIC_ANY 0xffffffffu
@@ -30,7 +31,8 @@ enum greynic_device_kind {
   GREYNIC_PHYSICAL = 0, /* the wire, a tap: what arrives here is new */
   GREYNIC_VETH = 1,     /* arrives at the peer */
   GREYNIC_LOOPBACK = 2, /* arrives at itself */
-  GREYNIC_VIRTUAL = 3,  /* hands packets to other devices of this host: bridge, tunnel, macvlan, ifb */
+  GREYNIC_VIRTUAL =
+      3, /* hands packets to other devices of this host: bridge, tunnel, macvlan, ifb */
 };
 
 struct greynic_device {
@@ -50,7 +52,7 @@ struct greynic_device_set {
 };
 
 enum {
-  GREYNIC_TIMED = 1,    /* stamp and fill histograms; else count alone */
+  GREYNIC_TIMED = 1, /* stamp and fill histograms; else count alone */
   GREYNIC_LOSS = 2,
   GREYNIC_BY_HOSTS = 4, /* a flow is two addresses */
   GREYNIC_BY_RULE = 8,  /* a flow is a rule */
@@ -64,20 +66,21 @@ struct greynic_rule {
   __u32 vni;                                   /* GREYNIC_ANY: any */
   __u32 queue_pair;                            /* GREYNIC_ANY: any */
   __u32 flags;
-  __u32 sample;    /* every so many-th journey is sent as it is; 0: none */
-  __u8 protocol;   /* 0: any */
-  __u8 file_rule;  /* which rule of the file */
+  __u32 sample;   /* every so many-th journey is sent as it is; 0: none */
+  __u8 protocol;  /* 0: any */
+  __u8 file_rule; /* which rule of the file */
   __u8 pad[6];
 };
 
 struct greynic_config {
-  __u64 start_ns;  /* what happens before fills no table */
-  __u64 slow_ns;   /* journeys that take longer are sent too; 0: none */
-  __u32 half;      /* of devices and rules that is in force */
-  __u32 epoch;     /* changes with the rules: journeys of before are forgotten */
-  __u32 rules;     /* in force */
-  __u32 one_in;    /* only one of so many journeys is followed */
-  __u32 cells;     /* room for them */
+  __u64 start_ns;   /* what happens before fills no table */
+  __u64 slow_ns;    /* journeys that take longer are sent too; 0: none */
+  __u32 half;       /* of devices and rules that is in force */
+  __u32 epoch;      /* changes with the rules: journeys of before are forgotten */
+  __u32 generation; /* changes with rules and devices: what was remembered of them is forgotten */
+  __u32 rules;      /* in force */
+  __u32 one_in;     /* only one of so many journeys is followed */
+  __u32 cells;      /* room for them */
   __u32 flows;
   __u16 vxlan_ports[GREYNIC_TUNNEL_PORTS];
 };
@@ -92,22 +95,29 @@ struct greynic_flow {
   __u8 pad[2];
 };
 
-/* A pair of points that a flow's packets pass one after the other. */
+/* A pair of points that a flow's packets pass one after the other. Pair 0 takes what finds no room. */
 struct greynic_pair {
   __u32 flow, from, to, pad;
 };
 
-struct greynic_cell {
-  struct greynic_pair pair;
-  __u64 next; /* a guess: the point behind `to` << 32 | its cell */
-};
+enum { GREYNIC_GOES_ON_AS_COPIES = 1, GREYNIC_FEEDS_OTHERS = 2 };
 
+/*
+ * What a CPU has counted of a pair; and where the last packet went from there, with all that a packet
+ * must fulfil to be counted there too. Most go where the last one went.
+ */
 struct greynic_cell_stats {
   __u64 packets;
   __u64 segments; /* as they would be on a wire: a large packet of GSO or GRO is several */
   __u64 timed;
   __u64 sum_ns;
   __u64 max_ns;
+  __u64 next_key; /* namespace, direction and interface; 0: not known */
+  __u32 next_point;
+  __u32 next_generation;
+  __u32 next_received_on; /* the interface that it came in by; GREYNIC_ANY: whichever */
+  __u16 next_cell;
+  __u16 next_flags;
   __u32 buckets[GREYNIC_BUCKETS];
 };
 
@@ -120,11 +130,9 @@ struct greynic_loss {
 };
 
 struct greynic_counters {
-  __u64 events;   /* of journeys that a rule matches */
   __u64 journeys;
   __u64 inferred; /* events whose predecessor is known by place alone: no delay */
   __u64 evicted;  /* journeys cut short for want of room */
-  __u64 no_cell;  /* events without room for their pair */
   __u64 folded;   /* flows without room of their own: all others as one */
   __u64 no_ring;  /* records that did not fit into the ring */
   __u64 unplaced; /* events at devices that are not known yet */
@@ -134,6 +142,7 @@ struct greynic_counters {
 enum { GREYNIC_HOP = 0, GREYNIC_LOST = 1 };
 
 struct greynic_record {
+  __u64 sequence; /* its number on its CPU, from 1 on; written last */
   __u64 time_ns;
   __u64 journey;
   __u64 place;
@@ -142,6 +151,14 @@ struct greynic_record {
   __u32 from, point;
   __u32 reason;
   __u32 bytes;
+  __u64 pad;
+};
+
+/* How far the records of a CPU are, in a line of their own. */
+struct greynic_record_ring {
+  __u64 written;
+  __u64 taken; /* by the reader */
+  __u64 pad[6];
 };
 
 #endif

@@ -12,13 +12,15 @@ volatile struct greynic_config shared_config SEC(".data.config");
 
 /* What a packet's headers told: the flow, and the rule that wants it. */
 struct flow_row {
-  u32 flow;
-  u32 flags;
+  u32 flow; /* GREYNIC_ANY: no rule wants it */
   u32 sample;
   u32 epoch;
-  u32 rule;
+  u8 flags;
+  u8 rule;
+  u8 pad[2];
 };
 
+/* 64 bytes: a hop touches one line of it. */
 struct journey {
   u64 skb; /* 0: a free place */
   u64 last_ns;
@@ -33,6 +35,14 @@ struct journey {
 
 struct journey_set {
   struct journey way[GREYNIC_WAYS];
+};
+
+/* Flows of plain IPv4 by the bytes of their headers, so that most packets need no parsing. */
+struct known_flow {
+  u64 addresses;
+  u64 ports_and_segment;
+  u64 generation_and_protocol;
+  struct flow_row row;
 };
 
 /* What the kernel keeps of a device for good, by its number. */
@@ -50,18 +60,29 @@ GREYNIC_MAP(heads, BPF_MAP_TYPE_ARRAY, u32, struct journey, GREYNIC_HEADS);
 GREYNIC_MAP(flows, BPF_MAP_TYPE_HASH, struct greynic_flow, u32, 4096);
 GREYNIC_MAP(fragments, BPF_MAP_TYPE_LRU_HASH, struct fragment_key, struct flow_row, 8192);
 GREYNIC_MAP(pairs, BPF_MAP_TYPE_HASH, struct greynic_pair, u32, 8192);
-GREYNIC_MAP(cells, BPF_MAP_TYPE_ARRAY, u32, struct greynic_cell, 8192);
 GREYNIC_MAP(stats, BPF_MAP_TYPE_PERCPU_ARRAY, u32, struct greynic_cell_stats, 8192);
 GREYNIC_MAP(no_loss, BPF_MAP_TYPE_ARRAY, u32, u32, GREYNIC_REASONS); /* reasons that are none */
 GREYNIC_MAP(losses, BPF_MAP_TYPE_HASH, struct greynic_loss, u64, 4096);
 GREYNIC_MAP(counters, BPF_MAP_TYPE_PERCPU_ARRAY, u32, struct greynic_counters, 1);
 GREYNIC_MAP(scratches, BPF_MAP_TYPE_PERCPU_ARRAY, u32, struct parsed, 2);
 GREYNIC_MAP(virtuals, BPF_MAP_TYPE_PERCPU_ARRAY, u32, struct journey, 1);
+GREYNIC_MAP(known_flows, BPF_MAP_TYPE_PERCPU_ARRAY, u32, struct known_flow, GREYNIC_KNOWN_FLOWS);
 GREYNIC_MAP(serials, BPF_MAP_TYPE_PERCPU_ARRAY, u32, u64, 2);
+/* Memory that the reader maps: no lock, no call. The tracer makes both as large as there are CPUs. */
 struct {
-  __uint(type, BPF_MAP_TYPE_RINGBUF);
-  __uint(max_entries, GREYNIC_RING_BYTES);
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(map_flags, BPF_F_MMAPABLE);
+  __uint(max_entries, GREYNIC_RECORDS);
+  __type(key, u32);
+  __type(value, struct greynic_record);
 } records SEC(".maps");
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(map_flags, BPF_F_MMAPABLE);
+  __uint(max_entries, 1);
+  __type(key, u32);
+  __type(value, struct greynic_record_ring);
+} record_rings SEC(".maps");
 
 /* next cell, next flow; cell 0 and flow 0 are the ones for all that finds no room */
 u32 used_cells SEC(".data.used") = 1;
@@ -79,7 +100,7 @@ static __always_inline u64 address_of(const struct sk_buff *skb) {
 
 /* Where its bytes lie, which copies share. */
 static __always_inline u64 head_of(const struct sk_buff *skb) {
-  u64 head = 0;
+  u64 head = 0; /* a load would make a pointer of it, in some kernels, and none to reckon with */
   bpf_probe_read_kernel(&head, sizeof head, &skb->head);
   return head;
 }
@@ -131,8 +152,6 @@ static __always_inline struct journey *journey_of(u64 skb) {
  * Any other that makes room is counted as cut short.
  */
 static __always_inline struct journey *room_for(u64 skb, u64 now, struct greynic_counters *mine) {
-  struct journey *same = journey_of(skb);
-  if (same) return same;
   u32 set = set_of(skb);
   struct journey_set *found = bpf_map_lookup_elem(&journeys, &set);
   if (!found) return 0;
@@ -244,32 +263,20 @@ static __always_inline u32 number_of_flow(const struct greynic_flow *flow) {
   return known ? *known : 0;
 }
 
+/* The number of a pair; 0 when there is no room. */
 static __noinline u32 find_cell(u32 flow, u32 from, u32 to) {
   struct greynic_pair pair = {.flow = flow, .from = from, .to = to};
   const u32 *known = bpf_map_lookup_elem(&pairs, &pair);
   if (known) return *known;
   if (used_cells >= config.cells) return 0;
   u32 number = __sync_fetch_and_add(&used_cells, 1);
-  struct greynic_cell *cell = bpf_map_lookup_elem(&cells, &number);
-  if (!cell) return 0;
-  cell->pair = pair;
   bpf_map_update_elem(&pairs, &pair, &number, BPF_NOEXIST);
-  known = bpf_map_lookup_elem(&pairs, &pair);
+  known = bpf_map_lookup_elem(&pairs, &pair);  // another CPU may have been first
   return known ? *known : 0;
 }
 
-/* The cell of the pair that ends at `to`, by the guess that packets of a flow take the same way. */
-static __always_inline u32 cell_behind(u32 last, u32 flow, u32 from, u32 to,
-                                       struct greynic_counters *mine) {
-  struct greynic_cell *before = last ? bpf_map_lookup_elem(&cells, &last) : 0;
-  if (before) {
-    const u64 guess = before->next;
-    if (guess >> 32 == to) return (u32)guess;
-  }
-  const u32 cell = find_cell(flow, from, to);
-  if (cell && before) before->next = (u64)to << 32 | cell;
-  if (!cell) ++mine->no_cell;
-  return cell;
+static __always_inline struct greynic_cell_stats *stats_of(u32 cell) {
+  return bpf_map_lookup_elem(&stats, &cell);
 }
 
 static __always_inline u32 bucket_of(u64 ns) {
@@ -287,9 +294,8 @@ static __always_inline u32 bucket_of(u64 ns) {
 }
 
 /* Points are seen with bottom halves off, so nobody else on this CPU is in the same cell. */
-static __always_inline void add_to_cell(u32 number, u32 segments, bool timed, u64 delay) {
-  struct greynic_cell_stats *cell = bpf_map_lookup_elem(&stats, &number);
-  if (!cell) return;
+static __always_inline void add_to_cell(struct greynic_cell_stats *cell, u32 segments, bool timed,
+                                        u64 delay) {
   ++cell->packets;
   cell->segments += segments;
   if (!timed) return;
@@ -315,14 +321,24 @@ static __always_inline void count_loss(const struct greynic_loss *loss,
   }
 }
 
+/*
+ * The end of a packet may be interrupted by a point on the same CPU, so a place is taken by an atomic
+ * addition; a few places stay free, because that happens behind the look at how many there are.
+ */
 static __always_inline void send_record(u32 kind, const struct journey *journey, u32 point, u64 now,
-                                        u32 bytes, u64 place, u32 reason,
-                                        struct greynic_counters *mine) {
-  struct greynic_record *record = bpf_ringbuf_reserve(&records, sizeof *record, 0);
-  if (!record) {
-    __sync_fetch_and_add(&mine->no_ring, 1);
+                                        u32 bytes, u64 place, u32 reason) {
+  const u32 cpu = bpf_get_smp_processor_id();
+  struct greynic_record_ring *ring = bpf_map_lookup_elem(&record_rings, &cpu);
+  if (!ring) return;
+  if (ring->written - ring->taken > GREYNIC_RECORDS - 8) {
+    struct greynic_counters *mine = my_counters();
+    if (mine) __sync_fetch_and_add(&mine->no_ring, 1);
     return;
   }
+  const u64 number = __sync_fetch_and_add(&ring->written, 1);
+  u32 slot = cpu * GREYNIC_RECORDS + ((u32)number & (GREYNIC_RECORDS - 1));
+  struct greynic_record *record = bpf_map_lookup_elem(&records, &slot);
+  if (!record) return;
   record->time_ns = now;
   record->journey = journey->serial;
   record->place = place;
@@ -332,9 +348,7 @@ static __always_inline void send_record(u32 kind, const struct journey *journey,
   record->point = point;
   record->reason = reason;
   record->bytes = bytes;
-  // The reader looks every 50 ms by itself; to wake it costs more than the record.
-  const bool filling = bpf_ringbuf_query(&records, BPF_RB_AVAIL_DATA) > GREYNIC_RING_BYTES / 4;
-  bpf_ringbuf_submit(record, filling ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
+  __sync_lock_test_and_set(&record->sequence, number + 1); /* and all before it */
 }
 
 #endif

@@ -47,6 +47,7 @@ struct parsed {
   bool is_fragment;    /* of a datagram, the first or a later one */
   bool later_fragment; /* without ports */
   bool tunnelled;
+  bool plain; /* the outermost header holds the flow, whole */
   u8 protocol;
   u8 header[40];
 };
@@ -175,7 +176,7 @@ __noinline int parse_packet(struct parsed *p, u32 type) {
   __builtin_memset(&p->flow, 0, sizeof p->flow);
   __builtin_memset(&p->fragment, 0, sizeof p->fragment);
   p->flow.vni = p->flow.queue_pair = GREYNIC_ANY;
-  p->tunnelled = false;
+  p->tunnelled = p->plain = false;
   for (int level = 0; level < GREYNIC_LEVELS; ++level) {
     if (type == ETHERTYPE_IPV4) {
       if (!parse_ipv4(p)) return 0;
@@ -193,6 +194,7 @@ __noinline int parse_packet(struct parsed *p, u32 type) {
     }
     parse_ports(p);
     const u32 inner = enter_tunnel(p);
+    if (level == 0) p->plain = inner == 0 && !p->is_fragment && p->flow.queue_pair == GREYNIC_ANY;
     if (inner != ETHERTYPE_IPV4 && inner != ETHERTYPE_IPV6) break;  // ARP keeps the outer flow
     p->tunnelled = true;
     type = inner;

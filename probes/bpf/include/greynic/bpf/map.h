@@ -98,6 +98,32 @@ class PerCpuArray {
   RawMap map_;
 };
 
+/// The memory of a map; unmapped with the last copy.
+[[nodiscard]] Result<std::shared_ptr<void>> map_memory(int descriptor, std::size_t bytes);
+
+/// An array of BPF_F_MMAPABLE: its values are memory that programs write while we look. Sizes of
+/// values are multiples of 8.
+template <typename Value>
+class MappedArray {
+  static_assert(std::is_trivially_copyable_v<Value> && sizeof(Value) % 8 == 0);
+
+ public:
+  [[nodiscard]] static Result<MappedArray> create(int descriptor, std::size_t entries) {
+    auto memory = map_memory(descriptor, entries * sizeof(Value));
+    if (!memory) return tl::unexpected<Error>(memory.error());
+    MappedArray made;
+    made.memory_ = std::move(*memory);
+    made.entries_ = entries;
+    return made;
+  }
+  [[nodiscard]] std::size_t size() const { return entries_; }
+  Value& operator[](std::size_t index) { return static_cast<Value*>(memory_.get())[index]; }
+
+ private:
+  std::shared_ptr<void> memory_;
+  std::size_t entries_ = 0;
+};
+
 /// Records that programs send, in order.
 class RingBuffer {
  public:

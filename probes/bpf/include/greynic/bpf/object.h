@@ -83,6 +83,13 @@ class Object {
       return PerCpuArray<Value>(descriptor);
     });
   }
+  template <typename Value>
+  [[nodiscard]] Result<MappedArray<Value>> mapped_array(std::string_view name,
+                                                        std::size_t entries) const {
+    return checked(name, sizeof(std::uint32_t), sizeof(Value)).and_then([entries](int descriptor) {
+      return MappedArray<Value>::create(descriptor, entries);
+    });
+  }
   [[nodiscard]] Result<RingBuffer> ring(std::string_view name,
                                         std::function<void(std::span<const std::byte>)> take) const;
 
