@@ -28,7 +28,7 @@ struct Flags {
   std::string rules;
   std::optional<std::chrono::nanoseconds> duration;
   std::string perfetto, influx, open_metrics;
-  bool json = false;
+  bool json = false, measures = false;
 };
 
 constexpr std::chrono::milliseconds kTend{50};
@@ -287,7 +287,9 @@ int run(const Flags& flags) {
   (*tracer)->stop();
   const auto report = (*tracer)->report();
   if (!report) return tell(report.error());
-  put(flags.json ? trace::json_lines(*report) : trace::table_text(*report));
+  put(flags.measures ? trace::measures_line(*report)
+      : flags.json   ? trace::json_lines(*report)
+                     : trace::table_text(*report));
   flush_output();
   outlets.take(*report);
   outlets.finish();
@@ -329,6 +331,10 @@ void add_trace(Program& program) {
   traced.option("--openmetrics", flags->open_metrics,
                 "Serve hops to Prometheus: :PORT of loopback, or HOST:PORT");
   traced.flag("--json", flags->json, "One JSON object a flow and hop, and a summary last");
+  traced.flag(
+      "--measures", flags->measures,
+      "One JSON object with delays and losses of all hops as measures of a campaign, for the "
+      "answer of an exec: target");
   traced.run([flags] { return run(*flags); });
 }
 

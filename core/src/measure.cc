@@ -66,6 +66,12 @@ constexpr MeasureInfo kMeasures[] = {
      "flows that the revalidators allow"},
     {"preferences", "count", Better::kNeither, Axis::kLinear,
      "tc filter preferences, one for each mask"},
+    {"hop_p50_us.*", "us", Better::kLess, Axis::kLogarithmic,
+     "median delay from one point of a packet's way to the next"},
+    {"hop_p99_us.*", "us", Better::kLess, Axis::kLogarithmic,
+     "99th percentile of the delay from one point of a packet's way to the next"},
+    {"hop_loss_share.*", "share", Better::kLess, Axis::kShare,
+     "packets lost between one point of their way and the next"},
     {"status_as_expected_share", "share", Better::kMore, Axis::kShare,
      "negative tests that ended in the status that devices are known to give"},
     {"status_by_the_book_share", "share", Better::kMore, Axis::kShare,
@@ -95,7 +101,10 @@ std::optional<Better> better_named(std::string_view name) {
 std::span<const MeasureInfo> known_measures() { return kMeasures; }
 
 const MeasureInfo* find_measure(std::string_view name) {
-  const auto* const found = std::ranges::find(kMeasures, name, &MeasureInfo::name);
+  const auto* const found = std::ranges::find_if(kMeasures, [name](const MeasureInfo& info) {
+    const bool family = info.name.ends_with('*');
+    return family ? name.starts_with(info.name.substr(0, info.name.size() - 1)) : name == info.name;
+  });
   return found == std::end(kMeasures) ? nullptr : found;
 }
 

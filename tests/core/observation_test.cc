@@ -65,6 +65,8 @@ TEST(Measures, AreListedOnceAndReadAsTheirDirectionSays) {
   EXPECT_EQ(better_direction("packet_cost_ns"), Better::kLess);
   EXPECT_EQ(better_direction("bandwidth_gbps"), Better::kMore);
   EXPECT_EQ(better_direction("megaflow_masks"), Better::kNeither);
+  EXPECT_EQ(better_direction("hop_p99_us.web/eth0>host/br0"), Better::kLess) << "a family";
+  EXPECT_FALSE(better_direction("hop_p99_us"));
   EXPECT_FALSE(better_direction("furlongs"));
   for (const Better better : {Better::kMore, Better::kLess}) {
     EXPECT_EQ(better_named(to_string(better)), better);

@@ -126,7 +126,10 @@ class Tracer {
 
 /// The lines of `greynic trace run --json`: one a hop, and the summary last.
 [[nodiscard]] std::string json_lines(const Report& report);
-/// The same for people.
+/// For the answer of an exec: target: one JSON object with hop_p50_us.FROM>TO, hop_p99_us.FROM>TO and
+/// hop_loss_share.FROM>TO, over all flows between two points.
+[[nodiscard]] std::string measures_line(const Report& report);
+/// A table for people.
 [[nodiscard]] std::string table_text(const Report& report);
 
 }  // namespace greynic::trace
