@@ -106,9 +106,9 @@ class Publisher {
     sent_ = findings.bursts.size();
   }
   /// Sends what waits; gives the exit code.
-  int finish() {
+  int finish(const std::atomic<bool>* ending) {
     if (!sender_) return 0;
-    const bool whole = sender_->flush(std::chrono::seconds(10));
+    const bool whole = sender_->flush(std::chrono::seconds(10), ending);
     const auto counts = sender_->counts();
     if (whole && counts.lost == 0) return 0;
     return tell({ErrorCode::kIo, fmt::format("{} lines were lost on the way to the database: {}",
@@ -130,14 +130,14 @@ class Publisher {
                 "without; install libcpp-httplib-dev (scripts/setup.sh does) and build again");
   }
   void update(const burst::Findings&) {}
-  int finish() { return 0; }
+  int finish(const std::atomic<bool>*) { return 0; }
   [[nodiscard]] bool serves() const { return false; }
 #endif
 };
 
 /// Prints and writes what was found; gives the exit code.
 int show(const burst::Findings& findings, const std::string& source, const BurstsFlags& flags,
-         Publisher& publisher) {
+         Publisher& publisher, const std::atomic<bool>* ending) {
   if (flags.as_json) {
     put_json(to_json(findings));
   } else {
@@ -159,7 +159,7 @@ int show(const burst::Findings& findings, const std::string& source, const Burst
     if (!written) return tell(written.error());
   }
   publisher.update(findings);
-  if (const int code = publisher.finish(); code != 0) return code;
+  if (const int code = publisher.finish(ending); code != 0) return code;
   if (!findings.incomplete.empty()) return tell({ErrorCode::kBadInput, findings.incomplete});
   return 0;
 }
@@ -171,7 +171,7 @@ int show_and_serve(const burst::Findings& findings, const std::string& source,
   if (!flags.metrics.empty()) ending.emplace("greynic bursts");
   Publisher publisher;
   if (const auto opened = publisher.open(flags); !opened) return tell(opened.error());
-  const int code = show(findings, source, flags, publisher);
+  const int code = show(findings, source, flags, publisher, ending ? &ending->asked() : nullptr);
   while (ending && publisher.serves() && !ending->asked()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
@@ -253,7 +253,7 @@ int watch_device(const BurstsFlags& flags) {
     told = std::chrono::steady_clock::now();
     publisher.update((*probe)->findings());
   }
-  return show((*probe)->findings(), flags.live, flags, publisher);
+  return show((*probe)->findings(), flags.live, flags, publisher, &ending.asked());
 }
 
 int bursts(BurstsFlags flags) {

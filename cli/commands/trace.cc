@@ -212,9 +212,9 @@ class Outlets {
     report_ = std::move(report);
   }
   /// Sends what waits, and says what the database has not got.
-  void finish() {
+  void finish(const std::atomic<bool>& ending) {
     if (!sender_) return;
-    sender_->flush(std::chrono::seconds(5));
+    sender_->flush(std::chrono::seconds(5), &ending);
     const auto counts = sender_->counts();
     if (counts.lost + counts.waiting == 0) return;
     say("InfluxDB did not get " + std::to_string(counts.lost + counts.waiting) +
@@ -291,9 +291,10 @@ int run(const Flags& flags) {
       : flags.json   ? trace::json_lines(*report)
                      : trace::table_text(*report));
   flush_output();
-  outlets.take(*report);
-  outlets.finish();
+  // The file first: a database may keep us waiting.
   const auto written = timeline.finish();
+  outlets.take(*report);
+  outlets.finish(ending.asked());
   return written ? 0 : tell(written.error());
 }
 

@@ -129,11 +129,11 @@ class ZeroOutlets {
     }
     return {};
   }
-  void end() {
+  void end(const std::atomic<bool>* ending = nullptr) {
     over_ = true;
     if (sending_.joinable()) sending_.join();
     if (sender_) {
-      sender_->flush(std::chrono::seconds(2));
+      sender_->flush(std::chrono::seconds(2), ending);
       const auto counts = sender_->counts();
       say(fmt::format("InfluxDB took {} lines; {} lost, {} not sent{}{}", counts.sent, counts.lost,
                       counts.waiting, counts.last_failure.empty() ? "" : ": ",
@@ -160,7 +160,7 @@ class ZeroOutlets {
   std::atomic<bool> over_{false};
 #else
   Result<void> begin(const ZeroCollectFlags&, const monitor::Collector&) { return {}; }
-  void end() {}
+  void end(const std::atomic<bool>* = nullptr) {}
 #endif
 };
 
@@ -195,7 +195,7 @@ int collect(ZeroCollectFlags flags) {
   ZeroOutlets outlets;
   if (auto begun = outlets.begin(flags, **collector); !begun) return tell(begun.error());
   const auto done = (*collector)->run(ending.asked(), flags.duration);
-  outlets.end();
+  outlets.end(&ending.asked());
   const auto counts = (*collector)->counts();
   say(fmt::format("{} samples read in {} looks, {} stored, {} lost; {} looks late, {} gaps",
                   counts.samples, counts.looks, counts.acknowledged, counts.lost, counts.late_looks,
@@ -391,7 +391,8 @@ void add_zero_agent(Command& zero) {
                "NAME=CLASS,... what a client of that name may see: system, persistent, tidal; give "
                "it once for each. Without any, each client of the lab sees all");
 #endif
-  agent.option("--quota", flags->mebibytes_of_user, "MiB of metrics that one user may have");
+  agent.option("--quota", flags->mebibytes_of_user, "MiB of metrics that one user may have")
+      .range(1, 1 << 20);
   agent.run([flags] { return serve_zero_agent(*flags); });
 }
 

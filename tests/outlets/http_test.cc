@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <functional>
+#include <thread>
 
 #include "greynic/http/influx_sender.h"
 #include "greynic/http/server.h"
@@ -48,6 +50,18 @@ class ServedPages : public testing::Test {
     });
     server->events("/live", 50ms, [this] { return fmt::format("line {}\nand", ++count); });
     server->start();
+  }
+
+  /// A connection to the server.
+  int dial() const {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const std::string port = server->address().substr(server->address().rfind(':') + 1);
+    address.sin_port = htons(static_cast<std::uint16_t>(std::stoi(port)));
+    const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    EXPECT_EQ(connect(socket, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    return socket;
   }
 
   std::unique_ptr<Server> server;
@@ -96,29 +110,117 @@ TEST_F(ServedPages, AnswerToNamesOfLoopback) {
   }
 }
 
-// Claim:  a thousand idle or half-spoken connections keep nobody out, and the server still ends at
-//         once.
+// Claim:  a caller that says no more after its question is answered.
+// Method: `nc -N` and some health checks close their half of the connection.
+TEST_F(ServedPages, AreGivenToThoseWhoSayNoMore) {
+  for (int i = 0; i < 200; ++i) {
+    const int caller = dial();
+    const std::string_view question = "GET /a.js HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    (void)send(caller, question.data(), question.size(), MSG_NOSIGNAL);
+    shutdown(caller, SHUT_WR);
+    std::string answer(4096, '\0');
+    const ssize_t got = recv(caller, answer.data(), answer.size(), 0);
+    close(caller);
+    ASSERT_GT(got, 0) << i;
+    ASSERT_TRUE(answer.starts_with("HTTP/1.1 200")) << answer;
+  }
+}
+
+/// What no caller in his right mind says; "..." at the end goes on for ever.
+const char* const kRudeWords[] = {
+    "",
+    "\n",
+    "\r\n\r\n",
+    "G",
+    "GET",
+    "GET /",
+    "GET / HTTP/1.1",
+    "GET / HTTP/1.1\r\n",
+    "GET / HTTP/1.1\r\nHost",
+    "GET / HTTP/1.1\r\nHost: localhost\r\n",
+    "GET  HTTP/1.1\r\n\r\n",
+    "GET / HTTP/9.9\r\nHost: localhost\r\n\r\n",
+    "GET / HTTP/\r\n\r\n",
+    "GET / SMTP/1.1\r\n\r\n",
+    "get / http/1.1\r\n\r\n",
+    "GET /../../etc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "GET /%2e%2e/%2e%2e/etc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "GET /%00 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "GET /% HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "GET /sum?a=%zz&b=%u12 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "GET /sum?&&&=&a HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "GET http://evil.example/ HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "CONNECT evil.example:443 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 18446744073709551615\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999999999\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\nContent-Length: 1\r\n\r\nx",
+    "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n",
+    "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n",
+    "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n...",
+    "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: multipart/form-data\r\nContent-Length: "
+    "3\r\n\r\nabc",
+    "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: multipart/form-data; "
+    "boundary=\r\nContent-Length: 2\r\n\r\n--",
+    "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Encoding: gzip\r\nContent-Length: "
+    "2\r\n\r\n\x1f\x8b",
+    "GET / HTTP/1.1\r\nHost: localhost\r\nRange: bytes=0-0,0-0,0-0,0-0,0-0,0-0,0-0,-1\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost: localhost\r\nRange: bytes=99999999999999999999-\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost: localhost\r\nRange: bytes=5-1\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: keep-alive\r\nKeep-Alive: "
+    "timeout=999999\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost: \xff\xfe\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n",
+    "GET / HTTP/1.1\r\n: x\r\n\r\n",
+    "GET / HTTP/1.1\r\nNo colon\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost: localhost\r\n folded: x\r\n\r\n",
+    "GET /...",
+    "GET / HTTP/1.1\r\nA: ...",
+    "...",
+    "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+    "GET /live HTTP/1.1\r\nHost: localhost\r\n\r\nGET /live HTTP/1.1\r\n",
+    "GET /throws HTTP/1.1\r\nHost: localhost\r\n\r\n",
+};
+
+// Claim:  whatever others say, and however slowly, a good caller is answered, and the server ends.
+// Method: 53 kinds of words, said whole and byte by byte, on connections that then stay.
+TEST_F(ServedPages, AreGivenWhateverOthersSay) {
+  std::vector<int> rude;
+  for (const std::string_view words : kRudeWords) {
+    const bool is_endless = words.ends_with("...");
+    for (const bool slowly : {false, true}) {
+      rude.push_back(dial());
+      for (std::size_t at = 0; at < words.size(); at += slowly ? 1 : words.size()) {
+        (void)send(rude.back(), words.data() + at, slowly ? 1 : words.size(), MSG_NOSIGNAL);
+      }
+      const std::string more(is_endless ? 1 << 20 : 0, 'a');
+      (void)send(rude.back(), more.data(), more.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    }
+    ASSERT_EQ(curl({url + "/sum?a=1&b=2"}), "1+2") << "after: " << words;
+  }
+  server.reset();
+  for (const int socket : rude) close(socket);
+}
+
+// Claim:  5,000 idle or half-spoken connections keep nobody out, and the server still ends at once.
 TEST_F(ServedPages, AreGivenAmongThoseWhoIdle) {
   rlimit files{};
   getrlimit(RLIMIT_NOFILE, &files);
-  if (files.rlim_max < 4096) {
-    GTEST_SKIP() << "the hard limit of open files is below 4096; raise it (ulimit -Hn)";
+  if (files.rlim_max < 8192) {
+    GTEST_SKIP() << "the hard limit of open files is below 8192; raise it (ulimit -Hn)";
   }
   files.rlim_cur = files.rlim_max;
   setrlimit(RLIMIT_NOFILE, &files);
   std::vector<int> idle;
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const std::string port = server->address().substr(server->address().rfind(':') + 1);
-  address.sin_port = htons(static_cast<std::uint16_t>(std::stoi(port)));
-  for (int i = 0; i < 1000; ++i) {
-    const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
-    if (connect(socket, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) break;
-    if (i % 2 == 0) (void)send(socket, "GET /sum HTTP/1.1\r\nHo", 21, MSG_NOSIGNAL);
-    idle.push_back(socket);
+  for (int i = 0; i < 5000; ++i) {
+    idle.push_back(dial());
+    if (i % 2 == 0) (void)send(idle.back(), "GET /sum HTTP/1.1\r\nHo", 21, MSG_NOSIGNAL);
   }
-  EXPECT_EQ(idle.size(), 1000U);
   EXPECT_EQ(curl({url + "/sum?a=1&b=2"}), "1+2");
   const auto before = std::chrono::steady_clock::now();
   server.reset();
@@ -176,6 +278,76 @@ TEST(InfluxSender, LosesOnlyWhatItCounts) {
   const auto counts = (*sender)->counts();
   EXPECT_GT(counts.lost, 1U) << "a queue of 1 MiB holds fewer than 40,000 lines";
   EXPECT_EQ(counts.sent + counts.lost + counts.waiting, 43001U);
+}
+
+/// Takes one connection in the place of a database, and does with it what it is told.
+class RogueDatabase {
+ public:
+  explicit RogueDatabase(std::function<void(int)> behave)
+      : listening_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof address;
+    bind(listening_, reinterpret_cast<sockaddr*>(&address), sizeof address);
+    listen(listening_, 1);
+    getsockname(listening_, reinterpret_cast<sockaddr*>(&address), &length);
+    url = fmt::format("http://127.0.0.1:{}/d", ntohs(address.sin_port));
+    thread_ = std::thread([this, behave = std::move(behave)] {
+      const int socket = accept(listening_, nullptr, nullptr);
+      if (socket >= 0) behave(socket);
+      close(socket);
+    });
+  }
+  ~RogueDatabase() {
+    shutdown(listening_, SHUT_RDWR);
+    thread_.join();
+    close(listening_);
+  }
+  RogueDatabase(const RogueDatabase&) = delete;
+  RogueDatabase& operator=(const RogueDatabase&) = delete;
+
+  std::string url;
+
+ private:
+  int listening_;
+  std::thread thread_;
+};
+
+// Claim:  a database whose answer never ends is cut off, and its words do not pile up here.
+TEST(InfluxSender, ReadsNoAnswerWithoutEnd) {
+  std::atomic<std::size_t> taken = 0;
+  RogueDatabase rogue([&](int socket) {
+    const std::string words = "HTTP/1.1 200 OK\r\n\r\n" + std::string(65536, 'a');
+    for (ssize_t got = 0; (got = send(socket, words.data(), words.size(), MSG_NOSIGNAL)) > 0;) {
+      taken += static_cast<std::size_t>(got);
+    }
+  });
+  auto sender = InfluxSender::open(rogue.url, {.batch_within = 1ms});
+  ASSERT_TRUE(sender);
+  (*sender)->send("hop packets=1 1\n");
+  EXPECT_FALSE((*sender)->flush(1s));
+  for (int i = 0; i < 1000 && (*sender)->counts().failures == 0; ++i) usleep(10000);
+  EXPECT_GT((*sender)->counts().failures, 0U);
+  EXPECT_LT(taken, 64U << 20) << "what sockets hold, and little more";
+}
+
+// Claim:  a database that never answers keeps nobody from ending.
+// Method: the sender is to go while it waits for the answer.
+TEST(InfluxSender, EndsWhereNobodyAnswers) {
+  std::atomic<bool> over = false, asked = false;
+  RogueDatabase rogue([&](int) {
+    asked = true;
+    while (!over) usleep(1000);
+  });
+  auto sender = InfluxSender::open(rogue.url, {.batch_within = 1ms});
+  ASSERT_TRUE(sender);
+  (*sender)->send("hop packets=1 1\n");
+  while (!asked) usleep(1000);
+  const std::atomic<bool> ending = true;
+  EXPECT_FALSE((*sender)->flush(1h, &ending));
+  sender->reset();
+  over = true;
 }
 
 }  // namespace

@@ -36,7 +36,10 @@ constexpr std::uint64_t kListening = std::uint64_t{1} << 63;
 
 struct Door::State {
   State(const DoorLimits& limits, Hand hand_to, Tell tell_to)
-      : hand(std::move(hand_to)), tell(std::move(tell_to)), visitors(limits) {}
+      : hand(std::move(hand_to)),
+        tell(std::move(tell_to)),
+        half_closed_stay(limits.half_closed_stay),
+        visitors(limits) {}
   ~State() {
     for (const int socket : listening) ::close(socket);
     if (poll >= 0) ::close(poll);
@@ -45,6 +48,7 @@ struct Door::State {
 
   Hand hand;
   Tell tell;
+  bool half_closed_stay;
   std::vector<int> listening;
   std::string address;
   int poll = -1;
@@ -136,7 +140,7 @@ struct Door::State {
       // The duplicate stays here, to hear of its end and to cut it.
       epoll_ctl(poll, EPOLL_CTL_DEL, visitor->socket, nullptr);
       handed = visitors.hand_on(number, kept);
-      watch(kept, number, EPOLLRDHUP);
+      watch(kept, number, half_closed_stay ? 0U : std::uint32_t{EPOLLRDHUP});
     }
     // Without the lock: who takes it may ask about it at once.
     hand(handed);

@@ -4,9 +4,12 @@
 #include <httplib.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <cstdlib>
 #include <deque>
+#include <mutex>
 #include <optional>
+#include <thread>
 
 #include "greynic/core/text.h"
 
@@ -18,7 +21,11 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kFirstPause{100};
 constexpr std::chrono::milliseconds kLongestPause{10000};
 constexpr std::chrono::seconds kAnswerWithin{10};
+constexpr std::chrono::milliseconds kEndWithin{300};
+constexpr std::chrono::milliseconds kLook{50};
+constexpr std::chrono::milliseconds kHurry{700};
 constexpr std::size_t kMostReason = 300;
+constexpr std::size_t kMostAnswer = 64 << 10;
 
 struct Destination {
   std::string server;  ///< "http://host:8086"
@@ -74,7 +81,7 @@ struct InfluxSender::State {
   Counts counts;
   bool over = false;
   bool hurry = false;
-  std::thread thread;
+  bool ended = false;
 
   void forget_oldest() {
     counts.lost += queue.front().lines;
@@ -101,7 +108,19 @@ struct InfluxSender::State {
 
   /// Whether the batch is done with: taken, or refused for good.
   bool post(const Piece& batch) {
-    const httplib::Result answer = client->Post(to.path, batch.text, "text/plain; charset=utf-8");
+    httplib::Request request;
+    request.method = "POST";
+    request.path = to.path;
+    request.body = batch.text;
+    request.set_header("Content-Type", "text/plain; charset=utf-8");
+    // Whatever answers, its answer must not fill our memory; nor be believed to be of the database.
+    std::string body;
+    request.content_receiver = [&body](const char* bytes, std::size_t count, std::uint64_t,
+                                       std::uint64_t) {
+      body.append(bytes, count);
+      return body.size() <= kMostAnswer;
+    };
+    const httplib::Result answer = client->send(request);
     const std::lock_guard lock(mutex);
     if (answer && answer->status / 100 == 2) {
       counts.sent += batch.lines;
@@ -112,7 +131,7 @@ struct InfluxSender::State {
     ++counts.failures;
     counts.last_failure =
         answer ? fmt::format("{} answered {}: {}", to.server, answer->status,
-                             shortened(printable(answer->body), kMostReason))
+                             shortened(printable(body), kMostReason))
                : fmt::format("{}: {}", to.server, httplib::to_string(answer.error()));
     // What is wrong with the lines stays wrong; a database that is missing may come.
     const bool refused =
@@ -134,12 +153,13 @@ struct InfluxSender::State {
       }
       const std::lock_guard lock(mutex);
       changed.notify_all();
+      ended = over;
       if (over) return;
     }
   }
 };
 
-InfluxSender::InfluxSender(std::unique_ptr<State> state) : state_(std::move(state)) {}
+InfluxSender::InfluxSender(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
 Result<std::unique_ptr<InfluxSender>> InfluxSender::open(const std::string& url,
                                                          const InfluxOptions& options) {
@@ -149,7 +169,7 @@ Result<std::unique_ptr<InfluxSender>> InfluxSender::open(const std::string& url,
         ErrorCode::kBadInput,
         fmt::format("\"{}\" names no InfluxDB; write http://HOST:8086/DATABASE", printable(url)));
   }
-  auto state = std::make_unique<State>();
+  auto state = std::make_shared<State>();
   state->options = options;
   state->to = std::move(*to);
   state->client = std::make_unique<httplib::Client>(state->to.server);
@@ -166,18 +186,17 @@ Result<std::unique_ptr<InfluxSender>> InfluxSender::open(const std::string& url,
   } else if (const char* token = std::getenv("INFLUX_TOKEN")) {
     state->client->set_default_headers({{"Authorization", fmt::format("Token {}", token)}});
   }
-  state->thread = std::thread([raw = state.get()] { raw->run(); });
+  std::thread([state] { state->run(); }).detach();
   return std::unique_ptr<InfluxSender>(new InfluxSender(std::move(state)));
 }
 
 InfluxSender::~InfluxSender() {
-  {
-    const std::lock_guard lock(state_->mutex);
-    state_->over = true;
-  }
+  std::unique_lock lock(state_->mutex);
+  state_->over = true;
   state_->changed.notify_all();
-  state_->client->stop();
-  state_->thread.join();
+  // Where nobody answers, connecting takes its time, and so does stopping it. The state is theirs.
+  std::thread([state = state_] { state->client->stop(); }).detach();
+  state_->changed.wait_for(lock, kEndWithin, [this] { return state_->ended; });
 }
 
 void InfluxSender::send(std::string lines) {
@@ -193,14 +212,20 @@ void InfluxSender::send(std::string lines) {
   state_->changed.notify_all();
 }
 
-bool InfluxSender::flush(std::chrono::milliseconds patience) {
+bool InfluxSender::flush(std::chrono::milliseconds patience, const std::atomic<bool>* ending) {
   std::unique_lock lock(state_->mutex);
   state_->hurry = true;
   state_->changed.notify_all();
-  const bool done =
-      state_->changed.wait_for(lock, patience, [this] { return state_->counts.waiting == 0; });
+  auto limit = Clock::now() + patience;
+  bool is_ending = false;
+  while (state_->counts.waiting > 0 && Clock::now() < limit) {
+    state_->changed.wait_for(lock, kLook);
+    if (is_ending || ending == nullptr || !*ending) continue;
+    is_ending = true;
+    limit = std::min(limit, Clock::now() + kHurry);
+  }
   state_->hurry = false;
-  return done;
+  return state_->counts.waiting == 0;
 }
 
 InfluxSender::Counts InfluxSender::counts() const {

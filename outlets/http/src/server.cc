@@ -181,7 +181,8 @@ Server::Server(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Result<std::unique_ptr<Server>> Server::open(const std::string& listen) {
   auto state = std::make_unique<State>();
   const std::string where = listen.starts_with(':') ? "127.0.0.1" + listen : listen;
-  auto door = daemon::Door::open(where, {}, [raw = state.get()](int socket) { raw->take(socket); });
+  auto door = daemon::Door::open(where, {.half_closed_stay = true},
+                                 [raw = state.get()](int socket) { raw->take(socket); });
   if (!door) return pass_on(door);
   state->loopback = daemon::is_loopback((*door)->address());
   state->door = std::move(*door);

@@ -32,6 +32,9 @@ struct DoorLimits {
   std::size_t guests_of_one = 64;
   /// From the accept to the proof. A handshake over a slow line takes a second.
   std::chrono::milliseconds prove_within{10000};
+  /// A caller that says no more may still wait for its answer, as one of HTTP may. Else who says no
+  /// more has gone.
+  bool half_closed_stay = false;
 };
 
 class Door {

@@ -4,6 +4,7 @@
 /// up, go out in batches, and are sent again while the database is down. What does not fit into the
 /// queue, or what the database refuses, is lost, and counted.
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -41,14 +42,14 @@ class InfluxSender {
 
   /// One or more whole lines, as outlets::InfluxPoint::line gives them.
   void send(std::string lines);
-  /// Sends what waits. False when some still waits after that time.
-  bool flush(std::chrono::milliseconds patience);
+  /// Sends what waits. False when some still waits after that time, or soon after `ending` is set.
+  bool flush(std::chrono::milliseconds patience, const std::atomic<bool>* ending = nullptr);
   [[nodiscard]] Counts counts() const;
 
  private:
   struct State;
-  explicit InfluxSender(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
+  explicit InfluxSender(std::shared_ptr<State> state);
+  std::shared_ptr<State> state_;  ///< its thread outlives us while it connects to nobody
 };
 
 }  // namespace greynic::http
