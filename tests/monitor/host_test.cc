@@ -2,6 +2,9 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -12,6 +15,7 @@
 #include <map>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "greynic/zero/region.h"
 #include "greynic_zero.h"
@@ -140,6 +144,102 @@ TEST_F(Host, TakesNoArenaThatCouldHurt) {
   close(open);
   zero_arena_destroy(good);
   zero_arena_destroy(large);
+}
+
+// Claim: 5,000 connections that say nothing, all of one user, keep no program of that user out, and
+//        no connection that has handed something over is cut for them.
+TEST_F(Host, ServesAmongThousandsWhoIdle) {
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  if (files.rlim_max < 12000) {
+    GTEST_SKIP() << "the hard limit of open files is below 12000; raise it (ulimit -Hn)";
+  }
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+  start_agent();
+  const zero_arena_options options = {ZERO_TIDAL, 128 << 10, 20, 0, "t"};
+  zero_arena* const arena = zero_arena_create(&options);
+  const auto number = static_cast<const zero_header*>(zero_arena_memory(arena))->incarnation;
+  const int first = connect_to(socket());
+  EXPECT_EQ(hand_over(first, zero_arena_file(arena), number, ZERO_TIDAL).error, 0U);
+  std::vector<int> idle;
+  while (idle.size() < 5000) {
+    const int one = connect_to(socket());
+    if (one < 0) usleep(1000);  // its queue is full for the moment
+    if (one >= 0) idle.push_back(one);
+  }
+  zero_arena* const late = zero_arena_create(&options);
+  const auto late_number = static_cast<const zero_header*>(zero_arena_memory(late))->incarnation;
+  const int last = connect_to(socket());
+  ASSERT_GE(last, 0);
+  EXPECT_EQ(hand_over(last, zero_arena_file(late), late_number, ZERO_TIDAL).error, 0U);
+  char byte = 0;
+  EXPECT_EQ(recv(first, &byte, 1, MSG_DONTWAIT), -1) << "who has handed over is cut";
+  for (const int one : idle) close(one);
+  close(first);
+  close(last);
+  zero_arena_destroy(arena);
+  zero_arena_destroy(late);
+}
+
+// Claim: who floods an agent, or a collector in an agent's place, keeps nobody out, and both end
+//        when they are told to.
+TEST_F(Host, ThatIsFloodedServesOthersAndEnds) {
+  start_agent();
+  std::atomic<bool> over{false};
+  std::vector<std::thread> flooding;
+  for (int i = 0; i < 3; ++i) {
+    flooding.emplace_back([&, i] {
+      const zero_link_message message = make_message(i == 0 ? ZERO_LINK_COLLECT : ZERO_LINK_ARENA);
+      int link = -1;
+      while (!over) {
+        if (link < 0) link = connect_to(socket());
+        if (link >= 0 && !send_message(link, message) && errno != EAGAIN)
+          close(std::exchange(link, -1));
+      }
+      if (link >= 0) close(link);
+    });
+  }
+  Program program({ZERO_WATCHED_C, "60"});
+  ASSERT_EQ(program.line(), "counting");
+  start_collector({by_agent("h")});
+  EXPECT_TRUE(wait_for([&] { return latest()["h/server_requests{port=\"80\"}"] > 5; })) << told_;
+  stop_agent();
+  over = true;
+  for (std::thread& one : flooding) one.join();
+  stop_collector();
+
+  // In the agent's place: shows the same nothing for ever.
+  const int listening = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  socket().copy(address.sun_path, sizeof address.sun_path - 1);
+  ASSERT_EQ(bind(listening, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(listen(listening, 8), 0);
+  over = false;
+  std::thread rogue([&] {
+    const int file = memfd_create("nothing", MFD_ALLOW_SEALING);
+    zero_link_message message = make_message(ZERO_LINK_SHOWN, "nothing");
+    int link = -1;
+    while (!over) {
+      if (link < 0) link = accept4(listening, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+      ++message.incarnation;
+      if (!send_message(link, message, file) && errno != EAGAIN) close(std::exchange(link, -1));
+    }
+    close(link);
+    close(file);
+  });
+  HostSpec process = by_agent("process");
+  process.agent.clear();
+  process.pid = program.pid();
+  start_collector({by_agent("rogue"), process});
+  EXPECT_TRUE(wait_for([&] { return was_told("more arenas"); })) << told_;
+  EXPECT_TRUE(wait_for([&] { return latest()["process/server_requests{port=\"80\"}"] > 5; }));
+  over = true;
+  shutdown(listening, SHUT_RDWR);
+  rogue.join();
+  close(listening);
+  stop_collector();
 }
 
 // Claim: an arena whose table turns hostile is left alone with the reason, and a host that is not

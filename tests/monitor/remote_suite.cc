@@ -157,6 +157,29 @@ TEST_F(RemoteHost, TurnsStrangersAway) {
   }
 }
 
+// Claim: when another lab's files are put in place one by one, the door goes over to them without a
+//        restart: who has the new ones is served, who was connected stays so.
+TEST_F(RemoteHost, IsRenewedWhileItRuns) {
+  make_lab({"alice"});
+  const std::string next = folder_ + "/next";
+  ASSERT_TRUE(agent::create_certificates(next, {"localhost", "127.0.0.1"}, {"bob"}));
+  start_agent();
+  open_door();
+  Program program({ZERO_WATCHED_C, "60"});
+  ASSERT_EQ(program.line(), "counting");
+  start_remote_collector(
+      {behind_door("alice", of_client("alice")), behind_door("bob", next + "/bob")});
+  ASSERT_TRUE(wait_for([&] { return latest()["alice" + kRequests] > 1; })) << told_;
+  EXPECT_TRUE(goes_down(1, "not reached")) << collector_->hosts()[1].reason;
+  for (const char* name : {"/agent.key", "/agent.pem", "/ca.pem"}) {
+    std::filesystem::copy(next + name, lab() + name + ".new");
+    std::filesystem::rename(lab() + name + ".new", lab() + name);
+  }
+  EXPECT_TRUE(wait_for([&] { return latest()["bob" + kRequests] > 1; })) << told_;
+  const double before = latest()["alice" + kRequests];
+  EXPECT_TRUE(wait_for([&] { return latest()["alice" + kRequests] > before + 3; })) << told_;
+}
+
 // Claim: hosts that take a connection and never answer cost no other host its turn.
 TEST_F(RemoteHost, ThatHangsHoldsNoOther) {
   const int hung = ::socket(AF_INET, SOCK_STREAM, 0);

@@ -3,11 +3,13 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
@@ -25,6 +27,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::size_t kMostConnections = 1024;
+constexpr rlim_t kMostFiles = kMostConnections + Directory::kRows + 64;
+// So that one who floods leaves time for others.
+constexpr int kMessagesPerTurn = 16;
+constexpr int kAcceptsPerTurn = 64;
 
 /// An arena that was handed over. Its file keeps its memory alive when its owner has ended.
 struct Held {
@@ -42,6 +48,7 @@ struct Held {
 struct Connection {
   int socket = -1;
   ucred peer{};
+  bool is_silent = true;  ///< has handed over nothing and collects nothing
   bool collects = false;
   std::uint32_t classes = 0;
 };
@@ -72,6 +79,8 @@ struct Agent::State {
   }
   Result<void> listen();
   void accept();
+  void take_in(Connection one);
+  bool make_room(uid_t user, bool of_all);
   void hear(Connection& from, bool& gone);
   std::string take(const Connection& from, const Received& received, Held& into) const;
   void begin_collecting(Connection& to, std::uint32_t classes);
@@ -111,29 +120,56 @@ Result<void> Agent::State::listen() {
   }
   made_socket = true;
   // Any user may come: who it is, the kernel says.
-  if (::chmod(path.c_str(), 0666) != 0 || ::listen(listening, 128) != 0) {
+  if (::chmod(path.c_str(), 0666) != 0 || ::listen(listening, SOMAXCONN) != 0) {
     return fail(ErrorCode::kIo, fmt::format("{}: cannot listen: {}", path, std::strerror(errno)));
   }
   return {};
 }
 
 void Agent::State::accept() {
-  for (;;) {
+  for (int i = 0; i < kAcceptsPerTurn; ++i) {
     Connection one;
     one.socket = ::accept4(listening, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (one.socket < 0) return;
-    socklen_t bytes = sizeof one.peer;
-    std::uint32_t of_user = 0;
-    const bool known = ::getsockopt(one.socket, SOL_SOCKET, SO_PEERCRED, &one.peer, &bytes) == 0;
-    for (const Connection& other : connections) of_user += other.peer.uid == one.peer.uid ? 1 : 0;
-    if (known && of_user < options.connections_of_user && connections.size() < kMostConnections) {
-      connections.push_back(one);
-      continue;
+    if (one.socket >= 0) {
+      take_in(one);
+    } else if ((errno != EMFILE && errno != ENFILE) || !make_room(0, true)) {
+      return;
     }
+  }
+}
+
+void Agent::State::take_in(Connection one) {
+  socklen_t bytes = sizeof one.peer;
+  std::uint32_t of_user = 0;
+  bool known = ::getsockopt(one.socket, SOL_SOCKET, SO_PEERCRED, &one.peer, &bytes) == 0;
+  for (const Connection& other : connections) of_user += other.peer.uid == one.peer.uid ? 1 : 0;
+  if (of_user >= options.connections_of_user) known = known && make_room(one.peer.uid, false);
+  if (connections.size() >= kMostConnections) known = known && make_room(0, true);
+  if (!known) {
     ++refused;
     tell(fmt::format("turned away: user {} has {} connections", one.peer.uid, of_user));
     ::close(one.socket);
+    return;
   }
+  connections.push_back(one);
+  // What it says at once counts before others come who may push it out.
+  bool gone = false;
+  hear(connections.back(), gone);
+  if (!gone) return;
+  forget(connections.back());
+  connections.pop_back();
+}
+
+/// Cuts whoever has been silent for longest: whoever idles keeps nobody out.
+bool Agent::State::make_room(uid_t user, bool of_all) {
+  const auto idle = std::find_if(connections.begin(), connections.end(), [&](const auto& one) {
+    return one.is_silent && (of_all || one.peer.uid == user);
+  });
+  if (idle == connections.end()) return false;
+  ::close(idle->socket);
+  connections.erase(idle);
+  ++refused;
+  return true;
 }
 
 /// Why an arena is not taken; empty: it is, and its file is ours.
@@ -181,7 +217,9 @@ std::string Agent::State::take(const Connection& from, const Received& received,
 }
 
 void Agent::State::hear(Connection& from, bool& gone) {
-  while (auto received = receive_message(from.socket, gone)) {
+  for (int i = 0; i < kMessagesPerTurn; ++i) {
+    const auto received = receive_message(from.socket, gone);
+    if (!received) return;
     const zero_link_message& message = received->message;
     if (message.kind == ZERO_LINK_COLLECT && received->file < 0) {
       begin_collecting(from, message.metric_class);
@@ -211,6 +249,7 @@ void Agent::State::hear(Connection& from, bool& gone) {
       if (received->file >= 0) ::close(received->file);
       continue;
     }
+    from.is_silent = false;
     held.file = received->file;
     held.row = *row;
     arenas.push_back(held);
@@ -236,6 +275,7 @@ void Agent::State::show(const Connection& to, const Held& arena) const {
 }
 
 void Agent::State::begin_collecting(Connection& to, std::uint32_t classes) {
+  to.is_silent = false;
   to.collects = true;
   to.classes = classes;
   zero_link_message message = make_message(ZERO_LINK_SHOWN, "directory");
@@ -272,6 +312,12 @@ Agent::Agent(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Agent::~Agent() = default;
 
 Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options) {
+  // A program and its arena are a descriptor each; the usual limit of 1,024 is for who uses select().
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    files.rlim_cur = std::max(files.rlim_cur, std::min<rlim_t>(files.rlim_max, kMostFiles));
+    (void)::setrlimit(RLIMIT_NOFILE, &files);
+  }
   auto state = std::make_unique<State>(options);
   auto directory = Directory::create();
   if (!directory) return pass_on(directory);

@@ -70,8 +70,8 @@ std::optional<Received> receive_message(int socket, bool& gone) {
     }
   }
   received.message.text[sizeof received.message.text - 1] = 0;
-  if (got == sizeof received.message && files <= 1 &&
-      std::memcmp(received.message.magic, ZERO_LINK_MAGIC, 8) == 0) {
+  const bool is_whole = got == sizeof received.message && (whole.msg_flags & MSG_TRUNC) == 0;
+  if (is_whole && files <= 1 && std::memcmp(received.message.magic, ZERO_LINK_MAGIC, 8) == 0) {
     return received;
   }
   if (received.file >= 0) ::close(received.file);

@@ -13,6 +13,10 @@
 namespace greynic::monitor {
 namespace {
 
+/// So that an agent that floods leaves time for other hosts, and files for us.
+constexpr int kMessagesPerLook = 256;
+constexpr std::size_t kMostShown = 512;
+
 /// What the agent shows comes as files through its socket.
 class LocalLink final : public HostLink {
  public:
@@ -27,12 +31,18 @@ class LocalLink final : public HostLink {
 
   Result<void> hear() override {
     bool gone = false;
-    while (auto received = receive_message(socket_, gone)) {
+    for (int i = 0; i < kMessagesPerLook; ++i) {
+      const auto received = receive_message(socket_, gone);
+      if (!received) break;
       if (received->message.kind != ZERO_LINK_SHOWN || received->file < 0) {
         if (received->file >= 0) ::close(received->file);
         return fail(ErrorCode::kIo, "the agent speaks another protocol");
       }
       const bool is_directory = received->message.row == UINT32_MAX;
+      if (!is_directory && shown_.size() >= kMostShown) {
+        ::close(received->file);
+        return fail(ErrorCode::kIo, "the agent shows more arenas than it has");
+      }
       int& file = is_directory
                       ? directory_file_
                       : shown_.try_emplace(received->message.incarnation, -1).first->second;

@@ -58,6 +58,11 @@ static bool hand_over(void) {
     link_state.socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     memcpy(address.sun_path, link_state.path, sizeof address.sun_path);
+    /* An agent that stands still must not stop the program. */
+    const struct timeval patience = {.tv_usec = 200000};
+    if (link_state.socket >= 0) {
+      setsockopt(link_state.socket, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    }
     if (link_state.socket < 0 ||
         connect(link_state.socket, (struct sockaddr*)&address, sizeof address) != 0) {
       hang_up();
@@ -100,7 +105,8 @@ static void* stay_linked(void* unused) {
         take_answer() < 0) {
       hang_up();
     }
-    if (link_state.socket < 0) hand_over();
+    /* Not at once: an agent may turn us away each time. */
+    if (happened == 0 && link_state.socket < 0) hand_over();
     pthread_mutex_unlock(&link_state.mutex);
   }
 }
