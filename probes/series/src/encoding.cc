@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstring>
 
+#include "greynic/core/text.h"
 #include "greynic/series/columns.h"
 
 namespace greynic::series {
@@ -38,7 +39,8 @@ class Cursor {
   std::string text() {
     auto got = get_text(in_, kMostText);
     good_ = good_ && got.has_value();
-    return good_ ? std::move(*got) : std::string();
+    // Who shows it may be a terminal, and a file may come from anybody.
+    return good_ ? printable(*got) : std::string();
   }
   std::vector<std::uint64_t> column(std::size_t count) {
     auto got = good_ ? unpack(in_, count) : Result<std::vector<std::uint64_t>>();

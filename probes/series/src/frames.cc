@@ -46,6 +46,10 @@ class Input {
   Input(const Input&) = delete;
   Input& operator=(const Input&) = delete;
   [[nodiscard]] bool is_open() const { return file_ >= 0; }
+  [[nodiscard]] bool is_regular() const {
+    struct stat status {};
+    return ::fstat(file_, &status) == 0 && S_ISREG(status.st_mode);
+  }
   [[nodiscard]] std::uint64_t size() const {
     struct stat status {};
     return ::fstat(file_, &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
@@ -95,6 +99,9 @@ Result<void> read_frames(const std::string& path, FileKind kind, const TakeFrame
         ErrorCode::kBadInput,
         fmt::format("{}: at byte {}: {}; take the file away to read the others", path, at, what));
   };
+  if (!input.is_regular()) {
+    return fail(ErrorCode::kBadInput, path + ": is no file; take it away to read the others");
+  }
   std::string bytes;
   const std::uint64_t size = input.size();
   if (!input.read(bytes, kHeadBytes)) {

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 #include <ctime>
+#include <random>
 #include <utility>
 
 #include "greynic/series/store.h"
@@ -36,8 +37,9 @@ std::chrono::milliseconds age_of(int file) {
 
 /// A new, locked file in the place of one whose holder stands still; -1: another was quicker.
 int replace(const std::string& path) {
-  const std::string own = fmt::format("{}.{}", path, ::getpid());
-  const int file = ::open(own.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  // A name that nobody can put a link at before us; a writer removes what ends with .new.
+  const std::string own = fmt::format("{}.{:08x}.new", path, std::random_device{}());
+  const int file = ::open(own.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (file < 0) return -1;
   if (::flock(file, LOCK_EX | LOCK_NB) == 0 && std::rename(own.c_str(), path.c_str()) == 0) {
     // Two that replace at once: the last name wins, and the other sees it now.
@@ -55,7 +57,7 @@ int replace(const std::string& path) {
 Result<Lease> Lease::take(const std::string& directory, std::chrono::milliseconds length) {
   const std::string path = directory + "/lease";
   for (int attempt = 0; attempt < 8; ++attempt) {
-    int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (file < 0) {
       return fail(ErrorCode::kIo,
                   fmt::format("{}: cannot be written: {}", path, std::strerror(errno)));

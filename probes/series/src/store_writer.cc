@@ -41,7 +41,8 @@ void sync_directory(const std::string& directory) {
 /// A file that has its name only when it is whole.
 Result<void> write_whole(const std::string& path, std::string_view bytes) {
   const std::string unfinished = path + ".new";
-  const int file = ::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  ::unlink(unfinished.c_str());  // of a writer that was killed, or a link to what is not ours
+  const int file = ::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (file < 0) return refused(path, "cannot be made");
   const bool written = write_all(file, bytes) && ::fsync(file) == 0;
   const int error = errno;
