@@ -8,11 +8,12 @@
 
 namespace greynic::twin {
 
-Result<ParameterFact> read_fact(const nlohmann::json& document, const std::string& json_path,
+Result<ParameterFact> read_fact(const nlohmann::json& document, const nlohmann::json& in,
+                                const std::string& name, const std::string& place,
                                 const std::string& file) {
-  const nlohmann::json& object = document.at(nlohmann::json::json_pointer(json_path));
+  const nlohmann::json& object = in.at(name);
   ParameterFact fact;
-  fact.name = json_path.substr(json_path.rfind('/') + 1);
+  fact.name = name;
   if (!object.at("value").is_null()) fact.value = object.at("value").get<double>();
   if (const auto found = object.find("by_operation"); found != object.end()) {
     for (const auto& [operation, value] : found->items()) {
@@ -25,7 +26,7 @@ Result<ParameterFact> read_fact(const nlohmann::json& document, const std::strin
   fact.note = object.value("note", "");
   fact.free = object.value("free", false);
   if (!document.at("sources").contains(fact.source)) {
-    return files::bad_value(file, json_path + "/source",
+    return files::bad_value(file, place + "/" + name + "/source",
                             fmt::format("\"sources\" does not explain '{}'", fact.source));
   }
   return fact;

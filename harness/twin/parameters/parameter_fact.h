@@ -24,10 +24,11 @@ struct ParameterFact {
   bool free = false;  ///< was fitted to published curves of this RNIC
 };
 
-/// Reads the parameter at `json_path` of a document that its schema allows. kBadInput when the
-/// source that it names is none of the document's "sources".
+/// Reads the parameter of this name of an object in a document that its schema allows; `place` is
+/// where the object stands. kBadInput when the source that the parameter names is none of the
+/// document's "sources".
 [[nodiscard]] Result<ParameterFact> read_fact(const nlohmann::json& document,
-                                              const std::string& json_path,
-                                              const std::string& file);
+                                              const nlohmann::json& in, const std::string& name,
+                                              const std::string& place, const std::string& file);
 
 }  // namespace greynic::twin

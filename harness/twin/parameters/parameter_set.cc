@@ -23,8 +23,9 @@ Result<ParameterSet> parse(const json& document, const std::string& source) {
   set.source = source;
   set.id = document.at("id").get<std::string>();
   set.name = document.at("name").get<std::string>();
-  for (const auto& [name, unused] : document.at("parameters").items()) {
-    auto fact = read_fact(document, "/parameters/" + name, source);
+  const json& parameters = document.at("parameters");
+  for (const auto& [name, unused] : parameters.items()) {
+    auto fact = read_fact(document, parameters, name, "/parameters", source);
     if (!fact) return pass_on(fact);
     set.facts.push_back(std::move(*fact));
   }

@@ -221,10 +221,11 @@ Result<RnicModel> parse_model(const json& document, const std::string& source,
                               "no such parameter; docs/formats/rnic.md lists them");
     }
     const bool overridden = chosen->contains(name);
-    const std::string path =
-        overridden ? "/profiles/" + model.profile + "/" + name : "/parameters/" + name;
-    auto fact = read_fact(document, path, source);
+    const std::string place = overridden ? "/profiles/" + model.profile : "/parameters";
+    auto fact =
+        read_fact(document, overridden ? *chosen : document.at("parameters"), name, place, source);
     if (!fact) return pass_on(fact);
+    const std::string path = place + "/" + name;
     if (auto ok = store(*fact, *to, source, path, model.parameters); !ok) return pass_on(ok);
     model.facts.push_back(std::move(*fact));
   }
