@@ -83,14 +83,15 @@ bool receive_message(int socket, Message& message, Descriptors& descriptors) {
   do {
     got = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
   } while (got < 0 && errno == EINTR);
-  if (got != static_cast<ssize_t>(sizeof message)) return false;
+  if (got < 0) return false;
+  // Also of a message that is none: its descriptors are ours to close.
   for (cmsghdr* part_of = CMSG_FIRSTHDR(&header); part_of; part_of = CMSG_NXTHDR(&header, part_of)) {
     if (part_of->cmsg_level != SOL_SOCKET || part_of->cmsg_type != SCM_RIGHTS) continue;
     const std::size_t bytes = part_of->cmsg_len - CMSG_LEN(0);
     std::memcpy(descriptors.fds.data(), CMSG_DATA(part_of),
                 std::min(bytes, sizeof descriptors.fds));
   }
-  return true;
+  return got == static_cast<ssize_t>(sizeof message) && (header.msg_flags & MSG_TRUNC) == 0;
 }
 
 int listen_at(const std::string& name) {

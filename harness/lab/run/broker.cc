@@ -118,6 +118,7 @@ bool Broker::on_readable(Client& client) {
 }
 
 void Broker::on_host(Client& client, const Message& message) {
+  if (client.is_run) return;  // has its seat
   const auto [at, is_new] = cards_.try_emplace(message.host, message.card);
   const bool in_use =
       std::any_of(clients_.begin(), clients_.end(),
@@ -141,7 +142,9 @@ void Broker::on_hello(Client& client, Message message, int bell) {
   Message reply{.kind = MessageKind::kAdmitted};
   reply.network = network_;
   const std::uint32_t slot = new_slot();
-  if (card == cards_.end()) {
+  if (client.slot != 0) {
+    reply.error = EEXIST;  // a process has one place
+  } else if (card == cards_.end()) {
     reply.error = ENODEV;
   } else if (slot == 0) {
     reply.error = ENOSPC;

@@ -262,6 +262,14 @@ Result<int> run_pair(const PairOptions& asked) {
 
 Result<int> run_in_session(const SessionOptions& options) {
   if (auto runnable = find_runnable(options.command.at(0)); !runnable) return pass_on(runnable);
+  constexpr std::size_t kMostBytes = 64;  // the name of a socket has no room for more
+  const bool is_plain =
+      options.session.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                        "0123456789._-") == std::string::npos;
+  if (!is_plain || options.session.size() > kMostBytes) {
+    return fail(ErrorCode::kBadInput,
+                "--session: a name of at most 64 letters, digits, '.', '_' and '-'");
+  }
   const std::string socket = fmt::format("greynic-lab-{}-{}", getuid(), options.session);
   const auto seat = join_session(socket, options.host, card_of(options.device));
   if (!seat) return pass_on(seat);
