@@ -129,9 +129,9 @@ Target tc_snapshot() {
                                    const std::string bytes = kernel_filter();
                                    return std::vector<std::uint8_t>(bytes.begin(), bytes.end());
                                  }()};
-  return {"tc_snapshot", {flows::snapshot_text(true, {filter}).value_or("ingress\n")}, [](std::string_view text) {
-            claim_sound(flows::read_snapshot(std::string(text), 5));
-          }};
+  return {"tc_snapshot",
+          {flows::snapshot_text(true, {filter}).value_or("ingress\n")},
+          [](std::string_view text) { claim_sound(flows::read_snapshot(std::string(text), 5)); }};
 }
 
 /// Attributes in attributes, as every netlink family sends them.
@@ -149,42 +149,47 @@ Target netlink() {
           }};
 }
 
-/// A unix socket whose one connection is answered with one text, then ended.
+/// A unix socket whose every connection is answered with one text, then ended.
 class Answering {
  public:
-  Answering() : path_("/tmp/greynic-fuzz-" + std::to_string(::getpid())) {
-    ::unlink(path_.c_str());
+  Answering() : path_(folder() + "/database") {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     std::memcpy(address.sun_path, path_.c_str(), path_.size() + 1);
     listener_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     claim(::bind(listener_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
               ::listen(listener_, 1) == 0,
-          "a socket can be bound in /tmp");
+          "a socket can be bound");
+    thread_ = std::thread([this] { serve(); });
   }
   ~Answering() {
+    ::shutdown(listener_, SHUT_RDWR);
+    thread_.join();
     ::close(listener_);
-    ::unlink(path_.c_str());
   }
   Answering(const Answering&) = delete;
   Answering& operator=(const Answering&) = delete;
-  void serve(std::string_view answer) const {
-    const int connection = ::accept(listener_, nullptr, nullptr);
-    char request[4096];
-    if (::recv(connection, request, sizeof request, 0) > 0) {
-      (void)!::send(connection, answer.data(), answer.size(), MSG_NOSIGNAL);
-    }
-    ::close(connection);
-  }
+  /// Before somebody connects.
+  void say(std::string_view answer) { answer_ = answer; }
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
-  std::string path_;
+  void serve() const {
+    for (int connection; (connection = ::accept(listener_, nullptr, nullptr)) >= 0;) {
+      char request[4096];
+      if (::recv(connection, request, sizeof request, 0) > 0) {
+        (void)!::send(connection, answer_.data(), answer_.size(), MSG_NOSIGNAL);
+      }
+      ::close(connection);
+    }
+  }
+
+  std::string path_, answer_;
   int listener_ = -1;
+  std::thread thread_;
 };
 
 Target ovsdb() {
-  const auto database = std::make_shared<Answering>();
   return {
       "ovsdb",
       {R"({"id":1,"error":null,"result":[{"rows":[{"ports":["set",[["uuid","a"],["uuid","b"]]]}]},)"
@@ -193,12 +198,12 @@ Target ovsdb() {
        R"({"rows":[{"_uuid":["uuid","c"],"name":"p1","ofport":1},)"
        R"({"_uuid":["uuid","d"],"name":"p2","ofport":["set",[]]}]}]})",
        R"({"id":"echo","method":"echo","params":[]}{"id":1,"error":{"error":"no"},"result":null})"},
-      [database](std::string_view answer) {
-        std::thread server([&] { database->serve(answer); });
-        auto connected = flows::Ovsdb::connect(database->path());
+      [](std::string_view answer) {
+        static Answering database;
+        database.say(answer);
+        auto connected = flows::Ovsdb::connect(database.path());
         claim(connected.has_value(), "the socket takes a connection");
         claim_sound(connected->ports("br0"));
-        server.join();
       }};
 }
 

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 
 #include "fuzz.h"
@@ -45,6 +46,30 @@ std::string tree_file(const std::string& path) {
   std::ifstream file(std::string(GREYNIC_SOURCE_DIR) + "/" + path, std::ios::binary);
   claim(file.good(), "the source tree has " + path);
   return {std::istreambuf_iterator<char>(file), {}};
+}
+
+const std::string& folder() {
+  static const struct Folder {
+    Folder() {
+      char name[] = "/dev/shm/greynic_fuzz_XXXXXX";
+      claim(::mkdtemp(name) != nullptr, "there is a file system in memory at /dev/shm");
+      path = name;
+    }
+    ~Folder() {
+      std::error_code ignored;
+      std::filesystem::remove_all(path, ignored);
+    }
+    std::string path;
+  } made;
+  return made.path;
+}
+
+std::string file_of(std::string_view bytes, const char* name) {
+  std::filesystem::remove(folder() + "/" + name + "-journal");
+  std::string path = folder() + "/" + name;
+  std::ofstream(path, std::ios::binary)
+      .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  return path;
 }
 
 std::string mutated(std::string text, const std::string& other, std::mt19937_64& random) {

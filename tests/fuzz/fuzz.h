@@ -27,6 +27,10 @@ struct Target {
 [[nodiscard]] std::vector<Target> file_targets();
 [[nodiscard]] std::vector<Target> answer_targets();
 [[nodiscard]] std::vector<Target> packet_targets();
+[[nodiscard]] std::vector<Target> input_targets();
+[[nodiscard]] std::vector<Target> store_targets();
+[[nodiscard]] std::vector<Target> socket_targets();
+[[nodiscard]] std::vector<Target> peer_targets();
 #ifdef GREYNIC_FUZZ_AGENT
 [[nodiscard]] std::vector<Target> agent_targets();
 #endif
@@ -47,6 +51,11 @@ void claim_sound(const Observation& observation);
 
 /// A file of the source tree.
 [[nodiscard]] std::string tree_file(const std::string& path);
+
+/// A folder in memory that goes with the process.
+[[nodiscard]] const std::string& folder();
+/// The path of a file in it that holds these bytes.
+[[nodiscard]] std::string file_of(std::string_view bytes, const char* name);
 
 /// One to four changes: bytes changed, pieces cut out or doubled, words and pieces of another input
 /// put in.

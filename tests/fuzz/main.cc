@@ -31,6 +31,10 @@ std::vector<Target> all_targets() {
   add(file_targets());
   add(answer_targets());
   add(packet_targets());
+  add(input_targets());
+  add(store_targets());
+  add(socket_targets());
+  add(peer_targets());
 #ifdef GREYNIC_FUZZ_AGENT
   add(agent_targets());
 #endif
