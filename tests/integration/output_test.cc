@@ -31,6 +31,19 @@ class Output : public testing::Test {
             .exit_code,
         0);
     std::ofstream(*made_ / "model.pict") << "A: 1, 2\nB: x, y\nC: p, q\n";
+    // A region that its writer left, and a store of what it holds.
+    ASSERT_EQ(greynic(*made_, "run mask_wall --target 'twin:cx6?counters=" + (*made_ / "region") +
+                                  "' --set server_decap_masks=0,40 --set message_bytes=65536 -o " +
+                                  (*made_ / "watched.db"))
+                  .exit_code,
+              0);
+    std::ofstream(*made_ / "hosts.json")
+        << R"({"version":1,"hosts":[{"name":"a","region":")" << (*made_ / "region")
+        << R"("},{"name":"b","region":"/nowhere"}]})";
+    ASSERT_EQ(greynic(*made_, "zero collect " + (*made_ / "hosts.json") + " --for 200ms --store " +
+                                  (*made_ / "store"))
+                  .exit_code,
+              0);
   }
   static void TearDownTestSuite() { delete made_; }
   /// Of what SetUpTestSuite made.
@@ -47,6 +60,8 @@ Folder* Output::made_ = nullptr;
 std::vector<std::string> printing_commands(const Folder& made) {
   const std::string run = made / "run.db";
   const std::string campaign = kSource + "/configs/campaigns/mask_wall.json";
+  const std::string capture = kSource + "/configs/examples/incast.pcap";
+  const std::string store = made / "store";
   return {"--help",
           "--version",
           "help plan",
@@ -72,7 +87,16 @@ std::vector<std::string> printing_commands(const Folder& made) {
           "optimize " + (made / "acl.rules"),
           "optimize " + (made / "acl.rules") + " --json",
           "verify " + (made / "acl.rules") + " " + (made / "layout.json"),
-          "apply " + (made / "layout.json") + " --target twin:cx6 --dry-run"};
+          "apply " + (made / "layout.json") + " --target twin:cx6 --dry-run",
+          "watch " + (made / "region") + " --count 1",
+          "bursts --pcap " + capture,
+          "bursts --pcap " + capture + " --json",
+          "bursts --pcap " + capture + " --marks /dev/stdout",
+          "bursts --target twin:cx6 --workload burst_incast.json",
+          "zero show " + store,
+          "zero show " + store + " --json",
+          "zero show " + store + " --samples",
+          "zero show " + store + " --step 10s"};
 }
 
 /// `form` is a shell command in which PROGRAM stands for greynic; its exit code is taken.
@@ -142,8 +166,9 @@ TEST_F(Output, LeavesWhatItIsNotAskedToReplace) {
   fs::create_symlink("run.db", folder_ / "link.db");
   for (const std::string arguments :
        {"export run.db -o run.db", "export run.db -o link.db", "export link.db -o ./run.db",
-        "report run.db -o run.db", "compare run.db run.db --junit run.db",
-        "fit run.db -o link.db"}) {
+        "report run.db -o run.db", "compare run.db run.db --junit run.db", "fit run.db -o link.db",
+        "bursts --pcap run.db -o link.db", "bursts --pcap run.db --marks run.db",
+        "bursts --pcap run.db --perfetto ./run.db"}) {
     const std::string errors = folder_ / "errors";
     EXPECT_EQ(shell("cd " + folder_.path() + " && PROGRAM", arguments, errors), 2) << arguments;
     EXPECT_NE(text_of(errors).find("is what this command reads"), std::string::npos)
@@ -154,9 +179,11 @@ TEST_F(Output, LeavesWhatItIsNotAskedToReplace) {
   if (mknod(null.c_str(), S_IFCHR | 0666, 0x103) != 0 || !std::ofstream(null)) {
     GTEST_SKIP() << "needs root and a file system with devices, for mknod";
   }
-  for (const std::string& arguments :
-       std::vector<std::string>{"export " + run + " -o ", "report " + run + " -o ",
-                                "plan mask_wall -o ", "fit " + run + " -o "}) {
+  for (const std::string& arguments : std::vector<std::string>{
+           "export " + run + " -o ", "report " + run + " -o ", "plan mask_wall -o ",
+           "fit " + run + " -o ", "bursts --pcap incast.pcap -o ",
+           "bursts --pcap incast.pcap --marks ", "bursts --pcap incast.pcap --perfetto ",
+           "optimize " + made("acl.rules") + " -o "}) {
     EXPECT_EQ(greynic(folder_, arguments + null).exit_code, 0) << arguments;
     EXPECT_TRUE(fs::is_character_file(null)) << arguments;
   }
