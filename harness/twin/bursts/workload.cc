@@ -33,6 +33,7 @@ struct Piece {
   double link_gbps;
   BurstWorkload& workload;
   Random random;
+  std::size_t tried = 0;
 
   [[nodiscard]] double number(const char* name, double standard) const {
     return spec.value(name, standard);
@@ -55,7 +56,12 @@ struct Piece {
     }
     return all;
   }
+  /// More is refused in the end, and must not be made before.
+  [[nodiscard]] bool is_full() const {
+    return tried > kMostMessages || workload.messages.size() > kMostMessages;
+  }
   void send(Time at, HostId sender, std::uint64_t bytes) {
+    ++tried;
     if (at >= from() && at < until()) {
       workload.messages.push_back({at, sender, to(), stream, std::max<std::uint64_t>(bytes, 1)});
     }
@@ -67,7 +73,7 @@ void make_incast(Piece& piece) {
   const auto bytes = static_cast<std::uint64_t>(piece.number("message_bytes", 65536));
   const Time every = piece.number("every_us", 500) * 1e3;
   const Time spread = piece.number("spread_us", 1) * 1e3;
-  for (Time t = piece.from(); t < piece.until(); t += every) {
+  for (Time t = piece.from(); t < piece.until() && !piece.is_full(); t += every) {
     for (const HostId sender : senders)
       piece.send(t + piece.random.uniform() * spread, sender, bytes);
   }
@@ -78,8 +84,8 @@ void make_trains(Piece& piece) {
   const auto bytes = static_cast<std::uint64_t>(piece.number("message_bytes", 65536));
   const Time every = piece.number("every_us", 100) * 1e3;
   for (const HostId sender : piece.senders(1)) {
-    for (Time t = piece.from() + piece.random.uniform() * every; t < piece.until();
-         t += piece.random.exponential(every)) {
+    for (Time t = piece.from() + piece.random.uniform() * every;
+         t < piece.until() && !piece.is_full(); t += piece.random.exponential(every)) {
       piece.send(t, sender, bytes);
     }
   }
@@ -89,7 +95,8 @@ void make_steady(Piece& piece) {
   const auto bytes = static_cast<std::uint64_t>(piece.number("message_bytes", 4096));
   const Time every = static_cast<double>(bytes) * 8 / piece.number("gbps", 1);
   for (const HostId sender : piece.senders(1)) {
-    for (Time t = piece.from() + piece.random.uniform() * every; t < piece.until(); t += every) {
+    for (Time t = piece.from() + piece.random.uniform() * every;
+         t < piece.until() && !piece.is_full(); t += every) {
       piece.send(t, sender, bytes);
     }
   }
@@ -100,7 +107,7 @@ void make_on_off(Piece& piece) {
   const auto senders = piece.senders(piece.workload.fabric.host_count - 1);
   const double slot_bytes = kSlotNs * piece.link_gbps / 8;
   bool hot = false;
-  for (Time slot = piece.from(); slot < piece.until(); slot += kSlotNs) {
+  for (Time slot = piece.from(); slot < piece.until() && !piece.is_full(); slot += kSlotNs) {
     hot = piece.random.uniform() < (hot ? shape.stay_hot : shape.stay_hot / shape.likelihood_ratio);
     const double load =
         hot ? shape.hot_low + piece.random.uniform() * (shape.hot_high - shape.hot_low)
@@ -111,7 +118,7 @@ void make_on_off(Piece& piece) {
     const std::uint32_t first = piece.random.below(most);
     const auto count = static_cast<std::uint32_t>(
         std::floor(load * slot_bytes / message + piece.random.uniform()));
-    for (std::uint32_t i = 0; i < count; ++i) {
+    for (std::uint32_t i = 0; i < count && !piece.is_full(); ++i) {
       const HostId sender = senders[(first + piece.random.below(active)) % most];
       piece.send(slot + piece.random.uniform() * kSlotNs, sender, message);
     }
@@ -189,7 +196,7 @@ Result<BurstWorkload> read_burst_workload(const std::string& path, const std::st
     if (kind == "trains") make_trains(piece);
     if (kind == "steady") make_steady(piece);
     if (kind == "on_off") make_on_off(piece);
-    if (workload.messages.size() > kMostMessages) {
+    if (piece.is_full()) {
       return files::bad_value(
           path, place,
           fmt::format("more than {} messages; make duration_us shorter", kMostMessages));
