@@ -58,8 +58,9 @@ TEST(LabRun, RunsPerftest) {
   for (const char* words :
        {"ib_write_bw -n 200 -q 128 -s 4096", "ib_write_bw -b -n 200 -c UC", "ib_read_bw -n 200",
         "ib_send_bw -n 200 -c UD -q 2", "ib_send_bw -R -n 200 --use-srq", "ib_atomic_bw -n 200",
-        "ib_write_lat -n 200", "ib_read_lat -n 200", "ib_send_lat -s 1048576 -n 5", "ib_send_lat -s 4194304 -n 5 -e", "ib_send_lat -e -n 100",
-        "ib_atomic_lat -n 200"}) {
+        "ib_write_lat -n 200", "ib_read_lat -n 200", "ib_send_lat -s 1048576 -n 5", "ib_send_lat -s 4194304 -n 5 -e",
+        "ib_send_lat -e -n 100", "ib_send_bw -n 160 -s 2 -q 32 -b -t 16 -e",
+        "ib_send_bw -n 160 -s 2 -q 32 -b -t 16 -e -R", "ib_atomic_lat -n 200"}) {
     const Outcome run = greynic(folder, std::string("lab-run twin:cx6 --pair -- ") + words);
     EXPECT_EQ(run.exit_code, 0) << words << "\n" << run.out << run.err;
     EXPECT_NE(run.out.find("#bytes"), std::string::npos) << words << "\n" << run.out;

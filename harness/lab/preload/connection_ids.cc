@@ -206,14 +206,11 @@ int rdma_destroy_id(rdma_cm_id* id) {
   Connections& all = connections();
   {
     std::unique_lock lock(all.mutex);
-    const auto is_of = [&](const CmEvent* event) {
-      return event->seen.id == id || event->seen.listen_id == id;
-    };
-    std::deque<CmEvent*>& events = self.channel().events;
-    for (CmEvent* const event : events) {
-      if (is_of(event)) delete event;
-    }
-    std::erase_if(events, [&](CmEvent* event) { return is_of(event); });
+    std::erase_if(self.channel().events, [&](CmEvent* event) {
+      const bool is_of = event->seen.id == id || event->seen.listen_id == id;
+      if (is_of) delete event;
+      return is_of;
+    });
     all.changed.wait(lock, [&] { return self.unacknowledged == 0; });
     if (self.state == CmId::State::kRequested) send_to_peer(self, MessageKind::kReject, nullptr);
     if (self.state == CmId::State::kConnected || self.state == CmId::State::kAccepted) {

@@ -81,8 +81,8 @@ struct Cq {
   std::deque<CompletionEntry> entries;
   std::atomic<std::size_t> count{0};  ///< of entries, to see emptiness without the lock
   std::size_t capacity = 0;
-  CompletionEntry current;  ///< of the extended poll
-  bool unannounced = false;  ///< something came since the last event
+  CompletionEntry current;   ///< of the extended poll
+  bool unannounced = false;  ///< something came, or was polled, since the last event
   bool armed = false, armed_solicited_only = false, overrun = false, ignore_overrun = false;
   std::uint32_t events_given = 0, async_given = 0;
   int users = 0;

@@ -53,6 +53,7 @@ int take_next(Cq& cq) {
   cq.current = cq.entries.front();
   cq.entries.pop_front();
   cq.count.store(cq.entries.size(), std::memory_order_release);
+  cq.unannounced = true;
   cq.seen.status = cq.current.wc.status;
   cq.seen.wr_id = cq.current.wc.wr_id;
   return 0;
@@ -72,6 +73,7 @@ int poll_cq(ibv_cq* cq, int most, ibv_wc* out) {
     own.entries.pop_front();
   }
   own.count.store(own.entries.size(), std::memory_order_release);
+  own.unannounced = own.unannounced || count > 0;
   return count;
 }
 
@@ -80,8 +82,8 @@ int req_notify_cq(ibv_cq* cq, int solicited_only) {
   Cq& own = object_of<Cq>(cq);
   own.armed = true;
   own.armed_solicited_only = solicited_only != 0;
-  // What came since the last event, and nobody has polled, is an event at once: programs that poll
-  // a few completions for each event rely on it.
+  // What no event tells of is an event at once: what came since the last one, and what was left by
+  // a program that polls a few completions for each event.
   if (own.unannounced && !own.entries.empty() && !own.armed_solicited_only) Nic::fire(own);
   return 0;
 }
