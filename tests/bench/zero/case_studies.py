@@ -22,6 +22,7 @@ import pathlib
 import signal
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.request
@@ -205,6 +206,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=6)
     parser.add_argument("--rounds", type=int, default=7)
     flags = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what it started ends with it
     what = flags.what or ["redis", "kernel", "ebpf", "others", "interference"]
     with tempfile.TemporaryDirectory(prefix="greynic_case_") as folder:
         bench = Bench(flags.build.resolve(), pathlib.Path(folder), flags.seconds)
