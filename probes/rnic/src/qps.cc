@@ -44,6 +44,17 @@ std::string text_in(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+/// The kernel names the thread that made a queue pair: its process.
+std::uint32_t process_of(std::uint32_t thread) {
+  std::ifstream file(fmt::format("/proc/{}/status", thread));
+  std::string word;
+  while (file >> word) {
+    std::uint32_t process = 0;
+    if (word == "Tgid:" && file >> process) return process;
+  }
+  return thread;
+}
+
 }  // namespace
 
 std::string container_in(std::string_view cgroup) {
@@ -72,8 +83,9 @@ void QpRows::Psn::follow(std::uint32_t now) {
   last = now;
 }
 
-std::string QpRows::owner_of(std::uint32_t pid) const {
-  if (pid == 0) return ",program=\"kernel\"";
+std::string QpRows::owner_of(std::uint32_t thread) const {
+  if (thread == 0) return ",program=\"kernel\"";
+  const std::uint32_t pid = process_of(thread);
   std::string program = text_in(fmt::format("/proc/{}/comm", pid));
   if (!program.empty() && program.back() == '\n') program.pop_back();
   std::string labels = fmt::format(",pid=\"{}\",program=\"{}\"", pid, fit_label(program));

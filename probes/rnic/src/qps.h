@@ -38,8 +38,8 @@ class QpRows {
   };
   void sample_qps();
   void sample_counters();
-  /// Labels of the process that owns a queue pair: all, and those that always fit.
-  [[nodiscard]] std::string owner_of(std::uint32_t pid) const;
+  /// Labels of the process whose thread made a queue pair.
+  [[nodiscard]] std::string owner_of(std::uint32_t thread) const;
 
   std::string device_;
   const Selection& selection_;
@@ -47,7 +47,7 @@ class QpRows {
   std::map<std::string, std::unique_ptr<RowSchema>> bound_schemas_;  ///< by their counters' names
   std::map<std::string, Qp> qps_;                                    ///< by number and process
   std::map<std::string, Bound> bound_;
-  std::map<std::uint32_t, std::uint32_t> pid_of_;  ///< by queue pair
+  std::map<std::uint32_t, std::uint32_t> pid_of_;  ///< the thread, by queue pair
 };
 
 }  // namespace greynic::rnic

@@ -79,7 +79,7 @@ struct KernelQp {
   std::uint8_t type = 0;   ///< enum ibv_qp_type
   std::uint8_t state = 0;  ///< enum ibv_qp_state
   std::uint32_t send_psn = 0, receive_psn = 0;
-  std::uint32_t pid = 0;  ///< 0: of the kernel
+  std::uint32_t pid = 0;  ///< of the thread that made it; 0: the kernel
 };
 /// All of a device. kMissing as above.
 [[nodiscard]] Result<std::vector<KernelQp>> netlink_qps(std::string_view device);
