@@ -1,10 +1,11 @@
 /// Feeds the readers: fuzz TARGET|--all [--executions N] [--seconds S] [--seed N], or fuzz TARGET
 /// FILE... for single inputs, or fuzz --list. First the seeds and what tests/fuzz/cases/TARGET
-/// keeps, then changes of them. An input that ends a reader, or holds it for more than ten seconds,
+/// keeps, then changes of them. An input that ends a reader, or holds it for ten seconds of work,
 /// is left as fuzz-TARGET.input in the working directory.
 
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -72,7 +73,8 @@ Target target_named(const std::string& name) {
 namespace greynic::fuzz {
 namespace {
 
-constexpr unsigned kMostSeconds = 10;           ///< for one input
+constexpr time_t kMostSeconds = 10;             ///< of work for one input
+constexpr unsigned kMostWait = 300;             ///< and of time: a busy machine is slow
 constexpr rlim_t kMostBytes = rlim_t{2} << 30;  ///< of memory
 
 std::string input_name;              ///< where the input of a crash goes
@@ -105,9 +107,12 @@ struct Allowance {
 void read_one(const Target& target, const std::string& text) {
   input = &text;
   input_name = "fuzz-" + target.name + ".input";
-  ::alarm(kMostSeconds);
+  const itimerval work{{}, {kMostSeconds, 0}}, none{};
+  ::setitimer(ITIMER_PROF, &work, nullptr);
+  ::alarm(kMostWait);
   target.read(text);
   ::alarm(0);
+  ::setitimer(ITIMER_PROF, &none, nullptr);
   input = nullptr;
 }
 
@@ -183,6 +188,6 @@ int main(int argc, char** argv) {
   ::setrlimit(RLIMIT_AS, &memory);
   for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) std::signal(signal, end_with);
 #endif
-  for (const int signal : {SIGABRT, SIGALRM}) std::signal(signal, end_with);
+  for (const int signal : {SIGABRT, SIGALRM, SIGPROF}) std::signal(signal, end_with);
   return run({argv + 1, argv + argc});
 }
