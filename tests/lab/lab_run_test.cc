@@ -51,6 +51,32 @@ TEST(LabRun, RunsPingpongs) {
   }
 }
 
+// Claim:  libfabric and UCX find the device, and their own tests run over it.
+TEST(LabRun, RunsLibfabric) {
+  SKIP_WITHOUT("fi_pingpong", "libfabric-bin");
+  const Folder folder;
+  for (const char* words : {"-e msg", "-e rdm"}) {
+    const Outcome run =
+        greynic(folder, std::string("lab-run --pair -- fi_pingpong -p verbs -I 50 ") + words);
+    EXPECT_EQ(run.exit_code, 0) << words << "\n" << run.out << run.err;
+  }
+}
+
+TEST(LabRun, RunsUcx) {
+  SKIP_WITHOUT("ucx_perftest", "ucx-utils");
+  const Folder folder;
+  setenv("UCX_NET_DEVICES", "twin0:1", 1);
+  setenv("UCX_TLS", "rc_verbs,ud_verbs", 1);
+  for (const char* test : {"tag_lat", "tag_bw", "ucp_put_bw", "ucp_get", "ucp_fadd"}) {
+    const Outcome run =
+        greynic(folder, std::string("lab-run --pair -- ucx_perftest -n 100 -w 10 -t ") + test);
+    EXPECT_EQ(run.exit_code, 0) << test << "\n" << run.out << run.err;
+    EXPECT_NE(run.out.find("Final:"), std::string::npos) << test << "\n" << run.out;
+  }
+  unsetenv("UCX_NET_DEVICES");
+  unsetenv("UCX_TLS");
+}
+
 // Claim:  perftest's programs end by themselves, with all their results, on every transport.
 TEST(LabRun, RunsPerftest) {
   SKIP_WITHOUT("ib_write_bw", "perftest");
@@ -58,9 +84,10 @@ TEST(LabRun, RunsPerftest) {
   for (const char* words :
        {"ib_write_bw -n 200 -q 128 -s 4096", "ib_write_bw -b -n 200 -c UC", "ib_read_bw -n 200",
         "ib_send_bw -n 200 -c UD -q 2", "ib_send_bw -R -n 200 --use-srq", "ib_atomic_bw -n 200",
-        "ib_write_lat -n 200", "ib_read_lat -n 200", "ib_send_lat -s 1048576 -n 5", "ib_send_lat -s 4194304 -n 5 -e",
-        "ib_send_lat -e -n 100", "ib_send_bw -n 160 -s 2 -q 32 -b -t 16 -e",
-        "ib_send_bw -n 160 -s 2 -q 32 -b -t 16 -e -R", "ib_atomic_lat -n 200"}) {
+        "ib_write_lat -n 200", "ib_read_lat -n 200", "ib_send_lat -s 1048576 -n 5",
+        "ib_send_lat -s 4194304 -n 5 -e", "ib_send_lat -e -n 100",
+        "ib_send_bw -n 160 -s 2 -q 32 -b -t 16 -e", "ib_send_bw -n 160 -s 2 -q 32 -b -t 16 -e -R",
+        "ib_atomic_lat -n 200"}) {
     const Outcome run = greynic(folder, std::string("lab-run twin:cx6 --pair -- ") + words);
     EXPECT_EQ(run.exit_code, 0) << words << "\n" << run.out << run.err;
     EXPECT_NE(run.out.find("#bytes"), std::string::npos) << words << "\n" << run.out;
@@ -113,7 +140,8 @@ TEST(LabRun, RefusesProgramsItCannotReach) {
   EXPECT_EQ(greynic(folder, session("no") + "no_such_program").exit_code, 3);
   std::ofstream(folder / "static.c") << "int main(void) { return 0; }\n";
   if (there("gcc") && std::system(("gcc -static -o " + (folder / "static") + " " +
-                                   (folder / "static.c") + " 2>/dev/null").c_str()) == 0) {
+                                   (folder / "static.c") + " 2>/dev/null")
+                                      .c_str()) == 0) {
     const Outcome run = greynic(folder, session("no") + (folder / "static"));
     EXPECT_EQ(run.exit_code, 3);
     EXPECT_NE(run.err.find("statically"), std::string::npos) << run.err;

@@ -44,6 +44,8 @@ int close_xrcd(ibv_xrcd* domain);
 
 // verbs_qp.cc, verbs_post.cc
 ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attributes);
+/// Plain attributes as extended ones; `pd` may be null.
+ibv_qp_init_attr_ex extended(const ibv_qp_init_attr& asked, ibv_pd* pd);
 ibv_qp* open_qp(ibv_context* context, ibv_qp_open_attr* attributes);
 int post_send(ibv_qp* qp, ibv_send_wr* list, ibv_send_wr** bad);
 int post_recv(ibv_qp* qp, ibv_recv_wr* list, ibv_recv_wr** bad);

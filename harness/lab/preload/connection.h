@@ -12,16 +12,6 @@
 
 #include "preload/nic.h"
 
-#pragma GCC visibility push(default)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wpedantic"
-#include <rdma/rdma_verbs.h>
-#pragma GCC diagnostic pop
-#pragma GCC visibility pop
-#undef ibv_query_port
-#undef ibv_reg_mr
-#undef ibv_reg_mr_iova
-
 namespace greynic::lab {
 
 struct CmId;
@@ -41,16 +31,26 @@ struct CmChannel {
 struct CmId {
   rdma_cm_id seen{};
   enum class State : std::uint8_t {
-    kIdle, kBound, kListening, kResolved, kRouted, kConnecting, kAnswered, kRequested, kAccepted,
-    kConnected, kDisconnecting, kOver
+    kIdle,
+    kBound,
+    kListening,
+    kResolved,
+    kRouted,
+    kConnecting,
+    kAnswered,
+    kRequested,
+    kAccepted,
+    kConnected,
+    kDisconnecting,
+    kOver
   };
   State state = State::kIdle;
   std::uint64_t number = 0;  ///< what messages call it
   CmChannel own_channel;     ///< of an id that was made without one: its calls wait
   bool waits = false;
   bool own_qp_cqs = false;
-  Message peer;              ///< the last request or reply of the other side
-  rdma_conn_param param{};   ///< as asked by this side
+  Message peer;             ///< the last request or reply of the other side
+  rdma_conn_param param{};  ///< as asked by this side
   std::uint16_t bound_port = 0;
   std::uint8_t ack_timeout = 14;
   std::uint32_t unacknowledged = 0;

@@ -157,8 +157,7 @@ CmId* new_id(rdma_event_channel* channel, void* context, rdma_port_space space) 
   id->seen.channel = channel ? channel : &id->own_channel.seen;
   id->seen.context = context;
   id->seen.ps = space;
-  id->seen.qp_type =
-      space == RDMA_PS_UDP || space == RDMA_PS_IPOIB ? IBV_QPT_UD : IBV_QPT_RC;
+  id->seen.qp_type = space == RDMA_PS_UDP || space == RDMA_PS_IPOIB ? IBV_QPT_UD : IBV_QPT_RC;
   all.ids[id->number] = id;
   return id;
 }
@@ -237,6 +236,7 @@ int rdma_bind_addr(rdma_cm_id* id, sockaddr* address) {
 }
 
 int rdma_resolve_addr(rdma_cm_id* id, sockaddr* source, sockaddr* destination, int) {
+  if (!id || !destination) return failed(EINVAL);
   CmId& self = own(id);
   {
     std::unique_lock lock(connections().mutex);
@@ -250,7 +250,8 @@ int rdma_resolve_addr(rdma_cm_id* id, sockaddr* source, sockaddr* destination, i
     const Nic& nic = Nic::instance();
     const std::uint32_t to = endpoint_of(destination).address;
     const bool of_lab = to >> 16 == (127U << 8 | nic.network);
-    id->route.addr.addr.ibaddr.dgid = address_gid(nic.network, of_lab ? (to & 0xFFFF) - 1 : nic.host);
+    id->route.addr.addr.ibaddr.dgid =
+        address_gid(nic.network, of_lab ? (to & 0xFFFF) - 1 : nic.host);
     self.state = State::kResolved;
     push_event(self, RDMA_CM_EVENT_ADDR_RESOLVED, 0, nullptr);
   }
@@ -303,16 +304,7 @@ int rdma_create_qp_ex(rdma_cm_id* id, ibv_qp_init_attr_ex* asked) {
 }
 
 int rdma_create_qp(rdma_cm_id* id, ibv_pd* pd, ibv_qp_init_attr* asked) {
-  ibv_qp_init_attr_ex all{};
-  all.qp_context = asked->qp_context;
-  all.send_cq = asked->send_cq;
-  all.recv_cq = asked->recv_cq;
-  all.srq = asked->srq;
-  all.cap = asked->cap;
-  all.qp_type = asked->qp_type;
-  all.sq_sig_all = asked->sq_sig_all;
-  if (pd) all.comp_mask = IBV_QP_INIT_ATTR_PD;
-  all.pd = pd;
+  ibv_qp_init_attr_ex all = extended(*asked, pd);
   const int result = rdma_create_qp_ex(id, &all);
   if (result == 0) asked->cap = all.cap;
   return result;

@@ -56,6 +56,9 @@ int rdma_getaddrinfo(const char* node, const char* service, const rdma_addrinfo*
   } else if (found) {
     made->ai_dst_addr = copied(found->ai_addr, found->ai_addrlen);
     made->ai_dst_len = found->ai_addrlen;
+  } else if (hints && hints->ai_dst_addr) {
+    made->ai_dst_addr = copied(hints->ai_dst_addr, hints->ai_dst_len);
+    made->ai_dst_len = hints->ai_dst_len;
   }
   if (found) freeaddrinfo(found);
   *result = made;
@@ -74,8 +77,8 @@ void rdma_freeaddrinfo(rdma_addrinfo* list) {
 
 int rdma_create_ep(rdma_cm_id** id, rdma_addrinfo* from, ibv_pd* pd, ibv_qp_init_attr* qp) {
   rdma_cm_id* made = nullptr;
-  if (rdma_create_id(nullptr, &made, nullptr,
-                     static_cast<rdma_port_space>(from->ai_port_space)) != 0) {
+  if (rdma_create_id(nullptr, &made, nullptr, static_cast<rdma_port_space>(from->ai_port_space)) !=
+      0) {
     return -1;
   }
   CmId& self = own(made);

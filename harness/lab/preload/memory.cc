@@ -39,7 +39,10 @@ std::uint32_t Nic::new_key() {
   static constexpr std::size_t kMostEntries = 1 << 22;
   std::size_t index = free_keys_.empty() ? memory.size() : free_keys_.back();
   if (free_keys_.empty()) {
-    if (memory.size() >= kMostEntries) return 0;
+    if (memory.size() >= kMostEntries) {
+      errno = ENOMEM;
+      return 0;
+    }
     memory.emplace_back();
   } else {
     free_keys_.pop_back();
@@ -95,16 +98,16 @@ bool Nic::may_use(const std::vector<ibv_sge>& elements, Pd* pd, unsigned access)
 
 bool Nic::scatter(const std::vector<ibv_sge>& elements, Pd* pd, std::uint64_t offset,
                   const std::byte* from, std::uint64_t bytes) {
-  return over_elements(elements, offset, bytes, [&](const ibv_sge& element, std::uint64_t skip,
-                                                    std::uint64_t now) {
-    bool nothing = false;
-    std::byte* const to = reach(element.lkey, element.addr + skip, now, IBV_ACCESS_LOCAL_WRITE, pd,
-                                nullptr, nothing);
-    if (!to && !nothing) return false;
-    if (to) copy_in(to, from, now);
-    from += now;
-    return true;
-  });
+  return over_elements(elements, offset, bytes,
+                       [&](const ibv_sge& element, std::uint64_t skip, std::uint64_t now) {
+                         bool nothing = false;
+                         std::byte* const to = reach(element.lkey, element.addr + skip, now,
+                                                     IBV_ACCESS_LOCAL_WRITE, pd, nullptr, nothing);
+                         if (!to && !nothing) return false;
+                         if (to) copy_in(to, from, now);
+                         from += now;
+                         return true;
+                       });
 }
 
 bool Nic::gather(const SendWork& work, Pd* pd, std::uint64_t offset, std::byte* to,
@@ -113,20 +116,20 @@ bool Nic::gather(const SendWork& work, Pd* pd, std::uint64_t offset, std::byte* 
     if (bytes > 0) std::memcpy(to, work.inlined.data() + offset, bytes);
     return true;
   }
-  return over_elements(work.elements, offset, bytes, [&](const ibv_sge& element,
-                                                         std::uint64_t skip, std::uint64_t now) {
-    bool nothing = false;
-    const std::byte* const from =
-        reach(element.lkey, element.addr + skip, now, 0, pd, nullptr, nothing);
-    if (!from && !nothing) return false;
-    if (from) {
-      std::memcpy(to, from, now);
-    } else {
-      std::memset(to, 0, now);
-    }
-    to += now;
-    return true;
-  });
+  return over_elements(work.elements, offset, bytes,
+                       [&](const ibv_sge& element, std::uint64_t skip, std::uint64_t now) {
+                         bool nothing = false;
+                         const std::byte* const from =
+                             reach(element.lkey, element.addr + skip, now, 0, pd, nullptr, nothing);
+                         if (!from && !nothing) return false;
+                         if (from) {
+                           std::memcpy(to, from, now);
+                         } else {
+                           std::memset(to, 0, now);
+                         }
+                         to += now;
+                         return true;
+                       });
 }
 
 void Nic::unbind(MemoryEntry& window) {

@@ -49,7 +49,7 @@ class Nic {
   void drop_completions(Cq& cq, std::uint32_t qp_number);
 
   // ---- memory (memory.cc)
-  std::uint32_t new_key();  ///< an entry that is free, as key; 0: none
+  std::uint32_t new_key();  ///< an entry that is free, as key; 0 and errno: none
   void free_key(std::uint32_t key);
   MemoryEntry* entry_of(std::uint32_t key);
   MemoryEntry* entry_at(std::uint32_t key) { return &memory[key >> 8]; }
@@ -68,8 +68,8 @@ class Nic {
 
   // ---- QPs (queue_pair.cc)
   int post(Qp& qp, SendWork&& work);
-  void fail(Qp& qp);       ///< to the error state: everything is flushed
-  void clear(Qp& qp);      ///< to the reset state: everything is forgotten
+  void fail(Qp& qp);   ///< to the error state: everything is flushed
+  void clear(Qp& qp);  ///< to the reset state: everything is forgotten
   void activate(Qp& qp);
   std::uint32_t new_number();
   bool take_receive(Qp& qp, Srq* srq, ReceiveWork& into);
@@ -98,7 +98,7 @@ class Nic {
   static void halt(Qp& qp, SendWork& work, ibv_wc_status status);
   bool work_here(Qp& qp, SendWork& work);
   bool send_packet(Qp& qp, SendWork& work, Peer& to, Pd* pd);
-  void finish(Qp& qp);  ///< completes what is done, in order
+  void finish(Qp& qp);                       ///< completes what is done, in order
   void lost(Qp& qp, std::uint32_t message);  ///< as if the timer had run out for it
   void go_back(Qp& qp, std::uint32_t message, Clock::duration wait);
   void on_answer(const Packet& packet);
@@ -134,7 +134,7 @@ class Nic {
   void on_gone(std::uint32_t of_slot);
 
   bool moved_ = false, unfinished_ = false;  ///< in this round of progress
-  std::deque<Packet> orphans_;  ///< notices of packets that nobody took
+  std::deque<Packet> orphans_;               ///< notices of packets that nobody took
   std::vector<std::size_t> free_keys_;
   Bell bell_{false};
   int socket_ = -1;

@@ -170,24 +170,24 @@ struct Qp {
   std::uint64_t offset = 0;  ///< what of request `next` is sent
   std::uint32_t next_message = 0;
   std::size_t open_reads = 0;
-  bool halted = false;   ///< an error waits for its turn to complete
-  bool waiting = false;  ///< until `resume`
+  bool halted = false;          ///< an error waits for its turn to complete
+  bool waiting = false;         ///< until `resume`
   bool fail_on_resume = false;  ///< no retry is left
   Clock::time_point resume{};
   int retries_left = 7, rnr_left = 7;
 
   // Responder.
   std::deque<ReceiveWork> receives;
-  std::uint32_t expected = 0;    ///< number of the message that comes next
-  std::uint64_t in_offset = 0;   ///< how much of it has come
-  bool discarding = false;       ///< UC: the rest of a message that nobody takes
-  bool has_receive = false;      ///< `receive` was taken for it
+  std::uint32_t expected = 0;   ///< number of the message that comes next
+  std::uint64_t in_offset = 0;  ///< how much of it has come
+  bool discarding = false;      ///< UC: the rest of a message that nobody takes
+  bool has_receive = false;     ///< `receive` was taken for it
   ReceiveWork receive;
-  Srq* receive_srq = nullptr;    ///< whose it was
+  Srq* receive_srq = nullptr;  ///< whose it was
   std::deque<Answer> answers;
 
-  bool queued = false;  ///< in Nic::active
-  std::recursive_mutex building;     ///< held from wr_start to wr_complete
+  bool queued = false;            ///< in Nic::active
+  std::recursive_mutex building;  ///< held from wr_start to wr_complete
   std::vector<SendWork> built;
   int build_error = 0;
 

@@ -94,9 +94,9 @@ int modify_cq(ibv_cq*, ibv_modify_cq_attr* attributes) {
 
 ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attributes) {
   const unsigned known = IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD;
-  const std::uint64_t fields =
-      std::uint64_t{IBV_WC_STANDARD_FLAGS} | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
-      IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
+  const std::uint64_t fields = std::uint64_t{IBV_WC_STANDARD_FLAGS} |
+                               IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+                               IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
   if ((attributes->comp_mask & ~known) != 0 || (attributes->wc_flags & ~fields) != 0) {
     errno = EOPNOTSUPP;
     return nullptr;
@@ -127,8 +127,8 @@ void fill_poll(ibv_cq_ex& cq) {
   cq.read_dlid_path_bits = [](ibv_cq_ex* of) { return current(of).wc.dlid_path_bits; };
   cq.read_completion_ts = [](ibv_cq_ex* of) { return current(of).time_ns; };
   cq.read_completion_wallclock_ns = [](ibv_cq_ex* of) {
-    const auto shift = std::chrono::system_clock::now().time_since_epoch() -
-                       std::chrono::nanoseconds(now_ns());
+    const auto shift =
+        std::chrono::system_clock::now().time_since_epoch() - std::chrono::nanoseconds(now_ns());
     return current(of).time_ns +
            static_cast<std::uint64_t>(
                std::chrono::duration_cast<std::chrono::nanoseconds>(shift).count());

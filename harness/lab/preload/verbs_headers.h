@@ -1,11 +1,12 @@
 #pragma once
 
-/// libibverbs' declarations, visible to the programs that we are loaded into. All else is hidden.
+/// Declarations of libibverbs and librdmacm, visible to the programs that we are loaded into. All else is hidden.
 
 #pragma GCC visibility push(default)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpedantic"
 #include <infiniband/verbs.h>
+#include <rdma/rdma_verbs.h>
 #pragma GCC diagnostic pop
 #pragma GCC visibility pop
 

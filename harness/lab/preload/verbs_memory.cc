@@ -49,10 +49,7 @@ ibv_mr* register_region(ibv_pd* pd, void* address, std::size_t length, std::uint
   Nic& nic = Nic::instance();
   const Hold hold(nic);
   const std::uint32_t key = nic.new_key();
-  if (key == 0) {
-    errno = ENOMEM;
-    return nullptr;
-  }
+  if (key == 0) return nullptr;
   Pd* const owner = object_of<Pd>(pd).whole();
   ++owner->users;
   MemoryEntry& entry = *nic.entry_at(key);
@@ -93,13 +90,9 @@ ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type) {
   Nic& nic = Nic::instance();
   const Hold hold(nic);
   const std::uint32_t key = nic.new_key();
-  if (key == 0) {
-    errno = ENOMEM;
-    return nullptr;
-  }
+  if (key == 0) return nullptr;
   MemoryEntry& entry = *nic.entry_at(key);
-  entry.kind =
-      type == IBV_MW_TYPE_1 ? MemoryEntry::Kind::kWindow1 : MemoryEntry::Kind::kWindow2;
+  entry.kind = type == IBV_MW_TYPE_1 ? MemoryEntry::Kind::kWindow1 : MemoryEntry::Kind::kWindow2;
   entry.pd = object_of<Pd>(pd).whole();
   ++entry.pd->users;
   auto* const window = new ibv_mw{};

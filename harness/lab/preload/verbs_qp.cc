@@ -37,7 +37,8 @@ int check(const ibv_qp_init_attr_ex& asked) {
   const unsigned fields = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
                           IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | IBV_QP_INIT_ATTR_CREATE_FLAGS;
   if ((asked.comp_mask & ~fields) != 0) return EOPNOTSUPP;
-  if ((asked.comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && (asked.create_flags & ~unsigned{IBV_QP_CREATE_BLOCK_SELF_MCAST_LB}) != 0) {
+  if ((asked.comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 &&
+      (asked.create_flags & ~unsigned{IBV_QP_CREATE_BLOCK_SELF_MCAST_LB}) != 0) {
     return EOPNOTSUPP;
   }
   const std::uint64_t operations =
@@ -75,9 +76,9 @@ unsigned needed(ibv_qp_type type, ibv_qp_state to) {
       return (ud ? 0 : IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN) |
              (serves ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0);
     case IBV_QPS_RTS:
-      return IBV_QP_SQ_PSN | (asks ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-                                         IBV_QP_MAX_QP_RD_ATOMIC
-                                   : 0);
+      return IBV_QP_SQ_PSN |
+             (asks ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC
+                   : 0);
     default:
       return 0;
   }
@@ -106,8 +107,7 @@ bool valid(const ibv_qp_attr& to, unsigned mask) {
   if ((mask & IBV_QP_PATH_MTU) != 0 && (to.path_mtu < IBV_MTU_256 || to.path_mtu > IBV_MTU_4096)) {
     return false;
   }
-  if ((mask & IBV_QP_AV) != 0 && to.ah_attr.is_global &&
-      to.ah_attr.grh.sgid_index >= kGidCount) {
+  if ((mask & IBV_QP_AV) != 0 && to.ah_attr.is_global && to.ah_attr.grh.sgid_index >= kGidCount) {
     return false;
   }
   return (mask & IBV_QP_ALT_PATH) == 0;
@@ -220,6 +220,20 @@ ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* asked) {
   return &base;
 }
 
+ibv_qp_init_attr_ex extended(const ibv_qp_init_attr& asked, ibv_pd* pd) {
+  ibv_qp_init_attr_ex all{};
+  all.qp_context = asked.qp_context;
+  all.send_cq = asked.send_cq;
+  all.recv_cq = asked.recv_cq;
+  all.srq = asked.srq;
+  all.cap = asked.cap;
+  all.qp_type = asked.qp_type;
+  all.sq_sig_all = asked.sq_sig_all;
+  if (pd) all.comp_mask = IBV_QP_INIT_ATTR_PD;
+  all.pd = pd;
+  return all;
+}
+
 ibv_qp* open_qp(ibv_context*, ibv_qp_open_attr* attributes) {
   Nic& nic = Nic::instance();
   const Hold hold(nic);
@@ -239,16 +253,7 @@ using namespace greynic::lab;
 extern "C" {
 
 ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* asked) {
-  ibv_qp_init_attr_ex all{};
-  all.qp_context = asked->qp_context;
-  all.send_cq = asked->send_cq;
-  all.recv_cq = asked->recv_cq;
-  all.srq = asked->srq;
-  all.cap = asked->cap;
-  all.qp_type = asked->qp_type;
-  all.sq_sig_all = asked->sq_sig_all;
-  all.comp_mask = IBV_QP_INIT_ATTR_PD;
-  all.pd = pd;
+  ibv_qp_init_attr_ex all = extended(*asked, pd);
   ibv_qp* const qp = create_qp_ex(pd->context, &all);
   if (qp) asked->cap = all.cap;
   return qp;
