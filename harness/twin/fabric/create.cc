@@ -300,6 +300,8 @@ void Simulation::handle(const Event& event, Qp& qp) {
       ++qp.requests.ready;
       finish_requests(qp);  // it may have failed here
       return activate(qp, false, s_.now);
+    case event::kAnswerWanted:
+      return answer_wanted(qp, event.count, s_.now);
     case event::kResponseReady:
       if (qp.state == QpState::kError) return;  // its answers are gone
       ++qp.answers.ready;

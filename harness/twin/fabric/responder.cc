@@ -256,13 +256,21 @@ void Simulation::respond(Qp& qp, const Packet& packet, bool again, Time t) {
   qp.operation = packet.operation;
   response.shape = shape_for(qp, atomic ? Operation::kAtomic : Operation::kRead, packet.bytes, 1,
                              packet.bytes == 0);
-  const MessageShape& shape = shapes_[response.shape].message;
   if (misses_translation(qp.host, packet.rkey, packet.remote_address)) {
     t += type.p.pcie_read_latency_ns;
   }
-  const Time start = begin_payload(nic, type.p, shape, t);
-  s_.events.push(start + payload_latency(type.p, shape), event::kResponseReady, qp.id);
   qp.responses.push(response);
+  // An atomic may wait long for its turn, and holds no read slot meanwhile.
+  if (atomic) return s_.events.push(t, event::kAnswerWanted, qp.id, response.shape);
+  answer_wanted(qp, response.shape, t);
+}
+
+/// The memory of an answer is read from t on.
+void Simulation::answer_wanted(Qp& qp, std::uint32_t shape_id, Time t) {
+  const Parameters& p = hosts_[qp.host].type->p;
+  const MessageShape& shape = shapes_[shape_id].message;
+  const Time start = begin_payload(nic_of(qp.host), p, shape, t);
+  s_.events.push(start + payload_latency(p, shape), event::kResponseReady, qp.id);
 }
 
 /// False: its result is not kept any more.

@@ -17,7 +17,8 @@ enum Kind : std::uint8_t {
   kPayloadWanted,  ///< of the message `count` of a QP
   kEngineStep,     ///< the request engine of a host goes on
   kDataReady,      ///< the payload of a QP's next message is on chip
-  kResponseReady,  ///< so is that of its next answer
+  kAnswerWanted,   ///< an atomic's turn has come; `count`: the shape of its answer
+  kResponseReady,  ///< the payload of a QP's next answer is on chip
   kUnitDone,       ///< of a host; `count`: which unit
   kAtSwitch,       ///< a packet is at a switch
   kPortFree,       ///< a port may send its next packet

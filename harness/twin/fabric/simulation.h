@@ -242,6 +242,7 @@ class Simulation final : public Fabric {
   void note_received(Qp& qp, const Packet& packet);
   void fail_receive(Qp& qp, std::uint64_t id, WcStatus status);
   void respond(Qp& qp, const Packet& packet, bool again, Time t);
+  void answer_wanted(Qp& qp, std::uint32_t shape, Time t);
   [[nodiscard]] bool run_atomic(Qp& qp, const Packet& packet, bool again, std::uint64_t& result);
   void refuse(Qp& qp, const Packet& packet, WcStatus status);
   void answer(Qp& qp, PacketKind kind, std::uint32_t message, std::uint32_t index,

@@ -98,17 +98,20 @@ void RequestEngine::payload_wanted(std::uint32_t id, std::uint32_t message, Time
 
 void RequestEngine::respond(std::uint32_t id, std::uint32_t message, Time t) {
   Nic& receiver = world_.nics[world_.streams[id].to];
-  if (world_.load.operation == Operation::kAtomic) {
+  const bool atomic = world_.load.operation == Operation::kAtomic;
+  if (atomic) {
     ++receiver.counters.atomic_requests;
     t = receiver.atomics.pass(t, 1e3 / world_.p.atomic_rate_mops);
   } else {
     ++receiver.counters.read_requests;
   }
   if (memory_.misses_translation(receiver)) t += world_.p.pcie_read_latency_ns;
+  const std::uint32_t answers = World::peer_of(id);
+  // An atomic may wait long for its turn, and holds no read slot meanwhile.
+  if (atomic) return world_.events.push(t, event::kPayloadWanted, answers, message);
   const MessageShape& shape = world_.messages[message];
   const Time start = memory_.begin_payload(receiver, shape, t);
-  world_.events.push(start + memory_.payload_latency(receiver, shape), event::kDataReady,
-                     World::peer_of(id));
+  world_.events.push(start + memory_.payload_latency(receiver, shape), event::kDataReady, answers);
 }
 
 }  // namespace greynic::twin
