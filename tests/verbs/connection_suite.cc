@@ -1,10 +1,11 @@
-// Runs inside the small machine, on Soft-RoCE: rxe0 connects to rxe1 by rdma_cm.
+// Runs inside the small machine, on Soft-RoCE: rxe0 connects to rxe1 by rdma_cm; and in a lab.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <thread>
 
+#include "devices.h"
 #include "greynic/target/target.h"
 #include "greynic/verbs/endpoint.h"
 #include "greynic/verbs/verbs_target.h"
@@ -17,8 +18,9 @@ namespace {
 // Oracle: the pattern of seed, lane and slot, checked where the bytes arrive.
 TEST(RdmaCm, ConnectsForEveryMode) {
   for (const char* options : {"", "&mode=latency"}) {
-    const auto specs = target::parse_specs(
-        fmt::format("verbs:rxe0?peer_device=rxe1&connect=rdma_cm&validate=true{}", options));
+    const auto specs =
+        target::parse_specs(fmt::format("verbs:{}?peer_device={}&connect=rdma_cm&validate=true{}",
+                                        near_device(), far_device(), options));
     const auto target = verbs_kind(nullptr).open(specs->front());
     ASSERT_TRUE(target) << target.error().message;
     for (const char* configuration :
@@ -58,8 +60,8 @@ std::unique_ptr<Ends> two_ends(std::chrono::milliseconds limit) {
   plan.qp_count = 2;
   plan.mr_bytes = 65536;
   plan.stall_limit = limit;
-  auto near = Device::open("rxe0");
-  auto far = Device::open("rxe1");
+  auto near = Device::open(near_device());
+  auto far = Device::open(far_device());
   if (!near || !far) return nullptr;
   auto asking = Endpoint::create(*near, plan, {.requests = true});
   auto listening = Endpoint::create(*far, plan, {.answers = true, .listens = true});

@@ -1,4 +1,5 @@
-// Runs inside the small machine, on Soft-RoCE: rxe0 talks to rxe1 over a veth pair.
+// Runs inside the small machine, on Soft-RoCE: rxe0 talks to rxe1 over a veth pair. What needs no
+// counters runs in a lab too, on the device of the twin.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -6,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "devices.h"
 #include "greynic/target/target.h"
 #include "greynic/verbs/counters.h"
 #include "greynic/verbs/faults.h"
@@ -16,7 +18,8 @@ namespace greynic::verbs {
 namespace {
 
 std::unique_ptr<target::Target> open(const std::string& options) {
-  const auto specs = target::parse_specs("verbs:rxe0?peer_device=rxe1" + options);
+  const auto specs =
+      target::parse_specs("verbs:" + near_device() + "?peer_device=" + far_device() + options);
   auto target = verbs_kind(nullptr).open(specs->front());
   EXPECT_TRUE(target) << (target ? "" : target.error().message);
   return target ? std::move(*target) : nullptr;
@@ -266,7 +269,7 @@ TEST(VerbsTraffic, RefusesTheImpossibleByName) {
 TEST(VerbsTraffic, ChoosesAGidBeforehand) {
   for (const auto& [rule, code] :
        {std::pair{"10.9.9.9", ErrorCode::kMissing}, {"nonsense", ErrorCode::kBadInput}}) {
-    const auto specs = target::parse_specs(fmt::format("verbs:rxe0?gid={}", rule));
+    const auto specs = target::parse_specs(fmt::format("verbs:{}?gid={}", near_device(), rule));
     const auto target = verbs_kind(nullptr).open(specs->front());
     ASSERT_FALSE(target.has_value());
     EXPECT_EQ(target.error().code, code);
