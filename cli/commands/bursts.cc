@@ -2,9 +2,12 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <charconv>
 #include <chrono>
+#include <csignal>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -223,17 +226,39 @@ int simulate(const BurstsFlags& flags) {
   return show_and_serve(*findings, flags.target, flags);
 }
 
+/// Steps of the threshold that were asked for by signals and not taken yet.
+std::atomic<int> asked_steps{0};
+static_assert(std::atomic<int>::is_always_lock_free);
+
+void listen_for_steps() {
+  std::signal(SIGUSR1, [](int) { ++asked_steps; });
+  std::signal(SIGUSR2, [](int) { --asked_steps; });
+}
+
+/// One percent of the round trip for each step.
+Result<void> take_steps(live::LiveProbe& probe) {
+  const int steps = asked_steps.exchange(0);
+  if (steps == 0) return {};
+  burst::Allowance allowance = probe.findings().allowance;
+  constexpr std::int64_t kPercent = 1'000'000, kMost = 10'000 * kPercent;
+  const auto share = static_cast<std::int64_t>(allowance.share_e8) + steps * kPercent;
+  allowance.share_e8 = static_cast<std::uint64_t>(std::clamp<std::int64_t>(share, 0, kMost));
+  if (auto set = probe.allow(allowance.share_e8); !set) return set;
+  say(fmt::format("threshold {} bytes from now on, {:g} % of the round trip",
+                  allowance.threshold_bytes(), static_cast<double>(allowance.share_e8) * 1e-6));
+  return {};
+}
+
 /// A device of this host, until --for is over or somebody ends us.
 int watch_device(const BurstsFlags& flags) {
-  if (!flags.rate_given) {
-    return tell({ErrorCode::kBadInput,
-                 "say how fast the queue of " + flags.live + " drains: --rate 10gbps"});
-  }
   live::LiveOptions options;
   options.interface = flags.live;
   options.allowance = flags.replay.allowance;
+  if (!flags.rate_given) options.allowance.bits_per_second = 0;
+  options.ring_records = flags.ring;
   options.mode = flags.replay.mode;
   const daemon::Ending ending("greynic bursts");
+  listen_for_steps();
   auto probe = live::LiveProbe::open(options);
   if (!probe) return tell(probe.error());
   Publisher publisher;
@@ -249,23 +274,57 @@ int watch_device(const BurstsFlags& flags) {
     if (const auto taken = (*probe)->poll(std::chrono::milliseconds(50)); !taken) {
       return tell(taken.error());
     }
+    if (const auto taken = take_steps(**probe); !taken) {
+      return tell(taken.error());
+    }
     if (std::chrono::steady_clock::now() - told < std::chrono::seconds(1)) continue;
     told = std::chrono::steady_clock::now();
     publisher.update((*probe)->findings());
   }
-  return show((*probe)->findings(), flags.live, flags, publisher, &ending.asked());
+  const burst::Findings findings = (*probe)->findings();
+  if (findings.left_unseen > 0) {
+    say(
+        fmt::format("{} packets left without an event; that they left was told from the queue's "
+                    "length, when is known no better than to the next packet",
+                    findings.left_unseen));
+  }
+  return show(findings, flags.live, flags, publisher, &ending.asked());
+}
+
+/// One source, and no option that it would not look at.
+Result<void> check(const BurstsFlags& flags) {
+  const int sources =
+      (flags.pcap.empty() ? 0 : 1) + (flags.target.empty() ? 0 : 1) + (flags.live.empty() ? 0 : 1);
+  if (sources != 1) {
+    return fail(ErrorCode::kBadInput,
+                std::string(sources == 0 ? "say where" : "say only once where") +
+                    " the packets come from: --pcap FILE, --target twin:cx6 or --live IFACE");
+  }
+  const struct {
+    const char* option;
+    bool given;
+    const char* source;
+    const std::string& needed;
+  } rows[] = {{"--marks", !flags.marks.empty(), "--pcap", flags.pcap},
+              {"--mirror", flags.replay.mirror_bits_per_second != 0, "--pcap", flags.pcap},
+              {"--for", flags.duration.has_value(), "--live", flags.live},
+              {"--workload", !flags.workload.empty(), "--target", flags.target}};
+  for (const auto& row : rows) {
+    if (!row.given || !row.needed.empty()) continue;
+    return fail(ErrorCode::kBadInput,
+                fmt::format("{} works with {} alone; leave it out", row.option, row.source));
+  }
+  return {};
 }
 
 int bursts(BurstsFlags flags) {
+  if (const auto good = check(flags); !good) return tell(good.error());
   if (flags.pcap != "-") flags.pcap = files::shipped_file("examples", flags.pcap);
   flags.replay.mode = flags.dequeue_only ? burst::Mode::kDequeueOnly : burst::Mode::kArmedAtEnqueue;
   flags.replay.ring_records = flags.ring;
   flags.replay.keep_profiles = !flags.report.empty();
   if (!flags.pcap.empty()) return replay(flags);
-  if (!flags.target.empty()) return simulate(flags);
-  if (!flags.live.empty()) return watch_device(flags);
-  return tell({ErrorCode::kBadInput,
-               "say where the packets come from: --pcap FILE, --target twin:cx6 or --live IFACE"});
+  return flags.target.empty() ? watch_device(flags) : simulate(flags);
 }
 
 }  // namespace
@@ -292,13 +351,13 @@ void add_bursts(Program& program) {
           const auto read = burst::parse_rate(word);
           if (!read) return pass_on(read);
           *into = *read;
-          owner->rate_given = true;
+          if (into == &owner->replay.allowance.bits_per_second) owner->rate_given = true;
           return {};
         },
         help);
   };
   rate("--rate", &flags->replay.allowance.bits_per_second, flags,
-       "At which the queue drains, 1bps to 1000tbps (10gbps)");
+       "At which the queue drains, 1bps to 1000tbps (10gbps; a watched tbf: its own)");
   command.option(
       "--rtt",
       [flags](const std::string& word) -> Result<void> {
@@ -319,7 +378,8 @@ void add_bursts(Program& program) {
         flags->replay.allowance.share_e8 = *read;
         return {};
       },
-      "Delay that is allowed, as a share of the round trip; more is a burst (30%)");
+      "Delay that is allowed, as a share of the round trip; more is a burst (30%); SIGUSR1 adds 1% "
+      "while a device is watched, SIGUSR2 takes 1% away");
   command.option("--ring", flags->ring, "Records that the ring of the queue holds")
       .range(1, 1 << 24);
   rate("--mirror", &flags->replay.mirror_bits_per_second, flags,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "greynic/capture/capture.h"
 #include "greynic/files/json_file.h"
@@ -42,10 +43,40 @@ TEST(Bursts, PrintMarksAndJsonThatAgree) {
   EXPECT_TRUE(files::check_schema(*rest, "burst", "stdout"));
   EXPECT_EQ(rest->at("packets_seen"), 489);
 
-  for (const char* bad : {"--rate 10", "--rtt 25", "--allow 5", "--rtt 0us", "--ring 0"}) {
+  for (const char* bad : {"--rate 10", "--rtt 25", "--allow 5", "--rtt 0us", "--ring 0", "--for 1s",
+                          "--workload burst_incast.json", "--live lo"}) {
     EXPECT_EQ(greynic(folder, std::string("bursts --pcap incast.pcap ") + bad).exit_code, 2) << bad;
   }
   EXPECT_EQ(greynic(folder, "bursts").exit_code, 2);
+}
+
+// Claim:  in a campaign over hosts with a ConnectX-6, bursts over 100 us come where an incast makes
+//         the receiver's switch pause its senders, and nowhere else; `explain` names the senders as
+//         their cause.
+// Oracle: the share of time for which senders were paused, which another part of the twin counts.
+TEST(Bursts, ThatPauseAPairAreExplainedByItsSenders) {
+  const Folder folder;
+  const std::string target = " --target 'twin:cx6?bursts=15us' ", run = folder / "bursts.db";
+  ASSERT_EQ(greynic(folder, "run burst_incast -o " + run + target).exit_code, 0);
+  const Outcome rows = greynic(folder, "export --format jsonl " + run);
+  std::istringstream lines(rows.out);
+  int walls = 0, others = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const auto row = files::parse_json(line, "row");
+    ASSERT_TRUE(row);
+    const bool long_bursts = row->at("burst_p99_us").get<double>() > 100;
+    ++(long_bursts ? walls : others);
+    EXPECT_EQ(row->at("pause_share").get<double>() > 0, long_bursts) << line;
+  }
+  EXPECT_GT(walls, 3);
+  EXPECT_GT(others, 3);
+  const Outcome explained = greynic(folder, "explain --json " + run + target);
+  const auto explanation = files::parse_json(explained.out, "explanation");
+  ASSERT_TRUE(explanation) << explained.err;
+  EXPECT_EQ(explanation->at("metric"), "burst_p99_us");
+  ASSERT_EQ(explanation->at("causes").size(), 1U);
+  const Outcome told = greynic(folder, "explain " + run + target);
+  EXPECT_NE(told.out.find("cause 1: host_count >= 3 (clear at 2)"), std::string::npos) << told.out;
 }
 
 }  // namespace

@@ -29,38 +29,39 @@ struct Replay::Work {
              std::uint64_t time) {
     if (!snapshot.on_dequeue(0, packet.bytes, depth, time)) return;
     if (marked) marked(number);
-    empty_ring(time);
-    snapshot.keep(0, packet.flow, packet.bytes, packet.arrived_ns, time, packet.depth_at_arrival,
-                  depth);
-    if (options.mirror_bits_per_second == 0) take(number);
-  }
-
-  /// One record of the ring to the analyser. `number`: of the packet whose record it is, where the
-  /// caller knows; what left before it is in the queue's history then.
-  bool take(std::uint64_t number) {
-    CourierRecord record;
-    if (!snapshot.ring().pop(record)) return false;
-    if (analyser.add(record) && number != kUnknownNumber) {
-      fifo.history(number, kMostIndirect, [this](const Fifo::Packet& packet) {
-        analyser.add_indirect(0, packet.flow, packet.bytes);
+    const CourierRecord record =
+        courier_record(0, queues[0].run, packet.flow, packet.bytes, packet.arrived_ns, time,
+                       packet.depth_at_arrival, depth);
+    if (options.mirror_bits_per_second != 0) {
+      empty_ring(time);
+      snapshot.ring().push(record);
+    } else if (analyser.add(record)) {  // opens a burst: what left before it is known here
+      fifo.history(number, kMostIndirect, [this](const Fifo::Packet& before) {
+        analyser.add_indirect(0, before.flow, before.bytes);
       });
     }
+  }
+
+  /// One record of the ring to the analyser.
+  bool take() {
+    CourierRecord record;
+    if (!snapshot.ring().pop(record)) return false;
+    analyser.add(record);
     return true;
   }
 
   /// The mirror port sends what it can until `now`.
   void empty_ring(std::uint64_t now) {
-    if (options.mirror_bits_per_second == 0) return;
     const double each = 84.0 * 8e9 / static_cast<double>(options.mirror_bits_per_second);
     const auto time = static_cast<double>(now);
     while (snapshot.ring().size() > 0 && mirror_free_ns + each <= time) {
       mirror_free_ns += each;
-      take(kUnknownNumber);
+      take();
     }
     if (snapshot.ring().size() == 0) mirror_free_ns = std::max(mirror_free_ns, time);
   }
 
-  static constexpr std::uint64_t kMostIndirect = 1024, kUnknownNumber = UINT64_MAX;
+  static constexpr std::uint64_t kMostIndirect = 1024;
   ReplayOptions options;
   Marked marked;
   std::array<QueueState, 1> queues;
@@ -108,7 +109,7 @@ Findings Replay::finish() {
   Work& work = *work_;
   work.fifo.drain_all([&work](const Fifo::Packet& packet, std::uint64_t number, std::uint64_t depth,
                               std::uint64_t time) { work.leave(packet, number, depth, time); });
-  while (work.take(Work::kUnknownNumber)) {
+  while (work.take()) {
   }
   work.analyser.finish();
   work.findings.packets_seen = work.queues[0].seen;

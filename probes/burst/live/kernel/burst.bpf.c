@@ -19,6 +19,7 @@ char LICENSE[] SEC("license") = "GPL";
 const volatile u32 watched_interface = 0;
 const volatile u32 watched_namespace = 0;
 const volatile bool classful = false;
+const volatile u32 waiting_each = 2048; /* arrivals of a queue that are remembered: a power of two */
 const volatile bool dequeue_only = false;
 const volatile bool every_packet = false; /* as in-band telemetry would: for comparison */
 
@@ -60,10 +61,14 @@ struct qdisc_skb_cb {
 };
 #pragma clang attribute pop
 
+/* An arrival. The beginning of the frame is kept because a packet may leave unseen. */
 struct stamp {
+  u64 packet; /* its address */
   u64 enqueued_ns;
   u32 depth;
   u32 bytes;
+  u32 header_bytes, unused;
+  u8 header[BURST_HEADER_BYTES];
 };
 
 GREYNIC_MAP(settings, BPF_MAP_TYPE_ARRAY, u32, u64, 1); /* the threshold in bytes */
@@ -105,10 +110,10 @@ static __always_inline struct burst_queue *queue_at(u64 address, u32 class_id, u
   return NULL;
 }
 
-/* Stamps of all queues share one array; a place is the queue's number of arrivals and the queue. */
-static __always_inline u32 stamp_place(u64 number, u32 place) {
-  u32 share = classful ? BURST_MOST_WAITING / BURST_MOST_QUEUES : BURST_MOST_WAITING;
-  return ((u32)number & (share - 1)) + (classful ? place * share : 0);
+/* The stamp of a queue's arrival with this number. Queues share one array. */
+static __always_inline struct stamp *stamp_of(u32 place, u64 number) {
+  u32 at = ((u32)number & (waiting_each - 1)) + place * waiting_each;
+  return bpf_map_lookup_elem(&stamps, &at);
 }
 
 static __always_inline u32 bytes_of(const struct sk_buff *skb) {
@@ -116,65 +121,47 @@ static __always_inline u32 bytes_of(const struct sk_buff *skb) {
   return BPF_CORE_READ(cb, pkt_len);
 }
 
-static __always_inline void join(struct burst_queue *queue, u32 place, const struct sk_buff *skb,
-                                 u64 backlog, u32 waiting) {
-  u32 zero = 0, bytes = bytes_of(skb);
-  u64 *threshold = bpf_map_lookup_elem(&settings, &zero);
-  if (!threshold) return;
-  if (queue->joined == 0 && waiting > 1) queue->unknown = waiting - 1;
-  queue->depth = backlog;
-  u32 at = stamp_place(queue->joined, place);
-  struct stamp *stamp = bpf_map_lookup_elem(&stamps, &at);
-  if (stamp) {
-    stamp->enqueued_ns = bpf_ktime_get_ns();
-    stamp->depth = backlog;
-    stamp->bytes = bytes;
-  }
-  ++queue->joined;
-  if (dequeue_only) return;
-  struct SnapshotRule rule = {queue->remembered};
-  snapshot_enqueue(&rule, *threshold, bytes, backlog);
-  queue->remembered = rule.remembered_bytes;
+static __always_inline u32 read_header(const struct sk_buff *skb, u8 *header) {
+  u32 linear = BPF_CORE_READ(skb, len) - BPF_CORE_READ(skb, data_len);
+  u32 bytes = linear < BURST_HEADER_BYTES ? linear : BURST_HEADER_BYTES;
+  if (bpf_probe_read_kernel(header, BURST_HEADER_BYTES, BPF_CORE_READ(skb, data))) return 0;
+  return bytes;
 }
 
-static __always_inline void report(struct burst_queue *queue, u32 place, struct sk_buff *skb,
+static __always_inline void report(struct burst_queue *queue, u32 place,
+                                   const struct stamp *stamp, const struct sk_buff *skb,
                                    u32 bytes) {
   struct burst_record *record = bpf_ringbuf_reserve(&records, sizeof *record, 0);
   if (!record) {
     ++queue->ring_lost;
     return;
   }
-  u64 number = queue->left - 1;
-  u32 at = stamp_place(number, place);
-  u64 most = classful ? BURST_MOST_WAITING / BURST_MOST_QUEUES : BURST_MOST_WAITING;
-  struct stamp *stamp = bpf_map_lookup_elem(&stamps, &at);
-  bool kept = stamp && queue->joined - number <= most;
   record->dequeued_ns = bpf_ktime_get_ns();
-  record->enqueued_ns = kept ? stamp->enqueued_ns : record->dequeued_ns;
-  record->depth_at_enqueue = kept ? stamp->depth : 0;
-  if (!kept) ++queue->stamps_lost;
   record->depth_at_dequeue = queue->depth;
   record->bytes = bytes;
   record->queue = place;
   record->run = queue->run;
-  u32 linear = BPF_CORE_READ(skb, len) - BPF_CORE_READ(skb, data_len);
-  record->header_bytes = linear < BURST_HEADER_BYTES ? linear : BURST_HEADER_BYTES;
-  if (bpf_probe_read_kernel(record->header, BURST_HEADER_BYTES, BPF_CORE_READ(skb, data))) {
-    record->header_bytes = 0;
+  if (stamp) {
+    record->enqueued_ns = stamp->enqueued_ns;
+    record->depth_at_enqueue = stamp->depth;
+    record->header_bytes = stamp->header_bytes;
+    __builtin_memcpy(record->header, stamp->header, BURST_HEADER_BYTES);
+  } else {
+    ++queue->stamps_lost;
+    record->enqueued_ns = record->dequeued_ns;
+    record->depth_at_enqueue = 0;
+    record->header_bytes = skb ? read_header(skb, record->header) : 0;
   }
   bpf_ringbuf_submit(record, 0);
 }
 
-static __always_inline void leave(struct burst_queue *queue, u32 place, struct sk_buff *skb) {
-  u32 zero = 0, bytes = bytes_of(skb);
+/* The rule for a packet that leaves, or has left unseen (without skb). */
+static __always_inline void judge(struct burst_queue *queue, u32 place, const struct stamp *stamp,
+                                  const struct sk_buff *skb) {
+  u32 zero = 0, bytes = skb ? bytes_of(skb) : stamp ? stamp->bytes : 0;
   u64 *threshold = bpf_map_lookup_elem(&settings, &zero);
   if (!threshold) return;
   queue->depth = queue->depth > bytes ? queue->depth - bytes : 0;
-  if (queue->unknown > 0) {
-    --queue->unknown;
-    return;
-  }
-  ++queue->left;
   ++queue->seen;
   struct SnapshotRule rule = {queue->remembered};
   bool marked = snapshot_dequeue(&rule, *threshold, bytes, queue->depth);
@@ -182,7 +169,97 @@ static __always_inline void leave(struct burst_queue *queue, u32 place, struct s
   if (marked && !queue->in_run) ++queue->run;
   queue->in_run = marked && queue->depth > 0;
   if (marked) ++queue->marked;
-  if (marked || every_packet) report(queue, place, skb, bytes);
+  if (marked || every_packet) report(queue, place, stamp, skb, bytes);
+}
+
+/* Not every departure has an event: a kernel may keep some tasks from being traced, and what an
+ * interrupt does while such a task runs is then hidden too. Who is gone is told from the queue: it
+ * is first-in first-out, so whoever is before a packet that leaves has left, and it says how many
+ * wait. */
+struct catch_up {
+  u64 number, packet;
+  u32 place, found;
+};
+static long leave_unseen(u32 step, struct catch_up *until) {
+  u32 place = until->place;
+  struct burst_queue *queue = bpf_map_lookup_elem(&queues, &place);
+  if (!queue || queue->left >= until->number) return 1;
+  u64 number = queue->left++;
+  struct stamp *stamp = stamp_of(place, number);
+  if (queue->joined - number > waiting_each) stamp = NULL;
+  if (classful && stamp) {
+    u64 packet = stamp->packet;
+    bpf_map_delete_elem(&class_of, &packet);
+  }
+  judge(queue, place, stamp, NULL);
+  ++queue->unseen;
+  return 0;
+}
+static __always_inline void catch_up_to(u32 place, u64 number) {
+  struct catch_up until = {.number = number, .place = place};
+  bpf_loop(BURST_MOST_WAITING, leave_unseen, &until, 0);
+}
+
+static long next_stamp(u32 step, struct catch_up *wanted) {
+  struct stamp *stamp = stamp_of(wanted->place, wanted->number);
+  if (!stamp) return 1;
+  wanted->found = stamp->packet == wanted->packet;
+  if (wanted->found) return 1;
+  ++wanted->number;
+  return 0;
+}
+
+/* The stamp of a packet that leaves; NULL for one that waited before we came, is a segment of one
+ * that joined, or came back from the device. */
+static __always_inline struct stamp *claim(struct burst_queue *queue, u32 place, u64 packet) {
+  u64 waiting = queue->joined - queue->left;
+  if (waiting == 0) return NULL;
+  if (waiting > waiting_each) { /* more than is remembered */
+    ++queue->left;
+    return NULL;
+  }
+  struct stamp *stamp = stamp_of(place, queue->left);
+  if (stamp && stamp->packet == packet) {
+    ++queue->left;
+    return stamp;
+  }
+  struct catch_up wanted = {.number = queue->left, .packet = packet, .place = place};
+  bpf_loop(waiting, next_stamp, &wanted, 0);
+  if (!wanted.found) return NULL;
+  catch_up_to(place, wanted.number);
+  ++queue->left;
+  return stamp_of(place, wanted.number);
+}
+
+static __always_inline void join(struct burst_queue *queue, u32 place, const struct sk_buff *skb,
+                                 u64 backlog, u32 waiting) {
+  u32 zero = 0, bytes = bytes_of(skb);
+  u64 *threshold = bpf_map_lookup_elem(&settings, &zero);
+  if (!threshold || waiting == 0) return;
+  u64 before = waiting - 1;
+  if (queue->joined - queue->left > before) catch_up_to(place, queue->joined - before);
+  if (before == 0) queue->joined = queue->left = 0; /* the same stamps again: they are at hand */
+  queue->depth = backlog;
+  if (queue->joined - queue->left == before) {
+    struct stamp *stamp = stamp_of(place, queue->joined);
+    if (!stamp) return;
+    stamp->packet = (u64)skb;
+    stamp->enqueued_ns = bpf_ktime_get_ns();
+    stamp->depth = backlog;
+    stamp->bytes = bytes;
+    stamp->header_bytes = read_header(skb, stamp->header);
+    ++queue->joined;
+  } else {
+    bytes = 0; /* tbf may have put segments there instead, and freed what we look at */
+  }
+  if (dequeue_only) return;
+  struct SnapshotRule rule = {queue->remembered};
+  snapshot_enqueue(&rule, *threshold, bytes, backlog);
+  queue->remembered = rule.remembered_bytes;
+}
+
+static __always_inline void leave(struct burst_queue *queue, u32 place, struct sk_buff *skb) {
+  judge(queue, place, claim(queue, place, (u64)skb), skb);
 }
 
 /* A walk over the classes of htb, for the one at whose tail the packet lies. */
@@ -235,9 +312,8 @@ int BPF_PROG(on_enqueue, struct Qdisc *root, const struct netdev_queue *txq, str
   struct burst_queue *queue = queue_at((u64)leaf, found.class_id, &place);
   if (!queue) return 0;
   u64 packet = (u64)skb;
+  join(queue, place, skb, BPF_CORE_READ(leaf, qstats.backlog), BPF_CORE_READ(leaf, q.qlen));
   bpf_map_update_elem(&class_of, &packet, &place, BPF_ANY);
-  join(queue, place, skb, BPF_CORE_READ(leaf, qstats.backlog),
-       BPF_CORE_READ(leaf, q.qlen));
   return 0;
 }
 

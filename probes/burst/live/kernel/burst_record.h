@@ -5,7 +5,7 @@
 
 #define BURST_HEADER_BYTES 96
 #define BURST_MOST_QUEUES 64
-#define BURST_MOST_WAITING 16384 /* packets of a queue whose arrival is remembered */
+#define BURST_MOST_WAITING 131072 /* packets whose arrival is remembered, of all queues */
 
 /* A marked packet: the beginning of its frame, for the reader to parse. */
 struct burst_record {
@@ -22,13 +22,14 @@ struct burst_record {
 struct burst_queue {
   unsigned long long address;    /* of the Qdisc that holds the packets; 0: free */
   unsigned long long remembered; /* of the snapshot rule */
-  unsigned long long depth, joined, left;
+  unsigned long long depth;
+  unsigned long long joined, left; /* packets whose arrival is remembered; from 0 when it was empty */
   unsigned long long seen, marked;
   unsigned long long ring_lost;  /* records that the ring had no room for */
-  unsigned long long stamps_lost; /* marked packets whose arrival was not remembered any more */
+  unsigned long long stamps_lost; /* marked packets whose arrival was not remembered */
+  unsigned long long unseen;     /* packets that left without an event */
   unsigned int class_id;         /* of htb; 0: the root */
-  unsigned int run, in_run;
-  unsigned int unknown;          /* packets that waited before we came */
+  unsigned int run, in_run, unused;
 };
 
 #endif

@@ -14,27 +14,51 @@
 namespace greynic::live {
 namespace {
 
-/// Kinds of the roots of a device: one, or those below mq.
-Result<std::vector<std::string>> kinds_of(os::NetlinkSocket& socket, int number) {
+struct Root {
+  std::string kind;
+  std::uint64_t bits_per_second = 0;
+};
+
+/// Of the options of tbf.
+std::uint64_t tbf_rate(os::ByteView options) {
+  std::uint64_t bytes_per_second = 0;
+  os::each_attribute(options, [&](std::uint16_t type, os::ByteView value) {
+    tc_tbf_qopt parameters{};
+    if (type == TCA_TBF_PARMS && value.size() >= sizeof parameters && bytes_per_second == 0) {
+      std::memcpy(&parameters, value.data(), sizeof parameters);
+      bytes_per_second = parameters.rate.rate;
+    }
+    if (type == TCA_TBF_RATE64 && value.size() >= sizeof bytes_per_second) {
+      std::memcpy(&bytes_per_second, value.data(), sizeof bytes_per_second);
+    }
+  });
+  return bytes_per_second * 8;
+}
+
+/// The roots of a device: one, or those below mq.
+Result<std::vector<Root>> roots_of(os::NetlinkSocket& socket, int number) {
   tcmsg about{};
   about.tcm_family = AF_UNSPEC;
   about.tcm_ifindex = number;
   const auto answers = socket.dump(os::NetlinkMessage(RTM_GETQDISC, 0, about));
   if (!answers) return pass_on(answers);
-  std::vector<std::string> roots, below_mq;
+  std::vector<Root> roots, below_mq;
   for (const os::NetlinkAnswer& answer : *answers) {
     tcmsg header{};
     if (answer.type != RTM_NEWQDISC || answer.payload.size() < sizeof header) continue;
     std::memcpy(&header, answer.payload.data(), sizeof header);
     if (header.tcm_ifindex != number || header.tcm_parent == TC_H_INGRESS) continue;
-    std::string kind;
+    Root root;
     os::each_attribute(os::ByteView(answer.payload).subspan(sizeof header),
                        [&](std::uint16_t type, os::ByteView value) {
-                         if (type == TCA_KIND) kind = os::text_of(value);
+                         if (type == TCA_KIND) root.kind = os::text_of(value);
+                         if (type == TCA_OPTIONS && root.kind == "tbf") {
+                           root.bits_per_second = tbf_rate(value);
+                         }
                        });
-    (header.tcm_parent == TC_H_ROOT ? roots : below_mq).push_back(kind);
+    (header.tcm_parent == TC_H_ROOT ? roots : below_mq).push_back(root);
   }
-  if (roots.size() == 1 && roots[0] == "mq") return below_mq;
+  if (roots.size() == 1 && roots[0].kind == "mq") return below_mq;
   return roots;
 }
 
@@ -75,16 +99,16 @@ Result<Discipline> discipline_of(const std::string& interface) {
   }
   auto socket = os::NetlinkSocket::create();
   if (!socket) return pass_on(socket);
-  const auto kinds = kinds_of(*socket, number);
-  if (!kinds) return pass_on(kinds);
+  const auto roots = roots_of(*socket, number);
+  if (!roots) return pass_on(roots);
   const auto device = kind_of_device(*socket, number);
   if (!device) return pass_on(device);
   const auto missing = [&](const std::string& why) {
     return fail(ErrorCode::kMissing, fmt::format("{}: {}; {}", interface, why, remedy(interface)));
   };
-  if (kinds->empty()) return missing("the device has no queue");
-  for (const std::string& kind : *kinds) {
-    if (kind == "tbf" || (kind == "htb" && kinds->size() == 1)) continue;
+  if (roots->empty()) return missing("the device has no queue");
+  for (const auto& [kind, rate] : *roots) {
+    if (kind == "tbf" || (kind == "htb" && roots->size() == 1)) continue;
     if (kind == "noqueue") return missing("the device has no queue (noqueue)");
     if (kind == "pfifo_fast") {
       return missing(
@@ -99,7 +123,9 @@ Result<Discipline> discipline_of(const std::string& interface) {
     }
     return missing(kind + " is no first-in first-out queue");
   }
-  return Discipline{number, kinds->front() == "htb"};
+  const bool has_classes = roots->front().kind == "htb";
+  return Discipline{number, has_classes, !has_classes && roots->size() == 1,
+                    roots->front().bits_per_second};
 }
 
 }  // namespace greynic::live

@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
+#include <bit>
 #include <cstring>
 #include <ctime>
 #include <deque>
@@ -52,9 +52,20 @@ class Probe final : public LiveProbe {
          {object_.set("watched_interface", static_cast<std::uint32_t>(discipline.interface_number)),
           object_.set("watched_namespace", own_namespace()),
           object_.set("classful", discipline.has_classes),
+          object_.set(
+              "waiting_each",
+              BURST_MOST_WAITING / (discipline.has_one_queue ? 4U : unsigned{BURST_MOST_QUEUES})),
           object_.set("dequeue_only", dequeue_only),
           object_.set("every_packet", options_.every_packet)}) {
       if (!set) return set;
+    }
+    // Each record has 8 bytes of the ring's own before it.
+    const std::size_t ring_bytes = options_.ring_records * (sizeof(burst_record) + 8);
+    if (auto sized = object_.resize(
+            "records", static_cast<std::uint32_t>(
+                           std::bit_ceil(std::clamp<std::size_t>(ring_bytes, 1 << 16, 1U << 31))));
+        !sized) {
+      return sized;
     }
     if (auto loaded = object_.load(); !loaded) return loaded;
     if (auto allowed = allow(options_.allowance.share_e8); !allowed) return allowed;
@@ -101,6 +112,7 @@ class Probe final : public LiveProbe {
       out.packets_seen += queue->seen;
       out.packets_marked += queue->marked;
       out.records_lost += queue->ring_lost;
+      out.left_unseen += queue->unseen;
     }
     if (out.queues.empty()) {
       out.queues.push_back({options_.interface, options_.allowance.bits_per_second,
@@ -132,15 +144,11 @@ class Probe final : public LiveProbe {
     const burst::FlowKey flow = burst::parse_frame(
         burst::kLinkEthernet,
         {record.header, std::min<std::size_t>(record.header_bytes, BURST_HEADER_BYTES)});
-    std::array<burst::CourierRecord, 1> one;
-    std::array<burst::QueueState, BURST_MOST_QUEUES> states{};
-    states[record.queue].run = static_cast<std::uint8_t>(record.run);
-    burst::Snapshot courier(states, one);
-    courier.keep(record.queue, flow, record.bytes, since(record.enqueued_ns),
-                 since(record.dequeued_ns), record.depth_at_enqueue, record.depth_at_dequeue);
-    courier.ring().pop(one[0]);
-    if (options_.record) options_.record(one[0]);
-    if (!options_.every_packet) analyser_.add(one[0]);
+    const burst::CourierRecord courier = burst::courier_record(
+        record.queue, record.run, flow, record.bytes, since(record.enqueued_ns),
+        since(record.dequeued_ns), record.depth_at_enqueue, record.depth_at_dequeue);
+    if (options_.record) options_.record(courier);
+    if (!options_.every_packet) analyser_.add(courier);
   }
 
   void keep(burst::Burst&& found) {
@@ -165,9 +173,17 @@ bool can_watch_devices() { return true; }
 Result<std::unique_ptr<LiveProbe>> LiveProbe::open(const LiveOptions& options) {
   const auto discipline = discipline_of(options.interface);
   if (!discipline) return pass_on(discipline);
+  LiveOptions known = options;
+  if (known.allowance.bits_per_second == 0) {
+    known.allowance.bits_per_second = discipline->bits_per_second;
+  }
+  if (known.allowance.bits_per_second == 0) {
+    return fail(ErrorCode::kBadInput, "say how fast the queue of " + options.interface +
+                                          " drains (--rate 10gbps): only a tbf knows");
+  }
   auto object = bpf::Object::open(embedded_programs().front());
   if (!object) return pass_on(object);
-  auto probe = std::make_unique<Probe>(options, std::move(*object));
+  auto probe = std::make_unique<Probe>(std::move(known), std::move(*object));
   if (auto attached = probe->attach(*discipline); !attached) {
     return attached.error().while_doing("watching the queue of " + options.interface);
   }

@@ -23,6 +23,7 @@ struct Findings {
   Mode mode = Mode::kArmedAtEnqueue;
   std::vector<QueueName> queues;
   std::uint64_t packets_seen = 0, packets_marked = 0, records_lost = 0;
+  std::uint64_t left_unseen = 0;     ///< packets whose departure a kernel did not tell of
   std::uint64_t clock_ran_back = 0;  ///< times that lay before the one before
   std::uint64_t duration_ns = 0;     ///< from the first packet to the last
   std::int64_t origin_unix_ns = 0;   ///< of time 0; 0: virtual time

@@ -36,6 +36,23 @@ struct CourierRecord {
 };
 static_assert(sizeof(CourierRecord) == 64);
 
+/// `run`: of QueueState.
+[[nodiscard]] inline CourierRecord courier_record(std::size_t queue, std::uint64_t run,
+                                                  const FlowKey& flow, std::uint64_t bytes,
+                                                  std::uint64_t enqueued, std::uint64_t dequeued,
+                                                  std::uint64_t depth_at_enqueue,
+                                                  std::uint64_t depth_at_dequeue) {
+  const auto fit = [](std::uint64_t value, std::uint64_t most) { return std::min(value, most); };
+  const std::uint64_t stay = dequeued > enqueued ? dequeued - enqueued : 0;
+  return {
+      .dequeued_ns = dequeued,
+      .stay_bytes_run = fit(stay, (1ULL << 40) - 1) << 24 | fit(bytes, 0xfffff) << 4 | (run & 0xf),
+      .depth_at_enqueue = static_cast<std::uint32_t>(fit(depth_at_enqueue, UINT32_MAX)),
+      .depth_at_dequeue = static_cast<std::uint32_t>(fit(depth_at_dequeue, UINT32_MAX)),
+      .queue = static_cast<std::uint16_t>(queue),
+      .flow = flow};
+}
+
 /// A record as a switch exports it, for IPv4: addresses 8 bytes, ports 4, protocol 1, times 2 x 6,
 /// depths 2 x 2 in cells of 80 bytes; all in network order. Where 29 bytes go is our reading: the
 /// paper gives only their number.
@@ -137,16 +154,8 @@ class Snapshot {
   bool keep(std::size_t queue, const FlowKey& flow, std::uint64_t bytes, std::uint64_t enqueued,
             std::uint64_t dequeued, std::uint64_t depth_at_enqueue,
             std::uint64_t depth_at_dequeue) {
-    const auto fit = [](std::uint64_t value, std::uint64_t most) { return std::min(value, most); };
-    const std::uint64_t stay = dequeued > enqueued ? dequeued - enqueued : 0;
-    return ring_.push(
-        {.dequeued_ns = dequeued,
-         .stay_bytes_run = fit(stay, (1ULL << 40) - 1) << 24 | fit(bytes, 0xfffff) << 4 |
-                           (queues_[queue].run & 0xfU),
-         .depth_at_enqueue = static_cast<std::uint32_t>(fit(depth_at_enqueue, UINT32_MAX)),
-         .depth_at_dequeue = static_cast<std::uint32_t>(fit(depth_at_dequeue, UINT32_MAX)),
-         .queue = static_cast<std::uint16_t>(queue),
-         .flow = flow});
+    return ring_.push(courier_record(queue, queues_[queue].run, flow, bytes, enqueued, dequeued,
+                                     depth_at_enqueue, depth_at_dequeue));
   }
 
   [[nodiscard]] RecordRing& ring() { return ring_; }

@@ -20,8 +20,9 @@ namespace greynic::live {
 
 struct LiveOptions {
   std::string interface;
-  burst::Allowance allowance;
+  burst::Allowance allowance;  ///< rate 0: that of the token bucket
   burst::Mode mode = burst::Mode::kArmedAtEnqueue;
+  std::size_t ring_records = 1000;  ///< between kernel and reader, at least; 2^24 at most
   bool every_packet = false;        ///< a record of every packet: to compare costs
   std::size_t most_bursts = 10000;  ///< kept; of more, the oldest go
   /// Told of every record.
@@ -34,7 +35,8 @@ struct LiveOptions {
 class LiveProbe {
  public:
   /// In the network namespace of the calling thread. kBadInput for a device that is not there;
-  /// kMissing with the remedy without BTF, rights or hooks, and for a discipline that cannot be
+  /// kBadInput without a
+  /// rate where the queue does not say it; kMissing with the remedy without BTF, rights or hooks, and for a discipline that cannot be
   /// watched.
   [[nodiscard]] static Result<std::unique_ptr<LiveProbe>> open(const LiveOptions& options);
   virtual ~LiveProbe() = default;
