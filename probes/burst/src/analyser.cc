@@ -40,12 +40,16 @@ void FlowTable::clear() {
 }
 
 std::vector<FlowShare> FlowTable::sorted() const {
-  std::vector<FlowShare> all;
-  all.reserve(used_.size());
-  for (const std::uint32_t at : used_) all.push_back(slots_[at]);
-  std::ranges::sort(all, [](const FlowShare& a, const FlowShare& b) {
-    return a.bytes != b.bytes ? a.bytes > b.bytes : a.flow < b.flow;
+  // Places are sorted, not flows: those are long.
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> order;
+  order.reserve(used_.size());
+  for (const std::uint32_t at : used_) order.emplace_back(slots_[at].bytes, at);
+  std::ranges::sort(order, [this](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first > b.first : slots_[a.second].flow < slots_[b.second].flow;
   });
+  std::vector<FlowShare> all;
+  all.reserve(order.size());
+  for (const auto& [bytes, at] : order) all.push_back(slots_[at]);
   return all;
 }
 

@@ -85,6 +85,7 @@ nlohmann::json to_json(const Findings& findings) {
                         {"packets_seen", findings.packets_seen},
                         {"packets_marked", findings.packets_marked},
                         {"records_lost", findings.records_lost},
+                        {"left_unseen", findings.left_unseen},
                         {"clock_ran_back", findings.clock_ran_back},
                         {"duration_ns", findings.duration_ns},
                         {"bursts", bursts}};

@@ -11,6 +11,7 @@
 #include <fmt/core.h>
 #include <sys/resource.h>
 
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -47,11 +48,12 @@ struct Watched {
   std::vector<bool> marked;
 };
 
-twin::BurstWorkload workload_of(const std::string& shape, double duration_us) {
+twin::BurstWorkload workload_of(const std::string& shape, double duration_us,
+                                std::uint64_t seed = 3) {
   const std::string path = "/tmp/burst_bench_workload.json";
   std::ofstream(path) << fmt::format(
-      R"({{"version":1,"hosts":17,"link_gbps":{},"duration_us":{},"seed":3,"traffic":[{{"kind":"on_off","shape":"{}","to":0}}]}})",
-      kGbps, duration_us, shape);
+      R"({{"version":1,"hosts":17,"link_gbps":{},"duration_us":{},"seed":{},"traffic":[{{"kind":"on_off","shape":"{}","to":0}}]}})",
+      kGbps, duration_us, seed, shape);
   auto workload = twin::read_burst_workload(path);
   if (!workload) {
     std::fprintf(stderr, "%s\n", workload.error().message.c_str());
@@ -150,70 +152,101 @@ void who() {
   }
 }
 
+/// In-band telemetry reports every packet, the snapshot the marked ones. Twenty seeds, 100 ms each.
 void reports() {
+  constexpr std::uint64_t kSeeds = 20;
   fmt::print(
-      "\nreports: in-band telemetry over marked packets, by threshold in shares of a RTT of 50 "
-      "us\n");
+      "\nreports: in-band telemetry over marked packets, by threshold in shares of a RTT of 50 us; "
+      "mean of {} seeds and its standard error\n",
+      kSeeds);
   for (const char* shape : {"web", "cache", "hadoop"}) {
-    const auto workload = workload_of(shape, 400e3);
-    fmt::print("  {:<8}", shape);
-    for (const std::uint64_t percent : {1U, 2U, 5U, 10U, 20U, 30U, 50U}) {
-      const Watched seen = watch(workload, percent * 1'000'000, burst::Mode::kArmedAtEnqueue);
-      const auto marked = static_cast<double>(std::ranges::count(seen.marked, true));
-      fmt::print("  {}%: {:.1f}", percent,
-                 static_cast<double>(seen.log.size()) / std::max(1.0, marked));
+    for (const burst::Mode mode : {burst::Mode::kArmedAtEnqueue, burst::Mode::kDequeueOnly}) {
+      fmt::print("  {:<7} {:<12}", shape,
+                 mode == burst::Mode::kDequeueOnly ? "dequeue only" : "armed");
+      for (const std::uint64_t percent : {1U, 2U, 5U, 10U, 20U, 30U, 50U}) {
+        double sum = 0, squares = 0, all = 0, marked = 0;
+        for (std::uint64_t seed = 100; seed < 100 + kSeeds; ++seed) {
+          const Watched seen = watch(workload_of(shape, 100e3, seed), percent * 1'000'000, mode);
+          const auto named = static_cast<double>(std::ranges::count(seen.marked, true));
+          const double ratio = static_cast<double>(seen.log.size()) / std::max(1.0, named);
+          sum += ratio;
+          squares += ratio * ratio;
+          all += static_cast<double>(seen.log.size());
+          marked += named;
+        }
+        const double mean = sum / kSeeds;
+        const double error = std::sqrt((squares / kSeeds - mean * mean) / (kSeeds - 1));
+        fmt::print("  {}%: {:.1f} +- {:.1f} (sums {:.1f})", percent, mean, error,
+                   all / std::max(1.0, marked));
+      }
+      fmt::print("\n");
+      std::fflush(stdout);
     }
-    fmt::print("\n");
   }
 }
 
-/// Ten queues of 10 Gbit/s fill at once, at twice their rate; one mirror port empties the ring.
-void ring() {
+/// When packets leave that took part, and their queue: ten queues of 10 Gbit/s that fill at once,
+/// at twice their rate, threshold 1.25 us.
+std::vector<std::pair<std::uint64_t, std::size_t>> ten_bursts(std::uint32_t bytes,
+                                                              double burst_us) {
   constexpr std::size_t kQueues = 10;
-  constexpr std::uint64_t kRate = 10'000'000'000;
-  fmt::print("\nring: ten bursts at once, one mirror port of 10 Gbit/s, 84 bytes a record\n");
-  for (const std::uint32_t bytes : {1500U, 700U, 400U}) {
+  std::vector<burst::QueueState> states(kQueues);
+  burst::Snapshot snapshot(states, {});
+  std::vector<burst::Fifo> queues(kQueues, burst::Fifo(10'000'000'000));
+  for (auto& state : states) state.threshold_bytes = 1562;
+  std::vector<std::pair<std::uint64_t, std::size_t>> leaving;
+  const double gap = bytes * 8 / 20.0;
+  for (std::size_t q = 0; q < kQueues; ++q) {
+    const auto leave = [&](const burst::Fifo::Packet& packet, std::uint64_t, std::uint64_t depth,
+                           std::uint64_t time) {
+      if (snapshot.on_dequeue(q, packet.bytes, depth, time)) leaving.emplace_back(time, q);
+    };
+    for (double t = static_cast<double>(q) * 37; t < burst_us * 1e3; t += gap) {
+      const auto now = static_cast<std::uint64_t>(t);
+      queues[q].drain(now, leave);
+      snapshot.on_enqueue(q, bytes, queues[q].arrive(now, bytes)->depth_at_arrival, now);
+    }
+    queues[q].drain_all(leave);
+  }
+  std::ranges::sort(leaving);
+  return leaving;
+}
+
+/// The ring after all of that, emptied over a mirror port: a frame of 84 bytes on the wire a record.
+burst::RecordRing ring_after(const std::vector<std::pair<std::uint64_t, std::size_t>>& leaving,
+                             double mirror_gbps, std::vector<burst::CourierRecord>& storage) {
+  burst::RecordRing ring(storage);
+  double free = 0;
+  const double each = 84 * 8 / mirror_gbps;
+  for (const auto& [time, queue] : leaving) {
+    const auto now = static_cast<double>(time);
+    burst::CourierRecord record;
+    while (ring.size() > 0 && free + each <= now) {
+      free += each;
+      ring.pop(record);
+    }
+    if (ring.size() == 0) free = std::max(free, now);
+    ring.push(burst::courier_record(queue, 0, {}, 0, time, time, 0, 0));
+  }
+  return ring;
+}
+
+void ring() {
+  fmt::print("\nring: ten bursts at once in ports of 10 Gbit/s, 84 bytes a record\n");
+  std::vector<burst::CourierRecord> few(300), many(1000), endless(1 << 20);
+  for (const std::uint32_t bytes : {1500U, 1000U, 700U, 400U, 200U, 64U}) {
     for (const double burst_us : {50.0, 200.0}) {
-      for (const std::size_t records : {300U, 1000U}) {
-        std::vector<burst::QueueState> states(kQueues);
-        std::vector<burst::CourierRecord> storage(records);
-        burst::Snapshot snapshot(states, storage);
-        std::vector<burst::Fifo> queues(kQueues, burst::Fifo(kRate));
-        for (auto& state : states) state.threshold_bytes = 1562;
-        double mirror_free = 0;
-        const double each = 84 * 8.0 / 10;
-        std::vector<std::pair<std::uint64_t, std::size_t>> leaving;
-        const double gap = bytes * 8 / 20.0;
-        for (std::size_t q = 0; q < kQueues; ++q) {
-          const auto leave = [&](const burst::Fifo::Packet& packet, std::uint64_t,
-                                 std::uint64_t depth, std::uint64_t time) {
-            if (snapshot.on_dequeue(q, packet.bytes, depth, time)) leaving.emplace_back(time, q);
-          };
-          for (double t = static_cast<double>(q) * 37; t < burst_us * 1e3; t += gap) {
-            const auto now = static_cast<std::uint64_t>(t);
-            queues[q].drain(now, leave);
-            snapshot.on_enqueue(q, bytes, queues[q].arrive(now, bytes)->depth_at_arrival, now);
-          }
-          queues[q].drain_all(leave);
-        }
-        std::ranges::sort(leaving);
-        for (const auto& [time, q] : leaving) {
-          burst::CourierRecord record;
-          while (snapshot.ring().size() > 0 && mirror_free + each <= static_cast<double>(time)) {
-            mirror_free += each;
-            snapshot.ring().pop(record);
-          }
-          if (snapshot.ring().size() == 0)
-            mirror_free = std::max(mirror_free, static_cast<double>(time));
-          snapshot.keep(q, {}, bytes, time, time, 0, 0);
-        }
+      const auto leaving = ten_bursts(bytes, burst_us);
+      for (const double mirror_gbps : {10.0, 25.0, 100.0}) {
+        const auto lost = [&](std::vector<burst::CourierRecord>& storage) {
+          return 100.0 * static_cast<double>(ring_after(leaving, mirror_gbps, storage).lost()) /
+                 static_cast<double>(leaving.size());
+        };
         fmt::print(
-            "  {:>4} B, {:>3.0f} us, {:>4} entries: {:>6} marked, {:>5} lost ({:.2f} %), {} at "
-            "most\n",
-            bytes, burst_us, records, leaving.size(), snapshot.ring().lost(),
-            100.0 * static_cast<double>(snapshot.ring().lost()) /
-                static_cast<double>(leaving.size()),
-            snapshot.ring().most());
+            "  {:>4} B, {:>3.0f} us, mirror {:>3.0f} Gbit/s: {:>6} marked, 300 entries lose {:.2f} "
+            "%, 1,000 lose {:.2f} %, {} lose none\n",
+            bytes, burst_us, mirror_gbps, leaving.size(), lost(few), lost(many),
+            ring_after(leaving, mirror_gbps, endless).most());
       }
     }
   }

@@ -42,8 +42,6 @@ class Probe final : public LiveProbe {
   Probe(LiveOptions options, bpf::Object object)
       : options_(std::move(options)),
         object_(std::move(object)),
-        start_ns_(clock_ns(CLOCK_MONOTONIC)),
-        start_unix_ns_(static_cast<std::int64_t>(clock_ns(CLOCK_REALTIME))),
         analyser_(BURST_MOST_QUEUES, [this](burst::Burst&& found) { keep(std::move(found)); }) {}
 
   Result<void> attach(const Discipline& discipline) {
@@ -78,6 +76,8 @@ class Probe final : public LiveProbe {
       if (!link) return pass_on(link);
       links_.push_back(std::move(*link));
     }
+    start_ns_ = clock_ns(CLOCK_MONOTONIC);
+    start_unix_ns_ = static_cast<std::int64_t>(clock_ns(CLOCK_REALTIME));
     return {};
   }
 
@@ -158,8 +158,8 @@ class Probe final : public LiveProbe {
 
   LiveOptions options_;
   bpf::Object object_;
-  std::uint64_t start_ns_;
-  std::int64_t start_unix_ns_;
+  std::uint64_t start_ns_ = 0;  ///< when the programs were there
+  std::int64_t start_unix_ns_ = 0;
   burst::Analyser analyser_;
   std::deque<burst::Burst> bursts_;
   std::optional<bpf::RingBuffer> ring_;
