@@ -123,7 +123,7 @@ std::string spread(std::vector<double> all) {
 }
 
 void cost() {
-  constexpr std::size_t kPackets = 20'000, kRounds = 60;
+  constexpr std::size_t kPackets = 20'000, kRounds = 20;
   const auto pair = value_of(
       live::Pair::make({"tc qdisc replace dev va root tbf rate 40gbit burst 10mb limit 10mb"}));
   std::vector<double> without, quiet, every;
@@ -169,13 +169,13 @@ void cost() {
 void endure(std::uint64_t seconds) {
   const auto pair = value_of(live::Pair::make(
       {"tc qdisc add dev va root handle 1: htb default 10 r2q 100",
-       "tc class add dev va parent 1: classid 1:10 htb rate 40mbit burst 2kb cburst 2kb",
-       "tc class add dev va parent 1: classid 1:20 htb rate 40mbit burst 2kb cburst 2kb"}));
+       "tc class add dev va parent 1: classid 1:10 htb rate 30mbit burst 2kb cburst 2kb",
+       "tc class add dev va parent 1: classid 1:20 htb rate 30mbit burst 2kb cburst 2kb"}));
   std::atomic<bool> over{false};
   (void)pair.here.inside([&] {
     LiveOptions options;
     options.interface = "va";
-    options.allowance = {std::chrono::microseconds(400), 30'000'000, 40'000'000};
+    options.allowance = {std::chrono::microseconds(100), 30'000'000, 30'000'000};
     const auto probe = value_of(LiveProbe::open(options));
     std::thread sender([&] {
       Sender first(0x10010), second(0x10020);
