@@ -8,6 +8,7 @@
 #include "causes.h"
 #include "level_search.h"
 #include "wall_check.h"
+#include "whole/whole_search.h"
 
 namespace greynic::causal {
 namespace {
@@ -86,6 +87,7 @@ class Explainer {
   void add_wall(Id id);
   [[nodiscard]] Result<void> explain_walls();
   [[nodiscard]] Result<void> explain_wall(const Configuration& wall);
+  [[nodiscard]] Result<CausesOfWall> causes_of(Settings& settings);
   [[nodiscard]] bool is_explained(const Configuration& configuration) const;
   void keep_evidence(Cause& cause, const FoundCause& found, const CausesOfWall& all,
                      Settings& settings);
@@ -253,6 +255,19 @@ void Explainer::keep_evidence(Cause& cause, const FoundCause& found, const Cause
   }
 }
 
+/// Where noise is small, step by step; where it is large, or turns out to be, by all tests at once.
+/// What the latter has no answer for, such as emergent causes, is left to the former after all.
+Result<CausesOfWall> Explainer::causes_of(Settings& settings) {
+  const Id wall = session_.id_of(settings.wall());
+  if (!session_.is_noisy(wall)) {
+    auto found = WitnessSearch(session_, settings).causes();
+    if (!found || found->complete || !session_.is_noisy(wall)) return found;
+  }
+  auto found = WholeSearch(session_, settings).causes();
+  if (!found || !found->contradicted) return found;
+  return WitnessSearch(session_, settings, /*patient=*/true).causes();
+}
+
 Result<void> Explainer::explain_wall(const Configuration& wall) {
   auto settings = Settings::create(session_, baseline_, wall);
   if (!settings) return pass_on(settings);
@@ -261,8 +276,7 @@ Result<void> Explainer::explain_wall(const Configuration& wall) {
     all_complete_ = false;
     return {};
   }
-  WitnessSearch search(session_, *settings);
-  auto found = search.causes();
+  auto found = causes_of(*settings);
   if (!found) return pass_on(found);
   for (const std::string& note : found->notes) {
     explanation_.notes.push_back(fmt::format("{}: {}", wall.name(), note));

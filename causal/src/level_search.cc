@@ -287,7 +287,10 @@ Result<Cause> LevelSearch::levels_of(const FoundCause& found) {
     }
     return {};
   };
-  if (auto done = each(found.terms, false); !done) return pass_on(done);
+  cause.all_of = found.levels;
+  if (found.levels.empty()) {
+    if (auto done = each(found.terms, false); !done) return pass_on(done);
+  }
   if (auto done = each(found.absent, true); !done) return pass_on(done);
   if (auto done = check_sums(cause); !done) return pass_on(done);
   std::sort(cause.all_of.begin(), cause.all_of.end(),

@@ -16,8 +16,10 @@ constexpr int kMostRecovery = 40;          // tests of the baseline after a wall
 constexpr std::size_t kHopelessFrom = 16;  // tests of one configuration,
 constexpr double kHopelessRate = 0.05;     // and what each must have told at least
 constexpr double kNearBound = 0.08;        // of the way from the baseline to it
+constexpr double kLargeNoise = 0.22;       // of what lies between baseline and wall
 constexpr int kMostTooShort = 2;
-constexpr int kMostFirstTests = 6;  // of the baseline, until one gives a value
+constexpr std::size_t kFollowDrift = 24;  // tests, where nothing else is learned from each
+constexpr int kMostFirstTests = 6;        // of the baseline, until one gives a value
 
 }  // namespace
 
@@ -153,13 +155,13 @@ Result<void> Session::measure(std::span<const Id> ids, const std::string& why) {
     test.why = why;
     test.configuration = observation.asked;
     test.round = rounds_;
-    test.before = chance_of(asked_[id].evidence);
+    test.before = by_belief_ ? asked_[id].belief : chance_of(asked_[id].evidence);
     if (const auto value = observation.value(campaign_.wall.metric)) test.value = *value;
     test.outcome = to_string(observation.outcome);
     trail_.push_back(std::move(test));
     add(id, observation);
   }
-  if (!begun_) return {};
+  if (!begun_ || (by_belief_ && tests_ % kFollowDrift != 0)) return {};
   refit();
   for (std::size_t i = trail_.size() - observations->size(); i < trail_.size(); ++i) {
     trail_[i].after = chance_of(asked_[id_of(trail_[i].configuration)].evidence);
@@ -324,6 +326,14 @@ std::size_t Session::failures_of(Id id) const {
   return static_cast<std::size_t>(
       std::count_if(asked_[id].readings.begin(), asked_[id].readings.end(),
                     [&](std::size_t place) { return readings_[place].failed; }));
+}
+
+bool Session::is_noisy(Id wall) const {
+  std::vector<double> scores = scores_of(wall);
+  if (scores.empty()) return false;
+  std::sort(scores.begin(), scores.end());
+  const double depth = std::max(scores[(scores.size() - 1) / 2], model_.bound());
+  return model_.sigma() > kLargeNoise * (depth - model_.baseline());
 }
 
 Ratio Session::ratio_of(Id id) const {

@@ -63,6 +63,12 @@ class Session {
   }
   [[nodiscard]] bool refused(Id id) const { return asked_[id].refused; }
   void believe(Id id, double wall) { asked_[id].belief = wall; }
+  /// Configurations that were asked about.
+  [[nodiscard]] std::size_t asked() const { return asked_.size(); }
+  /// Beliefs are somebody else's to make: the odds of each configuration are not learned.
+  void judge_by_belief(bool on) { by_belief_ = on; }
+  /// log odds of a configuration, made elsewhere.
+  void judge(Id id, double evidence) { asked_[id].evidence = evidence; }
 
   /// Whether each is a wall; `before` is the chance that it is, before any test.
   [[nodiscard]] Result<std::vector<Verdict>> decide(const std::vector<Id>& ids, double before,
@@ -76,6 +82,8 @@ class Session {
   [[nodiscard]] std::string failure_of(Id id) const { return asked_[id].failure; }
   /// The metric over the baseline (or the absolute bound) at this configuration.
   [[nodiscard]] Ratio ratio_of(Id id) const;
+  /// Noise is large beside the depth of a wall: single answers are often wrong.
+  [[nodiscard]] bool is_noisy(Id wall) const;
   [[nodiscard]] ValueModel& model() { return model_; }
   [[nodiscard]] const ValueModel& model() const { return model_; }
   [[nodiscard]] Id baseline() const { return baseline_; }
@@ -133,6 +141,7 @@ class Session {
   std::vector<TrailTest> trail_;
   Id baseline_ = 0;
   bool begun_ = false;
+  bool by_belief_ = false;
   bool sticky_ = false;
   bool lost_baseline_ = false;
   std::size_t tests_ = 0;

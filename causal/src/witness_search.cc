@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "whole/structures.h"
+
 namespace greynic::causal {
 namespace {
 
@@ -19,11 +21,6 @@ constexpr std::size_t kMostTransversals = 400;
 constexpr int kMostBacktracks = 24;
 constexpr int kMostCauses = 24;
 constexpr std::size_t kDoubtful = 3;  // causes of one wall
-
-double log_choose(double n, double k) {
-  if (k > n || k < 0.0) return -1e300;
-  return std::lgamma(n + 1.0) - std::lgamma(k + 1.0) - std::lgamma(n - k + 1.0);
-}
 
 bool holds(const Set& large, const Set& small) { return (small & ~large).none(); }
 
@@ -62,8 +59,8 @@ std::vector<Set> minimal_transversals(const std::vector<Set>& sets, std::size_t 
   return all;
 }
 
-WitnessSearch::WitnessSearch(Session& session, Settings& settings)
-    : session_(session), settings_(settings) {}
+WitnessSearch::WitnessSearch(Session& session, Settings& settings, bool patient)
+    : session_(session), settings_(settings), patient_(patient) {}
 
 double WitnessSearch::error_of(std::size_t answers) const {
   return (1.0 - session_.options().confidence) /
@@ -98,7 +95,7 @@ Result<std::optional<FoundCause>> WitnessSearch::cause_within(const Set& wall) {
            .growth = {},
            .terms = {},
            .classes = {}};
-  for (int backtracks = 0; backtracks < kMostBacktracks;) {
+  for (int backtracks = 0; backtracks < kMostBacktracks && !is_noisy();) {
     now.growth = settings_.grow(now.from, now.to);
     Row row{.steps = {},
             .before = odds_before(now.growth, now.terms.count()),
@@ -181,7 +178,7 @@ Result<std::optional<Set>> WitnessSearch::first_not_healed(CausesOfWall& found) 
 
 Result<void> WitnessSearch::heal(CausesOfWall& found) {
   int vain = 0;
-  while (static_cast<int>(found.causes.size()) < kMostCauses && vain < 4) {
+  while (static_cast<int>(found.causes.size()) < kMostCauses && vain < 4 && !is_noisy()) {
     auto wall = first_not_healed(found);
     if (!wall) return pass_on(wall);
     if (!*wall) return {};
@@ -326,6 +323,7 @@ Result<CausesOfWall> WitnessSearch::causes() {
   const auto search = [&]() -> Result<void> {
     for (int round = 0; round < 4; ++round) {
       if (auto done = heal(found); !done) return done;
+      if (is_noisy() && !found.complete) return {};
       auto stands = confirm(found);
       if (!stands) return pass_on(stands);
       if (!*stands) continue;

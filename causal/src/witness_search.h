@@ -16,6 +16,9 @@
 ///     a c d     clear    healed by b
 ///     b d       clear    healed by a and c: complete, there are no more
 ///
+/// Each step rests on the one before it. Where noise is large, that costs too many tests: the search
+/// then ends, incomplete, and another takes over (whole_search.h).
+///
 /// A cause that healing another brings about (emergent) shows as a wall where that one is healed in
 /// one way and not where it is healed in another; the setting that must be at the baseline's level
 /// is searched for in the same manner and becomes a term.
@@ -32,6 +35,7 @@ struct FoundCause {
   Set absent;                ///< settings that must be at the baseline's level: an emergent cause
   std::vector<Set> classes;  ///< settings that no allowed test tells apart; a term each
   double confidence = 1.0;
+  std::vector<Condition> levels;  ///< of each term, where they are known already
 };
 
 /// A healed wall that was tested.
@@ -45,13 +49,15 @@ struct CausesOfWall {
   std::vector<FoundCause> causes;
   std::vector<Healing> certificate;
   bool complete = false;
-  double confidence = 1.0;  ///< that the list is complete
+  bool contradicted = false;  ///< by tests: no answer that the search knows agrees with them
+  double confidence = 1.0;    ///< that the list is complete
   std::vector<std::string> notes;
 };
 
 class WitnessSearch {
  public:
-  WitnessSearch(Session& session, Settings& settings);
+  /// `patient`: goes on where noise is large.
+  WitnessSearch(Session& session, Settings& settings, bool patient = false);
   /// kAllowanceSpent ends the search inside: what was found stands, incomplete.
   [[nodiscard]] Result<CausesOfWall> causes();
 
@@ -74,9 +80,13 @@ class WitnessSearch {
   [[nodiscard]] Result<void> find_absent(FoundCause& cause, Set kept);
   [[nodiscard]] std::vector<double> odds_before(const Growth& growth, std::size_t found) const;
   [[nodiscard]] double error_of(std::size_t answers) const;
+  [[nodiscard]] bool is_noisy() const {
+    return !patient_ && session_.is_noisy(session_.id_of(settings_.wall()));
+  }
 
   Session& session_;
   Settings& settings_;
+  bool patient_;
 };
 
 /// The smallest sets that share a setting with every one of `sets`; at most `most` of them.

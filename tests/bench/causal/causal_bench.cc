@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 
 #include "greynic/testgen/compiled_campaign.h"
 #include "planted.h"
@@ -88,6 +89,14 @@ void run_case(const Family& family, std::uint64_t seed, int batch, bool talk, Ta
   tally.rounds.push_back(static_cast<double>(explanation->rounds));
   if (!family.false_alarm) tally.ratios.push_back(planted.tests / planted.bound());
   tally.slowest_ms = std::max(tally.slowest_ms, ms / std::max(1, planted.tests));
+  if (std::getenv("WHERE") != nullptr) {
+    std::map<std::string, int> by;
+    for (const causal::TrailTest& test : explanation->trail) ++by[test.why.substr(0, 18)];
+    fmt::print("seed {} {} x {:.2f} = {} / {:.0f}:", seed, exact ? "ok " : "BAD",
+               planted.tests / planted.bound(), planted.tests, planted.bound());
+    for (const auto& [why, n] : by) fmt::print(" [{} {}]", why, n);
+    fmt::print("\n");
+  }
   if (talk && !exact) {
     fmt::print("seed {}: {} factors, {} tests, bound {:.0f}, {}\n{}", seed,
                planted.campaign.factors.size(), planted.tests, planted.bound(),

@@ -1,0 +1,199 @@
+#include "depths.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace greynic::causal {
+namespace {
+
+constexpr double kStallsUpTo = 2.0;  // scores
+constexpr double kStallsBefore = 0.015;
+constexpr double kStallsWeight = 40.0;
+constexpr double kRest = 1e-4;       // density of what nothing explains
+constexpr double kOwnClear = 0.03;   // share of clear configurations with a mean of their own
+constexpr double kNewDepth = 0.12;   // share of walls with a depth not seen before
+constexpr double kDeepestNew = 2.0;  // beyond the bound
+constexpr int kGrid = 16;
+constexpr double kUsualSigma = 0.05;
+constexpr double kUsualWeight = 1.0;
+constexpr double kLeastSigma = 0.002;
+constexpr std::size_t kMostDepths = 6;
+constexpr int kRounds = 3;
+
+double log_sum(double a, double b) {
+  return std::max(a, b) + std::log1p(std::exp(-std::abs(a - b)));
+}
+
+}  // namespace
+
+Depths::Depths(double baseline, double depth, double sigma, std::function<double(double)> bound)
+    : bound_(std::move(bound)),
+      baseline_(baseline),
+      depths_({{depth, 1.0}}),
+      sigma_(sigma),
+      spread_(sigma) {}
+
+double Depths::shallowest() const {
+  double least = depths_.front().mean;
+  for (const Depth& one : depths_) least = std::min(least, one.mean);
+  return std::max(least, bound_(baseline_));
+}
+
+double Depths::log_chance(double above) const {
+  const double z = above / spread_;
+  const double stalled = above > 0.0 && above < kStallsUpTo ? stalls_ / kStallsUpTo : 0.0;
+  return std::log((1.0 - stalls_) * 0.398942 / spread_ * std::exp(-0.5 * z * z) + stalled + kRest);
+}
+
+double Depths::log_chance(const std::vector<double>& scores, double mean) const {
+  double sum = 0.0;
+  for (const double score : scores) sum += log_chance(score - mean);
+  return sum;
+}
+
+/// The chance that a test did not stall, if its configuration has this mean.
+double Depths::own_share(double score, double mean) const {
+  const double z = (score - mean) / spread_;
+  const double own = (1.0 - stalls_) * 0.398942 / spread_ * std::exp(-0.5 * z * z);
+  return own / std::exp(log_chance(score - mean));
+}
+
+/// Any mean between two scores.
+double Depths::between(const std::vector<double>& scores, double low, double high) const {
+  const int count = std::clamp(static_cast<int>(2.0 * (high - low) / spread_), kGrid, 8 * kGrid);
+  double sum = -1e300;
+  for (int i = 0; i < count; ++i) {
+    sum = log_sum(sum, log_chance(scores, low + (high - low) * (i + 0.5) / count));
+  }
+  return sum - std::log(count);
+}
+
+Depths::Chances Depths::chances(const Tested& one) const {
+  Chances chances;
+  const double bound = bound_(baseline_);
+  const double home = log_chance(one.scores, baseline_) + std::log(1.0 - kOwnClear);
+  const double own =
+      between(one.scores, baseline_, std::max(bound, baseline_ + 1e-3)) + std::log(kOwnClear);
+  chances.clear = log_sum(home, own);
+  chances.at_baseline = std::exp(home - chances.clear);
+  const double fresh = between(one.scores, bound, bound + kDeepestNew) + std::log(kNewDepth);
+  chances.wall = fresh;
+  for (const Depth& depth : depths_) {
+    chances.at_depth.push_back(log_chance(one.scores, depth.mean) +
+                               std::log((1.0 - kNewDepth) * depth.share));
+    chances.wall = log_sum(chances.wall, chances.at_depth.back());
+  }
+  for (double& share : chances.at_depth) share = std::exp(share - chances.wall);
+  chances.fresh = std::exp(fresh - chances.wall);
+  return chances;
+}
+
+void Depths::learn(const std::vector<Tested>& all) {
+  const std::size_t count = depths_.size() + 1;  // the last is the baseline
+  std::vector<double> weights(count, 0.0), sums(count, 0.0), configurations(count, 0.0);
+  double values = 0.0, stalled = 0.0;
+  double failed[2] = {0.0, 0.0}, told[2] = {0.0, 0.0};
+  std::vector<Chances> chances_of;
+  const auto each = [&](const auto& visit) {
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const Chances& chances = chances_of[i];
+      for (std::size_t k = 0; k < count; ++k) {
+        const bool clear = k + 1 == count;
+        const double share =
+            clear ? (1.0 - all[i].wall) * chances.at_baseline : all[i].wall * chances.at_depth[k];
+        const double mean = clear ? baseline_ : depths_[k].mean;
+        if (share > 1e-6) visit(all[i], k, share, mean);
+      }
+    }
+  };
+  for (const Tested& one : all) {
+    chances_of.push_back(chances(one));
+    failed[0] += (1.0 - one.wall) * one.failures;
+    failed[1] += one.wall * one.failures;
+    told[0] += (1.0 - one.wall) * static_cast<double>(one.scores.size());
+    told[1] += one.wall * static_cast<double>(one.scores.size());
+  }
+  each([&](const Tested& one, std::size_t k, double share, double mean) {
+    configurations[k] += share;
+    for (const double score : one.scores) {
+      const double own = share * own_share(score, mean);
+      weights[k] += own;
+      sums[k] += own * score;
+      values += share;
+      stalled += share - own;
+    }
+  });
+  double squares = kUsualWeight * kUsualSigma * kUsualSigma;
+  double freedom = kUsualWeight;
+  const double bound = bound_(baseline_);
+  double walls = 1e-9;
+  for (std::size_t k = 0; k < depths_.size(); ++k) walls += configurations[k] + 0.5;
+  for (std::size_t k = 0; k < depths_.size(); ++k) {
+    if (weights[k] > 0.5) depths_[k].mean = std::max(sums[k] / weights[k], bound);
+    depths_[k].share = (configurations[k] + 0.5) / walls;
+  }
+  if (weights.back() > 0.5) baseline_ = sums.back() / weights.back();
+  each([&](const Tested& one, std::size_t k, double share, double) {
+    const double now = k + 1 == count ? baseline_ : depths_[k].mean;
+    for (const double score : one.scores) {
+      const double own = share * own_share(score, now);
+      squares += own * (score - now) * (score - now);
+      freedom += own;
+    }
+  });
+  for (const double weight : weights) freedom -= std::min(1.0, weight);
+  freedom = std::max(freedom, 1.0);
+  sigma_ = std::max(std::sqrt(squares / freedom), kLeastSigma);
+  spread_ = sigma_ * std::sqrt((freedom + 3.0) / (freedom + 1.0));
+  baseline_error_ = spread_ / std::sqrt(std::max(0.5, weights.back()));
+  depth_error_ =
+      spread_ / std::sqrt(std::max(0.5, *std::max_element(weights.begin(), weights.end() - 1)));
+  stalls_ = (stalled + kStallsBefore * kStallsWeight) / (values + kStallsWeight);
+  fails_clear_ = (failed[0] + 0.05) / (told[0] + failed[0] + 2.0);
+  fails_wall_ = (failed[1] + 2.0 * fails_clear_) / (told[1] + failed[1] + 2.0);
+}
+
+/// A wall whose mean no depth explains brings its own.
+void Depths::new_depth(const std::vector<Tested>& all) {
+  if (depths_.size() >= kMostDepths) return;
+  double most = 0.6;
+  const Tested* best = nullptr;
+  for (const Tested& one : all) {
+    if (one.wall < 0.8 || one.scores.empty()) continue;
+    const double fresh = one.wall * chances(one).fresh;
+    if (fresh <= most) continue;
+    most = fresh;
+    best = &one;
+  }
+  if (best == nullptr) return;
+  std::vector<double> sorted = best->scores;
+  std::sort(sorted.begin(), sorted.end());
+  depths_.push_back({std::max(sorted[(sorted.size() - 1) / 2], bound_(baseline_)), 0.1});
+}
+
+/// Depths that noise does not tell apart are one.
+void Depths::join_depths() {
+  for (std::size_t a = 0; a < depths_.size(); ++a) {
+    for (std::size_t b = depths_.size(); b-- > a + 1;) {
+      if (std::abs(depths_[a].mean - depths_[b].mean) > sigma_) continue;
+      const double share = depths_[a].share + depths_[b].share;
+      depths_[a].mean =
+          (depths_[a].share * depths_[a].mean + depths_[b].share * depths_[b].mean) / share;
+      depths_[a].share = share;
+      depths_.erase(depths_.begin() + static_cast<std::ptrdiff_t>(b));
+    }
+  }
+}
+
+void Depths::fit(std::vector<Tested>& all) {
+  for (int round = 0; round < kRounds; ++round) learn(all);
+  join_depths();
+  new_depth(all);
+  for (Tested& one : all) {
+    const Chances chance = chances(one);
+    one.evidence = chance.wall - chance.clear + one.failures * std::log(fails_wall_ / fails_clear_);
+  }
+}
+
+}  // namespace greynic::causal

@@ -1,0 +1,496 @@
+#include "whole_search.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace greynic::causal {
+namespace {
+
+constexpr std::uint64_t kHalfSeed = 0x68616c66;  // any fixed number
+constexpr int kSteps = 10;                       // of each chain, after each test
+constexpr int kFirstSteps = 40;
+constexpr std::size_t kSample = 256;
+constexpr int kOrders = 16;         // in which settings are added, to find a half
+constexpr double kSettled = 0.8;    // of the settings, before levels are asked for
+constexpr double kMeanKnown = 0.3;  // its error, as a share of what lies between it and walls
+constexpr double kFoundKnown = 0.4;
+constexpr std::size_t kMostOfOne = 60;  // tests of one configuration
+constexpr std::size_t kMostLevels = 64;
+constexpr std::size_t kLevelsAtOnce = 3;
+constexpr double kSurely = 12.0;   // log odds of a configuration
+constexpr double kAgainst = 0.01;  // chance of what the tests say, by all likely answers
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values.empty() ? 0.0 : values[(values.size() - 1) / 2];
+}
+
+}  // namespace
+
+std::vector<WholeSearch::Lane> WholeSearch::lanes_of(const Session& session,
+                                                     const Settings& settings) {
+  std::vector<Lane> lanes;
+  for (std::size_t i = 0; i < settings.size(); ++i) {
+    Lane lane;
+    lane.factor = settings.factor(i);
+    const FactorValue home = *settings.wall().find(lane.factor);
+    const FactorValue* other = settings.baseline().find(lane.factor);
+    const Factor* known = session.campaign().find(lane.factor);
+    std::vector<FactorValue> levels;
+    if (known != nullptr) levels = known->levels;
+    const double* to = std::get_if<double>(&home);
+    const double* from = other != nullptr ? std::get_if<double>(other) : nullptr;
+    if (to != nullptr && from != nullptr) {
+      std::vector<double> numbers = {*to, *from};
+      for (const FactorValue& level : levels) {
+        if (const double* number = std::get_if<double>(&level)) numbers.push_back(*number);
+      }
+      std::sort(numbers.begin(), numbers.end());
+      numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+      if (*to < *from) std::reverse(numbers.begin(), numbers.end());
+      for (const double number : numbers) lane.levels.emplace_back(number);
+      const auto place = [&](double number) {
+        return static_cast<int>(std::find(numbers.begin(), numbers.end(), number) -
+                                numbers.begin());
+      };
+      lane.axis = {true, place(*from), place(*to), static_cast<int>(numbers.size()) - 1};
+    } else {
+      lane.levels.push_back(other != nullptr ? std::optional(*other) : std::nullopt);
+      lane.levels.emplace_back(home);
+      for (const FactorValue& level : levels) {
+        if (level == home || (other != nullptr && level == *other)) continue;
+        if (lane.levels.size() < kMostLevels) lane.levels.emplace_back(level);
+      }
+      lane.axis = {false, 0, 1, static_cast<int>(lane.levels.size()) - 1};
+    }
+    lanes.push_back(std::move(lane));
+  }
+  return lanes;
+}
+
+std::vector<Axis> WholeSearch::axes_of(const std::vector<Lane>& lanes) {
+  std::vector<Axis> axes;
+  for (const Lane& lane : lanes) axes.push_back(lane.axis);
+  return axes;
+}
+
+WholeSearch::WholeSearch(Session& session, Settings& settings)
+    : session_(session),
+      settings_(settings),
+      lanes_(lanes_of(session, settings)),
+      structures_(axes_of(lanes_)),
+      depths_(median(session.scores_of(session.baseline())),
+              median(session.scores_of(session.id_of(settings.wall()))), session.model().sigma(),
+              [&model = session.model()](double mean) { return model.scale().bound(mean); }),
+      random_(kHalfSeed) {}
+
+/// Nothing where a factor is at a level that neither the wall nor the baseline nor the campaign has.
+std::optional<Positions> WholeSearch::positions_of(const Configuration& configuration) const {
+  Positions positions;
+  std::size_t told = 0;
+  for (const Lane& lane : lanes_) {
+    const FactorValue* level = configuration.find(lane.factor);
+    told += level != nullptr ? 1 : 0;
+    const auto place = std::find_if(lane.levels.begin(), lane.levels.end(), [&](const auto& one) {
+      return level != nullptr ? one && *one == *level : !one;
+    });
+    if (place == lane.levels.end()) return std::nullopt;
+    positions.push_back(static_cast<std::uint16_t>(place - lane.levels.begin()));
+  }
+  for (const auto& [name, level] : settings_.wall().levels()) {
+    const FactorValue* other = settings_.baseline().find(name);
+    if (other == nullptr || *other != level) continue;  // a setting
+    const FactorValue* mine = configuration.find(name);
+    if (mine == nullptr || *mine != level) return std::nullopt;
+  }
+  return positions;
+}
+
+Configuration WholeSearch::configuration_of(const Positions& positions) const {
+  Configuration whole = settings_.baseline();
+  for (std::size_t i = 0; i < lanes_.size(); ++i) {
+    const auto& level = lanes_[i].levels[positions[i]];
+    if (level) whole.set(lanes_[i].factor, *level);
+  }
+  return whole;
+}
+
+/// Where rules forbid a set of settings, the largest allowed one within it takes its place.
+std::optional<Id> WholeSearch::id_of(Positions& positions) {
+  Set set;
+  bool plain = true;
+  for (std::size_t i = 0; i < lanes_.size(); ++i) {
+    if (positions[i] == lanes_[i].axis.wall) set.set(i);
+    plain = plain && (positions[i] == lanes_[i].axis.wall || positions[i] == lanes_[i].axis.base);
+  }
+  auto id = plain ? settings_.id_of(set) : settings_.id_of(configuration_of(positions));
+  if (!id && plain) id = settings_.id_of(settings_.without(settings_.all() & ~set));
+  if (!id || session_.refused(*id)) return std::nullopt;
+  const auto actual = positions_of(session_.configuration(*id));
+  if (!actual) return std::nullopt;
+  positions = *actual;
+  return id;
+}
+
+/// Configurations that were tested since the last time.
+void WholeSearch::read_tests() {
+  for (Id id = 0; id < session_.asked(); ++id) {
+    if (session_.tests_of(id) == 0 || places_.contains(id) || ids_.size() >= TestSet::kMost)
+      continue;
+    const auto positions = positions_of(session_.configuration(id));
+    if (!positions) continue;
+    places_[id] = structures_.add_test(*positions);
+    ids_.push_back(id);
+    tested_.push_back({.scores = {}, .wall = structures_.chance_of(*positions)});
+  }
+  for (std::size_t i = 0; i < ids_.size(); ++i) {
+    tested_[i].scores = session_.scores_of(ids_[i]);
+    tested_[i].failures = static_cast<int>(session_.failures_of(ids_[i]));
+  }
+}
+
+void WholeSearch::learn(int steps) {
+  read_tests();
+  for (int round = 0; round < 2; ++round) {
+    depths_.fit(tested_);
+    std::vector<double> evidence;
+    for (const Tested& one : tested_) evidence.push_back(one.evidence);
+    structures_.weigh(evidence, round == 0 ? 0 : steps);
+    for (Tested& one : tested_) one.wall = 0.0;
+    for (const Structure& one : structures_.likely()) {
+      for (std::size_t i = 0; i < ids_.size() && one.chance > 1e-6; ++i) {
+        if (one.walls.has(i)) tested_[i].wall += one.chance;
+      }
+    }
+    for (std::size_t i = 0; i < ids_.size(); ++i) session_.believe(ids_[i], tested_[i].wall);
+  }
+}
+
+bool WholeSearch::is_resolved(const Structure& structure) const {
+  for (const Conjunction& cause : structure.causes) {
+    for (const Term& term : cause) {
+      const Axis& axis = lanes_[term.setting].axis;
+      if (axis.ordered) {
+        const bool open_end = term.to < axis.last && structures_.open_after(term) > 1;
+        if (structures_.open_before(term) > 1 || open_end) return false;
+        continue;
+      }
+      for (int p = 0; p <= axis.last; ++p) {
+        if (p != axis.base && !structures_.was_tested(term.setting, p)) return false;
+      }
+    }
+  }
+  return true;
+}
+
+bool WholeSearch::is_sure() const {
+  if (structures_.likely().empty()) return false;
+  const Structure& best = structures_.likely().front();
+  return best.chance >= 1.0 - (1.0 - session_.options().confidence) / 2.0 && is_resolved(best);
+}
+
+/// A configuration is surely a wall and all likely answers say clear, or the other way round.
+bool WholeSearch::is_contradicted() const {
+  return std::any_of(tested_.begin(), tested_.end(), [](const Tested& one) {
+    return one.evidence > 0.0 ? one.evidence > kSurely && one.wall < kAgainst
+                              : one.evidence < -kSurely && one.wall > 1.0 - kAgainst;
+  });
+}
+
+/// Likely answers, each as often as it is likely.
+void WholeSearch::draw_sample() {
+  sample_.clear();
+  double all = 0.0;
+  for (const Structure& one : structures_.likely()) all += one.chance;
+  double passed = 0.0;
+  std::size_t drawn = 0;
+  const double first = random_.uniform();
+  for (std::size_t i = 0; i < structures_.likely().size(); ++i) {
+    const Structure& one = structures_.likely()[i];
+    if (i < kSample / 4) {  // with its own weight
+      sample_.emplace_back(&one, one.chance);
+      all -= one.chance;
+      continue;
+    }
+    passed += one.chance;
+    const double each = all / (kSample * 3 / 4);
+    while (each > 1e-12 && (static_cast<double>(drawn) + first) * each < passed) {
+      if (sample_.back().first == &one) {
+        sample_.back().second += each;
+      } else {
+        sample_.emplace_back(&one, each);
+      }
+      ++drawn;
+    }
+  }
+  double sum = 0.0;
+  for (const auto& [one, weight] : sample_) sum += weight;
+  for (auto& [one, weight] : sample_) weight /= sum;
+}
+
+double WholeSearch::chance_in_sample(const Positions& positions) const {
+  double chance = 0.0;
+  for (const auto& [structure, weight] : sample_) {
+    chance += weight * structures_.chance_of(*structure, positions);
+  }
+  return chance;
+}
+
+void WholeSearch::ask(Candidate& one) const {
+  one.walls.clear();
+  for (const auto& [structure, weight] : sample_) {
+    one.walls.push_back(static_cast<float>(structures_.chance_of(*structure, one.positions)));
+  }
+}
+
+void WholeSearch::add(std::vector<Candidate>& all, Positions positions, const char* why,
+                      double further) {
+  for (Candidate& known : all) {
+    if (known.positions != positions) continue;
+    known.further = std::max(known.further, further);
+    return;
+  }
+  all.push_back({std::move(positions), why, {}, further});
+  ask(all.back());
+}
+
+/// Settings are added in some order; somewhere half of the sample says wall.
+void WholeSearch::add_halves(std::vector<Candidate>& all) {
+  std::vector<std::size_t> order(lanes_.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  for (int tries = 0; tries < kOrders; ++tries) {
+    for (std::size_t i = order.size(); i > 1; --i) {
+      std::swap(order[i - 1], order[random_.below(static_cast<std::uint32_t>(i))]);
+    }
+    const auto first = [&](std::size_t count) {
+      Positions positions = structures_.all_at_base();
+      for (std::size_t i = 0; i < count; ++i) {
+        positions[order[i]] = static_cast<std::uint16_t>(lanes_[order[i]].axis.wall);
+      }
+      return positions;
+    };
+    std::size_t low = 0, high = order.size();
+    while (high - low > 1) {
+      const std::size_t middle = (low + high) / 2;
+      (chance_in_sample(first(middle)) >= 0.5 ? high : low) = middle;
+    }
+    add(all, first(high), "halving what is likely");
+    if (low > 0) add(all, first(low), "halving what is likely");
+  }
+}
+
+void WholeSearch::add_checks(std::vector<Candidate>& all) {
+  const double further = structures_.further_cause() / (1.0 + structures_.further_cause());
+  for (const Positions& healed : structures_.healed()) {
+    add(all, healed, "healing all known causes",
+        further / static_cast<double>(structures_.healed().size()));
+  }
+  for (const Conjunction& cause : structures_.likely().front().causes) {
+    Positions alone = structures_.all_at_base();
+    for (const Term& term : cause) {
+      alone[term.setting] = static_cast<std::uint16_t>(lanes_[term.setting].axis.wall);
+    }
+    add(all, alone, "the terms alone");
+    for (const Term& term : cause) {
+      Positions less = alone;
+      less[term.setting] = static_cast<std::uint16_t>(lanes_[term.setting].axis.base);
+      add(all, less, "the terms but one");
+    }
+  }
+}
+
+/// A level of one term, all others at the wall's levels or where they seem to begin or to end: a
+/// wall there confirms several ends at once.
+void WholeSearch::add_levels(std::vector<Candidate>& all, const Conjunction& cause,
+                             const Term& term) {
+  const Axis& axis = lanes_[term.setting].axis;
+  std::vector<Positions> contexts(3, structures_.all_at_base());
+  for (const Term& other : cause) {
+    const Axis& lane = lanes_[other.setting].axis;
+    contexts[0][other.setting] = static_cast<std::uint16_t>(lane.wall);
+    contexts[1][other.setting] = static_cast<std::uint16_t>(lane.ordered ? other.from : lane.wall);
+    contexts[2][other.setting] = static_cast<std::uint16_t>(lane.ordered ? other.to : lane.wall);
+  }
+  const int below = term.from - structures_.open_before(term) / 2;
+  const int above = term.to + structures_.open_after(term) / 2;
+  for (const Positions& context : contexts) {
+    std::vector<std::pair<double, Positions>> far;  // from an even chance
+    for (int p = axis.ordered ? axis.base + 1 : 0; p <= axis.last; ++p) {
+      const bool useful = !axis.ordered || p == below || p == above || p == axis.last ||
+                          structures_.was_tested(term.setting, p);
+      if (p == axis.base || !useful) continue;
+      Positions at = context;
+      at[term.setting] = static_cast<std::uint16_t>(p);
+      far.emplace_back(std::abs(chance_in_sample(at) - 0.5), std::move(at));
+    }
+    std::sort(far.begin(), far.end());
+    if (far.size() > kLevelsAtOnce) far.resize(kLevelsAtOnce);
+    for (auto& [distance, at] : far) add(all, std::move(at), "where a term begins and ends");
+  }
+}
+
+std::vector<WholeSearch::Candidate> WholeSearch::candidates() {
+  std::vector<Candidate> all;
+  add_halves(all);
+  add_checks(all);
+  if (structures_.chance_of_settings() < kSettled) return all;
+  for (const Conjunction& cause : structures_.likely().front().causes) {
+    for (const Term& term : cause) add_levels(all, cause, term);
+  }
+  return all;
+}
+
+/// One test after the other, each where the answers disagree most that the tests before it leave.
+std::vector<Id> WholeSearch::choose() {
+  const double apart = depths_.shallowest() - depths_.baseline();
+  const double of_baseline = depths_.baseline_error() / apart / kMeanKnown;
+  const double of_depth = depths_.depth_error() / apart / kFoundKnown;
+  const bool low = of_baseline >= of_depth;
+  const Id known = low ? session_.baseline() : session_.id_of(settings_.wall());
+  if (std::max(of_baseline, of_depth) > 1.0 && session_.tests_of(known) < kMostOfOne) {
+    why_ = low ? "the baseline" : "how deep is it?";
+    return {known};
+  }
+  draw_sample();
+  std::vector<Candidate> all = candidates();
+  std::vector<Id> chosen;
+  std::vector<std::size_t> group(sample_.size(), 0);
+  std::size_t groups = 1;
+  const auto worth_of = [&](const Candidate& one) {
+    std::vector<double> weight(groups, 0.0), wall(groups, 0.0);
+    for (std::size_t i = 0; i < sample_.size(); ++i) {
+      weight[group[i]] += sample_[i].second;
+      wall[group[i]] += sample_[i].second * static_cast<double>(one.walls[i]);
+    }
+    double worth = one.further * (1.0 - one.further);
+    double known_worth = 0.0;
+    for (std::size_t g = 0; g < groups; ++g) {
+      if (weight[g] > 0.0) known_worth += wall[g] * (1.0 - wall[g] / weight[g]);
+    }
+    return std::max(worth, known_worth);
+  };
+  while (chosen.size() < static_cast<std::size_t>(session_.options().batch) && groups < 512) {
+    double most = 0.0;
+    std::size_t best = all.size();
+    for (std::size_t k = 0; k < all.size(); ++k) {
+      const double worth = worth_of(all[k]);
+      if (worth <= most) continue;
+      most = worth;
+      best = k;
+    }
+    if (best == all.size()) break;
+    Candidate one = std::move(all[best]);
+    all.erase(all.begin() + static_cast<std::ptrdiff_t>(best));
+    const Positions wanted = one.positions;
+    const auto id = id_of(one.positions);
+    if (!id || session_.tests_of(*id) >= kMostOfOne) continue;
+    if (one.positions != wanted) {  // rules moved it
+      ask(one);
+      one.further = 0.0;
+      if (worth_of(one) < 0.5 * most) continue;
+    }
+    if (chosen.empty()) why_ = one.why;
+    if (session_.tests_of(*id) == 0) session_.believe(*id, chance_in_sample(one.positions));
+    chosen.push_back(*id);
+    for (std::size_t i = 0; i < sample_.size(); ++i) {
+      group[i] = 2 * group[i] + (one.walls[i] > 0.5F ? 1 : 0);
+    }
+    groups *= 2;
+  }
+  return chosen;
+}
+
+Result<void> WholeSearch::search() {
+  learn(kFirstSteps);
+  while (!is_sure() && !is_contradicted() && ids_.size() + 16 < TestSet::kMost) {
+    const std::vector<Id> next = choose();
+    if (next.empty()) return {};
+    if (auto done = session_.measure(next, why_); !done) return done;
+    learn(kSteps);
+  }
+  sure_ = is_sure() && !is_contradicted();
+  return {};
+}
+
+Condition WholeSearch::condition_of(const Term& term) const {
+  const Lane& lane = lanes_[term.setting];
+  Condition condition;
+  condition.factor = lane.factor;
+  condition.confirmed = true;
+  const auto level = [&](int position) {
+    return *lane.levels[static_cast<std::size_t>(std::clamp(position, 0, lane.axis.last))];
+  };
+  if (!lane.axis.ordered) {
+    condition.level = level(lane.axis.wall);
+    for (int p = 0; p <= lane.axis.last; ++p) {
+      if (term.among >> p & 1) condition.among.push_back(level(p));
+    }
+    const bool several = condition.among.size() > 1;
+    if (several) condition.relation = Relation::kIn;
+    if (!several) condition.among.clear();
+    return condition;
+  }
+  const auto number = [&](int position) { return std::get<double>(level(position)); };
+  const bool up = number(lane.axis.wall) > number(lane.axis.base);
+  const int before = term.from - structures_.open_before(term);
+  const int after = term.to + structures_.open_after(term);
+  condition.level = number(term.from);
+  condition.clear_level = number(before);
+  condition.relation = up ? Relation::kAtLeast : Relation::kAtMost;
+  if (after > lane.axis.last) return condition;
+  condition.relation = Relation::kBetween;
+  condition.level = number(up ? term.from : term.to);
+  condition.upper = number(up ? term.to : term.from);
+  condition.clear_level = number(up ? before : after);
+  condition.clear_above = number(up ? after : before);
+  return condition;
+}
+
+void WholeSearch::conclude(CausesOfWall& found) {
+  if (structures_.likely().empty()) return;
+  const Structure& best = structures_.likely().front();
+  for (const Conjunction& cause : best.causes) {
+    FoundCause one;
+    for (const Term& term : cause) {
+      one.terms.set(term.setting);
+      one.classes.push_back(Set().set(term.setting));
+      one.levels.push_back(condition_of(term));
+    }
+    one.closed = settings_.closure(one.terms, settings_.all(), settings_.grow({}, settings_.all()));
+    one.confidence = 0.0;
+    for (const Structure& other : structures_.likely()) {
+      if (std::find(other.causes.begin(), other.causes.end(), cause) != other.causes.end()) {
+        one.confidence += other.chance;
+      }
+    }
+    found.causes.push_back(std::move(one));
+  }
+  for (const Positions& healed : structures_.healed()) {
+    Healing healing;
+    for (std::size_t i = 0; i < lanes_.size(); ++i) {
+      (healed[i] == lanes_[i].axis.wall ? healing.kept : healing.healed).set(i);
+    }
+    healing.verdict = sure_ ? Verdict::kClear : Verdict::kUndecided;
+    found.certificate.push_back(healing);
+  }
+  found.complete = sure_;
+  found.contradicted = is_contradicted();
+  found.confidence = 1.0 / (1.0 + structures_.further_cause());
+}
+
+Result<CausesOfWall> WholeSearch::causes() {
+  CausesOfWall found;
+  session_.judge_by_belief(true);
+  auto done = search();
+  session_.judge_by_belief(false);
+  if (!done) {
+    if (done.error().code != ErrorCode::kAllowanceSpent) return pass_on(done);
+    found.notes.push_back(done.error().message);
+  }
+  conclude(found);
+  session_.refit();
+  for (std::size_t i = 0; i < ids_.size(); ++i) session_.judge(ids_[i], tested_[i].evidence);
+  return found;
+}
+
+}  // namespace greynic::causal

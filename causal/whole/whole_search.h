@@ -1,0 +1,74 @@
+#pragma once
+
+/// Every cause of one wall with its levels, where noise is large: each test is held against all
+/// likely answers at once (structures.h), and the next test is the one they disagree on most.
+///
+/// Tests are sets of the wall's settings, half of which the likely answers call walls; the wall with
+/// all causes healed; the terms alone; and, once the settings are fairly sure, levels of each term.
+/// The search ends when one answer has the asked confidence, with the chance counted in that the
+/// healed wall holds a further cause; or when tests contradict every answer.
+
+#include <map>
+
+#include "depths.h"
+#include "src/witness_search.h"
+#include "structures.h"
+
+namespace greynic::causal {
+
+class WholeSearch {
+ public:
+  WholeSearch(Session& session, Settings& settings);
+  /// kAllowanceSpent ends the search inside: the likeliest answer stands, incomplete.
+  [[nodiscard]] Result<CausesOfWall> causes();
+
+ private:
+  struct Candidate {
+    Positions positions;
+    const char* why = "";
+    std::vector<float> walls;  // by each of the sample
+    double further = 0.0;      // chance that it is a wall by a cause that none of them has
+  };
+  struct Lane {  // of one setting: its levels by position
+    Axis axis;
+    std::string factor;
+    std::vector<std::optional<FactorValue>> levels;
+  };
+  [[nodiscard]] static std::vector<Lane> lanes_of(const Session& session, const Settings& settings);
+  [[nodiscard]] static std::vector<Axis> axes_of(const std::vector<Lane>& lanes);
+  [[nodiscard]] std::optional<Positions> positions_of(const Configuration& configuration) const;
+  [[nodiscard]] Configuration configuration_of(const Positions& positions) const;
+  [[nodiscard]] std::optional<Id> id_of(Positions& positions);
+  void read_tests();
+  void learn(int steps);
+  [[nodiscard]] bool is_sure() const;
+  [[nodiscard]] bool is_contradicted() const;
+  [[nodiscard]] bool is_resolved(const Structure& structure) const;
+  void draw_sample();
+  void ask(Candidate& one) const;
+  void add(std::vector<Candidate>& all, Positions positions, const char* why, double further = 0.0);
+  void add_halves(std::vector<Candidate>& all);
+  void add_checks(std::vector<Candidate>& all);
+  void add_levels(std::vector<Candidate>& all, const Conjunction& cause, const Term& term);
+  [[nodiscard]] double chance_in_sample(const Positions& positions) const;
+  [[nodiscard]] std::vector<Candidate> candidates();
+  [[nodiscard]] std::vector<Id> choose();
+  [[nodiscard]] Result<void> search();
+  [[nodiscard]] Condition condition_of(const Term& term) const;
+  void conclude(CausesOfWall& found);
+
+  Session& session_;
+  Settings& settings_;
+  std::vector<Lane> lanes_;
+  Structures structures_;
+  Depths depths_;
+  std::vector<Id> ids_;  // of tests, as the structures count them
+  std::map<Id, std::size_t> places_;
+  std::vector<Tested> tested_;
+  std::vector<std::pair<const Structure*, double>> sample_;
+  const char* why_ = "";
+  statistics::Random random_;
+  bool sure_ = false;
+};
+
+}  // namespace greynic::causal

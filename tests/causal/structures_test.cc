@@ -1,0 +1,122 @@
+/// The posterior over whole answers (causal/src/structures.h), held against counting all of them.
+
+#include "structures.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <random>
+
+namespace greynic::causal {
+namespace {
+
+constexpr std::size_t kSettings = 10;
+
+struct TestedSets {
+  std::vector<unsigned> sets;  // of settings at the wall's level
+  std::vector<double> evidence;
+};
+
+/// Random sets, judged with noise: each test tells the truth with two noises between its answers.
+TestedSets noisy_tests(unsigned cause, int count, std::mt19937& random) {
+  TestedSets tests;
+  std::normal_distribution<double> noise(0.0, 1.0);
+  for (int i = 0; i < count; ++i) {
+    const unsigned set = random() % (1U << kSettings) | random() % (1U << kSettings);
+    const double value = ((set & cause) == cause ? 2.0 : 0.0) + noise(random);
+    tests.sets.push_back(set);
+    tests.evidence.push_back(2.0 * value - 2.0);
+  }
+  return tests;
+}
+
+Positions positions_of_set(unsigned set) {
+  Positions positions;
+  for (std::size_t i = 0; i < kSettings; ++i) positions.push_back(set >> i & 1);
+  return positions;
+}
+
+unsigned settings_of(const Conjunction& cause) {
+  unsigned set = 0;
+  for (const Term& term : cause) set |= 1U << term.setting;
+  return set;
+}
+
+double sum_over(const TestedSets& tests, const std::vector<unsigned>& causes) {
+  double sum = 0.0;
+  for (std::size_t i = 0; i < tests.sets.size(); ++i) {
+    bool wall = false;
+    for (const unsigned cause : causes) wall = wall || (tests.sets[i] & cause) == cause;
+    if (wall) sum += tests.evidence[i];
+  }
+  return sum;
+}
+
+// Claim:  every answer that is kept has the score that its tests give it, and no conjunction of as
+//         many terms as the likeliest one fits the tests better.
+// Oracle: all conjunctions of ten settings, one by one.
+TEST(Structures, TheLikeliestIsTheBestOfAll) {
+  std::mt19937 random(41);
+  for (int round = 0; round < 20; ++round) {
+    const unsigned cause = 1U << random() % 5 | 1U << (5 + random() % 5);
+    const TestedSets tests = noisy_tests(cause, 40, random);
+    Structures structures(std::vector<Axis>(kSettings, Axis{false, 0, 1, 1}));
+    for (const unsigned set : tests.sets) (void)structures.add_test(positions_of_set(set));
+    structures.weigh(tests.evidence, 40);
+    ASSERT_FALSE(structures.likely().empty());
+    double all = 0.0;
+    for (const Structure& one : structures.likely()) {
+      std::vector<unsigned> causes;
+      for (const Conjunction& each : one.causes) causes.push_back(settings_of(each));
+      EXPECT_NEAR(one.score - one.before, sum_over(tests, causes), 1e-6);
+      all += one.chance;
+    }
+    EXPECT_LE(all, 1.0 + 1e-9);
+    const Structure& best = structures.likely().front();
+    if (best.causes.size() > 1) continue;
+    const unsigned named = settings_of(best.causes.front());
+    for (unsigned other = 1; other < 1U << kSettings; ++other) {
+      if (std::popcount(other) != std::popcount(named)) continue;
+      EXPECT_LE(sum_over(tests, {other}), sum_over(tests, {named}) + 1e-9) << "round " << round;
+    }
+  }
+}
+
+// Claim:  an answer that is said to have 90 % and more is right about that often.
+// Oracle: the planted cause.
+TEST(Structures, ChancesAreEarned) {
+  std::mt19937 random(43);
+  int sure = 0;
+  int right = 0;
+  for (int round = 0; round < 150; ++round) {
+    const unsigned cause = 1U << random() % 5 | 1U << (5 + random() % 5);
+    const TestedSets tests = noisy_tests(cause, 50, random);
+    Structures structures(std::vector<Axis>(kSettings, Axis{false, 0, 1, 1}));
+    for (const unsigned set : tests.sets) (void)structures.add_test(positions_of_set(set));
+    structures.weigh(tests.evidence, 10);
+    const Structure& best = structures.likely().front();
+    if (best.chance < 0.9) continue;
+    ++sure;
+    right += best.causes.size() == 1 && settings_of(best.causes.front()) == cause ? 1 : 0;
+  }
+  EXPECT_GE(sure, 30);
+  EXPECT_GE(right, 0.9 * sure);
+}
+
+// Claim:  a position between two tested ones is a wall as likely as the classes leave open.
+TEST(Structures, UntestedLevelsAreOpen) {
+  Structures structures({Axis{true, 0, 8, 8}, Axis{false, 0, 1, 1}});
+  (void)structures.add_test({8, 1});
+  (void)structures.add_test({8, 0});
+  (void)structures.add_test({0, 1});
+  structures.weigh({20.0, 20.0, -20.0}, 20);
+  EXPECT_NEAR(structures.chance_of({4, 0}), 0.5, 0.02);
+  (void)structures.add_test({4, 0});
+  structures.weigh({20.0, 20.0, -20.0, -20.0}, 20);
+  EXPECT_NEAR(structures.chance_of({6, 0}), 0.5, 0.02);
+  EXPECT_LT(structures.chance_of({3, 0}), 0.02);
+}
+
+}  // namespace
+}  // namespace greynic::causal
