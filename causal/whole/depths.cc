@@ -7,17 +7,17 @@
 namespace greynic::causal {
 namespace {
 
-constexpr double kStallsUpTo = 2.0;  // scores
-constexpr double kStallsBefore = 0.015;
-constexpr double kStallsWeight = 40.0;
+constexpr double kStalledUpTo = 2.0;  // scores
+constexpr double kStallShare = 0.015;
+constexpr double kStallBelief = 40.0;
 constexpr double kRest = 1e-4;       // density of what nothing explains
 constexpr double kOwnClear = 0.03;   // share of clear configurations with a mean of their own
 constexpr double kNewDepth = 0.12;   // share of walls with a depth not seen before
 constexpr double kDeepestNew = 2.0;  // beyond the bound
 constexpr int kGrid = 16;
-constexpr double kUsualSigma = 0.05;
-constexpr double kUsualWeight = 1.0;
-constexpr double kLeastSigma = 0.002;
+constexpr double kUsualNoise = 0.05;
+constexpr double kNoiseBelief = 1.0;
+constexpr double kLeastNoise = 0.002;
 constexpr std::size_t kMostDepths = 6;
 constexpr int kRounds = 3;
 
@@ -42,7 +42,7 @@ double Depths::shallowest() const {
 
 double Depths::log_chance(double above) const {
   const double z = above / spread_;
-  const double stalled = above > 0.0 && above < kStallsUpTo ? stalls_ / kStallsUpTo : 0.0;
+  const double stalled = above > 0.0 && above < kStalledUpTo ? stalls_ / kStalledUpTo : 0.0;
   return std::log((1.0 - stalls_) * 0.398942 / spread_ * std::exp(-0.5 * z * z) + stalled + kRest);
 }
 
@@ -124,8 +124,8 @@ void Depths::learn(const std::vector<Tested>& all) {
       stalled += share - own;
     }
   });
-  double squares = kUsualWeight * kUsualSigma * kUsualSigma;
-  double freedom = kUsualWeight;
+  double squares = kNoiseBelief * kUsualNoise * kUsualNoise;
+  double freedom = kNoiseBelief;
   const double bound = bound_(baseline_);
   double walls = 1e-9;
   for (std::size_t k = 0; k < depths_.size(); ++k) walls += configurations[k] + 0.5;
@@ -144,12 +144,12 @@ void Depths::learn(const std::vector<Tested>& all) {
   });
   for (const double weight : weights) freedom -= std::min(1.0, weight);
   freedom = std::max(freedom, 1.0);
-  sigma_ = std::max(std::sqrt(squares / freedom), kLeastSigma);
+  sigma_ = std::max(std::sqrt(squares / freedom), kLeastNoise);
   spread_ = sigma_ * std::sqrt((freedom + 3.0) / (freedom + 1.0));
   baseline_error_ = spread_ / std::sqrt(std::max(0.5, weights.back()));
   depth_error_ =
       spread_ / std::sqrt(std::max(0.5, *std::max_element(weights.begin(), weights.end() - 1)));
-  stalls_ = (stalled + kStallsBefore * kStallsWeight) / (values + kStallsWeight);
+  stalls_ = (stalled + kStallShare * kStallBelief) / (values + kStallBelief);
   fails_clear_ = (failed[0] + 0.05) / (told[0] + failed[0] + 2.0);
   fails_wall_ = (failed[1] + 2.0 * fails_clear_) / (told[1] + failed[1] + 2.0);
 }
