@@ -169,6 +169,12 @@ Result<void> Session::measure(std::span<const Id> ids, const std::string& why) {
   return {};
 }
 
+void Session::note_beliefs() {
+  for (std::size_t i = trail_.size(); i-- > 0 && trail_[i].round == rounds_;) {
+    trail_[i].after = asked_[id_of(trail_[i].configuration)].belief;
+  }
+}
+
 bool Session::last_is_slow() const {
   if (readings_.empty()) return false;
   const std::size_t last = readings_.size() - 1;

@@ -67,6 +67,8 @@ class Session {
   [[nodiscard]] std::size_t asked() const { return asked_.size(); }
   /// Beliefs are somebody else's to make: the odds of each configuration are not learned.
   void judge_by_belief(bool on) { by_belief_ = on; }
+  /// The beliefs after the last round, for the trail.
+  void note_beliefs();
   /// log odds of a configuration, made elsewhere.
   void judge(Id id, double evidence) { asked_[id].evidence = evidence; }
 

@@ -13,12 +13,10 @@ constexpr double kWallBefore = 0.65;   // who asks mostly has a wall,
 constexpr double kEqualBefore = 0.28;  // or nothing at all; the rest is worse, but not by so much
 constexpr double kDeepestWall = 2.5;   // of a wall, beyond the bound
 constexpr int kDepths = 40;
-constexpr double kShallow = 0.5;  // walls that are at most three times as deep as the bound
-constexpr int kShallowDepths = 8;
 constexpr int kMostLooks = 8;
 constexpr double kNoiseAtWorst = 0.15;  // until the baseline was tested often
 constexpr double kSurelySlow = 5.0;     // standard errors
-constexpr double kApart = 5.0;          // noises; the halves of one heap are 2.7 apart
+constexpr double kApart = 4.0;          // noises; the halves of one heap are 2.7 apart
 constexpr int kMostChecks = 160;
 constexpr double kStalls = 0.01;
 constexpr double kStallsUpTo = 4.0;
@@ -76,13 +74,8 @@ double odds_of_wall(const Values& values, const ValueModel& model) {
       for (int d = 0; d < kDepths; ++d) {
         const double depth = bound + kDeepestWall * std::pow((d + 0.5) / kDepths, 2.0);
         const double width = 2.0 * (d + 0.5) / (kDepths * kDepths);  // denser near the bound
-        const double before = kWallBefore * (1.0 - kShallow) * width;
-        wall = log_add(wall, base + std::log(before) + log_density(values.asked, depth, sigma));
-      }
-      for (int d = 0; d < kShallowDepths && mean < bound; ++d) {
-        const double depth = bound + 2.0 * (bound - mean) * (d + 0.5) / kShallowDepths;
-        const double before = kWallBefore * kShallow / kShallowDepths;
-        wall = log_add(wall, base + std::log(before) + log_density(values.asked, depth, sigma));
+        wall = log_add(
+            wall, base + std::log(kWallBefore * width) + log_density(values.asked, depth, sigma));
       }
       for (int d = 0; d < 5 && mean < bound; ++d) {
         const double less = mean + (bound - mean) * (d + 0.5) / 5.0;

@@ -407,6 +407,7 @@ Result<void> WholeSearch::search() {
     if (next.empty()) return {};
     if (auto done = session_.measure(next, why_); !done) return done;
     learn(kSteps);
+    session_.note_beliefs();
   }
   sure_ = is_sure() && !is_contradicted();
   return {};
