@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <random>
 
+#include "../optimizer/nightly.h"
 #include "common/named_headers.h"
 #include "greynic/flows/few_masks.h"
 #include "greynic/optimizer/optimize.h"
@@ -173,6 +174,9 @@ TEST_P(RealRules, FitASwitchAndAreProven) {
     GTEST_SKIP()
         << path
         << " is not there; put the published data into ../shared/data, beside the source tree";
+  if (path.find("fw4") != std::string::npos && !by_night()) {
+    GTEST_SKIP() << "set GREYNIC_NIGHTLY for the set with the most masks";
+  }
   auto read = rules::read_rules(path);
   ASSERT_TRUE(read.has_value()) << read.error().message;
   const RuleSet rules = with_headers(std::move(*read));
