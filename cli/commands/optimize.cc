@@ -14,8 +14,6 @@
 namespace greynic::cli {
 namespace {
 
-using nlohmann::json;
-
 struct OptimizeFlags {
   loop::RuleInput rules;
   std::string model;
@@ -60,6 +58,8 @@ void print_table(const optimizer::OptimizedLayout& result) {
       print("* outside what the model was fitted to: read it as a direction\n");
     }
   }
+  print("no single chain of these masks tries fewer than {:.2f} on the mean; it has {} or more\n",
+        result.bound.matchers_tried, result.bound.matchers);
   print("equivalent: proven for {} layout tables over {} pairs of rules, {} regions\n",
         result.proof.tables, result.proof.pairs, result.proof.regions);
   for (const std::string& note : result.notes) print("{}\n", note);
@@ -91,15 +91,7 @@ int run(const OptimizeFlags& flags) {
     }
   }
   if (flags.as_json) {
-    const json document = {{"before", loop::to_json(result->before)},
-                           {"after", loop::to_json(result->after)},
-                           {"rules_dropped", result->rules_dropped},
-                           {"proof",
-                            {{"tables", result->proof.tables},
-                             {"pairs", result->proof.pairs},
-                             {"regions", result->proof.regions}}},
-                           {"notes", result->notes}};
-    put_json(document);
+    put_json(loop::to_json(*result, flags.rules.path, flags.traffic));
   } else {
     print_table(*result);
   }

@@ -25,24 +25,35 @@ nlohmann::json to_json(const optimizer::LayoutCost& cost) {
   return object;
 }
 
-std::string optimization_text(const TuneOptions& options, const TuneOutcome& outcome) {
-  const optimizer::OptimizedLayout& optimized = *outcome.layout;
+nlohmann::json to_json(const optimizer::OptimizedLayout& layout, const std::string& rules,
+                       const std::string& traffic) {
   const auto side = [](const optimizer::LayoutCost& cost) {
     nlohmann::json object = to_json(cost);
     object["shares_by_tried"] = cost.shares_by_tried;
     return object;
   };
-  nlohmann::json document = {{"version", 1},
-                             {"rules", options.rules},
-                             {"traffic", options.traffic},
-                             {"before", side(optimized.before)},
-                             {"after", side(optimized.after)},
-                             {"rules_dropped", optimized.rules_dropped},
-                             {"proof",
-                              {{"tables", optimized.proof.tables},
-                               {"pairs", optimized.proof.pairs},
-                               {"regions", optimized.proof.regions},
-                               {"verified", outcome.verified}}}};
+  return {
+      {"version", 1},
+      {"rules", rules},
+      {"traffic", traffic},
+      {"before", side(layout.before)},
+      {"after", side(layout.after)},
+      {"entries", {{"input", layout.rules_given}, {"layout", layout.after.rules}}},
+      {"bound",
+       {{"matchers", layout.bound.matchers}, {"matchers_tried_mean", layout.bound.matchers_tried}}},
+      {"seconds", layout.seconds},
+      {"rules_dropped", layout.rules_dropped},
+      {"proof",
+       {{"tables", layout.proof.tables},
+        {"pairs", layout.proof.pairs},
+        {"regions", layout.proof.regions}}},
+      {"notes", layout.notes}};
+}
+
+std::string optimization_text(const TuneOptions& options, const TuneOutcome& outcome) {
+  const optimizer::OptimizedLayout& optimized = *outcome.layout;
+  nlohmann::json document = to_json(optimized, options.rules, options.traffic);
+  document["proof"]["verified"] = outcome.verified;
   if (const Layout& fitted = outcome.fitted->layout(); !(fitted == optimized.layout)) {
     document["applied"] = {{"matchers", fitted.matcher_count()}, {"rules", fitted.rule_count()}};
   }

@@ -83,21 +83,21 @@ std::vector<LayoutTable> lay_out(const RuleSet& rules, const Problem& problem, c
   Plan best;
   constexpr int kRounds = 8;
   constexpr std::size_t kMostJumps = 60;  // devices and core's look_up follow 64
-  std::size_t most_rests = 64;
   for (int round = 0; round < kRounds && best.empty(); ++round) {
     Plan plan =
-        grow_plan(units, packets, packet_weight, decider, {price, options.most_tables, most_rests});
+        grow_plan(units, packets, packet_weight, decider,
+                  {price, options.most_tables, options.most_rules, kMostJumps, options.filters});
     const std::size_t entries = entries_of(plan);
-    if (entries > options.most_rules || plan.size() > options.most_tables + 1) {
-      price *= 4.0;
+    if (plan.empty() || entries > options.most_rules || plan.size() > options.most_tables + 1) {
+      price *= 2.5;
       continue;
     }
     inline_exits(plan, options.most_rules - entries);
     if (longest_way(plan) <= kMostJumps) best = std::move(plan);
-    most_rests /= 2;
   }
   if (best.empty()) {
-    best = grow_plan(units, packets, packet_weight, decider, {price, 0, 0});
+    best = grow_plan(units, packets, packet_weight, decider,
+                     {price, 0, static_cast<std::size_t>(-1), 0, false});
   }
   return Writer(rules, units, best, options).run();
 }

@@ -11,6 +11,7 @@ struct TableOptions {
   std::uint32_t first_free = 0;  ///< ids from here on are free for added tables
   std::size_t most_rules = 0;    ///< jumps included
   std::size_t most_tables = 0;   ///< that may be added
+  bool filters = true;           ///< may be put in
 };
 
 /// The layout tables, the input table's first. `packets` are packed with the problem's columns,

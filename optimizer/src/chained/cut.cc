@@ -13,13 +13,6 @@
 namespace greynic::optimizer::chained {
 namespace {
 
-bool covers_all(const Word* wide, const std::vector<Word>& mask) {
-  for (std::size_t w = 0; w < mask.size(); ++w) {
-    if ((mask[w] & ~wide[w]) != 0) return false;
-  }
-  return true;
-}
-
 /// Numbers for keys, in order of first appearance: open addressing, at most half full.
 class KeyNumbers {
  public:

@@ -33,6 +33,21 @@ struct Guard {
   double cost = 0.0;
 };
 
+/// Packets that rows of two kinds may match, told apart. Three regions: without the bits of any row
+/// that looks at all of `first`; with them, but without those of any row of `second`; with both.
+struct Filter {
+  std::vector<Word> first;
+  std::vector<Word> second;
+};
+
+/// Whether a row looks at all bits of a mask.
+[[nodiscard]] inline bool covers_all(const Word* wide, const std::vector<Word>& mask) {
+  for (std::size_t w = 0; w < mask.size(); ++w) {
+    if ((mask[w] & ~wide[w]) != 0) return false;
+  }
+  return true;
+}
+
 /// What a port set leaves out, when that is one prefix from port 0 on.
 [[nodiscard]] std::optional<Prefix> left_out(const std::vector<Prefix>& set, const Slot& slot);
 
@@ -51,6 +66,7 @@ class CutChooser {
   /// A few cuts, the cheapest first.
   [[nodiscard]] std::vector<Cut> best_cuts(const Node& node) const;
   [[nodiscard]] std::optional<Guard> best_guard(const Node& node) const;
+  [[nodiscard]] std::optional<Filter> best_filter(const Node& node) const;
   /// What the cut makes of the node; exact where the choice only estimates.
   [[nodiscard]] CutParts split(const Node& node, const std::vector<Word>& mask) const;
 

@@ -30,39 +30,65 @@ class Grower {
     root.packets.resize(packets_.size());
     std::iota(root.packets.begin(), root.packets.end(), 0U);
     plan_.emplace_back();
-    grow(std::move(root), 0, kNowhere);
+    grow(std::move(root), 0, kNowhere, {0, options_.most_jumps});
+    if (entries_ > options_.most_rules) return {};
     return std::move(plan_);
   }
 
  private:
-  /// Puts the matchers of a node into a table, at the end of what is there.
-  void grow(Node node, std::uint32_t table, std::uint32_t exit) {
-    for (std::size_t rests = 0;; ++rests) {
+  /// Jumps that lead to a table, and that may lead on from there or from its rests.
+  struct Way {
+    std::size_t jumps;
+    std::size_t most;
+    [[nodiscard]] bool open() const { return jumps + 3 <= most; }
+    /// A part gets some of what is left, so that there is some for the rest.
+    [[nodiscard]] Way into_part() const { return {jumps + 1, jumps + 1 + (most - jumps) / 4}; }
+  };
+
+  /// Puts the matchers of a node into a table, at the end of what is there. The most jumps that
+  /// lead to the tables that jump to the exit.
+  std::size_t grow(Node node, std::uint32_t table, std::uint32_t exit, Way way) {
+    std::size_t deepest = way.jumps;
+    while (entries_ <= options_.most_rules) {
       if (end_at_last_word(node)) exit = kNowhere;
       scout(node);
       plan_[table].exit = exit;
       plan_[table].missing = missing(node);
-      if (node.rows.size() == 0) return;
+      deepest = std::max(deepest, way.jumps);
+      if (node.rows.size() == 0) return deepest;
       constexpr double kShort = 1.6;
       const double chain = chooser_.chain(node);
       if (!(node.all_weight > 0.0) || chain <= kShort * node.all_weight) {
-        return finish(node, table);
+        finish(node, table);
+        return deepest;
       }
-      if (!room_for_tables() || rests > options_.most_rests) return finish(node, table);
+      if (!room_for_tables() || !way.open()) {
+        finish(node, table);
+        return deepest;
+      }
+      const auto filter = options_.filters ? chooser_.best_filter(node) : std::nullopt;
+      if (filter) {
+        node = put_filter(std::move(node), *filter, table, exit, way, deepest);
+        continue;
+      }
       const std::vector<Cut> cuts = chooser_.best_cuts(node);
       const auto guard = chooser_.best_guard(node);
       if (guard && guard->cost < chain && (cuts.empty() || guard->cost < cuts.front().cost)) {
-        node = put_guard(std::move(node), *guard, table, exit);
+        node = put_guard(std::move(node), *guard, table, exit, way, deepest);
         continue;
       }
       Node rest(packets_.words());
       // A cut may come to nothing: its cost is an estimate.
       const bool made = std::any_of(cuts.begin(), cuts.end(), [&](const Cut& cut) {
-        return cut.cost < chain && make_cut(node, cut.mask, table, exit, rest);
+        return cut.cost < chain && make_cut(node, cut.mask, table, exit, rest, way, deepest);
       });
-      if (!made) return finish(node, table);
+      if (!made) {
+        finish(node, table);
+        return deepest;
+      }
       node = std::move(rest);
     }
+    return deepest;
   }
 
   [[nodiscard]] bool room_for_tables() const { return plan_.size() < options_.most_tables; }
@@ -153,6 +179,7 @@ class Grower {
         matcher.values.add(chain.rows.value[row]);
         matcher.entries.push_back({chain.rule[row], kNowhere, chain.weight[row]});
       }
+      entries_ += matcher.entries.size();
       plan_[table].matchers.push_back(std::move(matcher));
     }
   }
@@ -161,7 +188,7 @@ class Grower {
   /// of its own when parts come back to it: then `table` becomes that one. False when the cut comes
   /// to nothing.
   bool make_cut(Node& node, const std::vector<Word>& mask, std::uint32_t& table, std::uint32_t exit,
-                Node& rest) {
+                Node& rest, Way& way, std::size_t& deepest) {
     const CutParts parts = chooser_.split(node, mask);
     if (parts.parts.empty()) return false;
     if (parts.parts.size() + plan_.size() > options_.most_tables) return false;
@@ -173,6 +200,7 @@ class Grower {
       const Word* value = node.rows.hull.value[part.example];
       part_of[hash_under(value, mask.data(), words)] = i;
       inside.emplace_back(words);
+      inside[i].filters = node.filters;
       for (std::size_t w = 0; w < words; ++w) inside[i].decided[w] = node.decided[w] | mask[w];
       std::vector<Word> bits(words);
       for (std::size_t w = 0; w < words; ++w) bits[w] = value[w] & mask[w];
@@ -186,6 +214,7 @@ class Grower {
     }
     // The rest, and the packets that no part decides.
     rest.decided = node.decided;
+    rest.filters = node.filters;
     for (const std::uint32_t row : parts.rest) {
       rest.rows.add(node.rows.hull.value[row], node.rows.hull.mask[row], node.rows.ports[row],
                     node.rows.unit[row]);
@@ -224,6 +253,7 @@ class Grower {
       }
       std::sort(undecided.begin(), undecided.end());
     }
+    std::size_t last = way.jumps;  // jumps that lead to the parts' ends
     for (std::uint32_t i = 0; i < inside.size(); ++i) {
       std::vector<Word> bits(words);
       const Word* value = node.rows.hull.value[parts.parts[i].example];
@@ -236,13 +266,17 @@ class Grower {
       } else {
         entry.table = static_cast<std::uint32_t>(plan_.size());
         plan_.emplace_back();
-        grow(std::move(inside[i]), entry.table, after);
+        last = std::max(last, grow(std::move(inside[i]), entry.table, after, way.into_part()));
       }
       matcher.entries.push_back(entry);
     }
+    entries_ += matcher.entries.size() + (comes_back ? parts.parts.size() : 0);
     plan_[table].matchers.push_back(std::move(matcher));
     rest.packets = std::move(undecided);
-    if (after != exit) {
+    if (after == exit) {
+      deepest = std::max(deepest, last);
+    } else {
+      way.jumps = last + 1;
       plan_[table].exit = after;
       plan_[table].missing = 0.0;
       for (const std::uint32_t packet : rest.packets)
@@ -253,14 +287,17 @@ class Grower {
   }
 
   /// Puts the guard into the table, and grows what jumps away; what is behind it.
-  Node put_guard(Node node, const Guard& guard, std::uint32_t table, std::uint32_t exit) {
+  Node put_guard(Node node, const Guard& guard, std::uint32_t table, std::uint32_t exit,
+                 const Way& way, std::size_t& deepest) {
     const std::size_t words = guard.mask.size();
     PlanMatcher matcher(guard.mask.data(), words);
     Node behind(words);
     behind.decided = node.decided;
+    behind.filters = node.filters;
     std::vector<Node> low;
     for (const auto& value : guard.values) {
       low.emplace_back(words);
+      low.back().filters = node.filters;
       for (std::size_t w = 0; w < words; ++w)
         low.back().decided[w] = node.decided[w] | guard.mask[w];
       for (std::size_t row = 0; row < node.rows.size(); ++row) {
@@ -312,12 +349,68 @@ class Grower {
       } else {
         entry.table = static_cast<std::uint32_t>(plan_.size());
         plan_.emplace_back();
-        grow(std::move(part), entry.table, exit);
+        deepest = std::max(deepest, grow(std::move(part), entry.table, exit, way.into_part()));
       }
       matcher.entries.push_back(entry);
     }
+    entries_ += matcher.entries.size();
     plan_[table].matchers.push_back(std::move(matcher));
     return behind;
+  }
+
+  /// Sends the packets that some row of `mask` may match to a new table. Into `with` and `without`
+  /// go the packets with and without the bits of such a row; `without` loses these rows.
+  std::uint32_t send_away(const Node& node, const std::vector<Word>& mask, std::uint32_t table,
+                          Node& with, Node& without) {
+    const std::size_t words = mask.size();
+    PlanMatcher matcher(mask.data(), words);
+    std::map<std::uint64_t, std::size_t> known;
+    const auto target = static_cast<std::uint32_t>(plan_.size());
+    plan_.emplace_back();
+    for (std::size_t row = 0; row < node.rows.size(); ++row) {
+      const Word* value = node.rows.hull.value[row];
+      if (!covers_all(node.rows.hull.mask[row], mask)) {
+        without.rows.add(value, node.rows.hull.mask[row], node.rows.ports[row],
+                         node.rows.unit[row]);
+        continue;
+      }
+      if (!known.try_emplace(hash_under(value, mask.data(), words), matcher.entries.size()).second)
+        continue;
+      Word* bits = matcher.values.add();
+      for (std::size_t w = 0; w < words; ++w) bits[w] = value[w] & mask[w];
+      matcher.entries.push_back({kNowhere, target, 0.0});
+    }
+    for (const std::uint32_t packet : node.packets) {
+      const auto found = known.find(hash_under(packets_[packet], mask.data(), words));
+      (found == known.end() ? without : with).packets.push_back(packet);
+      if (found != known.end()) matcher.entries[found->second].weight += packet_weight_[packet];
+    }
+    entries_ += matcher.entries.size();
+    plan_[table].matchers.push_back(std::move(matcher));
+    return target;
+  }
+
+  /// Puts the filter into the table, and grows what jumps away. What is left is decided by the rows
+  /// that do not look at all bits of the first mask.
+  Node put_filter(Node node, const Filter& filter, std::uint32_t table, std::uint32_t exit,
+                  const Way& way, std::size_t& deepest) {
+    const auto child = [&] {
+      Node made(filter.first.size());
+      made.decided = node.decided;
+      made.filters = node.filters + 1;
+      return made;
+    };
+    Node without = child();
+    Node one = child();
+    Node other = child();
+    Node both = child();
+    const std::uint32_t first = send_away(node, filter.first, table, one, without);
+    one.rows = node.rows;
+    const std::uint32_t second = send_away(one, filter.second, first, both, other);
+    both.rows = std::move(node.rows);
+    deepest = std::max(deepest, grow(std::move(other), first, exit, {way.jumps + 1, way.most}));
+    deepest = std::max(deepest, grow(std::move(both), second, exit, {way.jumps + 2, way.most}));
+    return without;
   }
 
   [[nodiscard]] const std::vector<Word>& port_bits(std::size_t field) {
@@ -338,6 +431,7 @@ class Grower {
   std::vector<std::uint32_t> local_;  ///< by unit: its row in the node at hand
   std::array<std::vector<Word>, kPortFields> port_bits_;
   Plan plan_;
+  std::size_t entries_ = 0;  ///< of the matchers so far
 };
 
 }  // namespace

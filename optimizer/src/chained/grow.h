@@ -19,10 +19,13 @@ namespace greynic::optimizer::chained {
 struct GrowOptions {
   double entry_price = 0.0;     ///< of one entry, in share of packets x matchers tried
   std::size_t most_tables = 0;  ///< that may be added
-  std::size_t most_rests = 0;   ///< that follow one another in one region
+  std::size_t most_rules = 0;   ///< the search gives up beyond
+  std::size_t most_jumps = 0;   ///< that follow one another
+  bool filters = true;          ///< may be put in
 };
 
-/// `decider`: for each packet its unit, kNoRow when none; packets are packed as the problem's rows.
+/// Empty when it would have too many rules. `decider`: for each packet its unit, kNoRow when none;
+/// packets are packed as the problem's rows.
 [[nodiscard]] Plan grow_plan(Units& units, const Rows& packets,
                              const std::vector<double>& packet_weight,
                              const std::vector<std::uint32_t>& decider, const GrowOptions& options);

@@ -34,13 +34,6 @@ std::vector<Word> protocol_bits(const Columns& columns) {
   return bits;
 }
 
-bool covers(const Word* wide, const std::vector<Word>& mask) {
-  for (std::size_t w = 0; w < mask.size(); ++w) {
-    if ((mask[w] & ~wide[w]) != 0) return false;
-  }
-  return true;
-}
-
 }  // namespace
 
 double CutChooser::guard_cost(const Node& node, const Guard& guard) const {
@@ -88,7 +81,7 @@ double CutChooser::guard_cost(const Node& node, const Guard& guard) const {
   for (std::size_t row = 0; row < node.rows.size(); ++row) {
     const bool inside =
         std::any_of(guard.values.begin(), guard.values.end(), [&](const auto& value) {
-          return covers(node.rows.hull.mask[row], guard.mask) &&
+          return covers_all(node.rows.hull.mask[row], guard.mask) &&
                  units_.meets(node.rows, row, value.data(), guard.mask.data());
         });
     if (!inside) shares.push_back({kind_after[node.kind[row]], node.weight[row]});
@@ -106,7 +99,7 @@ std::optional<Guard> CutChooser::best_guard(const Node& node) const {
   for (std::size_t row = 0; row < node.rows.size(); ++row) {
     for (std::size_t field = 0; field < kPortFields; ++field) {
       const std::uint32_t set = node.rows.ports[row][field];
-      if (set == 0 || !covers(node.rows.hull.mask[row], protocol)) continue;
+      if (set == 0 || !covers_all(node.rows.hull.mask[row], protocol)) continue;
       gain[{field, set}] += node.weight[row] * static_cast<double>(units_.sets[set].size()) + 1e-9;
     }
   }
@@ -123,7 +116,7 @@ std::optional<Guard> CutChooser::best_guard(const Node& node) const {
   std::set<std::vector<Word>> values;
   for (std::size_t row = 0; row < node.rows.size(); ++row) {
     if (node.rows.ports[row][best->field] != best->set) continue;
-    if (!covers(node.rows.hull.mask[row], protocol)) continue;
+    if (!covers_all(node.rows.hull.mask[row], protocol)) continue;
     std::vector<Word> value(words);
     for (std::size_t w = 0; w < words; ++w) value[w] = node.rows.hull.value[row][w] & protocol[w];
     values.insert(std::move(value));

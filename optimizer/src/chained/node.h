@@ -13,6 +13,7 @@ struct Node {
   UnitRows rows;
   std::vector<std::uint32_t> packets;  ///< those whose decider is here, or that nothing decides
   std::vector<Word> decided;           ///< bits that are fixed throughout the region
+  int filters = 0;                     ///< that its packets went through
 
   // Made by NodeScout.
   std::vector<double> weight;                        ///< by row: of the packets it decides

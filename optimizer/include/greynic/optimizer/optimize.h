@@ -13,10 +13,11 @@
 ///      (optimizer/src/cut_tree.h); in the other, what a small table does not decide jumps back to
 ///      a rest that many share (optimizer/src/chained/grow.h). The number of rules grows by at most
 ///      max_growth.
-///   5. The finished layout is proven equivalent: in the first case by an exact overlap scan
-///      (optimizer/src/proof.h); in the second by the verifier (greynic/verify/verify.h), within a
-///      bounded number of comparisons. Where that does not suffice, the first search's layout is
-///      taken. A layout that is not proven is never returned.
+///   5. The finished layout is proven equivalent: in the first case by an overlap scan
+///      (optimizer/src/proof.h), and by the verifier where that scan shows too little; in the
+///      second by the verifier (greynic/verify/verify.h), within a bounded number of comparisons.
+///      Where that does not suffice, the first search's layout is taken. A layout that is not
+///      proven is never returned.
 ///
 /// Example: four rules, the first that matches decides, and equally many packets for each.
 ///
@@ -89,11 +90,21 @@ struct Proof {
   std::uint64_t regions = 0;  ///< regions of packets that the verifier halved besides
 };
 
+/// What no single chain for each input table can go below, if each matcher keeps the mask of its
+/// rules. Cuts can, and do.
+struct ChainBound {
+  std::size_t matchers = 0;     ///< distinct masks of the rules that decide something
+  double matchers_tried = 0.0;  ///< mean over the packets, if no rule had to stay before another
+};
+
 struct OptimizedLayout {
   Layout layout;
   LayoutCost before;  ///< of layout_in_rule_order()
   LayoutCost after;
   Proof proof;
+  ChainBound bound;
+  double seconds = 0.0;            ///< that search and proof took on this machine
+  std::size_t rules_given = 0;     ///< of the input
   std::size_t rules_dropped = 0;   ///< input rules that decide nothing that another does not
   std::vector<std::string> notes;  ///< for people: what was done, and what could not be
 };

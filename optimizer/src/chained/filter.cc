@@ -1,0 +1,107 @@
+/// CutChooser::best_filter: packets that some long rules may match are told from those that none
+/// can, where rules of two fields stand against each other.
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "src/chained/cut.h"
+
+namespace greynic::optimizer::chained {
+namespace {
+
+/// One side of a filter: the rows that look at all bits of a mask, and the packets that have the
+/// bits of one of them.
+struct Side {
+  std::vector<Word> mask;
+  std::vector<bool> row;     ///< by row
+  std::vector<bool> packet;  ///< by position in the node's packets
+  double weight = 0.0;       ///< that the rows decide
+  double strange = 0.0;      ///< of packets that have the bits, though other rows decide them
+};
+
+constexpr std::size_t kFewBlockers = 2;
+
+/// Rows that must come before a row and do not belong to the side; as far as they are known.
+std::size_t blockers_outside(const Node& node, std::size_t row, const Side& side) {
+  return static_cast<std::size_t>(
+      std::count_if(node.blockers[row].begin(), node.blockers[row].end(),
+                    [&](std::uint32_t other) { return !side.row[other]; }));
+}
+
+}  // namespace
+
+std::optional<Filter> CutChooser::best_filter(const Node& node) const {
+  constexpr std::size_t kFewRows = 32;
+  constexpr double kGain = 30.0;  // matchers that a packet is spared whose rule is freed
+  if (node.rows.size() < kFewRows || node.filters >= 2) return std::nullopt;
+  const auto bound = [&](std::size_t row) { return node.blockers[row].size() > kFewBlockers; };
+  double bound_weight = 0.0;
+  for (std::size_t row = 0; row < node.rows.size(); ++row) {
+    if (bound(row)) bound_weight += node.weight[row];
+  }
+  if (bound_weight < 0.5 * node.all_weight) return std::nullopt;
+
+  const std::size_t words = units_.problem->columns.words();
+  std::vector<std::uint32_t> row_of(node.packets.size(), kNoRow);
+  {
+    std::vector<std::uint32_t> row_of_unit(units_.rows.size(), kNoRow);
+    for (std::uint32_t row = 0; row < node.rows.size(); ++row) {
+      row_of_unit[node.rows.unit[row]] = row;
+    }
+    for (std::size_t i = 0; i < node.packets.size(); ++i) {
+      const std::uint32_t unit = decider_[node.packets[i]];
+      if (unit != kNoRow) row_of[i] = row_of_unit[unit];
+    }
+  }
+  std::vector<Side> sides;
+  for (auto& mask : candidates(node, 6)) {
+    Side side{std::move(mask), std::vector<bool>(node.rows.size()),
+              std::vector<bool>(node.packets.size()), 0.0, 0.0};
+    std::unordered_set<std::uint64_t> keys;
+    for (std::size_t row = 0; row < node.rows.size(); ++row) {
+      if (!covers_all(node.rows.hull.mask[row], side.mask)) continue;
+      side.row[row] = true;
+      side.weight += node.weight[row];
+      keys.insert(hash_under(node.rows.hull.value[row], side.mask.data(), words));
+    }
+    if (side.weight < 0.1 * node.all_weight || side.weight > 0.9 * node.all_weight) continue;
+    for (std::size_t i = 0; i < node.packets.size(); ++i) {
+      side.packet[i] =
+          keys.contains(hash_under(packets_[node.packets[i]], side.mask.data(), words));
+      const bool own = row_of[i] != kNoRow && side.row[row_of[i]];
+      if (side.packet[i] && !own) side.strange += packet_weight_[node.packets[i]];
+    }
+    if (side.strange < 0.3 * (node.all_weight - side.weight)) sides.push_back(std::move(side));
+  }
+  std::sort(sides.begin(), sides.end(), [](const Side& a, const Side& b) {
+    return a.weight - a.strange > b.weight - b.strange;
+  });
+  constexpr std::size_t kSides = 8;
+  if (sides.size() > kSides) sides.resize(kSides);
+
+  std::optional<Filter> best;
+  double best_freed = 0.4 * bound_weight;
+  for (std::size_t a = 0; a < sides.size(); ++a) {
+    for (std::size_t b = 0; b < a; ++b) {
+      double freed = 0.0;
+      for (std::size_t i = 0; i < node.packets.size(); ++i) {
+        if (row_of[i] == kNoRow || !bound(row_of[i])) continue;
+        const bool in_a = sides[a].packet[i];
+        const bool in_b = sides[b].packet[i];
+        if (in_a && in_b) continue;
+        const Side& gone = in_a ? sides[b] : sides[a];
+        if (blockers_outside(node, row_of[i], gone) <= kFewBlockers) {
+          freed += packet_weight_[node.packets[i]];
+        }
+      }
+      if (freed <= best_freed) continue;
+      best_freed = freed;
+      best = Filter{sides[a].mask, sides[b].mask};
+    }
+  }
+  const double entries = 3.0 * static_cast<double>(node.rows.size());
+  if (best && kGain * best_freed < entries * entry_price_) return std::nullopt;
+  return best;
+}
+
+}  // namespace greynic::optimizer::chained
