@@ -14,7 +14,7 @@
 #include "agent.grpc.pb.h"
 #include "credentials.h"
 #include "greynic/agent/agent.h"
-#include "lab_files.h"
+#include "greynic/agent/lab_files.h"
 
 namespace greynic::agent {
 namespace {

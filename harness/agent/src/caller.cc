@@ -4,7 +4,7 @@
 #include <grpcpp/server_context.h>
 
 #include "greynic/daemon/log.h"
-#include "lab_files.h"
+#include "greynic/agent/lab_files.h"
 
 namespace greynic::agent {
 namespace {

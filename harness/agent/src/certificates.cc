@@ -15,7 +15,7 @@
 
 #include "greynic/agent/agent.h"
 #include "greynic/daemon/log.h"
-#include "lab_files.h"
+#include "greynic/agent/lab_files.h"
 
 namespace greynic::agent {
 namespace {

@@ -1,6 +1,6 @@
 #include "credentials.h"
 
-#include "lab_files.h"
+#include "greynic/agent/lab_files.h"
 
 namespace greynic::agent {
 

@@ -6,7 +6,7 @@
 #include "caller.h"
 #include "credentials.h"
 #include "greynic/agent/lab.h"
-#include "lab_files.h"
+#include "greynic/agent/lab_files.h"
 #include "unreachable_reason.h"
 
 namespace greynic::agent {

@@ -1,4 +1,4 @@
-#include "lab_files.h"
+#include "greynic/agent/lab_files.h"
 
 #include <fcntl.h>
 #include <fmt/core.h>

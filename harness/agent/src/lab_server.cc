@@ -10,7 +10,7 @@
 #include "credentials.h"
 #include "greynic/agent/lab.h"
 #include "greynic/daemon/door.h"
-#include "lab_files.h"
+#include "greynic/agent/lab_files.h"
 #include "unreachable_reason.h"
 
 namespace greynic::agent {
