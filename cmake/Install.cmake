@@ -43,6 +43,14 @@ install(FILES ${PROJECT_SOURCE_DIR}/probes/zero/include/greynic/zero/metrics.h
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/greynic/zero COMPONENT library)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/probes/zero/examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples/zero
         COMPONENT library)
+# What programs link whose connections a broker carries: greynic::broker_client.
+if(TARGET greynic_broker_client)
+  install(TARGETS greynic_broker_client EXPORT greynic LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
+  install(FILES ${PROJECT_SOURCE_DIR}/harness/broker/client/include/greynic_broker.h
+          DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT library)
+  install(FILES ${PROJECT_SOURCE_DIR}/harness/broker/client/example/echo.c
+          DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples/broker COMPONENT library)
+endif()
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/greynic)
 install(EXPORT greynic NAMESPACE greynic:: FILE greynicTargets.cmake DESTINATION ${package} COMPONENT library)
 file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/greynicConfig.cmake CONTENT [[

@@ -248,6 +248,11 @@ const StreamState* Engine::find(AppId app, VirtualQpn number) const {
   return connection == nullptr ? nullptr : &connection->stream;
 }
 
+PeerId Engine::peer_of(VirtualQpn number) const {
+  const Connection* connection = connections_.find(number);
+  return connection == nullptr ? 0 : connection->peer;
+}
+
 int Engine::send(AppId app, VirtualQpn number, std::uint64_t total) {
   Connection* connection = own(app, number);
   if (connection == nullptr) return EBADF;

@@ -39,6 +39,7 @@ class Engine final : public Core {
   int finish(AppId app, VirtualQpn connection) override;
   int close(AppId app, VirtualQpn connection) override;
   const StreamState* find(AppId app, VirtualQpn connection) const override;
+  PeerId peer_of(VirtualQpn connection) const override;
   void on_completions(std::span<const Completion> list) override;
   void on_qp_error(QpNumber qp) override;
   void on_drained(QpNumber qp) override;

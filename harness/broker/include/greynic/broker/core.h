@@ -147,6 +147,8 @@ class Core {
   /// told ECONNRESET.
   virtual int close(AppId app, VirtualQpn connection) = 0;
   [[nodiscard]] virtual const StreamState* find(AppId app, VirtualQpn connection) const = 0;
+  /// To whom a connection goes; also from within Owner::on_incoming. 0: there is none.
+  [[nodiscard]] virtual PeerId peer_of(VirtualQpn connection) const = 0;
 
   // ---- the device
 

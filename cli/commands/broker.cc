@@ -1,0 +1,129 @@
+#include <memory>
+#include <string>
+
+#include "command.h"
+#include "greynic/broker_service/service.h"
+#include "greynic/broker_sockets/run.h"
+#include "greynic/core/units.h"
+#include "greynic/daemon/ending.h"
+#include "greynic/daemon/log.h"
+
+namespace greynic::cli {
+namespace {
+
+struct BrokerFlags {
+  broker::ServiceOptions options;
+  int latency_qps = 1, bulk_qps = 1;
+  std::optional<int> cpu;
+  std::string segment_quota = "4GiB", outstanding_quota = "1GiB";
+  std::chrono::nanoseconds poll_for = std::chrono::microseconds(50);
+};
+
+int serve(BrokerFlags flags) {
+  broker::ServiceOptions& options = flags.options;
+  if (options.device.empty()) {
+    return tell(
+        {ErrorCode::kBadInput, "name the device: --device DEVICE (`greynic devices` lists them)"});
+  }
+  for (const auto& [text, into] : {std::pair{&flags.segment_quota, &options.quota.segment_bytes},
+                                   {&flags.outstanding_quota, &options.quota.outstanding_bytes}}) {
+    const auto bytes = parse_bytes(*text);
+    if (!bytes) return tell(bytes.error());
+    *into = bytes->count;
+  }
+  options.core.latency_lanes = static_cast<std::uint16_t>(flags.latency_qps);
+  options.core.bulk_lanes = static_cast<std::uint16_t>(flags.bulk_qps);
+  options.cpu = flags.cpu.value_or(-1);
+  options.poll_for = std::chrono::ceil<std::chrono::microseconds>(flags.poll_for);
+  // Before any other thread, which would take the signals.
+  const daemon::Ending ending("greynic broker");
+  daemon::Log log("greynic broker");
+  options.tell = [&log](std::string_view line) { log.line(line); };
+  auto service = broker::Service::start(options);
+  if (!service) return tell(service.error());
+  if (options.listen.empty()) say("no --listen: other brokers cannot connect to this one");
+  print("{}\n", options.socket);
+  if (!(*service)->address().empty()) print("{}\n", (*service)->address());
+  flush_output();
+  const auto served = (*service)->serve(ending.asked());
+  service->reset();
+  return served ? 0 : tell(served.error());
+}
+
+int show_status(const std::string& socket) {
+  const auto status = broker::ask_status(socket);
+  if (!status) return tell(status.error());
+  print("{}\n", *status);
+  return 0;
+}
+
+Result<void> take_via(const std::string& text, broker::RunOptions& options) {
+  const std::size_t sign = text.find('=');
+  const std::string from = sign == std::string::npos ? "*" : text.substr(0, sign);
+  const std::string to = sign == std::string::npos ? text : text.substr(sign + 1);
+  if (from.empty() || to.find(':') == std::string::npos) {
+    return fail(ErrorCode::kBadInput,
+                "--via " + text + ": give ADDRESS:PORT of a broker, or FROM=ADDRESS:PORT");
+  }
+  options.via[from] = to;
+  return {};
+}
+
+int run_command(const broker::RunOptions& options) {
+  const auto code = broker::run_over_broker(options);
+  return code ? *code : tell(code.error());
+}
+
+}  // namespace
+
+void add_broker(Program& program) {
+  auto flags = std::make_shared<BrokerFlags>();
+  broker::ServiceOptions& options = flags->options;
+  Command command = program.command(
+      "broker", "Carry the connections of all programs of this host over few shared QPs",
+      "  greynic broker --device mlx5_0 --listen 10.0.0.7:18700 --certificates /etc/greynic/lab\n"
+      "  greynic broker status\n"
+      "  greynic broker run --via 10.0.0.8:18700 -- redis-benchmark -h 10.0.0.8\n"
+      "  greynic lab-run -- greynic broker --device twin0 --socket /tmp/broker.sock");
+  command.option("--device", options.device, "RDMA device that carries them");
+  command.option("--socket", options.socket, "Unix socket at which programs attach");
+  command.option("--listen", options.listen,
+                 "ADDRESS:PORT for other brokers; port 0 takes a free one");
+  command.option("--certificates", options.certificates,
+                 "Directory made by `greynic agent init`; without it links stay on loopback");
+  command.option("--port", options.port, "Port of the device");
+  command.option("--gid", options.gid_rule, "auto, ipv4, ipv6, an index or an address");
+  command.option("--latency-qps", flags->latency_qps, "QPs to each peer for small messages")
+      .range(1, 1024);
+  command
+      .option("--bulk-qps", flags->bulk_qps,
+              "QPs to each peer for large ones; 0: they go with the small")
+      .range(0, 1024);
+  command.option("--quota-connections", options.quota.connections, "Most connections of one user");
+  command.option("--quota-memory", flags->segment_quota, "Most memory of one user's segments");
+  command.option("--quota-outstanding", flags->outstanding_quota,
+                 "Most bytes of one user's send rings: so much can be on its way");
+  command.option("--cpu", flags->cpu, "Processor to which the serving thread is bound");
+  command.option("--poll-for", flags->poll_for, "How long it polls after the last work");
+  command.run([flags] { return serve(*flags); });
+
+  Command status = command.command("status", "Show what a broker does, as JSON");
+  auto socket = std::make_shared<std::string>(broker::kUsualSocket);
+  status.option("--socket", *socket, "Unix socket of the broker");
+  status.run([socket] { return show_status(*socket); });
+
+  Command over = command.command("run", "Run a TCP program, unmodified, over a broker");
+  auto run_options = std::make_shared<broker::RunOptions>();
+  run_options->socket = broker::kUsualSocket;
+  over.option("command", run_options->words, "The program and its words, after --")
+      .required()
+      .list();
+  over.option("--socket", run_options->socket, "Unix socket of the broker");
+  over.option(
+      "--via", [run_options](const std::string& text) { return take_via(text, *run_options); },
+      "ADDRESS:PORT of the broker behind every address that the program connects to, or "
+      "FROM=ADDRESS:PORT for one of them; without it, the usual port of that address");
+  over.run([run_options] { return run_command(*run_options); });
+}
+
+}  // namespace greynic::cli

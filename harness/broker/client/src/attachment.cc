@@ -1,0 +1,199 @@
+#include "attachment.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <iterator>
+#include <new>
+
+namespace greynic::broker::client {
+namespace {
+
+constexpr std::uint32_t kFirstPage = local::kDataAt / local::kPage;
+
+std::uint32_t pages_of(std::size_t bytes) {
+  return static_cast<std::uint32_t>((bytes + local::kPage - 1) / local::kPage);
+}
+
+int connect_to(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) {
+    errno = ENAMETOOLONG;
+    return -1;
+  }
+  std::memcpy(address.sun_path, path.data(), path.size());
+  const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  if (fd < 0 || connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
+    return fd;
+  }
+  const int error = errno;
+  close(fd);
+  errno = error;
+  return -1;
+}
+
+/// The first packet, with the segment, and the answer to it: 0 or an error.
+int introduce(int socket, int memory, std::size_t bytes, std::string& reason) {
+  local::Attach wish{.bytes = bytes};
+  iovec part{&wish, sizeof wish};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  cmsghdr* head = CMSG_FIRSTHDR(&message);
+  head->cmsg_level = SOL_SOCKET;
+  head->cmsg_type = SCM_RIGHTS;
+  head->cmsg_len = CMSG_LEN(sizeof memory);
+  std::memcpy(CMSG_DATA(head), &memory, sizeof memory);
+  if (sendmsg(socket, &message, MSG_NOSIGNAL) < 0) return errno;
+  local::Attached reply;
+  ssize_t got = 0;
+  do {
+    got = recv(socket, &reply, sizeof reply, 0);
+  } while (got < 0 && errno == EINTR);
+  if (got != static_cast<ssize_t>(sizeof reply) || reply.magic != local::kMagic) return EPROTO;
+  reply.reason.back() = '\0';
+  reason = reply.reason.data();
+  return reply.error;
+}
+
+}  // namespace
+
+std::shared_ptr<Attachment> Attachment::open(const std::string& path, std::size_t bytes,
+                                             std::string& reason) {
+  bytes = std::size_t{pages_of(bytes) + kFirstPage} * local::kPage;
+  const int socket = connect_to(path);
+  if (socket < 0) return nullptr;
+  const int memory = memfd_create("greynic_broker", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  void* base = MAP_FAILED;
+  if (memory >= 0 && ftruncate(memory, static_cast<off_t>(bytes)) == 0 &&
+      fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0) {
+    base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+  }
+  int error = base == MAP_FAILED ? errno : 0;
+  if (error == 0) {
+    new (base) local::Places();
+    error = introduce(socket, memory, bytes, reason);
+  }
+  if (memory >= 0) close(memory);
+  if (error == 0) {
+    return std::shared_ptr<Attachment>(
+        new Attachment(socket, static_cast<std::byte*>(base), bytes));
+  }
+  if (base != MAP_FAILED) munmap(base, bytes);
+  close(socket);
+  errno = error;
+  return nullptr;
+}
+
+Attachment::Attachment(int socket, std::byte* base, std::size_t bytes)
+    : socket_(socket), base_(base), bytes_(bytes) {
+  requests_ = {base + local::kRequestsAt, places().request_written, places().request_read};
+  events_ = {base + local::kEventsAt, places().event_written, places().event_read};
+  free_[kFirstPage] = static_cast<std::uint32_t>(bytes / local::kPage) - kFirstPage;
+}
+
+Attachment::~Attachment() {
+  close(socket_);
+  munmap(base_, bytes_);
+}
+
+local::Part Attachment::take(std::size_t bytes) {
+  const std::uint32_t count = pages_of(bytes);
+  for (auto place = free_.begin(); count > 0 && place != free_.end(); ++place) {
+    const auto [first, pages] = *place;
+    if (pages < count) continue;
+    free_.erase(place);
+    if (pages > count) free_[first + count] = pages - count;
+    taken_[first] = count;
+    return {first, static_cast<std::uint32_t>(bytes)};
+  }
+  return {};
+}
+
+void Attachment::give_back(const local::Part& part) {
+  const auto found = taken_.find(part.page);
+  if (found == taken_.end()) return;
+  std::uint32_t first = found->first, count = found->second;
+  taken_.erase(found);
+  auto after = free_.lower_bound(first);
+  if (after != free_.end() && first + count == after->first) {
+    count += after->second;
+    after = free_.erase(after);
+  }
+  if (after != free_.begin()) {
+    const auto before = std::prev(after);
+    if (before->first + before->second == first) {
+      first = before->first;
+      count += before->second;
+    }
+  }
+  free_[first] = count;
+}
+
+bool Attachment::holds(const void* memory) const {
+  const auto* at = static_cast<const std::byte*>(memory);
+  return at >= base_ && at < base_ + bytes_;
+}
+
+local::Part Attachment::part_at(const void* memory) const {
+  if (!holds(memory)) return {};
+  const auto offset = static_cast<std::uint64_t>(static_cast<const std::byte*>(memory) - base_);
+  const auto found = taken_.find(static_cast<std::uint32_t>(offset / local::kPage));
+  if (offset % local::kPage != 0 || found == taken_.end()) return {};
+  return {found->first, found->second * local::kPage};
+}
+
+bool Attachment::post(const local::Request& request) {
+  // The broker reads on whatever it is to tell us, so room comes soon.
+  while (!dead_ && !requests_.has_room()) {
+    if (local::must_wake(places().broker_sleeps)) {
+      const char byte = 0;
+      (void)::send(socket_, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    }
+    const timespec moment{0, 20000};
+    nanosleep(&moment, nullptr);
+    drain_socket();
+  }
+  if (dead_) return false;
+  requests_.write(request);
+  if (local::must_wake(places().broker_sleeps)) {
+    const char byte = 0;
+    (void)::send(socket_, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+  }
+  return true;
+}
+
+bool Attachment::prepare_to_sleep() {
+  local::say_asleep(places().application_sleeps);
+  return !has_event();
+}
+
+void Attachment::stay_awake() { places().application_sleeps.store(0, std::memory_order_relaxed); }
+
+void Attachment::drain_socket() {
+  local::Attached word;
+  for (int i = 0; i < 16 && !dead_; ++i) {
+    const ssize_t got = recv(socket_, &word, sizeof word, MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    // Bytes of ours that the broker never read; its last word comes after this error.
+    if (got < 0 && errno == ECONNRESET) continue;
+    if (got == static_cast<ssize_t>(sizeof word)) {
+      word.reason.back() = '\0';
+      reason_ = word.reason.data();
+    }
+    dead_ = got <= 0;
+  }
+}
+
+}  // namespace greynic::broker::client

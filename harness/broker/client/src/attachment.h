@@ -1,0 +1,64 @@
+#pragma once
+
+/// One attachment to a broker, from the application's side: socket, segment, rings, and which parts
+/// of the segment are given out. It ends when the broker dies; a reconnecting client makes a new
+/// one. Callers hold the client's lock.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "greynic/broker/local.h"
+
+namespace greynic::broker::client {
+
+class Attachment {
+ public:
+  /// Null with errno; `reason` is the broker's word when it refused.
+  static std::shared_ptr<Attachment> open(const std::string& socket, std::size_t bytes,
+                                          std::string& reason);
+  ~Attachment();
+  Attachment(const Attachment&) = delete;
+  Attachment& operator=(const Attachment&) = delete;
+
+  /// Pages of the segment; 0 bytes when none are left.
+  local::Part take(std::size_t bytes);
+  void give_back(const local::Part& part);
+  [[nodiscard]] std::byte* at(const local::Part& part) const {
+    return base_ + std::uint64_t{part.page} * local::kPage;
+  }
+  [[nodiscard]] bool holds(const void* memory) const;
+  /// The part that begins there and was taken; 0 bytes: none does.
+  [[nodiscard]] local::Part part_at(const void* memory) const;
+
+  /// False when the broker has died.
+  bool post(const local::Request& request);
+  [[nodiscard]] bool has_event() const { return events_.waiting() != 0; }
+  local::Event next_event() { return events_.read(); }
+  void release_events() { events_.release(); }
+  /// Says that this side sleeps; false when an event is there all the same.
+  bool prepare_to_sleep();
+  void stay_awake();
+  /// Takes the bytes that wake; notes when the broker has gone or has cut us off.
+  void drain_socket();
+  [[nodiscard]] int socket() const { return socket_; }
+  [[nodiscard]] bool dead() const { return dead_; }
+  [[nodiscard]] const std::string& reason() const { return reason_; }
+
+ private:
+  Attachment(int socket, std::byte* base, std::size_t bytes);
+  [[nodiscard]] local::Places& places() const { return *reinterpret_cast<local::Places*>(base_); }
+
+  int socket_;
+  std::byte* base_;
+  std::size_t bytes_;
+  local::RequestWriter requests_;
+  local::EventReader events_;
+  std::map<std::uint32_t, std::uint32_t> free_;  ///< pages: first, count
+  std::map<std::uint32_t, std::uint32_t> taken_;
+  bool dead_ = false;
+  std::string reason_;
+};
+
+}  // namespace greynic::broker::client

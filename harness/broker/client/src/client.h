@@ -1,0 +1,93 @@
+#pragma once
+
+/// What stands behind the handles of greynic_broker.h.
+
+#include <array>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "attachment.h"
+#include "greynic/broker/core.h"
+#include "greynic_broker.h"
+
+struct greynic_broker_connection {
+  greynic_broker* broker = nullptr;
+  std::shared_ptr<greynic::broker::client::Attachment> attachment;
+  std::uint32_t number = 0;  ///< 0: not open yet
+  std::uint64_t cookie = 0;  ///< of its connect
+  greynic::broker::local::Part send_ring, receive_ring;
+  std::array<std::uint8_t, 16> from{};
+  bool accepted = false;
+  bool own_receive_ring = true;
+  bool open = false, finished = false, over = false, released = false, wants_finish = false;
+  int error = 0;
+  std::uint64_t written = 0, sent = 0, received = 0, consumed = 0, told = 0;
+  std::uint64_t lent = 0;  ///< bytes that recv_zero_copy has shown
+  int changed = 0;         ///< for greynic_broker_ready
+  void* context = nullptr;
+};
+
+struct greynic_broker_listener {
+  greynic_broker* broker = nullptr;
+  std::uint16_t port = 0;
+  bool answered = false, changed = false;
+  int error = 0;
+  struct Incoming {
+    std::uint32_t number = 0;
+    std::array<std::uint8_t, 16> from{};
+  };
+  std::deque<Incoming> incoming;
+  /// Where `incoming` belongs: numbers of a dead broker mean nothing to the next.
+  std::shared_ptr<greynic::broker::client::Attachment> attachment;
+};
+
+struct greynic_broker {
+  using Attachment = greynic::broker::client::Attachment;
+  using Request = greynic::broker::local::Request;
+
+  std::string socket;
+  std::size_t segment_bytes = 0, ring_bytes = 0;
+  bool reconnects = false;
+  std::mutex mutex;
+  std::condition_variable woken;
+  bool somebody_waits_at_socket = false;
+  std::shared_ptr<Attachment> attachment;
+  std::uint64_t next_cookie = 1;
+  std::unordered_map<std::uint32_t, greynic_broker_connection*> by_number;
+  std::unordered_map<std::uint64_t, greynic_broker_connection*> by_cookie;
+  std::unordered_map<std::uint16_t, greynic_broker_listener*> listeners;
+  std::unordered_set<greynic_broker_connection*> connections;
+  std::deque<greynic_broker_connection*> changed;
+  std::deque<greynic_broker_listener*> changed_listeners;
+  std::string reason;
+
+  // All are called under the lock.
+
+  /// Takes in what the broker has told, and its death.
+  void take_events();
+  /// Waits until `done`, or the broker dies: then false.
+  bool wait(std::unique_lock<std::mutex>& lock, const std::function<bool()>& done);
+  /// Until what was sent on connections that were let go has gone out, at most so long.
+  void linger(std::unique_lock<std::mutex>& lock);
+  /// A living attachment, made anew if that is wanted. False with errno.
+  bool be_attached(std::unique_lock<std::mutex>& lock);
+  /// A connection with its rings; null with errno.
+  greynic_broker_connection* make_connection(void* memory, std::size_t bytes);
+  void destroy(greynic_broker_connection* connection);
+  void note(greynic_broker_connection& connection, int what);
+  void note(greynic_broker_listener& listener);
+  void tell_consumed(greynic_broker_connection& connection, bool at_once);
+
+ private:
+  void take(const greynic::broker::local::Event& event);
+  void end(greynic_broker_connection* connection, int error);
+  void lose_broker();
+};

@@ -1,0 +1,81 @@
+#pragma once
+
+/// An RDMA device as the core wants it, over libibverbs: real RNICs, Soft-RoCE, and the virtual
+/// RNICs of `greynic lab-run`.
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "greynic/broker/device.h"
+#include "greynic/verbs/resources.h"
+
+struct ibv_mr;
+
+namespace greynic::broker {
+
+class VerbsDevice final : public Device {
+ public:
+  using Clock = std::chrono::steady_clock;
+  /// Errors: kMissing (no such device), kUnsupported (iWARP), kRefused.
+  [[nodiscard]] static Result<std::unique_ptr<VerbsDevice>> open(const std::string& name, int port,
+                                                                 const std::string& gid_rule);
+  ~VerbsDevice() override;
+
+  bool has_immediate() const override { return true; }
+  Result<Memory> register_memory(std::span<std::byte> memory) override;
+  void deregister(const Memory& memory) override;
+  Result<QpNumber> create_qp(std::uint32_t send_depth) override;
+  QpAddress address_of(QpNumber qp) const override;
+  Result<void> connect(QpNumber qp, const QpAddress& peer) override;
+  void to_error(QpNumber qp) override;
+  void destroy(QpNumber qp) override;
+  std::size_t post(QpNumber qp, std::span<const Work> list) override;
+  std::size_t post_receives(std::span<const std::uint64_t> ids,
+                            std::span<const Piece> buffers) override;
+
+  /// Appends what has completed; how many there were.
+  std::size_t poll(std::vector<Completion>& into);
+  /// Readable after arm() when something has completed; then call take_events().
+  [[nodiscard]] int event_fd() const;
+  void arm();
+  void take_events();
+  /// Readable when an asynchronous event is there.
+  [[nodiscard]] int async_fd() const;
+  /// QPs that asynchronous events say are in error. kIo when the device is gone.
+  Result<std::vector<QpNumber>> take_async();
+  /// QPs put into error so long ago that no completion of theirs can come any more.
+  [[nodiscard]] std::vector<QpNumber> drained(Clock::time_point now);
+  [[nodiscard]] std::optional<Clock::time_point> next_drained() const;
+  /// "mlx5_0 port 1, 10.0.0.7"
+  [[nodiscard]] const std::string& description() const { return description_; }
+
+ private:
+  struct Qp {
+    verbs::QueuePair pair;
+    std::uint32_t psn = 0;
+  };
+  VerbsDevice(verbs::Device device, verbs::GidEntry gid, const verbs::PortState& port)
+      : device_(std::move(device)), gid_(std::move(gid)), port_(port) {}
+  Result<void> make_queues();
+  std::size_t take_completions(std::vector<Completion>& into);
+
+  verbs::Device device_;
+  verbs::GidEntry gid_;
+  verbs::PortState port_;
+  verbs::ProtectionDomain domain_;
+  verbs::CompletionChannel channel_;
+  verbs::CompletionQueue send_cq_, receive_cq_;
+  verbs::SharedReceiveQueue srq_;
+  std::unordered_map<QpNumber, Qp> qps_;
+  std::unordered_map<std::uint32_t, ibv_mr*> regions_;
+  std::vector<std::pair<Clock::time_point, QpNumber>> draining_;
+  std::vector<Completion> saved_;  ///< of QPs that are gone: their receives are to be used again
+  std::string description_;
+};
+
+}  // namespace greynic::broker
