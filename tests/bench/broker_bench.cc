@@ -1,5 +1,6 @@
 // Random READs of 64 KiB on two ConnectX-3 of the twin, one open READ a connection: one QP for each
-// connection, against the broker's shared QPs. Virtual time; nothing is asserted.
+// connection, against the broker with two shared QPs and with six. Virtual time; nothing is
+// asserted.
 //
 // usage: broker_bench [connections...]
 
@@ -52,10 +53,11 @@ twin::FabricSpec two_cx3() {
   return spec;
 }
 
-double shared_gbps(std::uint32_t count) {
+double shared_gbps(std::uint32_t count, std::uint16_t lanes) {
   auto fabric = std::move(*twin::Fabric::create(two_cx3()));
   FabricNodeOptions options;
   options.core.backlog = count;
+  options.core.latency_lanes = options.core.bulk_lanes = lanes;
   auto a = std::move(*FabricNode::create(*fabric, 0, options));
   auto b = std::move(*FabricNode::create(*fabric, 1, options));
   if (!FabricNode::meet(*a, *b)) return 0;
@@ -92,9 +94,9 @@ int main(int argc, char** argv) {
   std::vector<std::uint32_t> counts = {1, 10, 100, 200, 400, 600, 1000};
   if (argc > 1) counts.clear();
   for (int i = 1; i < argc; ++i) counts.push_back(static_cast<std::uint32_t>(std::atoi(argv[i])));
-  fmt::print("connections  a QP each, Gbit/s  shared, Gbit/s\n");
+  fmt::print("connections  a QP each, Gbit/s  two shared  six shared\n");
   for (const std::uint32_t count : counts) {
-    fmt::print("{:11}  {:17.2f}  {:14.2f}\n", count, greynic::broker::naive_gbps(count),
-               greynic::broker::shared_gbps(count));
+    fmt::print("{:11}  {:17.2f}  {:10.2f}  {:10.2f}\n", count, greynic::broker::naive_gbps(count),
+               greynic::broker::shared_gbps(count, 1), greynic::broker::shared_gbps(count, 3));
   }
 }

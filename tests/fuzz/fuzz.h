@@ -34,6 +34,9 @@ struct Target {
 #ifdef GREYNIC_FUZZ_AGENT
 [[nodiscard]] std::vector<Target> agent_targets();
 #endif
+#ifdef GREYNIC_FUZZ_BROKER
+[[nodiscard]] std::vector<Target> broker_targets();
+#endif
 
 /// Ends the process, saying which claim does not hold.
 void claim(bool holds, std::string_view what);

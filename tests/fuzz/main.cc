@@ -39,6 +39,9 @@ std::vector<Target> all_targets() {
 #ifdef GREYNIC_FUZZ_AGENT
   add(agent_targets());
 #endif
+#ifdef GREYNIC_FUZZ_BROKER
+  add(broker_targets());
+#endif
   return all;
 }
 

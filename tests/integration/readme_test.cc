@@ -67,7 +67,7 @@ void expect_options_exist(const Folder& folder, const std::string& line) {
 /// Commands of optional parts that this build does not have.
 std::set<std::string> not_built(const Folder& folder) {
   std::set<std::string> missing;
-  for (const char* command : {"report", "agent", "trace"}) {
+  for (const char* command : {"report", "agent", "trace", "broker"}) {
     if (greynic(folder, std::string("help ") + command).exit_code != 0) missing.insert(command);
   }
   if (!capture::can_read_captures()) missing.insert("bursts");
@@ -77,7 +77,7 @@ std::set<std::string> not_built(const Folder& folder) {
 /// Lines for a device or a folder of the system, which no test may touch.
 bool needs_a_lab(const std::string& line) {
   static const std::regex lab(
-      R"(--target '?(ovs|flows|verbs):|agent --device|greynic trace | /etc/)");
+      R"(--target '?(ovs|flows|verbs):|agent --device|greynic trace |greynic broker | /etc/)");
   return std::regex_search(line, lab);
 }
 

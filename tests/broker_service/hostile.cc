@@ -1,0 +1,201 @@
+// Applications that break the rules of their segment. Each ends with 0 when the broker refused it
+// or cut it off, and prints the reason that it was given.
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "attachment.h"
+
+using namespace greynic::broker;
+using client::Attachment;
+using local::Request;
+using local::RequestKind;
+
+namespace {
+
+/// Until the broker hangs up; false when it does not within 10 s.
+bool is_cut_off(Attachment& attachment) {
+  for (int i = 0; i < 1000; ++i) {
+    attachment.drain_socket();
+    if (attachment.dead()) {
+      std::printf("%s\n", attachment.reason().c_str());
+      return !attachment.reason().empty();
+    }
+    const timespec moment{0, 10'000'000};
+    nanosleep(&moment, nullptr);
+  }
+  return false;
+}
+
+/// Waits for an event of this kind.
+local::Event await(Attachment& attachment, local::EventKind kind) {
+  for (;;) {
+    attachment.drain_socket();
+    if (attachment.dead()) return {};
+    while (attachment.has_event()) {
+      const local::Event event = attachment.next_event();
+      attachment.release_events();
+      if (event.kind == kind) return event;
+    }
+  }
+}
+
+/// A connection of the application with itself; its number.
+std::uint32_t open_connection(Attachment& attachment) {
+  const local::Part send = attachment.take(4096), receive = attachment.take(4096);
+  (void)attachment.post({.kind = RequestKind::kListen, .port = 999});
+  (void)await(attachment, local::EventKind::kListening);
+  Request request{.kind = RequestKind::kConnect, .port = 999, .value = 1};
+  request.target = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1};
+  request.send = send;
+  request.receive = receive;
+  (void)attachment.post(request);
+  const std::uint32_t came = await(attachment, local::EventKind::kIncoming).connection;
+  request = {.kind = RequestKind::kAccept, .connection = came};
+  request.send = attachment.take(4096);
+  request.receive = attachment.take(4096);
+  (void)attachment.post(request);
+  return await(attachment, local::EventKind::kOpened).connection;
+}
+
+void write_garbage(Attachment& attachment) {
+  std::uint64_t x = 88172645463325252ULL;
+  for (int i = 0; i < 900; ++i) {
+    Request request;
+    auto* bytes = reinterpret_cast<unsigned char*>(&request);
+    for (std::size_t b = 0; b < sizeof request; ++b) {
+      x ^= x << 13;
+      x ^= x >> 7;
+      x ^= x << 17;
+      bytes[b] = static_cast<unsigned char>(x);
+    }
+    if (!attachment.post(request)) return;
+  }
+}
+
+void connect_with(Attachment& attachment, local::Part send, local::Part receive) {
+  Request request{.kind = RequestKind::kConnect, .port = 999, .value = 1};
+  request.target = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1};
+  request.send = send;
+  request.receive = receive;
+  (void)attachment.post(request);
+}
+
+local::Places& places_of(Attachment& attachment) {
+  return *reinterpret_cast<local::Places*>(attachment.at({0, 0}));
+}
+
+const std::map<std::string, std::function<void(Attachment&)>>& breakers() {
+  static const std::map<std::string, std::function<void(Attachment&)>> all = {
+      {"garbage", write_garbage},
+      {"forged",
+       [](Attachment& a) {
+         (void)a.post({.kind = RequestKind::kSend, .connection = 0x54321, .value = 10});
+       }},
+      {"length",
+       [](Attachment& a) {
+         const std::uint32_t number = open_connection(a);
+         (void)a.post({.kind = RequestKind::kSend, .connection = number, .value = 4097});
+       }},
+      {"backwards",
+       [](Attachment& a) {
+         const std::uint32_t number = open_connection(a);
+         (void)a.post({.kind = RequestKind::kSend, .connection = number, .value = 100});
+         (void)a.post({.kind = RequestKind::kSend, .connection = number, .value = 99});
+       }},
+      {"taken",
+       [](Attachment& a) {
+         const std::uint32_t number = open_connection(a);
+         (void)a.post({.kind = RequestKind::kConsume, .connection = number, .value = 1});
+       }},
+      {"rings",
+       [](Attachment& a) {
+         connect_with(a, {1U << 30, 4096}, {60, 4096});
+       }},
+      {"own_rings",
+       [](Attachment& a) {
+         connect_with(a, {60, 4096}, {0, 4096});
+       }},
+      {"request_place",
+       [](Attachment& a) {
+         places_of(a).request_written.store(1U << 20);
+         (void)::send(a.socket(), "", 1, MSG_NOSIGNAL);
+       }},
+      {"event_place",
+       [](Attachment& a) {
+         places_of(a).event_read.store(1U << 20);
+         for (int i = 0; i < 2000; ++i) {
+           if (!a.post({.kind = RequestKind::kListen, .port = 3})) return;
+         }
+         for (int i = 0; i < 4000; ++i) (void)a.post({.kind = RequestKind::kListen, .port = 3});
+       }},
+      {"never_reads",
+       [](Attachment& a) {
+         for (int i = 0; i < 20000; ++i) {
+           if (!a.post({.kind = RequestKind::kListen, .port = 3})) return;
+         }
+       }},
+  };
+  return all;
+}
+
+/// Hands over something that is no sealed memory of this length.
+int attach_with(const char* path, int descriptor, std::uint64_t bytes) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+  const int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+  if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return 1;
+  local::Attach wish{.bytes = bytes};
+  iovec part{&wish, sizeof wish};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  if (descriptor >= 0) {
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    cmsghdr* head = CMSG_FIRSTHDR(&message);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(head), &descriptor, sizeof descriptor);
+  }
+  (void)sendmsg(fd, &message, MSG_NOSIGNAL);
+  local::Attached reply;
+  if (recv(fd, &reply, sizeof reply, 0) != static_cast<ssize_t>(sizeof reply)) return 1;
+  std::printf("%s\n", reply.reason.data());
+  return reply.error != 0 && reply.reason[0] != '\0' ? 0 : 1;
+}
+
+}  // namespace
+
+int hostile(const char* socket, const std::string& kind) {
+  constexpr std::uint64_t kBytes = 1 << 20;
+  if (kind == "no_memory") return attach_with(socket, -1, kBytes);
+  if (kind == "a_file") return attach_with(socket, open("/dev/null", O_RDWR), kBytes);
+  if (kind == "unsealed" || kind == "shorter" || kind == "tiny") {
+    const int memory = memfd_create("hostile", MFD_ALLOW_SEALING);
+    const std::uint64_t bytes = kind == "tiny" ? 4096 : kBytes;
+    if (ftruncate(memory, static_cast<off_t>(bytes)) != 0) return 1;
+    if (kind != "unsealed") (void)fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK);
+    return attach_with(socket, memory, kind == "shorter" ? 2 * kBytes : bytes);
+  }
+  if (kind == "huge") return attach_with(socket, memfd_create("hostile", 0), ~0ULL - 4095);
+  std::string reason;
+  const auto attachment = Attachment::open(socket, kBytes, reason);
+  const auto found = breakers().find(kind);
+  if (attachment == nullptr || found == breakers().end()) return 1;
+  found->second(*attachment);
+  return is_cut_off(*attachment) ? 0 : 1;
+}

@@ -1,0 +1,123 @@
+// Unmodified TCP programs over two brokers in a lab. What the machine lacks is skipped.
+
+#include <cstdlib>
+#include <fstream>
+
+#include "lab_brokers.h"
+
+namespace greynic::broker {
+namespace {
+
+bool is_there(const std::string& program) {
+  return std::system(("command -v " + program + " >/dev/null").c_str()) == 0;
+}
+
+#define SKIP_WITHOUT(program, package) \
+  if (!is_there(program)) GTEST_SKIP() << "needs " program ": apt install " package
+
+/// Two hosts, and programs on them. The programs' TCP ports are those of the broker, so they are
+/// free whatever this machine listens at.
+class BrokerSockets : public testing::Test {
+ protected:
+  [[nodiscard]] std::vector<std::string> on(const Lab::Broker& host, const std::string& shell) {
+    const std::string& far = &host == &a_ ? b_.address : a_.address;
+    return {GREYNIC_BINARY, "broker", "run", "--socket", host.socket, "--via", far,
+            "--",           "sh",     "-c",  shell};
+  }
+  /// Runs a command on the first host until it ends well; servers need a moment.
+  std::string ask(const std::string& shell) {
+    std::string text;
+    const bool good = eventually([&] {
+      Process one(on(a_, shell));
+      const int code = one.join();
+      text = one.text();
+      return code == 0;
+    });
+    EXPECT_TRUE(good) << shell << "\n" << text;
+    return text;
+  }
+  /// All that the programs said went over the broker.
+  void expect_carried(std::uint64_t connections) {
+    const nlohmann::json status = a_.status();
+    EXPECT_GE(status["posted"]["send"].get<std::uint64_t>(), connections) << status;
+    EXPECT_EQ(status["qps"], 6) << status;
+    EXPECT_EQ(status["cut_off"], 0) << status;
+  }
+  Lab lab_;
+  Lab::Broker a_ = lab_.start("a", 0), b_ = lab_.start("b", 1);
+};
+
+TEST_F(BrokerSockets, CarryNetcat) {
+  SKIP_WITHOUT("nc", "netcat-openbsd");
+  const std::string sent = lab_.folder() / "sent", got = lab_.folder() / "got";
+  ASSERT_EQ(std::system(("head -c 3000000 /dev/urandom >" + sent).c_str()), 0);
+  Process server(on(b_, "exec nc -l -p 18901 >" + got));
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  ask("nc -N 127.0.0.1 18901 <" + sent);
+  EXPECT_EQ(server.join(), 0) << server.text();
+  EXPECT_EQ(std::system(("cmp " + sent + " " + got).c_str()), 0);
+  expect_carried(1);
+}
+
+TEST_F(BrokerSockets, CarryHttp) {
+  SKIP_WITHOUT("curl", "curl");
+  SKIP_WITHOUT("python3", "python3");
+  const std::string sent = lab_.folder() / "page", got = lab_.folder() / "got";
+  ASSERT_EQ(std::system(("head -c 2000000 /dev/urandom >" + sent).c_str()), 0);
+  Process server(on(b_, "cd " + lab_.folder().path() +
+                            " && exec python3 -u -m http.server 18902 --bind 127.0.0.1"));
+  for (int i = 0; i < 3; ++i) {
+    ask("curl -sSf -o " + got + " http://127.0.0.1:18902/page");
+    EXPECT_EQ(std::system(("cmp " + sent + " " + got).c_str()), 0);
+  }
+  expect_carried(3);
+}
+
+TEST_F(BrokerSockets, CarryRedis) {
+  SKIP_WITHOUT("redis-server", "redis-server");
+  SKIP_WITHOUT("redis-benchmark", "redis-tools");
+  Process server(on(b_, "exec redis-server --port 18903 --save '' --dir " + lab_.folder().path()));
+  EXPECT_NE(ask("redis-cli -p 18903 set key value").find("OK"), std::string::npos);
+  EXPECT_NE(ask("redis-cli -p 18903 get key").find("value"), std::string::npos);
+  const std::string text = ask("redis-benchmark -p 18903 -q -n 2000 -c 20 -t set,get,lpush");
+  for (const char* name : {"SET:", "GET:", "LPUSH:"}) {
+    EXPECT_NE(text.find(name), std::string::npos) << text;
+  }
+  expect_carried(20);
+}
+
+TEST_F(BrokerSockets, CarryIperf) {
+  SKIP_WITHOUT("iperf3", "iperf3");
+  Process server(on(b_, "exec iperf3 -s -p 18904"));
+  const std::string text = ask("iperf3 -c 127.0.0.1 -p 18904 -n 20M -P 2 -J");
+  const nlohmann::json result = nlohmann::json::parse(text, nullptr, false);
+  ASSERT_FALSE(result.is_discarded()) << text;
+  // At its end iperf3 leaves what is still under way unread, over TCP too.
+  EXPECT_GE(result["end"]["sum_sent"]["bytes"], 20 << 20) << text;
+  EXPECT_GT(result["end"]["sum_received"]["bytes"], 0) << text;
+  ask("iperf3 -c 127.0.0.1 -p 18904 -n 5M -R -J");
+  expect_carried(3);
+}
+
+TEST_F(BrokerSockets, TellWhatIsWrong) {
+  const integration::Folder folder;
+  const integration::Outcome none =
+      integration::greynic(folder, "broker run --socket " + (folder / "none") + " -- true");
+  EXPECT_EQ(none.exit_code, 3) << none.err;
+  EXPECT_NE(none.err.find("start `greynic broker`"), std::string::npos) << none.err;
+  const integration::Outcome code =
+      integration::greynic(folder, "broker run --socket " + a_.socket + " -- sh -c 'exit 7'");
+  EXPECT_EQ(code.exit_code, 7) << code.err;
+  const integration::Outcome via =
+      integration::greynic(folder, "broker run --via nowhere --socket x -- true");
+  EXPECT_EQ(via.exit_code, 2) << via.err;
+  const std::string text = [&] {
+    Process refused(on(a_, "curl -sS http://127.0.0.1:18999/ || true"));
+    refused.join();
+    return refused.text();
+  }();
+  if (is_there("curl")) EXPECT_NE(text.find("onnect"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace greynic::broker
