@@ -55,6 +55,7 @@ struct Client {
 class Service {
  public:
   explicit Service(const DoorLimits& limits) {
+    const std::lock_guard lock(opening_);
     auto opened = Door::open("127.0.0.1:0", limits, [this](int socket) { take(socket); });
     EXPECT_TRUE(opened) << (opened ? "" : opened.error().message);
     door = std::move(*opened);
@@ -68,6 +69,7 @@ class Service {
 
  private:
   void take(int socket) {
+    const std::lock_guard lock(opening_);  // `door` is ours before anybody is taken
     sockaddr_storage far{};
     socklen_t length = sizeof far;
     getpeername(socket, reinterpret_cast<sockaddr*>(&far), &length);
@@ -77,6 +79,7 @@ class Service {
       (void)!send(socket, "y", 1, MSG_NOSIGNAL);
     }
   }
+  std::mutex opening_;
   std::vector<int> sockets_;
 };
 
