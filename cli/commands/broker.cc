@@ -83,8 +83,7 @@ void add_broker(Program& program) {
       "broker", "Carry the connections of all programs of this host over few shared QPs",
       "  greynic broker --device mlx5_0 --listen 10.0.0.7:18700 --certificates /etc/greynic/lab\n"
       "  greynic broker status\n"
-      "  greynic broker run --via 10.0.0.8:18700 -- redis-benchmark -h 10.0.0.8\n"
-      "  greynic lab-run -- greynic broker --device twin0 --socket /tmp/broker.sock");
+      "  greynic broker run --via 10.0.0.8:18700 -- redis-benchmark -h 10.0.0.8");
   command.option("--device", options.device, "RDMA device that carries them");
   command.option("--socket", options.socket, "Unix socket at which programs attach");
   command.option("--listen", options.listen,
