@@ -1,23 +1,18 @@
-#include <unistd.h>
-
 #include <chrono>
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "command.h"
 #include "greynic/bpf/hooks.h"
 #include "greynic/daemon/ending.h"
-#include "greynic/files/output_file.h"
 #include "greynic/files/shipped.h"
-#include "greynic/http/influx_sender.h"
-#include "greynic/http/server.h"
-#include "greynic/trace/outputs.h"
 #include "greynic/trace/rules.h"
 #include "greynic/trace/topology.h"
 #include "greynic/trace/tracer.h"
 #include "progress.h"
+#include "trace_hosts.h"
+#include "trace_outlets.h"
 
 namespace greynic::cli {
 namespace {
@@ -27,7 +22,7 @@ using Clock = std::chrono::steady_clock;
 struct Flags {
   std::string rules;
   std::optional<std::chrono::nanoseconds> duration;
-  std::string perfetto, influx, open_metrics;
+  TraceOutletFlags outlets;
   bool json = false, measures = false;
 };
 
@@ -178,98 +173,16 @@ class RulesFile {
   std::filesystem::file_time_type seen_;
 };
 
-/// The last report, for whoever asks for it from another thread, and for an InfluxDB.
-class Outlets {
- public:
-  [[nodiscard]] Result<void> open(const Flags& flags) {
-    if (!flags.influx.empty()) {
-      auto sender = http::InfluxSender::open(flags.influx);
-      if (!sender) return pass_on(sender);
-      sender_ = std::move(*sender);
-    }
-    if (flags.open_metrics.empty()) return {};
-    auto server = http::Server::open(flags.open_metrics);
-    if (!server) return pass_on(server);
-    server_ = std::move(*server);
-    server_->metrics("/metrics", [this] {
-      const std::lock_guard lock(mutex_);
-      return trace::metrics_of(report_);
-    });
-    server_->start();
-    say("metrics at http://" + server_->address() + "/metrics");
-    return {};
-  }
-  [[nodiscard]] bool wanted() const { return sender_ || server_; }
-  void take(trace::Report report) {
-    const auto now = std::chrono::system_clock::now().time_since_epoch();
-    if (sender_) {
-      char host[256] = "host";
-      gethostname(host, sizeof host - 1);
-      sender_->send(trace::influx_lines(
-          report, host, std::chrono::duration_cast<std::chrono::nanoseconds>(now).count()));
-    }
-    const std::lock_guard lock(mutex_);
-    report_ = std::move(report);
-  }
-  /// Sends what waits, and says what the database has not got.
-  void finish(const std::atomic<bool>& ending) {
-    if (!sender_) return;
-    sender_->flush(std::chrono::seconds(5), &ending);
-    const auto counts = sender_->counts();
-    if (counts.lost + counts.waiting == 0) return;
-    say("InfluxDB did not get " + std::to_string(counts.lost + counts.waiting) +
-        " lines: " + counts.last_failure);
-  }
-
- private:
-  std::unique_ptr<http::InfluxSender> sender_;
-  std::unique_ptr<http::Server> server_;
-  std::mutex mutex_;
-  trace::Report report_;
-};
-
-/// Journeys as they come, into a file that takes its name when it is whole.
-class Timeline {
- public:
-  [[nodiscard]] Result<void> open(const std::string& path) {
-    auto file = files::OutputFile::open(path);
-    if (!file) return pass_on(file);
-    file_.emplace(std::move(*file));
-    timeline_.emplace([this](std::string_view text) {
-      if (written_) written_ = file_->write(text);
-    });
-    return {};
-  }
-  void add(const trace::JourneyEvent& event) {
-    if (timeline_) timeline_->add(event);
-  }
-  [[nodiscard]] Result<void> finish() {
-    if (!timeline_) return {};
-    timeline_->finish();
-    if (!written_) return written_;
-    return file_->finish();
-  }
-
- private:
-  std::optional<files::OutputFile> file_;
-  std::optional<trace::JourneyTimeline> timeline_;
-  Result<void> written_;
-};
-
 int run(const Flags& flags) {
   const std::string path = files::shipped_file("trace", flags.rules);
   RulesFile file(path);  // before it is read, so that no change is missed
   const auto rules = trace::read_rules(path);
   if (!rules) return tell(rules.error());
   const daemon::Ending ending("greynic trace");
-  Timeline timeline;
-  if (!flags.perfetto.empty()) {
-    if (const auto done = timeline.open(flags.perfetto); !done) return tell(done.error());
-  }
-  Outlets outlets;
-  if (const auto done = outlets.open(flags); !done) return tell(done.error());
+  TraceOutlets outlets;
+  if (const auto done = outlets.open(flags.outlets); !done) return tell(done.error());
   auto tracer = trace::Tracer::start(
-      *rules, [&timeline](const trace::JourneyEvent& event) { timeline.add(event); });
+      *rules, [&outlets](const trace::JourneyEvent& event) { outlets.add(event); });
   if (!tracer) return tell(tracer.error());
   say(flags.duration ? "tracing" : "tracing until Ctrl-C");
   const auto begin = Clock::now();
@@ -291,10 +204,8 @@ int run(const Flags& flags) {
       : flags.json   ? trace::json_lines(*report)
                      : trace::table_text(*report));
   flush_output();
-  // The file first: a database may keep us waiting.
-  const auto written = timeline.finish();
   outlets.take(*report);
-  outlets.finish(ending.asked());
+  const auto written = outlets.finish(ending.asked());
   return written ? 0 : tell(written.error());
 }
 
@@ -307,6 +218,8 @@ void add_trace(Program& program) {
       "  greynic trace topology                     # namespaces, containers, devices\n"
       "  greynic trace run vxlan --for 30s          # rules of a template\n"
       "  greynic trace run RULES.json --for 30s --json\n"
+      "  greynic trace collect HOSTS.json RULES.json  # several hosts, by `greynic trace agent` on "
+      "each\n"
       "  greynic trace hooks                        # what this kernel offers");
   command.needs_command();
   Command hooks =
@@ -324,19 +237,14 @@ void add_trace(Program& program) {
       "use `greynic run` and its counters for that");
   traced.option("rules", flags->rules, "Rules file, or the name of a template").required();
   traced.option("--for", flags->duration, "How long; until Ctrl-C when it is not given");
-  traced
-      .option("--perfetto", flags->perfetto,
-              "Write journeys that rules sample, or that are slow, for ui.perfetto.dev")
-      .writes();
-  traced.option("--influx", flags->influx, "Send hops once a second: http://HOST:8086/DATABASE");
-  traced.option("--openmetrics", flags->open_metrics,
-                "Serve hops to Prometheus: :PORT of loopback, or HOST:PORT");
+  add_trace_outlets(traced, flags->outlets);
   traced.flag("--json", flags->json, "One JSON object a flow and hop, and a summary last");
   traced.flag(
       "--measures", flags->measures,
       "One JSON object with delays and losses of all hops as measures of a campaign, for the "
       "answer of an exec: target");
   traced.run([flags] { return run(*flags); });
+  add_trace_hosts(command);
 }
 
 }  // namespace greynic::cli

@@ -9,6 +9,7 @@ import ctypes
 import http.server
 import json
 import os
+import shutil
 import socket
 import struct
 import subprocess
@@ -547,17 +548,19 @@ def campaign():
                  "baseline": {"payload_bytes": 64, "colour": "red"},
                  "wall": {"metric": f"hop_loss_share.{hop}", "above": 0.1}, "measure": {"repeats": 2, "seconds": 1}}
         paths = {name: os.path.join(FOLDER, name) for name in ("sheet.json", "rules.json", "measure.py", "hops.db")}
-        for name, text in (("sheet.json", json.dumps(sheet)), ("rules.json", json.dumps(of(a, port=9000))), ("measure.py", MEASURE)):
+        texts = {"sheet.json": json.dumps(sheet), "rules.json": json.dumps(of(a, port=9000)), "measure.py": MEASURE}
+        for name, text in texts.items():
             with open(paths[name], "w") as file:
                 file.write(text)
         sink = Sink(b, "10.8.0.2", 9000)
         here = os.path.dirname(os.path.abspath(__file__))
         command = " ".join((sys.executable, paths["measure.py"], here, lab.GREYNIC, paths["rules.json"], a))
-        subprocess.run([lab.GREYNIC, "run", paths["sheet.json"], "--target", f"exec:{command}", "--seed", "3", "-o", paths["hops.db"]],
-                       check=True, capture_output=True)
+        subprocess.run([lab.GREYNIC, "run", paths["sheet.json"], "--target", f"exec:{command}", "--seed", "3",
+                        "-o", paths["hops.db"]], check=True, capture_output=True)
         sink.close()
         expect("received", sink.count, 4 * 400 + 4 * 300)
-        rows = subprocess.run([lab.GREYNIC, "export", paths["hops.db"], "--format", "jsonl"], check=True, capture_output=True, text=True)
+        rows = subprocess.run([lab.GREYNIC, "export", paths["hops.db"], "--format", "jsonl"], check=True, capture_output=True,
+                              text=True)
         for row in map(json.loads, rows.stdout.splitlines()):
             loss = 0.25 if row["configuration"]["payload_bytes"] == 400 else 0
             expect("loss", row[f"hop_loss_share.{hop}"], loss)
@@ -566,6 +569,130 @@ def campaign():
         print(explained.stdout)
         causes = json.loads(explained.stdout)
         assert "payload_bytes" in json.dumps(causes), explained.stderr
+
+def page():
+    """The page shows devices, hops and packets in a browser without a complaint, and its counts are those of the lines."""
+    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if not browser:
+        skip("no Chromium here; scripts/setup.sh --test installs it")
+    with Lab() as made:
+        a, b = made.namespace("a"), made.namespace("b")
+        made.veth(a, "veth0", b, "veth0")
+        made.address(a, "veth0", "10.8.0.1/24")
+        made.address(b, "veth0", "10.8.0.2/24")
+        warm(a, "10.8.0.2")
+        sink = Sink(b, "10.8.0.2", 9000)
+        rules = of(a, port=9000)
+        rules["rules"][0]["sample"] = 10
+        with Trace(rules, FOLDER, "--serve", ":0") as trace:
+            url = next(word for word in trace.said.split() if word.startswith("http://"))
+            time.sleep(1.2)
+            send(a, ("10.8.0.1", 4000), ("10.8.0.2", 9000), b"x", 1000)
+            time.sleep(2.2)
+
+            def ask(path):
+                with urllib.request.urlopen(url + path) as answer:
+                    return json.load(answer)
+
+            last = ask("state")
+            states = [ask(f"state?at_ms={at}") for at in range(last["first_ms"], last["last_ms"] + 1, 1000)]
+            # Each state is told once, though two questions may meet it.
+            once = {state["time_ms"]: state for state in states + [last]}.values()
+            expect("packets over all states", sum(edge["packets"] for state in once for edge in state["edges"]), 1000)
+            # A journey's way, and how long it took.
+            ways = {tuple(point["point"] for point in journey["points"]) for journey in ask("journeys")}
+            expect("ways of kept packets", ways, {(f"{a}/veth0", f"{b}/veth0")})
+            with open(os.path.join(FOLDER, "console"), "w+") as console:
+                dom = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+                                      "--virtual-time-budget=5000", f"--user-data-dir={FOLDER}/profile",
+                                      "--enable-logging=stderr", "--dump-dom", url],
+                                     stdout=subprocess.PIPE, stderr=console, text=True, timeout=100).stdout
+                console.seek(0)
+                complaints = [line for line in console if ":CONSOLE" in line]
+            expect("complaints", complaints, [])
+            hops = dom[dom.index('id="hops"'):]
+            assert f"{a}/veth0</td><td>{b}/veth0" in hops, dom[-4000:]
+            expect("drawings", dom.count("<canvas"), 2)
+            assert "10.8.0.1:4000 &gt; 10.8.0.2:9000" in dom, dom[-4000:]
+        sink.close()
+
+
+def hosts():
+    """Two agents and a collector: what a switch between them loses is counted, each packet that arrives has its delay; a
+    collector that is killed costs nothing, an agent that is killed leaves nothing attached."""
+    before = attached()
+    lab_folder = os.path.join(FOLDER, "lab")
+    subprocess.run([lab.GREYNIC, "agent", "init", lab_folder, "--name", "127.0.0.1"], check=True, capture_output=True)
+    with Lab() as made:
+        a, s, b = made.namespace("a"), made.namespace("s"), made.namespace("b")
+        made.veth(a, "veth0", s, "pa")
+        made.veth(b, "veth0", s, "pb")
+        made.bridge(s, "br0", ["pa", "pb"])
+        made.address(a, "veth0", "10.8.0.1/24")
+        made.address(b, "veth0", "10.8.0.2/24")
+        warm(a, "10.8.0.2")
+        agents = [subprocess.Popen([lab.GREYNIC, "trace", "agent", "--listen", "127.0.0.1:0", "--certificates", lab_folder,
+                                    "--place", place], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+                  for place in (a, b)]
+        try:
+            at = [agent.stdout.readline().strip() for agent in agents]
+            expect("programs without rules", attached(), before)
+            paths = {name: os.path.join(FOLDER, name) for name in ("hosts.json", "hosts_rules.json", "between.json")}
+            rules = {"version": 1, "rules": [{"name": "all", "sample": 1, "match": {"destination": "10.8.0.2", "port": 9000}}]}
+            with open(paths["hosts.json"], "w") as file:
+                json.dump({"version": 1, "certificates": "lab",
+                           "hosts": [{"name": name, "agent": agent} for name, agent in zip("AB", at)]}, file)
+            with open(paths["hosts_rules.json"], "w") as file:
+                json.dump(rules, file)
+
+            def collect(*options):
+                process = subprocess.Popen([lab.GREYNIC, "trace", "collect", paths["hosts.json"], paths["hosts_rules.json"], "--json",
+                                            *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                line = process.stderr.readline()
+                while line and "tracing" not in line:
+                    line = process.stderr.readline()
+                assert line, "the collector did not begin"
+                return process
+
+            first = collect()
+            first.kill()
+            first.communicate()
+            sink = Sink(b, "10.8.0.2", 9000)
+            collector = collect("--perfetto", paths["between.json"])
+            expect("programs of two agents", attached(), before + 8)
+            sh(f"ip netns exec {s} tc qdisc add dev pa clsact")
+            sh(f"ip netns exec {s} tc filter add dev pa ingress bpf da obj {DROP} sec tc")
+            send(a, ("10.8.0.1", 4000), ("10.8.0.2", 9000), b"x" * 400, 5000)
+            time.sleep(1)
+            collector.send_signal(2)
+            out, err = collector.communicate(timeout=60)
+            sink.close()
+            expect("received", sink.count, 4000)
+            lines = [json.loads(line) for line in out.splitlines()]
+            way = (f"A:{a}/veth0", f"B:{b}/veth0")
+            between = [line for line in lines[:-1] if (line["from"], line["to"]) == way]
+            expect(f"hops between hosts of {out} {err}", len(between), 1)
+            hop = between[0]
+            print(hop)
+            expect("counts", (hop["packets"], hop["lost"], hop["lost_reasons"]), (4000, 1000, {"BETWEEN_HOSTS": 1000}))
+            expect("timed", hop["timed"], 4000)
+            assert 0 < hop["p50_ns"] <= hop["p99_ns"] + hop["error_ns"], hop
+            with open(paths["hosts_rules.json"], "w") as file:
+                json.dump({"version": 1, "rules": [{"match": {"container": "nobody"}}]}, file)
+            wrong = subprocess.run([lab.GREYNIC, "trace", "collect", paths["hosts.json"], paths["hosts_rules.json"]],
+                                   capture_output=True, text=True)
+            expect("exit code of a rule that fits no host", wrong.returncode, 2)
+            assert "/rules/0/match/container" in wrong.stderr, wrong.stderr
+        finally:
+            for agent in agents:
+                agent.kill()
+                agent.communicate()
+        for _ in range(100):
+            if attached() == before:
+                break
+            time.sleep(0.05)
+        expect("programs behind agents that were killed", attached(), before)
+
 
 def small_machine():
     """The same on Debian's kernel, and there also for the devices that other kernels leave out."""
@@ -581,7 +708,7 @@ def small_machine():
 
 
 CLAIMS = {claim.__name__: claim for claim in (completeness, losses, flooding, large_packets, fragments, twice, parsing, queue_pairs,
-                                            macvlans, governor, rules_while_it_runs, outlets, campaign, killed,
+                                            macvlans, governor, rules_while_it_runs, outlets, campaign, page, hosts, killed,
                                             many, small_machine)}
 
 

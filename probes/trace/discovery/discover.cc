@@ -1,4 +1,5 @@
 #include <fmt/core.h>
+#include <fnmatch.h>
 #include <linux/if.h>
 #include <linux/if_arp.h>
 #include <linux/if_link.h>
@@ -195,6 +196,31 @@ Topology joined(std::vector<Place> places, std::vector<Inside> insides) {
 
 std::string Topology::label(std::size_t device) const {
   return places[devices[device].place].name + "/" + devices[device].name;
+}
+
+Topology Topology::only(const std::vector<std::string>& patterns) const {
+  if (patterns.empty()) return *this;
+  Topology made;
+  made.places = places;
+  std::map<std::size_t, std::size_t> numbers;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    const std::string& name = places[devices[i].place].name;
+    if (std::none_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
+          return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+        })) {
+      continue;
+    }
+    numbers[i] = made.devices.size();
+    made.devices.push_back(devices[i]);
+  }
+  for (Device& device : made.devices) {
+    for (auto* other : {&device.peer, &device.bridge, &device.lower}) {
+      if (!*other) continue;
+      const auto found = numbers.find(**other);
+      *other = found == numbers.end() ? std::nullopt : std::optional(found->second);
+    }
+  }
+  return made;
 }
 
 Result<Topology> discover() {

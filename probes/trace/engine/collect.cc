@@ -149,11 +149,21 @@ Counted Collector::hops(const DeviceNumbers& numbers, const std::vector<std::str
     for (const greynic_cell_stats& one : *cpus) counted.without_room += one.packets;
   }
   counted.events = counted.without_room;
+  const FlowNames names = flow_names(rules);
   for (const auto& [pair, cell] : pairs->entries()) {
     const auto cpus = stats->look_up(cell);
     if (!cpus) continue;
-    for (const greynic_cell_stats& one : *cpus) counted.events += one.packets;
-    if (pair.from != GREYNIC_NOWHERE) add_cell(*cpus, found[{pair.flow, pair.from, pair.to}]);
+    std::uint64_t packets = 0;
+    for (const greynic_cell_stats& one : *cpus) packets += one.packets;
+    counted.events += packets;
+    if (pair.from != GREYNIC_NOWHERE) {
+      add_cell(*cpus, found[{pair.flow, pair.from, pair.to}]);
+      continue;
+    }
+    const auto name = names.find(pair.flow);
+    counted.begins.push_back({.flow = name == names.end() ? FlowName() : name->second,
+                              .point = numbers.point(pair.to),
+                              .packets = packets});
   }
   std::map<Key, Hop> lost;
   for (const auto& [loss, count] : losses->entries()) {
@@ -170,7 +180,6 @@ Counted Collector::hops(const DeviceNumbers& numbers, const std::vector<std::str
     into.lost_reasons = std::move(hop.lost_reasons);
     into.lost_places = std::move(hop.lost_places);
   }
-  const FlowNames names = flow_names(rules);
   for (auto& [key, hop] : found) {
     const auto name = names.find(key[0]);
     if (name != names.end()) hop.flow = name->second;
@@ -187,6 +196,7 @@ JourneyEvent Collector::event(const greynic_record& record, const DeviceNumbers&
   JourneyEvent made{
       .journey = record.journey,
       .time_ns = static_cast<std::int64_t>(record.time_ns),
+      .identity = record.identity,
       .flow = known_flows_[record.flow],
       .point = numbers.point(record.kind == GREYNIC_LOST ? record.from : record.point),
       .lost = record.kind == GREYNIC_LOST,

@@ -15,6 +15,7 @@ inline constexpr std::uint32_t kMostFlows = 4096;
 
 struct Counted {
   std::vector<Hop> hops;
+  std::vector<Begin> begins;
   std::uint64_t events = 0;        ///< packets at points
   std::uint64_t without_room = 0;  ///< of them, those whose pair of points found none
 };

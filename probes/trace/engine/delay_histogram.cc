@@ -23,6 +23,15 @@ void DelayHistogram::merge(const DelayHistogram& other) {
   for (const auto& [bucket, count] : other.buckets_) add(bucket, count);
 }
 
+DelayHistogram DelayHistogram::since(const DelayHistogram& before) const {
+  DelayHistogram made;
+  for (const auto& [bucket, count] : buckets_) {
+    const auto old = before.buckets_.find(bucket);
+    made.add(bucket, old == before.buckets_.end() ? count : count - old->second);
+  }
+  return made;
+}
+
 std::optional<std::size_t> DelayHistogram::bucket_at(double share) const {
   const auto wanted = std::max<std::uint64_t>(
       1, static_cast<std::uint64_t>(std::ceil(share * static_cast<double>(count_))));

@@ -25,7 +25,7 @@ json number_or_null(bool known, double value) {
 
 json line_of(const Hop& hop) {
   const bool timed = hop.timed > 0;
-  // Times of one host come from one clock; what a histogram rounds is the whole error.
+  // Times of one host come from one clock: there, what a histogram rounds is the whole error.
   return {{"flow", hop.flow.text},
           {"rule", hop.flow.rule},
           {"from", label_or_null(hop.from)},
@@ -41,7 +41,8 @@ json line_of(const Hop& hop) {
           {"p50_ns", number_or_null(timed, hop.delays.quantile_ns(0.5))},
           {"p99_ns", number_or_null(timed, hop.delays.quantile_ns(0.99))},
           {"max_ns", number_or_null(timed, static_cast<double>(hop.max_ns))},
-          {"error_ns", number_or_null(timed, std::ceil(hop.delays.error_ns(0.99)))}};
+          {"error_ns",
+           number_or_null(timed, std::ceil(hop.delays.error_ns(0.99) + hop.clock_error_ns))}};
 }
 
 std::string micros(bool known, double ns) {

@@ -41,6 +41,7 @@ std::uint32_t cells_for(std::size_t cpus) { return cpus <= 8 ? 8192 : cpus <= 32
 struct Tracer::State {
   Rules rules;
   OnEvent on_event;
+  std::vector<std::string> places;
   Topology topology;
   Plan plan;
   DeviceNumbers numbers;
@@ -133,13 +134,15 @@ Result<void> Tracer::State::enforce(const Rules& wanted, bool new_rules) {
 
 Result<void> Tracer::State::follow_topology() {
   const std::uint64_t unknown = collector->counters().unplaced;
-  const bool due = watch.changed() || unknown != unplaced || Clock::now() - looked > kLookAgain;
+  // Of other places' packets, where those are left out on purpose, there are always some.
+  const bool due = watch.changed() || (places.empty() && unknown != unplaced) ||
+                   Clock::now() - looked > kLookAgain;
   if (!due || Clock::now() - looked < kNotSooner) return {};
   unplaced = unknown;
   looked = Clock::now();
   auto found = discover();
   if (!found) return pass_on(found);
-  topology = std::move(*found);
+  topology = found->only(places);
   const auto done = enforce(rules, false);
   // A device or container of a rule that went is no error now; the rule waits for it.
   if (!done && done.error().code != ErrorCode::kBadInput) return done;
@@ -149,12 +152,14 @@ Result<void> Tracer::State::follow_topology() {
 Tracer::Tracer(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Tracer::~Tracer() = default;
 
-Result<std::unique_ptr<Tracer>> Tracer::start(const Rules& rules, OnEvent on_event) {
+Result<std::unique_ptr<Tracer>> Tracer::start(const Rules& rules, OnEvent on_event,
+                                              const std::vector<std::string>& places) {
   auto state = std::make_unique<State>();
   state->on_event = std::move(on_event);
   auto found = discover();
   if (!found) return pass_on(found);
-  state->topology = std::move(*found);
+  state->places = places;
+  state->topology = found->only(places);
   // What is wrong in the rules is told before the kernel is asked for anything.
   if (const auto fits = make_plan(rules, state->topology); !fits) return pass_on(fits);
   if (auto done = state->load(); !done) return pass_on(done);
@@ -191,6 +196,7 @@ Result<Report> Tracer::report() const {
   Report made;
   Counted seen = state_->collector->hops(state_->numbers, state_->slots);
   made.hops = std::move(seen.hops);
+  made.begins = std::move(seen.begins);
   Summary& summary = made.summary;
   const greynic_counters counted = state_->collector->counters();
   summary.events = seen.events;

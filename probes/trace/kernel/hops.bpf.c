@@ -176,17 +176,20 @@ static __always_inline void arrive(struct journey *journey, const struct arrival
 /* By the bytes of a plain IPv4 header; 0 when it is none. */
 static __always_inline struct known_flow *known_flow_of(const struct sk_buff *skb,
                                                         const struct greynic_device *device,
-                                                        u32 direction, struct known_flow *asked) {
-  u32 header[6]; /* IPv4 without options, and ports */
+                                                        u32 direction, struct parsed *p,
+                                                        struct known_flow *asked) {
+  u32 header[7]; /* IPv4 without options, ports, and TCP's number */
   if (skb->protocol != bpf_htons(ETHERTYPE_IPV4)) return 0;
   u64 at = 0;
   if (bpf_probe_read_kernel(&at, sizeof at, &skb->data)) return 0;
   if (direction == GREYNIC_TX && device->ethernet) at += 14;
-  if (bpf_probe_read_kernel(header, 24, (const void *)at)) return 0;
+  if (bpf_probe_read_kernel(header, 28, (const void *)at)) return 0;
   const u32 first = bpf_ntohl(header[0]) >> 24;
   const u32 protocol = bpf_ntohl(header[2]) >> 16 & 255;
   if (first != 0x45 || (bpf_ntohl(header[1]) & 0x3fff)) return 0;
   if (protocol != PROTOCOL_UDP && protocol != PROTOCOL_TCP) return 0;
+  p->ip_id = bpf_ntohl(header[1]) >> 16;
+  p->sequence = protocol == PROTOCOL_TCP ? bpf_ntohl(header[6]) : 0;
   asked->addresses = (u64)header[3] << 32 | header[4];
   asked->ports_and_segment = (u64)header[5] << 32 | device->vni;
   asked->generation_and_protocol = (u64)config.generation << 8 | protocol;
@@ -201,11 +204,12 @@ static __noinline bool read_flow(const struct sk_buff *skb, const struct greynic
                                  u32 direction, struct parsed *p, struct flow_row *row) {
   struct known_flow asked = {};
   p->is_fragment = p->tunnelled = false;
-  struct known_flow *known = known_flow_of(skb, device, direction, &asked);
+  struct known_flow *known = known_flow_of(skb, device, direction, p, &asked);
   if (known && known->addresses == asked.addresses &&
       known->ports_and_segment == asked.ports_and_segment &&
       known->generation_and_protocol == asked.generation_and_protocol) {
     *row = known->row;
+    p->plain = p->numbered = true;
     return row->flow != GREYNIC_ANY;
   }
   if (!parse_at(p, skb, device, direction)) return false;
@@ -215,6 +219,22 @@ static __noinline bool read_flow(const struct sk_buff *skb, const struct greynic
     *known = asked;
   }
   return row->flow != GREYNIC_ANY;
+}
+
+/*
+ * Every so many-th packet is kept point by point: the same ones on every host, where headers number
+ * packets. Their numbers count up by one, but for TCP's.
+ */
+static __always_inline bool is_kept(struct journey *journey, const struct parsed *p) {
+  const u32 sample = journey->row.sample;
+  u64 number = p->ip_id;
+  if (!p->plain && p->flow.queue_pair != GREYNIC_ANY) number = p->sequence;
+  if (!number) number = (u64)p->sequence * 0x9E3779B97F4A7C15ULL >> 32;
+  if (!number) number = journey->serial >> 8;
+  journey->row.ip_id = p->ip_id;
+  journey->row.sequence = p->sequence;
+  if (p->numbered) journey->row.flags |= GREYNIC_NUMBERED;
+  return sample && number % sample == 0;
 }
 
 /* A packet without a history that may follow: new, a copy, a fragment or a segment. */
@@ -243,7 +263,7 @@ static __noinline struct journey *begin(const struct sk_buff *skb, const struct 
       made.at = made.cell_point = before;
       made.first_ns = made.last_ns = a->now;
       if (made.row.sample || config.slow_ns) made.serial = next_serial();
-      made.recorded = made.row.sample && (made.serial >> 8) % made.row.sample == 0;
+      made.recorded = is_kept(&made, p);
       timed = before == GREYNIC_NOWHERE;
       ++a->counters->journeys;
     }

@@ -54,8 +54,9 @@ struct greynic_device_set {
 enum {
   GREYNIC_TIMED = 1, /* stamp and fill histograms; else count alone */
   GREYNIC_LOSS = 2,
-  GREYNIC_BY_HOSTS = 4, /* a flow is two addresses */
-  GREYNIC_BY_RULE = 8,  /* a flow is a rule */
+  GREYNIC_BY_HOSTS = 4,  /* a flow is two addresses */
+  GREYNIC_BY_RULE = 8,   /* a flow is a rule */
+  GREYNIC_NUMBERED = 16, /* of a journey: headers tell the packet from others of its flow */
 };
 
 /* Addresses are IPv6; IPv4 is ::ffff:a.b.c.d. */
@@ -151,7 +152,8 @@ struct greynic_record {
   __u32 from, point;
   __u32 reason;
   __u32 bytes;
-  __u64 pad;
+  /* The same on every host: IP's identification << 32 | TCP's or RoCE's number, with bit 48; 0: none. */
+  __u64 identity;
 };
 
 /* How far the records of a CPU are, in a line of their own. */

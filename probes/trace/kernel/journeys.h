@@ -13,11 +13,14 @@ volatile struct greynic_config shared_config SEC(".data.config");
 /* What a packet's headers told: the flow, and the rule that wants it. */
 struct flow_row {
   u32 flow; /* GREYNIC_ANY: no rule wants it */
-  u32 sample;
+  union {
+    u32 sample;   /* of the rule, until a journey has begun */
+    u32 sequence; /* behind that: what its headers say of the packet */
+  };
   u32 epoch;
   u8 flags;
   u8 rule;
-  u8 pad[2];
+  u16 ip_id;
 };
 
 /* 64 bytes: a hop touches one line of it. */
@@ -348,6 +351,9 @@ static __always_inline void send_record(u32 kind, const struct journey *journey,
   record->point = point;
   record->reason = reason;
   record->bytes = bytes;
+  record->identity = journey->row.flags & GREYNIC_NUMBERED
+                         ? 1ULL << 48 | (u64)journey->row.ip_id << 32 | journey->row.sequence
+                         : 0;
   __sync_lock_test_and_set(&record->sequence, number + 1); /* and all before it */
 }
 

@@ -44,6 +44,9 @@ struct parsed {
   struct greynic_flow flow;
   struct fragment_key fragment;
   u64 at;              /* where the next header begins */
+  u32 sequence;        /* of TCP, or RoCE's PSN; 0: none */
+  u16 ip_id;           /* of the innermost IPv4 */
+  bool numbered;       /* there is such a number in its headers */
   bool is_fragment;    /* of a datagram, the first or a later one */
   bool later_fragment; /* without ports */
   bool tunnelled;
@@ -98,7 +101,8 @@ __noinline int parse_ipv4(struct parsed *p) {
   const u16 fragment = BYTES16(6);
   p->is_fragment = (fragment & 0x3fff) != 0;
   p->later_fragment = (fragment & 0x1fff) != 0;
-  p->fragment.identification = BYTES16(4);
+  p->fragment.identification = p->ip_id = BYTES16(4);
+  p->numbered = true;
   p->at += (p->header[0] & 15) * 4;
   return 1;
 }
@@ -108,6 +112,8 @@ __noinline int parse_ipv6(struct parsed *p) {
   __builtin_memcpy(p->flow.source, &p->header[8], 16);
   __builtin_memcpy(p->flow.destination, &p->header[24], 16);
   p->is_fragment = p->later_fragment = false;
+  p->ip_id = 0;
+  p->numbered = false;
   p->protocol = p->header[6];
   p->at += 40;
   for (int i = 0; i < 4; ++i) {  // extension headers
@@ -164,8 +170,12 @@ __noinline int parse_ports(struct parsed *p) {
   if (!read_header(p, 0, 20)) return 0;
   p->flow.source_port = BYTES16(0);
   p->flow.destination_port = BYTES16(2);
+  p->sequence = protocol == PROTOCOL_TCP ? BYTES32(4) : 0;
+  if (protocol == PROTOCOL_TCP) p->numbered = true;
   if (protocol == PROTOCOL_UDP && p->flow.destination_port == PORT_ROCE) {
     p->flow.queue_pair = BYTES24(13);
+    p->sequence = BYTES24(17);
+    p->numbered = true;
   }
   return 1;
 }
@@ -177,6 +187,7 @@ __noinline int parse_packet(struct parsed *p, u32 type) {
   __builtin_memset(&p->fragment, 0, sizeof p->fragment);
   p->flow.vni = p->flow.queue_pair = GREYNIC_ANY;
   p->tunnelled = p->plain = false;
+  p->sequence = p->ip_id = 0;
   for (int level = 0; level < GREYNIC_LEVELS; ++level) {
     if (type == ETHERTYPE_IPV4) {
       if (!parse_ipv4(p)) return 0;

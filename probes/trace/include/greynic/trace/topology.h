@@ -52,6 +52,8 @@ struct Topology {
 
   /// "web/eth0": name of the place and of the device.
   [[nodiscard]] std::string label(std::size_t device) const;
+  /// The devices of places with such a name alone; their places keep their numbers.
+  [[nodiscard]] Topology only(const std::vector<std::string>& patterns) const;
 };
 
 /// Looks around. What we may not see (without root, namespaces of others) is left out.

@@ -28,6 +28,8 @@ class DelayHistogram {
  public:
   void add(std::size_t bucket, std::uint64_t count);
   void merge(const DelayHistogram& other);
+  /// What was added since it was as `before`.
+  [[nodiscard]] DelayHistogram since(const DelayHistogram& before) const;
   /// The middle of the bucket that holds this share of the delays; 0 when empty.
   [[nodiscard]] double quantile_ns(double share) const;
   /// How far the true quantile may be from what quantile_ns says.
@@ -67,6 +69,14 @@ struct Hop {
   double sum_ns = 0;
   std::uint64_t max_ns = 0;
   DelayHistogram delays;
+  double clock_error_ns = 0;  ///< between hosts: the delays may be off by so much
+};
+
+/// Packets whose way begins at a point.
+struct Begin {
+  FlowName flow;
+  Point point;
+  std::uint64_t packets = 0;
 };
 
 struct Summary {
@@ -82,13 +92,15 @@ struct Summary {
 
 struct Report {
   std::vector<Hop> hops;
+  std::vector<Begin> begins;
   Summary summary;
 };
 
 /// A journey that a rule samples, or a slow one, point by point.
 struct JourneyEvent {
   std::uint64_t journey = 0;
-  std::int64_t time_ns = 0;  ///< CLOCK_MONOTONIC
+  std::int64_t time_ns = 0;    ///< CLOCK_MONOTONIC
+  std::uint64_t identity = 0;  ///< what headers say of the packet on every host; 0: nothing
   FlowName flow;
   Point point;
   bool lost = false;
@@ -100,9 +112,11 @@ class Tracer {
  public:
   using OnEvent = std::function<void(const JourneyEvent&)>;
 
-  /// Looks around, makes the plan, loads and attaches. Without rules nothing is attached.
-  [[nodiscard]] static Result<std::unique_ptr<Tracer>> start(const Rules& rules,
-                                                             OnEvent on_event = {});
+  /// Looks around, makes the plan, loads and attaches. Without rules nothing is attached. `places`:
+  /// patterns of names of places ('*' is any text) that are looked at, all others are as if they were
+  /// on another host; empty: all.
+  [[nodiscard]] static Result<std::unique_ptr<Tracer>> start(
+      const Rules& rules, OnEvent on_event = {}, const std::vector<std::string>& places = {});
   ~Tracer();
   Tracer(const Tracer&) = delete;
   Tracer& operator=(const Tracer&) = delete;
