@@ -712,6 +712,21 @@ CLAIMS = {claim.__name__: claim for claim in (completeness, losses, flooding, la
                                             many, small_machine)}
 
 
+def hold(name):
+    """A kernel may keep some tasks from being traced: while one of them holds a processor, no tracepoint fires for what interrupts
+    move there, and no program sees it (docs/trace/out_of_band.md). That is rare, so a claim has four trials; a fault of the program
+    shows in each."""
+    for trials_left in range(3, -1, -1):
+        try:
+            CLAIMS[name]()
+            print(f"{name}: holds")
+            return
+        except AssertionError as error:
+            if trials_left == 0:
+                raise
+            print(f"{name}: once more, since {error}")
+
+
 def main():
     global FOLDER, DROP
     lab.GREYNIC, DROP = sys.argv[1:3]
@@ -720,8 +735,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         FOLDER = folder
         for name in sys.argv[3:] or CLAIMS:
-            CLAIMS[name]()
-            print(f"{name}: holds")
+            hold(name)
 
 
 main()

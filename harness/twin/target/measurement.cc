@@ -129,17 +129,18 @@ void run_bandwidth(const Settings& settings, const HostLoad& load, const Effects
   const auto named = [&] {
     return name_counters(engine.all_counters(), p.steering_pipe_count, groups_of(load));
   };
-  if (settings.sink) {
-    const double poll_ms = request.configuration.number("counter_poll_ms");
-    if (poll_ms > 0) {
-      engine.on_period(poll_ms * 1e6, [&](Time t) {
-        const auto counters = named();
-        settings.sink({std::chrono::nanoseconds(static_cast<std::int64_t>(t)), counters});
-      });
-    }
-  }
+  bool published = false;
+  const auto publish = [&](Time t) {
+    const auto counters = named();
+    settings.sink({std::chrono::nanoseconds(static_cast<std::int64_t>(t)), counters});
+    published = true;
+  };
+  const double poll_ms = request.configuration.number("counter_poll_ms");
+  const bool watched = settings.sink && poll_ms > 0;
+  if (watched) engine.on_period(poll_ms * 1e6, publish);
   for (const auto& [name, value] : named()) observation.counters_before.emplace(name, 0.0);
   const BandwidthResult result = engine.run_bandwidth(limits);
+  if (watched && !published) publish(result.virtual_time);  // it was over before the first period
   for (const auto& [name, value] : named()) observation.counters_after[name] += value;
   judge_failures(engine, load, "", observation);
   judge_time(result, limits.duration, observation);

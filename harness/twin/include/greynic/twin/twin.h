@@ -54,7 +54,7 @@ struct CounterSnapshot {
   std::chrono::nanoseconds virtual_time{};
   std::span<const std::pair<std::string, double>> counters;
 };
-/// Called every counter_poll_ms of virtual time, from the thread that simulates; with several
+/// Called every counter_poll_ms of virtual time, and once at least for a measurement, from the thread that simulates; with several
 /// measurements at once from several threads, but never for one measurement from two.
 using CounterSink = std::function<void(const CounterSnapshot&)>;
 
