@@ -421,6 +421,7 @@ def parsing():
         "type gre local {own} remote {other} key 6": (" vni 6", True),
         "type ipip local {own} remote {other}": ("", True),
     }
+    tried = 0
     for command, (mark, received) in ways.items():
         with Lab() as made:
             places = wired(made, command)
@@ -441,6 +442,9 @@ def parsing():
             assert all(hop["flow"].endswith(flow + mark) or not mark for hop in trace.hops), trace.hops
             expect("lost events", trace.summary["events_lost"], 0)
             print(f"{command}: {len(points)} points")
+            tried += 1
+    if tried == 0:
+        skip("this kernel has none of these devices; GREYNIC_NIGHTLY=1 tries them on Debian's, in Trace.small_machine")
 
 
 def queue_pairs():
