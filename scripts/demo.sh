@@ -12,9 +12,9 @@ scripts/setup.sh --web &
 web=$!
 scripts/build.sh release greynic
 if wait $web; then
-  scripts/build.sh release greynic  # joins the report
+  scripts/build.sh release greynic  # takes the pictures in
 else
-  echo "demo: goes on without the report" >&2
+  echo "demo: goes on without the report's pictures" >&2
 fi
 echo "demo: ready after $((SECONDS - started)) s" >&2
 

@@ -61,7 +61,7 @@ folder=results/web
 if [ $web = yes ] && ! cmp -s $folder/package-lock.json $folder/node_modules/.installed; then
   echo "setup: installing the npm packages of $folder" >&2
   (cd $folder && npm ci --loglevel=error --no-audit --no-fund --ignore-scripts >/dev/null) || {
-    echo "setup: npm cannot install the packages of $folder (its words are above); without them there are no reports" >&2
+    echo "setup: npm cannot install the packages of $folder (its words are above); without them reports have no pictures" >&2
     exit 3
   }
   cp $folder/package-lock.json $folder/node_modules/.installed

@@ -20,7 +20,7 @@ int report(const ReportFlags& flags) {
   if (!model) return tell(model.error());
   const auto written = loop::write_report(*store, flags.run, model->get(), flags.title, flags.out);
   if (!written) return tell(written.error());
-  print("{}\n", *written);
+  print("{}\n", flags.out);
   return 0;
 }
 

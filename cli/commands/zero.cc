@@ -27,6 +27,7 @@
 #endif
 #ifdef GREYNIC_WITH_MONITOR_PAGE
 #include "greynic/monitor_page/monitor_page.h"
+#include "greynic/web/page.h"
 #endif
 
 namespace greynic::cli {
@@ -113,6 +114,7 @@ class ZeroOutlets {
     }
 #ifdef GREYNIC_WITH_MONITOR_PAGE
     if (!flags.serve.empty()) {
+      if (auto ready = web::check_live_pages(); !ready) return ready;
       auto page = http::Server::open(flags.serve);
       if (!page) return pass_on(page);
       page_ = std::move(*page);

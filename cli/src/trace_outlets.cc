@@ -14,10 +14,8 @@
 #include "greynic/http/server.h"
 #include "greynic/trace/live_view.h"
 #include "greynic/trace/outputs.h"
-#include "progress.h"
-#ifdef GREYNIC_WITH_WEB
 #include "greynic/web/page.h"
-#endif
+#include "progress.h"
 
 namespace greynic::cli {
 namespace {
@@ -76,7 +74,7 @@ class Doors {
 
  private:
   [[nodiscard]] Result<void> open_page(const std::string& listen) {
-#ifdef GREYNIC_WITH_WEB
+    if (auto ready = web::check_live_pages(); !ready) return ready;
     auto server = http::Server::open(listen);
     if (!server) return pass_on(server);
     page_ = std::move(*server);
@@ -94,11 +92,6 @@ class Doors {
     page_->start();
     say("page at http://" + page_->address() + "/");
     return {};
-#else
-    return fail(ErrorCode::kMissing, "--serve " + listen +
-                                         ": pages are not part of this build; they need the npm "
-                                         "package echarts, which scripts/setup.sh installs");
-#endif
   }
 
   trace::LiveView view_;

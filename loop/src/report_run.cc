@@ -1,9 +1,7 @@
 #include "greynic/loop/report_run.h"
 
-#ifdef GREYNIC_WITH_REPORT
 #include "greynic/files/output_file.h"
 #include "greynic/report/report.h"
-#endif
 
 namespace greynic::loop {
 
@@ -17,11 +15,9 @@ Result<std::unique_ptr<model::Model>> model_of(const results::RunStore& store,
   return model::parse(*kept, run_path + ": the model kept with it");
 }
 
-#ifdef GREYNIC_WITH_REPORT
-
-Result<std::string> write_report(const results::RunStore& store, const std::string& run_path,
-                                 const model::Model* model, const std::string& title,
-                                 const std::string& out) {
+Result<void> write_report(const results::RunStore& store, const std::string& run_path,
+                          const model::Model* model, const std::string& title,
+                          const std::string& out) {
   report::ReportOptions options;
   options.run_path = run_path;
   options.title = title;
@@ -39,15 +35,7 @@ Result<std::string> write_report(const results::RunStore& store, const std::stri
   }
   auto html = report::report_html(store, options);
   if (!html) return pass_on(html);
-  if (auto written = files::write_text(out, *html); !written) return pass_on(written);
-  return out;
+  return files::write_text(out, *html);
 }
-
-#else
-Result<std::string> write_report(const results::RunStore&, const std::string&, const model::Model*,
-                                 const std::string&, const std::string&) {
-  return std::string();
-}
-#endif
 
 }  // namespace greynic::loop

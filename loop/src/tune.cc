@@ -234,10 +234,10 @@ Result<TuneOutcome> tune(const TuneOptions& options) {
     if (!done) return pass_on(done);
   }
   step(options.talk, "report");
-  auto report = write_report(*store, options.job.out, outcome.fit ? &*outcome.fit->model : nullptr,
-                             {}, options.folder + "/report.html");
-  if (!report) return pass_on(report);
-  outcome.report = *report;
+  outcome.report = options.folder + "/report.html";
+  const auto written = write_report(
+      *store, options.job.out, outcome.fit ? &*outcome.fit->model : nullptr, {}, outcome.report);
+  if (!written) return pass_on(written);
   return outcome;
 }
 

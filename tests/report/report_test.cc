@@ -9,6 +9,7 @@
 #include <regex>
 
 #include "../results/scratch.h"
+#include "greynic/web/page.h"
 
 namespace greynic::report {
 namespace {
@@ -477,6 +478,24 @@ TEST(Report, RefusesWhatItCannotShow) {
     EXPECT_NE(page.error().message.find(path), std::string::npos) << page.error().message;
     ASSERT_TRUE(run.keep(kind, good->empty() ? "{}" : *good));
   }
+}
+
+TEST(Report, SaysWhyItHasNoPictures) {
+  const std::array<EmbeddedFile, 1> without = {{{"page.css", "p {}"}}};
+  web::Page page("Without", without);
+  page.chart({{"kind", "gain"}}, "A picture");
+  web::Table table({"a", ">b"});
+  table.add({"x", "1"});
+  page.table(table);
+  const std::string text = page.text();
+  EXPECT_EQ(text.find("<figure"), std::string::npos);
+  EXPECT_EQ(text.find("<script"), std::string::npos);
+  EXPECT_NE(text.find("scripts/setup.sh"), std::string::npos);
+  EXPECT_NE(text.find("<td>x</td>"), std::string::npos);
+  const auto live = web::check_live_pages(without);
+  ASSERT_FALSE(live.has_value());
+  EXPECT_EQ(live.error().code, ErrorCode::kMissing);
+  EXPECT_TRUE(web::check_live_pages());
 }
 
 }  // namespace

@@ -12,8 +12,10 @@ namespace greynic::web {
 
 namespace {
 
-std::string_view asset(std::string_view name) {
-  for (const EmbeddedFile& file : files()) {
+constexpr std::string_view kECharts = "echarts.min.js";
+
+std::string_view asset(std::span<const EmbeddedFile> assets, std::string_view name) {
+  for (const EmbeddedFile& file : assets) {
     if (file.name == name) return file.text;
   }
   return {};
@@ -32,6 +34,13 @@ constexpr std::array<std::string_view, 9> kUnitWords = {"gbps", "mops",  "mpps",
                                                         "ms",   "share", "bytes", "cycles"};
 
 }  // namespace
+
+Result<void> check_live_pages(std::span<const EmbeddedFile> assets) {
+  if (!asset(assets, kECharts).empty()) return {};
+  return fail(ErrorCode::kMissing,
+              "live pages need the npm package echarts, which this greynic was built without; "
+              "scripts/setup.sh installs it, then build again");
+}
 
 std::string Table::text() const {
   const auto cell = [&](std::size_t column, const char* tag, std::string_view text) {
@@ -70,6 +79,7 @@ void Page::folded(std::string_view summary, const std::string& markup) {
 }
 
 void Page::chart(nlohmann::json description, std::string_view caption, bool small) {
+  if (asset(assets_, kECharts).empty()) return;
   body_ += fmt::format(
       "<figure class=\"{}\"><div class=\"chart\" data-chart=\"{}\" data-kind=\"{}\" role=\"img\" "
       "aria-label=\"{}\">"
@@ -109,7 +119,7 @@ std::string Page::text() const {
   // An empty icon: a browser would else ask the network for one.
   out += "<link rel=\"icon\" href=\"data:,\">\n";
   out += fmt::format("<title>{}</title>\n<style>{}</style></head><body>\n", escape_markup(title_),
-                     asset("page.css"));
+                     asset(assets_, "page.css"));
   out +=
       fmt::format("<header><div class=\"brand\">greynic</div><h1>{}</h1>\n", escape_markup(title_));
   out += fmt::format("<div class=\"badges\">{}</div>\n{}<dl>{}</dl>\n", badges_, command_, facts_);
@@ -117,11 +127,20 @@ std::string Page::text() const {
                      navigation_);
   out += body_;
   if (open_section_) out += "</section>\n";
+  out += "</main>\n";
+  const std::string_view echarts = asset(assets_, kECharts);
+  if (echarts.empty()) {
+    return out +
+           "<p class=\"hint\">Pictures need the npm package echarts, which greynic was built "
+           "without: "
+           "scripts/setup.sh installs it, then build again. The tables hold every number.</p>\n"
+           "</body></html>\n";
+  }
   out +=
-      "</main>\n<noscript><p class=\"hint\">Pictures need JavaScript; the tables hold every number."
+      "<noscript><p class=\"hint\">Pictures need JavaScript; the tables hold every number."
       "</p></noscript>\n";
   out += fmt::format("<script type=\"application/json\" id=\"charts\">{}</script>\n", data);
-  for (const std::string_view script : {asset("echarts.min.js"), asset("charts.js")}) {
+  for (const std::string_view script : {echarts, asset(assets_, "charts.js")}) {
     out += "<script>";
     out += script;
     out += "</script>\n";

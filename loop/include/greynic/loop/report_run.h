@@ -16,11 +16,9 @@ namespace greynic::loop {
                                                              const std::string& run_path,
                                                              const std::string& model);
 
-/// Writes the HTML file and gives its path; an empty path when this build draws none (ECharts was
-/// not there when it was configured). `model` may be null.
-[[nodiscard]] Result<std::string> write_report(const results::RunStore& store,
-                                               const std::string& run_path,
-                                               const model::Model* model, const std::string& title,
-                                               const std::string& out);
+/// Writes the HTML file `out`. `model` may be null.
+[[nodiscard]] Result<void> write_report(const results::RunStore& store, const std::string& run_path,
+                                        const model::Model* model, const std::string& title,
+                                        const std::string& out);
 
 }  // namespace greynic::loop

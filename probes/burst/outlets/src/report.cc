@@ -5,14 +5,9 @@
 
 #include "greynic/burst_outlets/burst_outlets.h"
 #include "greynic/files/output_file.h"
-
-#ifdef GREYNIC_BURST_OUTLETS_WITH_WEB
 #include "greynic/web/page.h"
-#endif
 
 namespace greynic::burst_outlets {
-
-#ifdef GREYNIC_BURST_OUTLETS_WITH_WEB
 
 namespace {
 
@@ -101,15 +96,5 @@ Result<void> write_report(const burst::Findings& findings, const std::string& so
   }
   return files::write_text(path, page.text());
 }
-
-#else
-
-Result<void> write_report(const burst::Findings&, const std::string&, const std::string&) {
-  return fail(ErrorCode::kMissing,
-              "pages need the npm package echarts, which this greynic was built without; "
-              "scripts/setup.sh installs it, then build again");
-}
-
-#endif
 
 }  // namespace greynic::burst_outlets

@@ -10,14 +10,17 @@
 #include <vector>
 
 #include "greynic/core/embedded.h"
+#include "greynic/core/result.h"
 #include "greynic/results/markup.h"
 
 namespace greynic::web {
 
 using results::escape_markup;
 
-/// echarts.min.js, page.css and charts.js: for pages that a server gives.
+/// page.css and charts.js, and echarts.min.js where the build had it: for pages that a server gives.
 [[nodiscard]] std::span<const EmbeddedFile> files();
+/// kMissing with the remedy when ECharts is not there: live pages are nothing without it.
+[[nodiscard]] Result<void> check_live_pages(std::span<const EmbeddedFile> assets = files());
 
 /// Colours of causes, here and in page.css and charts.js; a seventh cause takes the first again.
 inline constexpr int kCauseColours = 6;
@@ -37,10 +40,11 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-/// The page in the making.
+/// The page in the making. Without ECharts among the assets it has no pictures, and says so.
 class Page {
  public:
-  explicit Page(std::string title) : title_(std::move(title)) {}
+  explicit Page(std::string title, std::span<const EmbeddedFile> assets = files())
+      : title_(std::move(title)), assets_(assets) {}
 
   void section(std::string_view id, std::string_view heading);
   void paragraph(std::string_view text);
@@ -65,6 +69,7 @@ class Page {
 
  private:
   std::string title_;
+  std::span<const EmbeddedFile> assets_;
   std::string badges_;
   std::string command_;
   std::string facts_;
