@@ -35,6 +35,7 @@ struct Wanted {
   bpf::HookKind kind;
   const char* place;
   const char* use;  ///< empty: the tracer does without it
+  bool needed = true;
 };
 
 constexpr Wanted kHooks[] = {
@@ -46,25 +47,29 @@ constexpr Wanted kHooks[] = {
     {bpf::HookKind::kFunctionEntry, "__dev_queue_xmit", ""},
     {bpf::HookKind::kKprobe, "", ""},
     {bpf::HookKind::kUprobe, "", ""},
-    {bpf::HookKind::kTcx, "", ""},
-    {bpf::HookKind::kClsact, "", ""},
+    {bpf::HookKind::kTcx, "", "in band: a point of a path", false},
+    {bpf::HookKind::kClsact, "", "in band: a point of a path, where there is no tcx", false},
 };
 
 int show_hooks(const Flags& flags) {
   nlohmann::json rows = nlohmann::json::array();
   bool whole = true;
+  bool has_tcx = false;
   for (const Wanted& wanted : kHooks) {
     const bpf::Hook hook = bpf::probe_hook(wanted.kind, wanted.place);
-    const bool used = *wanted.use != '\0';
-    whole = whole && (hook.available || !used);
+    has_tcx = has_tcx || (hook.kind == bpf::HookKind::kTcx && hook.available);
+    const bool spared = hook.kind == bpf::HookKind::kClsact && has_tcx;
+    const bool used = *wanted.use != '\0' && !spared;
+    whole = whole && (hook.available || !used || !wanted.needed);
     const std::string name =
         std::string(bpf::name_of(hook.kind)) + (hook.place.empty() ? "" : "/" + hook.place);
     std::string why = hook.why_not;
-    if (hook.available) why = used ? wanted.use : "offered; tp_btf sees the same for less";
-    if (hook.available &&
-        (hook.kind == bpf::HookKind::kTcx || hook.kind == bpf::HookKind::kClsact ||
-         hook.kind == bpf::HookKind::kUprobe)) {
-      why = "offered; no device of a path need be named for tp_btf";
+    if (hook.available) {
+      why = used ? wanted.use
+            : spared
+                ? "offered; a tcx link goes with its process, a filter of clsact needs a keeper"
+            : hook.kind == bpf::HookKind::kUprobe ? "offered; packets pass no function of a program"
+                                                  : "offered; tp_btf sees the same for less";
     }
     if (flags.json) {
       rows.push_back({{"hook", name},

@@ -103,6 +103,59 @@ TEST(ClockFit, FollowsAClockThatWasSet) {
   EXPECT_LT(got->error_ns, 20000);
 }
 
+/// Two hosts that count with one counter of 3 GHz, or with two; each with a clock of its own.
+struct CountedWorld {
+  World network;
+  std::uint64_t shift = 0;  ///< of their counter
+  double rate = 1;          ///< of their counter
+
+  void trip(double now, SharedCounter& shared) {
+    const RoundTrip trip = network.trip(now);
+    std::uniform_real_distribution<double> width(20, 60);
+    const auto count = [](double ns) { return static_cast<std::uint64_t>(1e12 + 3 * ns); };
+    const auto ours = [&](std::int64_t ns) {
+      const auto at = static_cast<double>(ns);
+      return CountedTime{ns, count(at - width(network.random)), count(at + width(network.random))};
+    };
+    // Their clock was read where the distance holds.
+    const double at = (static_cast<double>(trip.there_ns) - network.offset_ns) / (1 + network.rate);
+    const auto theirs = [&](double ns) { return count(rate * ns) + shift; };
+    shared.add(
+        ours(trip.sent_ns),
+        {trip.there_ns, theirs(at - width(network.random)), theirs(at + width(network.random))},
+        ours(trip.received_ns));
+  }
+};
+
+// Claim:  a counter that two hosts share is found, and bounds the distance of their clocks to a few
+//         hundred nanoseconds whatever the network does; a counter that is another's is not taken for it.
+// Oracle: the clocks and counters are ours, and virtual.
+TEST(SharedCounter, IsFoundWhereThereIsOneAndBoundsTheDistance) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    CountedWorld one{.network = {.random = std::mt19937_64(seed)}};
+    one.network.back_ns = 400000;
+    SharedCounter shared;
+    for (int i = 0; i < 100; ++i) one.trip(1e9 + i * 50e6, shared);
+    ASSERT_TRUE(shared.shown());
+    const double ours = 1e9 + 101 * 50e6;
+    const auto got = shared.at(std::llround(ours));
+    EXPECT_LE(std::abs(got->ns - one.network.distance(ours)), got->error_ns) << "seed " << seed;
+    EXPECT_LE(got->error_ns, 500);
+
+    CountedWorld shifted{.network = {.random = std::mt19937_64(seed)}, .shift = 3'000'000};
+    CountedWorld faster{.network = {.random = std::mt19937_64(seed)}, .rate = 1.0001};
+    for (CountedWorld* other : {&shifted, &faster}) {
+      SharedCounter none;
+      for (int i = 0; i < 100; ++i) other->trip(1e9 + i * 50e6, none);
+      EXPECT_FALSE(none.shown());
+      EXPECT_FALSE(none.at(0));
+    }
+  }
+  SharedCounter without;
+  for (int i = 0; i < 100; ++i) without.add({i * 10}, {i * 10 + 5}, {i * 10 + 9});
+  EXPECT_FALSE(without.shown()) << "a processor without a counter";
+}
+
 TEST(ClockFit, KnowsNothingBeforeTheFirstRoundTrip) { EXPECT_FALSE(ClockFit().at(0)); }
 
 }  // namespace

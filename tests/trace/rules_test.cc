@@ -85,6 +85,13 @@ TEST(TraceContainers, AreNamedByTheirCgroups) {
   EXPECT_EQ(named("/machine.slice/systemd-nspawn@mail.service"), "nspawn mail");
   EXPECT_EQ(named("/machine.slice/machine-mail.scope"), "nspawn mail");
   EXPECT_EQ(named("/system.slice/ssh.service"), "");
+  // The group: as far as the container's own part; of a pod, the pod.
+  const auto group = [](const std::string& lines) { return container_of(lines).cgroup; };
+  EXPECT_EQ(group("9:memory:/docker/" + id + "/init\n0::/\n"), "/docker/" + id);
+  EXPECT_EQ(group("0::/system.slice/docker-" + id + ".scope/a/b\n"),
+            "/system.slice/docker-" + id + ".scope");
+  EXPECT_EQ(group("0::/kubepods.slice/pod1.slice/cri-containerd-" + id + ".scope\n"),
+            "/kubepods.slice/pod1.slice");
 }
 
 // Claim:  a quantile is off by half a bucket at most, and a bucket is 1/16 of its value at most.

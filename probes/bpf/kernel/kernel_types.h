@@ -67,6 +67,12 @@ struct skb_shared_info {
   struct sk_buff *frag_list;
 };
 
+struct in6_addr {
+  union {
+    u32 u6_addr32[4];
+  } in6_u;
+};
+
 struct dst_entry {
   struct net_device *dev;
 };

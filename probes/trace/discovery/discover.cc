@@ -34,6 +34,9 @@ void read_tunnel(os::ByteView data, bool vxlan, Device& device) {
     const bool id = vxlan ? type == IFLA_VXLAN_ID : type == IFLA_GENEVE_ID;
     const bool port = vxlan ? type == IFLA_VXLAN_PORT : type == IFLA_GENEVE_PORT;
     if (id) device.vni = static_cast<std::uint32_t>(os::native_number(value));
+    const bool far_end = vxlan ? type == IFLA_VXLAN_GROUP6 || type == IFLA_VXLAN_LOCAL6
+                               : type == IFLA_GENEVE_REMOTE6;
+    device.over_ipv6 = device.over_ipv6 || far_end;
     if (port && value.size() == 2) {
       device.tunnel_port = static_cast<std::uint16_t>(value[0] << 8 | value[1]);
     }
@@ -44,9 +47,15 @@ void read_link_info(os::ByteView info, Device& device) {
   os::each_attribute(info, [&](std::uint16_t type, os::ByteView value) {
     if (type == IFLA_INFO_KIND) device.kind = os::text_of(value);
   });
-  if (device.kind != "vxlan" && device.kind != "geneve") return;
   os::each_attribute(info, [&](std::uint16_t type, os::ByteView value) {
-    if (type == IFLA_INFO_DATA) read_tunnel(value, device.kind == "vxlan", device);
+    if (type != IFLA_INFO_DATA) return;
+    if (device.kind == "vxlan" || device.kind == "geneve") {
+      read_tunnel(value, device.kind == "vxlan", device);
+    } else if (device.kind == "bridge") {
+      os::each_attribute(value, [&](std::uint16_t own, os::ByteView setting) {
+        if (own == IFLA_BR_NF_CALL_IPTABLES) device.netfilter = os::native_number(setting) != 0;
+      });
+    }
   });
 }
 
@@ -62,6 +71,7 @@ Seen read_link(os::ByteView payload) {
     const auto number = static_cast<int>(os::native_number(value));
     if (type == IFLA_IFNAME) seen.device.name = os::text_of(value);
     if (type == IFLA_MTU) seen.device.mtu = number;
+    if (type == IFLA_GSO_MAX_SEGS) seen.device.gso_segments = static_cast<std::uint32_t>(number);
     if (type == IFLA_LINK) seen.link = number;
     if (type == IFLA_LINK_NETNSID) seen.link_place = number;
     if (type == IFLA_MASTER) seen.master = number;

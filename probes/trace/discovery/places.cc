@@ -31,22 +31,6 @@ std::string text_of_file(const std::string& path) {
   return text.str();
 }
 
-/// Process numbers by the namespace that they are in, ascending.
-std::map<std::uint32_t, std::vector<int>> processes() {
-  std::map<std::uint32_t, std::vector<int>> found;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator("/proc", ignored)) {
-    const std::string name = entry.path().filename();
-    if (!std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isdigit(c); })) {
-      continue;
-    }
-    const std::uint32_t inode = inode_of("/proc/" + name + "/ns/net");
-    if (inode != 0) found[inode].push_back(std::stoi(name));
-  }
-  for (auto& [inode, numbers] : found) std::sort(numbers.begin(), numbers.end());
-  return found;
-}
-
 std::string host_name() {
   char name[256] = "host";
   gethostname(name, sizeof name - 1);
@@ -76,11 +60,27 @@ void name_container(Place& place, const std::vector<int>& members) {
       place.runtime = container.runtime;
     }
     for (std::string& name : container.names) place.containers.push_back(std::move(name));
+    place.cgroup = std::move(container.cgroup);
     return;
   }
 }
 
 }  // namespace
+
+std::map<std::uint32_t, std::vector<int>> processes_by_namespace() {
+  std::map<std::uint32_t, std::vector<int>> found;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator("/proc", ignored)) {
+    const std::string name = entry.path().filename();
+    if (!std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isdigit(c); })) {
+      continue;
+    }
+    const std::uint32_t inode = inode_of("/proc/" + name + "/ns/net");
+    if (inode != 0) found[inode].push_back(std::stoi(name));
+  }
+  for (auto& [inode, numbers] : found) std::sort(numbers.begin(), numbers.end());
+  return found;
+}
 
 ContainerName container_of(std::string_view cgroup_file) {
   struct Form {
@@ -107,7 +107,16 @@ ContainerName container_of(std::string_view cgroup_file) {
     const bool long_id = id.size() == 64;
     std::vector<std::string> names = {long_id ? id.substr(0, kShortId) : id};
     if (long_id) names.push_back(id);
-    return {form.runtime, std::move(names)};
+    // The group that is the container: the line's path as far as the part that names it.
+    const auto begin = static_cast<std::size_t>(found.position(0));
+    const std::size_t line = text.rfind('\n', begin) + 1;  // npos + 1: the first line
+    const std::size_t path = text.find(":/", line) + 1;
+    const auto behind = begin + static_cast<std::size_t>(found.length(0));
+    const std::size_t end = std::min(text.find_first_of("/\n", behind), text.size());
+    std::string group = text.substr(path, end - path);
+    // Containers of a pod share its network: the group is the pod's.
+    if (group.find("kubepods") != std::string::npos) group.resize(group.rfind('/'));
+    return {form.runtime, std::move(names), std::move(group)};
   }
   return {};
 }
@@ -138,7 +147,7 @@ std::vector<Place> find_places() {
     }
   }
   if (places[0].name.empty()) places[0].name = host_name();
-  const auto members = processes();
+  const auto members = processes_by_namespace();
   for (const auto& [inode, numbers] : members) {
     if (!known(inode)) {
       const std::string path = "/proc/" + std::to_string(numbers.front()) + "/ns/net";

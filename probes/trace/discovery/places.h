@@ -2,6 +2,7 @@
 
 /// The network namespaces of this host and their names.
 
+#include <map>
 #include <string_view>
 #include <vector>
 
@@ -17,7 +18,11 @@ namespace greynic::trace {
 struct ContainerName {
   std::string runtime;
   std::vector<std::string> names;
+  std::string cgroup;  ///< the path of its control group
 };
 [[nodiscard]] ContainerName container_of(std::string_view cgroup_file);
+
+/// Process numbers by the namespace that they are in, ascending.
+[[nodiscard]] std::map<std::uint32_t, std::vector<int>> processes_by_namespace();
 
 }  // namespace greynic::trace

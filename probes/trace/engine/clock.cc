@@ -1,7 +1,13 @@
 #include "greynic/trace/clock.h"
 
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+
 #include <algorithm>
 #include <cmath>
+
+#include "greynic/trace/monotonic.h"
 
 namespace greynic::trace {
 namespace {
@@ -114,6 +120,51 @@ std::optional<ClockDistance> ClockFit::at(std::int64_t ours_ns) const {
   const double least = -lowest(greatest(slowest, fastest, lowest));
   return ClockDistance{.ns = offset_ns_ + (most + least) / 2,
                        .error_ns = std::max(0.0, (most - least) / 2) + 1};
+}
+
+CountedTime counted_now() {
+  CountedTime now;
+#if defined(__x86_64__)
+  unsigned processor = 0;
+  now.first = __rdtscp(&processor);
+  now.ns = monotonic_ns();
+  now.last = __rdtscp(&processor);
+#else
+  now.ns = monotonic_ns();
+#endif
+  return now;
+}
+
+void SharedCounter::add(const CountedTime& before, const CountedTime& theirs,
+                        const CountedTime& after) {
+  const bool between = before.first != 0 && before.last <= theirs.first &&
+                       theirs.first <= theirs.last && theirs.last <= after.first;
+  if (refuted_ || !between || after.first == before.last || after.ns <= before.ns) {
+    refuted_ = true;
+    return;
+  }
+  ++trips_;
+  // The time of a count by our clock: on the line between our two readings, each of which may have been
+  // made at any count of its own.
+  const auto ticks = static_cast<double>(after.first - before.last);
+  const double rate = static_cast<double>(after.ns - before.ns) / ticks;
+  const auto width = static_cast<double>((before.last - before.first) + (after.last - after.first));
+  const double slack = rate * width + 1;
+  const auto ours = [&](std::uint64_t count) {
+    return static_cast<double>(before.ns) + rate * static_cast<double>(count - before.last);
+  };
+  fit_.add({.sent_ns = static_cast<std::int64_t>(std::floor(ours(theirs.first) - slack)),
+            .received_ns = static_cast<std::int64_t>(std::ceil(ours(theirs.last) + slack)),
+            .there_ns = theirs.ns});
+}
+
+bool SharedCounter::shown() const {
+  constexpr std::size_t kEnough = 16;
+  return !refuted_ && trips_ >= kEnough;
+}
+
+std::optional<ClockDistance> SharedCounter::at(std::int64_t ours_ns) const {
+  return shown() ? fit_.at(ours_ns) : std::nullopt;
 }
 
 }  // namespace greynic::trace

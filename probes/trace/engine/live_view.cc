@@ -25,6 +25,7 @@ void LiveView::take(const Report& report, std::int64_t unix_ms) {
   State state{.unix_ms = unix_ms,
               .seconds = before_ms_ == 0 ? 0 : static_cast<double>(unix_ms - before_ms_) / 1000,
               .edges = {},
+              .containers = report.containers,
               .one_in = report.summary.one_in,
               .events_lost = report.summary.events_lost};
   const std::lock_guard lock(mutex_);
@@ -33,6 +34,13 @@ void LiveView::take(const Report& report, std::int64_t unix_ms) {
     state.edges[between] = {.packets = sum.packets - old.packets,
                             .lost = sum.lost - old.lost,
                             .delays = sum.delays.since(old.delays)};
+  }
+  for (Usage& usage : state.containers) {
+    Usage& old = used_before_[usage.container];
+    const Usage whole = usage;
+    usage.cpu_seconds = std::max(0.0, usage.cpu_seconds - old.cpu_seconds);
+    if (usage.throttled_seconds) *usage.throttled_seconds -= old.throttled_seconds.value_or(0);
+    old = whole;
   }
   before_ = std::move(now);
   before_ms_ = unix_ms;
@@ -66,11 +74,23 @@ std::string LiveView::text_of(const State& state) const {
                      {"p50_us", micros(0.5)},
                      {"p99_us", micros(0.99)}});
   }
+  json containers = json::array();
+  for (const Usage& usage : state.containers) {
+    const auto share = [&](std::optional<double> seconds) {
+      return seconds && state.seconds > 0 ? json(*seconds / state.seconds) : json(nullptr);
+    };
+    containers.push_back(
+        {{"container", usage.container},
+         {"cpus", share(usage.cpu_seconds)},
+         {"throttled", share(usage.throttled_seconds)},
+         {"memory_bytes", usage.memory_bytes ? json(*usage.memory_bytes) : json(nullptr)}});
+  }
   return files::json_text({{"time_ms", state.unix_ms},
                            {"first_ms", states_.front().unix_ms},
                            {"last_ms", states_.back().unix_ms},
                            {"seconds", state.seconds},
                            {"edges", edges},
+                           {"containers", containers},
                            {"one_in", state.one_in},
                            {"events_lost", state.events_lost}});
 }

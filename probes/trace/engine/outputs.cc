@@ -51,6 +51,20 @@ outlets::OpenMetrics metrics_of(const Report& report) {
     made.histogram("greynic_hop_delay_seconds", "From one point to the next", labels,
                    powers_of_two(hop.delays), hop.delays.count(), hop.sum_ns * kNanosecond);
   }
+  for (const Usage& usage : report.containers) {
+    const outlets::Labels labels = {{"container", usage.container}};
+    made.counter("greynic_container_cpu_seconds", "CPU time of a container since the trace began",
+                 labels, usage.cpu_seconds);
+    if (usage.throttled_seconds) {
+      made.counter("greynic_container_throttled_seconds",
+                   "Time that a container was kept from the CPUs by its limit", labels,
+                   *usage.throttled_seconds);
+    }
+    if (usage.memory_bytes) {
+      made.gauge("greynic_container_memory_bytes", "Memory of a container", labels,
+                 static_cast<double>(*usage.memory_bytes));
+    }
+  }
   const Summary& summary = report.summary;
   made.counter("greynic_trace_events", "Packets seen at points", {},
                static_cast<double>(summary.events));
@@ -75,6 +89,14 @@ std::string influx_lines(const Report& report, const std::string& host, std::int
       point.number("p99_ns", hop.delays.quantile_ns(0.99));
       point.count("max_ns", hop.max_ns);
     }
+    text += point.line(unix_ns);
+  }
+  for (const Usage& usage : report.containers) {
+    outlets::InfluxPoint point("greynic_container");
+    point.tag("host", host).tag("container", usage.container);
+    point.number("cpu_seconds", usage.cpu_seconds);
+    if (usage.throttled_seconds) point.number("throttled_seconds", *usage.throttled_seconds);
+    if (usage.memory_bytes) point.count("memory_bytes", *usage.memory_bytes);
     text += point.line(unix_ns);
   }
   const Summary& summary = report.summary;

@@ -54,18 +54,31 @@ std::string micros(bool known, double ns) {
 std::string json_lines(const Report& report) {
   std::string text;
   for (const Hop& hop : report.hops) text += files::json_text(line_of(hop)) + "\n";
+  json containers = json::array();
+  for (const Usage& usage : report.containers) {
+    containers.push_back(
+        {{"container", usage.container},
+         {"source", usage.source},
+         {"cpu_seconds", usage.cpu_seconds},
+         {"throttled_seconds",
+          usage.throttled_seconds ? json(*usage.throttled_seconds) : json(nullptr)},
+         {"memory_bytes", usage.memory_bytes ? json(*usage.memory_bytes) : json(nullptr)}});
+  }
   const Summary& summary = report.summary;
-  const json last = {{"events", summary.events},
-                     {"events_lost", summary.events_lost},
-                     {"events_lost_why", summary.lost_why},
-                     {"events_inferred", summary.inferred},
-                     {"packets_of_other_flows", summary.folded},
-                     {"journeys", summary.journeys},
-                     {"cpu_share", summary.cpu_share},
-                     {"event_ns", summary.event_ns ? json(*summary.event_ns) : json(nullptr)},
-                     {"one_in", summary.one_in},
-                     {"engine", "out_of_band"},
-                     {"hooks", summary.hooks}};
+  json last = {{"events", summary.events},
+               {"events_lost", summary.events_lost},
+               {"events_lost_why", summary.lost_why},
+               {"events_inferred", summary.inferred},
+               {"packets_of_other_flows", summary.folded},
+               {"journeys", summary.journeys},
+               {"cpu_share", summary.cpu_share},
+               {"event_ns", summary.event_ns ? json(*summary.event_ns) : json(nullptr)},
+               {"one_in", summary.one_in},
+               {"engine", summary.engine},
+               {"left_out", summary.left_out},
+               {"containers", containers},
+               {"hooks", summary.hooks}};
+  if (!summary.clocks.empty()) last["clocks"] = summary.clocks;
   return text + files::json_text(last) + "\n";
 }
 
@@ -94,7 +107,19 @@ std::string table_text(const Report& report) {
       text += fmt::format("  {:<{}}    lost: {} {}\n", "", widest, count, reason);
     }
   }
+  if (!report.containers.empty()) text += "\n";
+  for (const Usage& usage : report.containers) {
+    text +=
+        fmt::format("  {}: {:.2f} s of CPU{}{}\n", usage.container, usage.cpu_seconds,
+                    usage.throttled_seconds.value_or(0) > 0
+                        ? fmt::format(", {:.2f} s kept from it", *usage.throttled_seconds)
+                        : "",
+                    usage.memory_bytes ? fmt::format(", {} MiB", *usage.memory_bytes >> 20) : "");
+  }
   const Summary& summary = report.summary;
+  for (const auto& [why, count] : summary.left_out) {
+    text += fmt::format("  without stamps: {} packets: {}\n", count, why);
+  }
   text += fmt::format(
       "{}{} events of {} packets, {} lost, {:.2f} % of the CPUs{}\n", text.empty() ? "" : "\n",
       summary.events, summary.journeys, summary.events_lost, 100 * summary.cpu_share,

@@ -33,6 +33,17 @@ void put_prefix(const Prefix& prefix, __u64 (&value)[2], __u64 (&mask)[2]) {
   std::memcpy(mask, bits.data(), 16);
 }
 
+/// Rules of the file as bits of their slots.
+std::uint32_t slot_bits(std::uint32_t rules, const std::vector<std::uint32_t>& slots) {
+  std::uint32_t bits = 0;
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    if ((rules >> i & 1U) != 0) bits |= 1U << slots[i];
+  }
+  return bits;
+}
+
+}  // namespace
+
 greynic_rule kernel_rule(const KernelMatch& match, const Rule& rule, std::uint32_t slot) {
   greynic_rule made{};
   put_prefix(match.source, made.source, made.source_mask);
@@ -53,16 +64,17 @@ greynic_rule kernel_rule(const KernelMatch& match, const Rule& rule, std::uint32
   return made;
 }
 
-/// Rules of the file as bits of their slots.
-std::uint32_t slot_bits(std::uint32_t rules, const std::vector<std::uint32_t>& slots) {
-  std::uint32_t bits = 0;
-  for (std::size_t i = 0; i < slots.size(); ++i) {
-    if ((rules >> i & 1U) != 0) bits |= 1U << slots[i];
+void put_tunnel_ports(const Topology& topology, greynic_config& config) {
+  std::set<std::uint16_t> ports = {4789};
+  for (const Device& device : topology.devices) {
+    if (device.kind == "vxlan" && device.tunnel_port != 0) ports.insert(device.tunnel_port);
   }
-  return bits;
+  std::fill(std::begin(config.vxlan_ports), std::end(config.vxlan_ports), 0);
+  std::size_t at = 0;
+  for (const std::uint16_t port : ports) {
+    if (at < GREYNIC_TUNNEL_PORTS) config.vxlan_ports[at++] = port;
+  }
 }
-
-}  // namespace
 
 std::uint64_t identity_of(const Topology& topology, std::size_t device) {
   const Device& one = topology.devices[device];
@@ -121,11 +133,9 @@ Result<void> Tables::put(const Topology& topology, const DeviceNumbers& numbers,
                          bool new_rules) {
   const std::uint32_t half = config_.half == 0 ? 1 : 0;
   std::map<std::uint32_t, greynic_device_set> sets;
-  std::set<std::uint16_t> ports = {4789};
   std::set<std::size_t> carriers;  // devices with macvlans above: what arrives may be copied
   for (const Device& device : topology.devices) {
     if (device.lower && device.kind == "macvlan") carriers.insert(*device.lower);
-    if (device.kind == "vxlan" && device.tunnel_port != 0) ports.insert(device.tunnel_port);
   }
   for (std::size_t i = 0; i < topology.devices.size(); ++i) {
     const Device& device = topology.devices[i];
@@ -169,11 +179,7 @@ Result<void> Tables::put(const Topology& topology, const DeviceNumbers& numbers,
                                 kernel_rule(match, rules.rules[match.rule], slots[match.rule]));
     if (!put) return put;
   }
-  std::fill(std::begin(config_.vxlan_ports), std::end(config_.vxlan_ports), 0);
-  std::size_t at = 0;
-  for (const std::uint16_t port : ports) {
-    if (at < GREYNIC_TUNNEL_PORTS) config_.vxlan_ports[at++] = port;
-  }
+  put_tunnel_ports(topology, config_);
   config_.half = half;
   config_.rules = static_cast<std::uint32_t>(plan.matches.size());
   config_.slow_ns = rules.slow ? static_cast<std::uint64_t>(rules.slow->count()) : 0;

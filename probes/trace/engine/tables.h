@@ -34,6 +34,12 @@ class DeviceNumbers {
 
 [[nodiscard]] std::uint64_t identity_of(const Topology& topology, std::size_t device);
 
+/// A match as programs in the kernel take it. `slot`: the lasting number of its rule.
+[[nodiscard]] greynic_rule kernel_rule(const KernelMatch& match, const Rule& rule,
+                                       std::uint32_t slot);
+/// The ports of this host's VXLAN tunnels.
+void put_tunnel_ports(const Topology& topology, greynic_config& config);
+
 class Tables {
  public:
   [[nodiscard]] static Result<Tables> open(const bpf::Object& object);

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <ctime>
 #include <set>
 #include <thread>
 
@@ -13,6 +12,8 @@
 #include "engine/tables.h"
 #include "greynic/bpf/hooks.h"
 #include "greynic/core/embedded.h"
+#include "greynic/trace/monotonic.h"
+#include "in_band/in_band.h"
 
 namespace greynic::trace {
 
@@ -25,13 +26,6 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kLookAgain{5};        // at the latest
 constexpr std::chrono::milliseconds kReadEvery{10};  // records: room for more in a second than come
 constexpr std::chrono::milliseconds kNotSooner{100};  // one look costs some ms on a large host
-
-std::uint64_t monotonic_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000ULL +
-         static_cast<std::uint64_t>(now.tv_nsec);
-}
 
 /// Cells take 2 KiB on each CPU: fewer of them on large machines.
 std::uint32_t cells_for(std::size_t cpus) { return cpus <= 8 ? 8192 : cpus <= 32 ? 4096 : 2048; }
@@ -51,8 +45,10 @@ struct Tracer::State {
   std::optional<Collector> collector;
   std::optional<Records> records;
   std::vector<std::pair<std::string, bpf::Link>> links;  ///< by program
+  std::unique_ptr<InBand> in_band;                       ///< while the rules ask for it
   Cost cost;
   PlaceWatch watch;
+  UsageMeter usage;
   Clock::time_point looked = Clock::now();
   std::uint64_t unplaced = 0;
 
@@ -60,6 +56,7 @@ struct Tracer::State {
   Result<void> load();
   Result<void> attach();
   Result<void> enforce(const Rules& wanted, bool new_rules);
+  Result<void> enforce_in_band(const Rules& wanted);
   Result<void> follow_topology();
 };
 
@@ -77,16 +74,29 @@ Result<std::vector<std::uint32_t>> Tracer::State::slots_of(const Rules& wanted) 
       fmt::format("more than {} names of rules in one trace; start it anew", GREYNIC_FILE_RULES));
 }
 
-Result<void> Tracer::State::load() {
-  auto opened = bpf::Object::open(programs()[0]);
-  if (!opened) return pass_on(opened);
-  object.emplace(std::move(*opened));
-  const std::uint32_t cells = cells_for(bpf::possible_cpus());
-  for (const char* map : {"stats", "pairs"}) {
-    if (auto done = object->resize(map, cells); !done) return done;
+/// The programs with direct loads, where the kernel takes them; else those that copy.
+Result<bpf::Object> loaded_programs(std::uint32_t cells) {
+  Result<bpf::Object> made = fail(ErrorCode::kInternal, "no programs were loaded");
+  for (const bool direct : {true, false}) {
+    made = bpf::Object::open(programs()[0]);
+    if (!made) return made;
+    if (auto done = made->set("direct_loads", direct); !done) return pass_on(done);
+    for (const char* map : {"stats", "pairs"}) {
+      if (auto done = made->resize(map, cells); !done) return pass_on(done);
+    }
+    if (auto done = Records::make_room(*made); !done) return pass_on(done);
+    const auto done = made->load();
+    if (done) return made;
+    if (!direct) return pass_on(done);
   }
-  if (auto done = Records::make_room(*object); !done) return done;
-  if (auto done = object->load(); !done) return done;
+  return made;
+}
+
+Result<void> Tracer::State::load() {
+  const std::uint32_t cells = cells_for(bpf::possible_cpus());
+  auto loaded = loaded_programs(cells);
+  if (!loaded) return pass_on(loaded);
+  object.emplace(std::move(*loaded));
   auto opened_tables = Tables::open(*object);
   if (!opened_tables) return pass_on(opened_tables);
   tables.emplace(std::move(*opened_tables));
@@ -113,7 +123,20 @@ Result<void> Tracer::State::attach() {
   return tables->begin_at(monotonic_ns());
 }
 
+Result<void> Tracer::State::enforce_in_band(const Rules& wanted) {
+  auto started = InBand::start(wanted, topology, on_event);
+  if (!started) return pass_on(started);
+  links.clear();
+  in_band = std::move(*started);
+  rules = wanted;
+  return {};
+}
+
 Result<void> Tracer::State::enforce(const Rules& wanted, bool new_rules) {
+  if (wanted.engine == Engine::kInBand) return new_rules ? enforce_in_band(wanted) : Result<void>();
+  if (!object) {
+    if (auto done = load(); !done) return done;
+  }
   auto made = make_plan(wanted, topology);
   if (!made) return pass_on(made);
   const auto slots_now = slots_of(wanted);
@@ -124,6 +147,7 @@ Result<void> Tracer::State::enforce(const Rules& wanted, bool new_rules) {
   }
   plan = std::move(*made);
   rules = wanted;
+  in_band.reset();
   if (rules.rules.empty()) {
     links.clear();
   } else if (links.empty()) {
@@ -162,14 +186,15 @@ Result<std::unique_ptr<Tracer>> Tracer::start(const Rules& rules, OnEvent on_eve
   state->topology = found->only(places);
   // What is wrong in the rules is told before the kernel is asked for anything.
   if (const auto fits = make_plan(rules, state->topology); !fits) return pass_on(fits);
-  if (auto done = state->load(); !done) return pass_on(done);
   if (auto done = state->enforce(rules, true); !done) return pass_on(done);
+  (void)state->usage.read(state->topology);  // times count from here
   return std::unique_ptr<Tracer>(new Tracer(std::move(state)));
 }
 
 Result<void> Tracer::change_rules(const Rules& rules) { return state_->enforce(rules, true); }
 
 Result<void> Tracer::tend(std::chrono::milliseconds patience) {
+  if (state_->in_band) return state_->in_band->tend(patience);
   const auto end = Clock::now() + patience;
   do {
     std::this_thread::sleep_for(kReadEvery);
@@ -184,6 +209,7 @@ Result<void> Tracer::tend(std::chrono::milliseconds patience) {
 }
 
 void Tracer::stop() {
+  if (state_->in_band) return state_->in_band->stop();
   state_->cost.tend(*state_->object, state_->links);
   state_->links.clear();
   std::this_thread::sleep_for(kReadEvery);
@@ -193,7 +219,9 @@ void Tracer::stop() {
 const Topology& Tracer::topology() const { return state_->topology; }
 
 Result<Report> Tracer::report() const {
-  Report made;
+  Report made = state_->in_band ? state_->in_band->report() : Report();
+  made.containers = state_->usage.read(state_->topology);
+  if (state_->in_band) return made;
   Counted seen = state_->collector->hops(state_->numbers, state_->slots);
   made.hops = std::move(seen.hops);
   made.begins = std::move(seen.begins);

@@ -19,7 +19,7 @@ char LICENSE[] SEC("license") = "GPL";
 static __always_inline u32 segments_of(const struct sk_buff *skb, const struct net_device *dev) {
   if (skb->len <= dev->mtu + 18) return 1;
   const struct skb_shared_info *shared =
-      (const struct skb_shared_info *)(head_of(skb) + (u64)skb->end);
+      (const struct skb_shared_info *)(head_address(skb) + (u64)skb->end);
   u16 segments = BPF_CORE_READ(shared, gso_segs);
   return segments ? segments : 1;
 }
@@ -27,7 +27,7 @@ static __always_inline u32 segments_of(const struct sk_buff *skb, const struct n
 /* The IP header at a point: queued packets begin with the device's header, received ones behind it. */
 static __always_inline bool parse_at(struct parsed *p, const struct sk_buff *skb,
                                      const struct greynic_device *device, u32 direction) {
-  if (bpf_probe_read_kernel(&p->at, sizeof p->at, &skb->data)) return false;
+  p->at = data_of(skb);
   u32 type = bpf_ntohs(skb->protocol);
   if (direction == GREYNIC_TX && device->ethernet) {
     type = skip_ethernet(p);
@@ -180,10 +180,9 @@ static __always_inline struct known_flow *known_flow_of(const struct sk_buff *sk
                                                         struct known_flow *asked) {
   u32 header[7]; /* IPv4 without options, ports, and TCP's number */
   if (skb->protocol != bpf_htons(ETHERTYPE_IPV4)) return 0;
-  u64 at = 0;
-  if (bpf_probe_read_kernel(&at, sizeof at, &skb->data)) return 0;
+  u64 at = data_of(skb);
   if (direction == GREYNIC_TX && device->ethernet) at += 14;
-  if (bpf_probe_read_kernel(header, 28, (const void *)at)) return 0;
+  if (!read_words(at, header)) return 0;
   const u32 first = bpf_ntohl(header[0]) >> 24;
   const u32 protocol = bpf_ntohl(header[2]) >> 16 & 255;
   if (first != 0x45 || (bpf_ntohl(header[1]) & 0x3fff)) return 0;
@@ -358,7 +357,7 @@ static __always_inline bool unseen(struct sk_buff *skb, const struct greynic_dev
                                    struct journey *made) {
   struct parsed *p = scratch(1);
   if (!p || !skb->network_header || skb->network_header == 0xffff) return false;
-  p->at = head_of(skb) + skb->network_header;
+  p->at = head_address(skb) + skb->network_header;
   return parse_packet(p, bpf_ntohs(skb->protocol)) && flow_of(p, device, &made->row);
 }
 
@@ -367,12 +366,12 @@ static __always_inline bool unseen(struct sk_buff *skb, const struct greynic_dev
  * again. Gives the point that it was bound for in `to`.
  */
 static __always_inline bool died_behind(u32 last, const struct greynic_device *device,
-                                        const struct sk_buff *skb, u32 *to) {
+                                        bool in_socket, const struct sk_buff *skb, u32 *to) {
   const struct greynic_place *before = place_of(last >> 1);
   if (!before) return false;
   const bool received_there = received_at(before, skb);
   *to = GREYNIC_NOWHERE;
-  if (!device) return (last & 1) == GREYNIC_RX && received_there;  // in a socket
+  if (!device) return in_socket && (last & 1) == GREYNIC_RX && received_there;
   if (device->number == last >> 1) return (last & 1) == GREYNIC_TX || received_there;
   if (may_follow(last, device, GREYNIC_TX, skb)) {
     *to = device->number << 1 | GREYNIC_TX;
@@ -395,10 +394,14 @@ int BPF_PROG(on_free, struct sk_buff *skb, void *location, u32 reason) {
   const u64 now = bpf_ktime_get_ns();
   if (!counters || now < config.start_ns) return 0;
   const struct net_device *dev = skb->dev;
+  // A socket writes other things where the device was, which have no namespace. A device that is not
+  // known yet has one: then the packet is another's that has the address now.
+  const u32 namespace = dev ? dev->nd_net.net->ns.inum : 0;
   const struct greynic_device *device =
-      dev ? device_by((u64)dev->nd_net.net->ns.inum << 32 | (u32)dev->ifindex) : 0;
+      namespace ? device_by((u64) namespace << 32 | (u32)dev->ifindex) : 0;
   u32 to = GREYNIC_NOWHERE;
-  if (!journey || made.row.epoch != config.epoch || !died_behind(made.at, device, skb, &to)) {
+  if (!journey || made.row.epoch != config.epoch ||
+      !died_behind(made.at, device, namespace == 0, skb, &to)) {
     __builtin_memset(&made, 0, sizeof made);
     if (!device || !unseen(skb, device, &made)) return 0;
     const bool received_here = (u32)skb->skb_iif == (u32)device->identity;

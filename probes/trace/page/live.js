@@ -50,6 +50,16 @@ function draw(state) {
     cell(row, edge.to || '–');
     for (const value of [rate(edge.packets), rate(edge.lost), edge.p50_us, edge.p99_us]) cell(row, digits(value), true);
   }
+  const containers = byId('containers');
+  containers.textContent = '';
+  for (const one of state.containers) {
+    const row = containers.insertRow();
+    cell(row, one.container);
+    for (const value of [one.cpus, one.throttled, one.memory_bytes === null ? null : one.memory_bytes / 2 ** 20]) {
+      cell(row, digits(value), true);
+    }
+  }
+  byId('used').hidden = state.containers.length === 0;
   const card = (label, value) => {
     const made = document.createElement('div');
     made.className = 'card';

@@ -139,6 +139,9 @@ struct Reader {
     made.flow = flow == "hosts"  ? FlowDetail::kHosts
                 : flow == "rule" ? FlowDetail::kRule
                                  : FlowDetail::kPorts;
+    if (object.contains("most_bytes"))
+      made.most_bytes = object.at("most_bytes").get<std::uint32_t>();
+    made.through_netfilter = object.value("through_netfilter", false);
     return made;
   }
 };
@@ -146,6 +149,7 @@ struct Reader {
 Result<Rules> rules_from(const json& document, const std::string& source) {
   const Reader reader{source};
   Rules made{.source = source};
+  if (document.value("engine", "out_of_band") == "in_band") made.engine = Engine::kInBand;
   if (document.contains("cpu_budget_percent")) {
     made.cpu_budget = document.at("cpu_budget_percent").get<double>() / 100;
   }
@@ -158,6 +162,12 @@ Result<Rules> rules_from(const json& document, const std::string& source) {
   for (std::size_t i = 0; i < rules.size(); ++i) {
     auto rule = reader.rule(rules[i], i);
     if (!rule) return pass_on(rule);
+    for (const char* field : {"most_bytes", "through_netfilter"}) {
+      if (made.engine == Engine::kInBand || !rules[i].contains(field)) continue;
+      return reader.wrong(fmt::format("/rules/{}/{}", i, field),
+                          "only \"engine\": \"in_band\" changes packets, so only there it says "
+                          "something; remove it, or name that engine");
+    }
     for (const Rule& other : made.rules) {
       if (other.name == rule->name) {
         return reader.wrong(fmt::format("/rules/{}/name", i), "another rule has this name");

@@ -11,8 +11,8 @@
 
 #include "greynic/agent/lab.h"
 #include "greynic/daemon/leases.h"
+#include "greynic/trace/clock.h"
 #include "greynic/trace/tracer.h"
-#include "monotonic.h"
 #include "trace_hosts.grpc.pb.h"
 #include "wire.h"
 
@@ -168,9 +168,11 @@ class Service final : public wire::TraceAgent::Service {
 
   grpc::Status Clock(grpc::ServerContext* context, const wire::ClockRequest*,
                      wire::ClockReply* reply) override {
-    const std::int64_t now = monotonic_ns();
+    const trace::CountedTime now = trace::counted_now();
     if (auto status = admit(*context); !status.ok()) return status;
-    reply->set_now_ns(now);
+    reply->set_now_ns(now.ns);
+    reply->set_count_before(now.first);
+    reply->set_count_behind(now.last);
     return grpc::Status::OK;
   }
 

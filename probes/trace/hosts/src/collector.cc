@@ -5,9 +5,9 @@
 #include <chrono>
 #include <set>
 
+#include "greynic/trace/monotonic.h"
 #include "host_line.h"
 #include "join.h"
-#include "monotonic.h"
 
 namespace greynic::trace_hosts {
 namespace {
@@ -27,6 +27,8 @@ void add(const trace::Summary& from, trace::Summary& to) {
   if (from.event_ns) to.event_ns = std::max(to.event_ns.value_or(0), *from.event_ns);
   to.one_in = std::max(to.one_in, from.one_in);
   if (to.hooks.empty()) to.hooks = from.hooks;
+  to.engine = from.engine;
+  for (const auto& [why, count] : from.left_out) to.left_out[why] += count;
 }
 
 }  // namespace
@@ -116,7 +118,7 @@ void Collector::turn() {
       state_->tell("host " + name + " is back");
     }
   }
-  state_->matcher.settle(monotonic_ns() - kSettledNs);
+  state_->matcher.settle(trace::monotonic_ns() - kSettledNs);
 }
 
 trace::Report Collector::report() const {
@@ -125,7 +127,10 @@ trace::Report Collector::report() const {
   for (const HostLine& line : state_->lines) {
     reports.push_back(line.report());
     made.hops.insert(made.hops.end(), line.report().hops.begin(), line.report().hops.end());
+    made.containers.insert(made.containers.end(), line.report().containers.begin(),
+                           line.report().containers.end());
     add(line.report().summary, made.summary);
+    made.summary.clocks[line.host().name] = line.clock();
   }
   std::map<Matcher::Key, trace::Hop> between;
   for (trace::Hop& hop : counted_between(reports)) {

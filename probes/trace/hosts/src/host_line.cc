@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "greynic/daemon/log.h"
-#include "monotonic.h"
+#include "greynic/trace/monotonic.h"
 #include "wire.h"
 
 namespace greynic::trace_hosts {
@@ -88,14 +88,13 @@ Result<std::map<std::uint32_t, std::string>> HostLine::set_rules(const std::stri
 Result<void> HostLine::compare_clocks(int trips) {
   for (int i = 0; i < trips && !same_clock_; ++i) {
     wire::ClockReply reply;
-    trace::RoundTrip trip;
-    trip.sent_ns = monotonic_ns();
+    const trace::CountedTime before = trace::counted_now();
     if (auto done = call(&wire::TraceAgent::Stub::Clock, wire::ClockRequest(), reply); !done) {
       return done;
     }
-    trip.received_ns = monotonic_ns();
-    trip.there_ns = reply.now_ns();
-    clock_.add(trip);
+    const trace::CountedTime after = trace::counted_now();
+    clock_.add({.sent_ns = before.ns, .received_ns = after.ns, .there_ns = reply.now_ns()});
+    counter_.add(before, {reply.now_ns(), reply.count_before(), reply.count_behind()}, after);
   }
   return {};
 }
@@ -132,9 +131,16 @@ Result<HostLine::News> HostLine::read() {
   return news;
 }
 
+std::string HostLine::clock() const {
+  return same_clock_        ? "ours: the same kernel"
+         : counter_.shown() ? "compared by a shared time stamp counter"
+                            : "compared by round trips";
+}
+
 std::pair<std::int64_t, double> HostLine::ours(std::int64_t theirs_ns) const {
   if (same_clock_) return {theirs_ns, 0};
-  const auto distance = clock_.at(monotonic_ns());
+  const std::int64_t now = trace::monotonic_ns();
+  const auto distance = counter_.shown() ? counter_.at(now) : clock_.at(now);
   if (!distance) return {theirs_ns, INFINITY};
   return {theirs_ns - std::llround(distance->ns), distance->error_ns};
 }

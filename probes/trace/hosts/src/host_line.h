@@ -36,6 +36,8 @@ class HostLine {
 
   [[nodiscard]] const HostSpec& host() const { return host_; }
   [[nodiscard]] const trace::Report& report() const { return report_; }
+  /// How their clock is known: "ours: the same kernel".
+  [[nodiscard]] std::string clock() const;
   /// A time of theirs in our clock, and how far it may be off.
   [[nodiscard]] std::pair<std::int64_t, double> ours(std::int64_t theirs_ns) const;
 
@@ -50,6 +52,7 @@ class HostLine {
   std::optional<agent::LabClient> client_;
   std::unique_ptr<wire::TraceAgent::Stub> stub_;
   trace::ClockFit clock_;
+  trace::SharedCounter counter_;
   bool same_clock_ = false;
   std::uint64_t session_ = 0;
   std::uint64_t behind_ = 0;  ///< the last event that we have

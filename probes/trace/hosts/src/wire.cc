@@ -84,6 +84,14 @@ void write(const trace::Report& report, wire::ReadReply& out) {
     write(begin.point, *made.mutable_point());
     made.set_packets(begin.packets);
   }
+  for (const trace::Usage& usage : report.containers) {
+    wire::Container& made = *out.add_containers();
+    made.set_container(usage.container);
+    made.set_source(usage.source);
+    made.set_cpu_seconds(usage.cpu_seconds);
+    if (usage.throttled_seconds) made.set_throttled_seconds(*usage.throttled_seconds);
+    if (usage.memory_bytes) made.set_memory_bytes(*usage.memory_bytes);
+  }
   const trace::Summary& summary = report.summary;
   wire::Summary& made = *out.mutable_summary();
   made.set_events(summary.events);
@@ -96,6 +104,8 @@ void write(const trace::Report& report, wire::ReadReply& out) {
   made.set_event_ns(summary.event_ns.value_or(0));
   made.set_one_in(summary.one_in);
   for (const std::string& hook : summary.hooks) made.add_hooks(hook);
+  made.set_engine(summary.engine);
+  for (const auto& [why, count] : summary.left_out) (*made.mutable_left_out())[why] = count;
 }
 
 trace::Report read_report(const wire::ReadReply& in) {
@@ -105,6 +115,16 @@ trace::Report read_report(const wire::ReadReply& in) {
     made.begins.push_back({.flow = {plain(begin.flow()), plain(begin.rule())},
                            .point = read(begin.point()),
                            .packets = begin.packets()});
+  }
+  for (const wire::Container& in_container : in.containers()) {
+    trace::Usage usage{.container = plain(in_container.container()),
+                       .source = plain(in_container.source()),
+                       .cpu_seconds = in_container.cpu_seconds()};
+    if (in_container.has_throttled_seconds()) {
+      usage.throttled_seconds = in_container.throttled_seconds();
+    }
+    if (in_container.has_memory_bytes()) usage.memory_bytes = in_container.memory_bytes();
+    made.containers.push_back(std::move(usage));
   }
   const wire::Summary& summary = in.summary();
   made.summary.events = summary.events();
@@ -117,6 +137,8 @@ trace::Report read_report(const wire::ReadReply& in) {
   if (summary.event_ns() > 0) made.summary.event_ns = summary.event_ns();
   made.summary.one_in = std::max(1U, summary.one_in());
   for (const std::string& hook : summary.hooks()) made.summary.hooks.push_back(plain(hook));
+  made.summary.engine = plain(summary.engine());
+  made.summary.left_out = counts_of(summary.left_out());
   return made;
 }
 

@@ -47,4 +47,30 @@ class ClockFit {
   std::deque<Bound> bounds_;
 };
 
+/// A clock, and the processor's time stamp counter before and after it was read.
+struct CountedTime {
+  std::int64_t ns = 0;
+  std::uint64_t first = 0, last = 0;  ///< both 0: this processor has no such counter
+};
+
+/// CLOCK_MONOTONIC of this host.
+[[nodiscard]] CountedTime counted_now();
+
+/// Whether another host reads the same time stamp counter as we, as virtual machines of one physical one
+/// may. In each round trip their counter must stand between ours before and after: for counters that have
+/// nothing to do with each other that is as likely as a round trip is long in years of counting. Then
+/// their clock is compared with ours at one count, and the network plays no part.
+class SharedCounter {
+ public:
+  void add(const CountedTime& before, const CountedTime& theirs, const CountedTime& after);
+  [[nodiscard]] bool shown() const;
+  /// Nothing unless it is shown.
+  [[nodiscard]] std::optional<ClockDistance> at(std::int64_t ours_ns) const;
+
+ private:
+  std::size_t trips_ = 0;
+  bool refuted_ = false;
+  ClockFit fit_;
+};
+
 }  // namespace greynic::trace

@@ -29,7 +29,7 @@ class LiveView {
   void add(const JourneyEvent& event);
 
   /// {"time_ms", "first_ms", "seconds", "edges": [{"from", "to", "packets", "lost", "p50_us", "p99_us"}],
-  /// "one_in", "events_lost"}: the last state that is no later, or the first; "{}" when there is none.
+  /// "containers": [{"container", "cpus", "throttled", "memory_bytes"}], "one_in", "events_lost"}: the last state that is no later, or the first; "{}" when there is none.
   [[nodiscard]] std::string state_at(std::int64_t unix_ms) const;
   [[nodiscard]] std::string latest() const;
   /// [{"journey", "flow", "points": [{"point", "us", "lost"}]}], the last ones first.
@@ -45,6 +45,7 @@ class LiveView {
     std::int64_t unix_ms = 0;
     double seconds = 0;
     std::map<Between, Sum> edges;
+    std::vector<Usage> containers;  ///< in these seconds
     std::uint32_t one_in = 1;
     std::uint64_t events_lost = 0;
   };
@@ -52,6 +53,7 @@ class LiveView {
 
   mutable std::mutex mutex_;
   std::map<Between, Sum> before_;
+  std::map<std::string, Usage> used_before_;
   std::int64_t before_ms_ = 0;
   std::deque<State> states_;
   std::map<std::uint64_t, std::deque<JourneyEvent>> journeys_;

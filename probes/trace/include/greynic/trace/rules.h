@@ -41,6 +41,9 @@ struct PointPattern {
 
 enum class FlowDetail { kPorts, kHosts, kRule };
 
+/// Out of band: packets are not touched. In band: they carry their times along the points of a rule.
+enum class Engine { kOutOfBand, kInBand };
+
 struct Rule {
   std::string name;
   Match match;
@@ -49,10 +52,13 @@ struct Rule {
   bool loss = true;
   std::uint32_t sample = 0;  ///< every so many-th journey is kept as it is; 0: none
   FlowDetail flow = FlowDetail::kPorts;
+  std::optional<std::uint32_t> most_bytes;  ///< in band: larger packets of IP are left as they are
+  bool through_netfilter = false;           ///< in band: bridges may show packets to netfilter
 };
 
 struct Rules {
   std::string source;  ///< the file, for messages
+  Engine engine = Engine::kOutOfBand;
   std::vector<Rule> rules;
   std::optional<double> cpu_budget;              ///< share of all CPUs that tracing may take
   std::optional<std::chrono::nanoseconds> slow;  ///< keep journeys that take longer

@@ -25,6 +25,7 @@ struct Device {
   std::string name;
   std::string kind;  ///< "veth", "bridge", "vxlan"; empty for hardware
   int mtu = 0;
+  std::uint32_t gso_segments = 0;  ///< that it takes as one packet
   bool up = false;
   bool loopback = false;
   bool ethernet = false;
@@ -35,6 +36,8 @@ struct Device {
   std::optional<std::uint32_t>
       segment;  ///< VNI whose network it is part of, here or at the other end
   std::uint16_t tunnel_port = 0;
+  bool over_ipv6 = false;  ///< of a VXLAN or Geneve tunnel
+  bool netfilter = false;  ///< of a bridge: it shows IPv4 to netfilter
   std::vector<Address> addresses;
 };
 
@@ -44,6 +47,7 @@ struct Place {
   std::vector<std::string> containers;  ///< all names that it answers to, `name` first
   std::string runtime;  ///< "host", "netns", "docker", "containerd", "cri-o", "nspawn", "process"
   std::string path;     ///< that opens it
+  std::string cgroup;   ///< of the container; empty: none of its own
 };
 
 struct Topology {

@@ -20,6 +20,7 @@
 
 #include "greynic/core/result.h"
 #include "greynic/trace/rules.h"
+#include "greynic/trace/usage.h"
 
 namespace greynic::trace {
 
@@ -88,11 +89,16 @@ struct Summary {
   std::optional<double> event_ns;  ///< a run of a program, the same way
   std::uint32_t one_in = 1;        ///< only so many-th journeys are followed now
   std::vector<std::string> hooks;
+  std::string engine = "out_of_band";
+  /// In band: packets of rules that carry no stamps, by why.
+  std::map<std::string, std::uint64_t> left_out;
+  std::map<std::string, std::string> clocks;  ///< of several hosts: how each is known
 };
 
 struct Report {
   std::vector<Hop> hops;
   std::vector<Begin> begins;
+  std::vector<Usage> containers;  ///< since the trace began
   Summary summary;
 };
 
@@ -121,8 +127,8 @@ class Tracer {
   Tracer(const Tracer&) = delete;
   Tracer& operator=(const Tracer&) = delete;
 
-  /// Other rules, in force when it returns; what was counted stays. When it fails, the old ones stay
-  /// in force.
+  /// Other rules, in force when it returns; what was counted out of band stays. When it fails, the old
+  /// ones stay in force.
   [[nodiscard]] Result<void> change_rules(const Rules& rules);
   /// To be called every 100 ms or so: hands over journeys, follows changes of the topology, measures
   /// the cost and keeps it in the budget. Waits for journeys for at most so long.

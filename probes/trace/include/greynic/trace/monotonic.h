@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <ctime>
 
-namespace greynic::trace_hosts {
+namespace greynic::trace {
 
 inline std::int64_t monotonic_ns() {
   timespec now{};
@@ -13,4 +13,4 @@ inline std::int64_t monotonic_ns() {
   return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-}  // namespace greynic::trace_hosts
+}  // namespace greynic::trace
