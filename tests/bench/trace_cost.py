@@ -5,10 +5,10 @@ A thread sends 64-byte datagrams from container to container over two hosts in n
 its own time, so its CPU time is that of the whole way. An empty set of rules attaches nothing, so the states differ by
 the programs alone. In each round each state sends many short batches, and its cost is their lower quartile: what others
 do on the machine makes batches dearer, never cheaper. Given are the median of the rounds' differences an event, and the
-range. Two more numbers stand beside it: programs that do nothing at the same hooks, by CPU time as well; and the
+range. Beside it stand, at the same hooks: programs that do nothing, and programs that do what others' tools do there; and the
 kernel's own count of run time (run_time_ns / run_cnt), less what it counts for a program that does nothing.
 
-usage: trace_cost.py GREYNIC EMPTY_OBJECT [ROUNDS]
+usage: trace_cost.py GREYNIC FOLDER_OF_OBJECTS [ROUNDS]    # build/release/tests/bench
 """
 
 import ctypes
@@ -28,12 +28,14 @@ import lab  # noqa: E402
 HOPS = 8
 BATCHES = 40
 PACKETS = 500  # a batch
-PROGRAMS = (b"on_queue", b"on_receive", b"empty_queue", b"empty_receive")
+PROGRAMS = (b"on_queue", b"on_receive", b"empty_queue", b"empty_receive", b"hash_queue", b"hash_receive", b"event_queue",
+            b"event_receive", b"first_point", b"last_point", *(b"point_%d" % point for point in range(1, 7)))
+OTHERS = {"empty programs": "empty_hops", "a hash table, as netstacklat": "hash_hops", "an event each, as pwru and bcc": "event_hops"}
 SWITCH = "/proc/sys/kernel/bpf_stats_enabled"
 
 
-class Empty:
-    """Programs that do nothing, attached by libbpf until closed."""
+class Programs:
+    """Those of an object, attached by libbpf until closed."""
 
     def __init__(self, path):
         pointer = ctypes.c_void_p
@@ -96,29 +98,31 @@ def cpu_ns_a_packet(made):
     return lab.inside(made.containers[0], work)
 
 
-def put(trace, rules):
+def put(trace, rules, engine):
     with open(trace.path + ".new", "w") as file:
-        json.dump({"version": 1, "rules": rules, "note": str(time.time_ns())}, file)
+        json.dump({"version": 1, "engine": engine, "rules": rules, "note": str(time.time_ns())}, file)
     os.replace(trace.path + ".new", trace.path)
     trace.process.stderr.readline()
 
 
 def main():
-    lab.GREYNIC, empty_object = sys.argv[1:3]
+    lab.GREYNIC, objects = sys.argv[1:3]
     rounds = int(sys.argv[3]) if len(sys.argv) > 3 else 10
     rule = {"match": {"destination": "10.42.2.1", "protocol": "udp", "port": 9000}}
-    states = {"nothing": [], "empty programs": [], "aggregated": [rule],
-              "stamped": [rule | {"name": "stamped", "actions": ["stamp"]}]}
+    states = {"nothing": [], **{name: [] for name in OTHERS}, "aggregated": [rule],
+              "stamped": [rule | {"name": "stamped", "actions": ["stamp"]}], "in band": []}
     costs = {name: [] for name in states}
     kernel = {name: [] for name in states}
     with tempfile.TemporaryDirectory() as folder, lab.Overlay() as made:
         made.quiet()
+        points = [{"device": device, "direction": direction} for device, direction in made.hops()]
+        states["in band"] = [rule | {"points": points, "most_bytes": 1410, "through_netfilter": True}]
         sink = lab.Sink(made.containers[1], "10.42.2.1", 9000)
         with lab.Trace({"version": 1, "rules": []}, folder) as trace:
             for _ in range(rounds):
                 for name, rules in states.items():
-                    put(trace, rules)
-                    empty = Empty(empty_object) if name == "empty programs" else None
+                    put(trace, rules, "in_band" if name == "in band" else "out_of_band")
+                    other = Programs(f"{objects}/{OTHERS[name]}.bpf.o") if name in OTHERS else None
                     time.sleep(0.06)  # no window of the kernel's own counting, which begins with the rules
                     costs[name].append(cpu_ns_a_packet(made))
                     if name != "nothing":
@@ -128,8 +132,8 @@ def main():
                         pathlib.Path(SWITCH).write_text("0")
                         now = run_time()
                         kernel[name].append((now[1] - nanoseconds) / max(1, now[0] - runs))
-                    if empty:
-                        empty.close()
+                    if other:
+                        other.close()
         sink.close()
     base = costs["nothing"]
     print(f"a packet without programs: {statistics.median(base):.0f} ns; {rounds} rounds of {BATCHES * PACKETS} packets")
