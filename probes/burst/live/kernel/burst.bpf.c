@@ -6,8 +6,12 @@
  * Where depth is read: at enqueue from the discipline itself, and between two enqueues counted
  * down, because packets leave in lists and the hook sees a list when all of it has left.
  *
+ * A call of a helper costs more than all else that a quiet packet needs. So fields are read through
+ * the types that the hooks give to the verifier, the frame is copied only when the queue is over the
+ * threshold, and a queue without bursts calls for the time alone.
+ *
  * htb is no first-in first-out queue, its classes are. A packet's class is the one at whose tail it
- * lies when it was queued, and it is kept by the packet's address until it leaves.
+ * lies when it was queued, and the one whose first packet it is when it leaves.
  */
 #include "kernel_types.h"
 
@@ -61,21 +65,35 @@ struct qdisc_skb_cb {
 };
 #pragma clang attribute pop
 
-/* An arrival. The beginning of the frame is kept because a packet may leave unseen. */
-struct stamp {
+struct stamp { /* an arrival */
   u64 packet; /* its address */
   u64 enqueued_ns;
   u32 depth;
   u32 bytes;
-  u32 header_bytes, unused;
+};
+
+/* The beginning of a frame. It is kept of packets that take part, since they may leave unseen. */
+#define MOST_KEPT_AT_ONCE 16
+struct frame {
+  u32 bytes;
   u8 header[BURST_HEADER_BYTES];
+};
+
+/* Which classes packets wait in. Their addresses tell the shelf; of a full one the first goes. */
+#define SHELVES 16384
+struct member {
+  u64 packet; /* 0: free */
+  u64 place;
+};
+struct shelf {
+  struct member members[4];
 };
 
 GREYNIC_MAP(settings, BPF_MAP_TYPE_ARRAY, u32, u64, 1); /* the threshold in bytes */
 GREYNIC_MAP(queues, BPF_MAP_TYPE_ARRAY, u32, struct burst_queue, BURST_MOST_QUEUES);
-GREYNIC_MAP(places, BPF_MAP_TYPE_HASH, u64, u32, BURST_MOST_QUEUES); /* by address */
 GREYNIC_MAP(stamps, BPF_MAP_TYPE_ARRAY, u32, struct stamp, BURST_MOST_WAITING);
-GREYNIC_MAP(class_of, BPF_MAP_TYPE_HASH, u64, u32, 65536); /* place of the queue by packet */
+GREYNIC_MAP(frames, BPF_MAP_TYPE_ARRAY, u32, struct frame, BURST_MOST_WAITING);
+GREYNIC_MAP(shelves, BPF_MAP_TYPE_ARRAY, u32, struct shelf, SHELVES);
 struct {
   __uint(type, BPF_MAP_TYPE_RINGBUF);
   __uint(max_entries, 1 << 17);
@@ -86,51 +104,64 @@ static __always_inline bool is_watched(const struct netdev_queue *txq) {
   return (u32)dev->ifindex == watched_interface && dev->nd_net.net->ns.inum == watched_namespace;
 }
 
+/* Where we look first. Disciplines of several CPUs may write it: it decides nothing. */
+u32 latest_place = 0;
+
+static __always_inline struct burst_queue *queue_in(u32 place) {
+  return bpf_map_lookup_elem(&queues, &place);
+}
+
 /* The queue with this address, or the next free one. */
 static __always_inline struct burst_queue *queue_at(u64 address, u32 class_id, u32 *place) {
-  *place = 0;
-  struct burst_queue *queue = bpf_map_lookup_elem(&queues, place);
+  *place = latest_place;
+  struct burst_queue *queue = queue_in(*place);
   if (queue && queue->address == address) return queue;
-  u32 *known = bpf_map_lookup_elem(&places, &address);
-  if (known) {
-    *place = *known;
-    return bpf_map_lookup_elem(&queues, place);
-  }
   for (u32 i = 0; i < BURST_MOST_QUEUES; ++i) {
-    u32 key = i;
-    queue = bpf_map_lookup_elem(&queues, &key);
+    queue = queue_in(i);
     if (!queue) return NULL;
-    if (queue->address) continue;
-    *place = i;
-    queue->address = address;
-    queue->class_id = class_id;
-    bpf_map_update_elem(&places, &address, place, BPF_ANY);
+    if (queue->address != address) {
+      if (queue->address) continue;
+      if (__sync_val_compare_and_swap(&queue->address, 0, address)) continue;
+      queue->class_id = class_id;
+    }
+    latest_place = *place = i;
     return queue;
   }
   return NULL;
 }
 
-/* The stamp of a queue's arrival with this number. Queues share one array. */
+/* What the verifier takes for a pointer, as a number: what has been in a map is one. */
+static __always_inline u64 number_of(struct burst_queue *queue, const struct sk_buff *skb) {
+  *(volatile u64 *)&queue->packet = (u64)skb;
+  return *(volatile u64 *)&queue->packet;
+}
+
+/* Where arrivals of a queue lie by their number. Queues share one array. */
+static __always_inline u32 slot_of(u32 place, u64 number) {
+  return ((u32)number & (waiting_each - 1)) + place * waiting_each;
+}
 static __always_inline struct stamp *stamp_of(u32 place, u64 number) {
-  u32 at = ((u32)number & (waiting_each - 1)) + place * waiting_each;
+  u32 at = slot_of(place, number);
   return bpf_map_lookup_elem(&stamps, &at);
 }
 
-static __always_inline u32 bytes_of(const struct sk_buff *skb) {
-  const struct qdisc_skb_cb *cb = (const struct qdisc_skb_cb *)skb->cb;
-  return BPF_CORE_READ(cb, pkt_len);
+static __always_inline const u32 *place_of_bytes(const struct sk_buff *skb) {
+  return (const void *)skb + bpf_core_field_offset(struct sk_buff, cb) +
+         bpf_core_field_offset(struct qdisc_skb_cb, pkt_len);
 }
 
-static __always_inline u32 read_header(const struct sk_buff *skb, u8 *header) {
+/* Of any packet by its address, which the verifier does not know. */
+static __always_inline u32 read_header(u64 packet, u8 *header) {
+  const struct sk_buff *skb = (const struct sk_buff *)packet;
   u32 linear = BPF_CORE_READ(skb, len) - BPF_CORE_READ(skb, data_len);
   u32 bytes = linear < BURST_HEADER_BYTES ? linear : BURST_HEADER_BYTES;
   if (bpf_probe_read_kernel(header, BURST_HEADER_BYTES, BPF_CORE_READ(skb, data))) return 0;
   return bytes;
 }
 
-static __always_inline void report(struct burst_queue *queue, u32 place,
-                                   const struct stamp *stamp, const struct sk_buff *skb,
-                                   u32 bytes) {
+/* `number`: of its arrival, which `stamp` tells. `packet`: 0 when it left unseen. */
+static __always_inline void report(struct burst_queue *queue, u32 place, u64 number,
+                                   const struct stamp *stamp, u64 packet, u32 bytes) {
   struct burst_record *record = bpf_ringbuf_reserve(&records, sizeof *record, 0);
   if (!record) {
     ++queue->ring_lost;
@@ -141,24 +172,27 @@ static __always_inline void report(struct burst_queue *queue, u32 place,
   record->bytes = bytes;
   record->queue = place;
   record->run = queue->run;
-  if (stamp) {
-    record->enqueued_ns = stamp->enqueued_ns;
-    record->depth_at_enqueue = stamp->depth;
-    record->header_bytes = stamp->header_bytes;
-    __builtin_memcpy(record->header, stamp->header, BURST_HEADER_BYTES);
-  } else {
-    ++queue->stamps_lost;
-    record->enqueued_ns = record->dequeued_ns;
-    record->depth_at_enqueue = 0;
-    record->header_bytes = skb ? read_header(skb, record->header) : 0;
+  record->enqueued_ns = stamp ? stamp->enqueued_ns : record->dequeued_ns;
+  record->depth_at_enqueue = stamp ? stamp->depth : 0;
+  record->header_bytes = 0;
+  if (!stamp) ++queue->stamps_lost;
+  if (packet) {
+    record->header_bytes = read_header(packet, record->header);
+  } else if (stamp && number < queue->kept) {
+    u32 at = slot_of(place, number);
+    struct frame *frame = bpf_map_lookup_elem(&frames, &at);
+    if (frame) {
+      record->header_bytes = frame->bytes;
+      __builtin_memcpy(record->header, frame->header, BURST_HEADER_BYTES);
+    }
   }
   bpf_ringbuf_submit(record, 0);
 }
 
-/* The rule for a packet that leaves, or has left unseen (without skb). */
-static __always_inline void judge(struct burst_queue *queue, u32 place, const struct stamp *stamp,
-                                  const struct sk_buff *skb) {
-  u32 zero = 0, bytes = skb ? bytes_of(skb) : stamp ? stamp->bytes : 0;
+/* The rule for a packet that leaves, or has left unseen (packet 0). */
+static __always_inline void judge(struct burst_queue *queue, u32 place, u64 number,
+                                  const struct stamp *stamp, u64 packet, u32 bytes) {
+  u32 zero = 0;
   u64 *threshold = bpf_map_lookup_elem(&settings, &zero);
   if (!threshold) return;
   queue->depth = queue->depth > bytes ? queue->depth - bytes : 0;
@@ -169,38 +203,71 @@ static __always_inline void judge(struct burst_queue *queue, u32 place, const st
   if (marked && !queue->in_run) ++queue->run;
   queue->in_run = marked && queue->depth > 0;
   if (marked) ++queue->marked;
-  if (marked || every_packet) report(queue, place, stamp, skb, bytes);
+  if (marked || every_packet) report(queue, place, number, stamp, packet, bytes);
+}
+
+static __always_inline struct shelf *shelf_of(u64 packet) {
+  u32 at = (u32)((packet >> 3) * 0x9e3779b97f4a7c15ULL >> 50);
+  return bpf_map_lookup_elem(&shelves, &at);
+}
+
+/* The member with this address, or a free one for address 0. */
+static __always_inline struct member *member_with(struct shelf *shelf, u64 address) {
+  for (int i = 0; i < 4; ++i) {
+    if (shelf->members[i].packet == address) return &shelf->members[i];
+  }
+  return NULL;
+}
+
+static __always_inline void enter_class(u64 packet, u32 place) {
+  struct shelf *shelf = shelf_of(packet);
+  if (!shelf) return;
+  struct member *member = member_with(shelf, packet); /* who left unseen had this address, too */
+  if (!member) member = member_with(shelf, 0);
+  if (!member) member = shelf->members;
+  *member = (struct member){packet, place};
+}
+
+/* The class that a packet has left. */
+static __always_inline struct burst_queue *leave_class(u64 packet, u32 *place) {
+  struct shelf *shelf = shelf_of(packet);
+  struct member *member = shelf ? member_with(shelf, packet) : NULL;
+  if (!member) return NULL;
+  member->packet = 0;
+  *place = member->place;
+  return queue_in(*place);
 }
 
 /* Not every departure has an event: a kernel may keep some tasks from being traced, and what an
  * interrupt does while such a task runs is then hidden too. Who is gone is told from the queue: it
  * is first-in first-out, so whoever is before a packet that leaves has left, and it says how many
  * wait. */
-struct catch_up {
+struct walk {
   u64 number, packet;
   u32 place, found;
 };
-static long leave_unseen(u32 step, struct catch_up *until) {
+static long leave_unseen(u32 step, struct walk *until) {
   u32 place = until->place;
-  struct burst_queue *queue = bpf_map_lookup_elem(&queues, &place);
+  struct burst_queue *queue = queue_in(place);
   if (!queue || queue->left >= until->number) return 1;
   u64 number = queue->left++;
   struct stamp *stamp = stamp_of(place, number);
   if (queue->joined - number > waiting_each) stamp = NULL;
   if (classful && stamp) {
-    u64 packet = stamp->packet;
-    bpf_map_delete_elem(&class_of, &packet);
+    struct shelf *shelf = shelf_of(stamp->packet);
+    struct member *member = shelf ? member_with(shelf, stamp->packet) : NULL;
+    if (member && member->place == place) member->packet = 0;
   }
-  judge(queue, place, stamp, NULL);
+  judge(queue, place, number, stamp, 0, stamp ? stamp->bytes : 0);
   ++queue->unseen;
   return 0;
 }
 static __always_inline void catch_up_to(u32 place, u64 number) {
-  struct catch_up until = {.number = number, .place = place};
+  struct walk until = {.number = number, .place = place};
   bpf_loop(BURST_MOST_WAITING, leave_unseen, &until, 0);
 }
 
-static long next_stamp(u32 step, struct catch_up *wanted) {
+static long next_stamp(u32 step, struct walk *wanted) {
   struct stamp *stamp = stamp_of(wanted->place, wanted->number);
   if (!stamp) return 1;
   wanted->found = stamp->packet == wanted->packet;
@@ -209,36 +276,86 @@ static long next_stamp(u32 step, struct catch_up *wanted) {
   return 0;
 }
 
-/* The stamp of a packet that leaves; NULL for one that waited before we came, is a segment of one
- * that joined, or came back from the device. */
-static __always_inline struct stamp *claim(struct burst_queue *queue, u32 place, u64 packet) {
+/* The stamp of a packet that leaves, and its number; NULL for one that waited before we came, is a
+ * segment of one that joined, or came back from the device. */
+static __always_inline struct stamp *claim(struct burst_queue *queue, u32 place, u64 packet,
+                                           u64 *number) {
   u64 waiting = queue->joined - queue->left;
+  *number = queue->left;
   if (waiting == 0) return NULL;
   if (waiting > waiting_each) { /* more than is remembered */
     ++queue->left;
     return NULL;
   }
-  struct stamp *stamp = stamp_of(place, queue->left);
+  struct stamp *stamp = stamp_of(place, *number);
   if (stamp && stamp->packet == packet) {
     ++queue->left;
     return stamp;
   }
-  struct catch_up wanted = {.number = queue->left, .packet = packet, .place = place};
+  struct walk wanted = {.number = *number, .packet = packet, .place = place};
   bpf_loop(waiting, next_stamp, &wanted, 0);
   if (!wanted.found) return NULL;
+  *number = wanted.number;
   catch_up_to(place, wanted.number);
   ++queue->left;
   return stamp_of(place, wanted.number);
 }
 
+static __always_inline void leave(u32 place, u64 packet, u32 bytes) {
+  struct burst_queue *queue = classful ? leave_class(packet, &place) : queue_in(place);
+  if (!queue) return;
+  u64 number = 0;
+  struct stamp *stamp = claim(queue, place, packet, &number);
+  judge(queue, place, number, stamp, packet, bytes);
+}
+
+/* Who leaves with a packet, behind it in a list. */
+struct list {
+  u64 packet;
+  u32 place;
+};
+static long leave_next(u32 step, struct list *list) {
+  const struct sk_buff *skb = (const struct sk_buff *)list->packet;
+  skb = BPF_CORE_READ(skb, next);
+  if (!skb) return 1;
+  list->packet = (u64)skb;
+  u32 bytes = 0;
+  bpf_probe_read_kernel(&bytes, sizeof bytes, place_of_bytes(skb));
+  leave(list->place, list->packet, bytes);
+  return 0;
+}
+
+static long keep_frame(u32 step, struct walk *walk) {
+  struct stamp *stamp = stamp_of(walk->place, walk->number);
+  u32 at = slot_of(walk->place, walk->number++);
+  struct frame *frame = bpf_map_lookup_elem(&frames, &at);
+  if (!stamp || !frame) return 1;
+  frame->bytes = read_header(stamp->packet, frame->header);
+  return 0;
+}
+
+/* Whoever waits takes part: keeps what the frames begin with, where that was not done before. A few
+ * at a time, the oldest first: nobody shall wait for us. */
+static __always_inline void keep_frames(struct burst_queue *queue, u32 place) {
+  u64 first = queue->kept > queue->left ? queue->kept : queue->left;
+  if (queue->joined - first > waiting_each) first = queue->joined - waiting_each;
+  u64 count = queue->joined - first;
+  if (count > MOST_KEPT_AT_ONCE) count = MOST_KEPT_AT_ONCE;
+  struct walk walk = {.number = first, .place = place};
+  bpf_loop(count, keep_frame, &walk, 0);
+  queue->kept = first + count;
+}
+
+/* `backlog` and `waiting`: of the queue, with the packet. */
 static __always_inline void join(struct burst_queue *queue, u32 place, const struct sk_buff *skb,
-                                 u64 backlog, u32 waiting) {
-  u32 zero = 0, bytes = bytes_of(skb);
+                                 u32 backlog, u32 waiting) {
+  u32 zero = 0, bytes = *place_of_bytes(skb);
   u64 *threshold = bpf_map_lookup_elem(&settings, &zero);
   if (!threshold || waiting == 0) return;
   u64 before = waiting - 1;
   if (queue->joined - queue->left > before) catch_up_to(place, queue->joined - before);
-  if (before == 0) queue->joined = queue->left = 0; /* the same stamps again: they are at hand */
+  /* The same stamps again: they are at hand. */
+  if (before == 0) queue->joined = queue->left = queue->kept = 0;
   queue->depth = backlog;
   if (queue->joined - queue->left == before) {
     struct stamp *stamp = stamp_of(place, queue->joined);
@@ -247,19 +364,15 @@ static __always_inline void join(struct burst_queue *queue, u32 place, const str
     stamp->enqueued_ns = bpf_ktime_get_ns();
     stamp->depth = backlog;
     stamp->bytes = bytes;
-    stamp->header_bytes = read_header(skb, stamp->header);
     ++queue->joined;
   } else {
     bytes = 0; /* tbf may have put segments there instead, and freed what we look at */
   }
+  if (backlog > *threshold) keep_frames(queue, place);
   if (dequeue_only) return;
   struct SnapshotRule rule = {queue->remembered};
   snapshot_enqueue(&rule, *threshold, bytes, backlog);
   queue->remembered = rule.remembered_bytes;
-}
-
-static __always_inline void leave(struct burst_queue *queue, u32 place, struct sk_buff *skb) {
-  judge(queue, place, claim(queue, place, (u64)skb), skb);
 }
 
 /* A walk over the classes of htb, for the one at whose tail the packet lies. */
@@ -288,13 +401,44 @@ static long next_class(u32 step, struct class_walk *walk) {
   return 1;
 }
 
-static __always_inline struct class_walk class_with(struct Qdisc *root, const struct sk_buff *skb) {
+/* What we need of a leaf lies together: one call reads it. */
+struct leaf_state {
+  u64 tail;
+  u32 backlog, waiting;
+};
+#define LEAF_OFFSET(FIELD) bpf_core_field_offset(struct Qdisc, FIELD)
+static __always_inline struct leaf_state state_of(u64 leaf) {
+  u8 bytes[128];
+  u64 first = LEAF_OFFSET(q.tail), backlog = LEAF_OFFSET(qstats.backlog) - first;
+  u64 waiting = LEAF_OFFSET(q.qlen) - first, size = backlog + sizeof(u32);
+  barrier_var(backlog); /* one number each, which is added to the stack's pointer */
+  barrier_var(waiting);
+  if (size > sizeof bytes) size = sizeof bytes;
+  bpf_probe_read_kernel(bytes, size, (void *)leaf + first);
+  return (struct leaf_state){*(u64 *)bytes, *(u32 *)(bytes + backlog), *(u32 *)(bytes + waiting)};
+}
+
+/* The class that a packet joined just now. Those that we know come first. */
+static __always_inline struct burst_queue *class_joined(struct Qdisc *root,
+                                                        const struct sk_buff *skb, u32 *place,
+                                                        struct leaf_state *state) {
+  for (u32 i = 0; i <= BURST_MOST_QUEUES; ++i) {
+    *place = i == 0 ? latest_place : i - 1;
+    struct burst_queue *queue = queue_in(*place);
+    if (!queue || !queue->address) break;
+    *state = state_of(queue->address);
+    if (state->tail != (u64)skb) continue;
+    latest_place = *place;
+    return queue;
+  }
   struct htb_sched *htb = (void *)root + bpf_core_field_offset(struct Qdisc___private, privdata);
   struct class_walk walk = {.heads = BPF_CORE_READ(htb, clhash.hash),
                             .skb = skb,
                             .size = BPF_CORE_READ(htb, clhash.hashsize)};
   bpf_loop(4096, next_class, &walk, 0);
-  return walk;
+  if (!walk.leaf) return NULL;
+  *state = state_of((u64)walk.leaf);
+  return queue_at((u64)walk.leaf, walk.class_id, place);
 }
 
 SEC("tp_btf/qdisc_enqueue")
@@ -306,50 +450,26 @@ int BPF_PROG(on_enqueue, struct Qdisc *root, const struct netdev_queue *txq, str
     if (queue) join(queue, place, skb, root->qstats.backlog, root->q.qlen);
     return 0;
   }
-  struct class_walk found = class_with(root, skb);
-  struct Qdisc *leaf = found.leaf;
-  if (!leaf) return 0;
-  struct burst_queue *queue = queue_at((u64)leaf, found.class_id, &place);
+  struct leaf_state state = {};
+  struct burst_queue *queue = class_joined(root, skb, &place, &state);
   if (!queue) return 0;
-  u64 packet = (u64)skb;
-  join(queue, place, skb, BPF_CORE_READ(leaf, qstats.backlog), BPF_CORE_READ(leaf, q.qlen));
-  bpf_map_update_elem(&class_of, &packet, &place, BPF_ANY);
+  join(queue, place, skb, state.backlog, state.waiting);
+  enter_class(number_of(queue, skb), place);
   return 0;
 }
 
-static __always_inline void leave_classes(struct sk_buff *skb, int packets) {
-  for (int i = 0; i < 64 && i < packets && skb; ++i) {
-    u64 packet = (u64)skb;
-    u32 *known = bpf_map_lookup_elem(&class_of, &packet);
-    if (known) {
-      u32 place = *known;
-      struct burst_queue *queue = bpf_map_lookup_elem(&queues, &place);
-      bpf_map_delete_elem(&class_of, &packet);
-      if (queue) leave(queue, place, skb);
-    }
-    skb = BPF_CORE_READ(skb, next);
-  }
-}
-
-/* The hook is called without a packet too, and the verifier takes its arguments for never null:
- * they are read as a number. */
+/* The hook is called without a packet too. Some kernels tell the verifier otherwise, which then
+ * takes a comparison of the pointer with null for needless: so a number is compared as well. */
 SEC("tp_btf/qdisc_dequeue")
-int BPF_PROG(on_dequeue, struct Qdisc *root, const struct netdev_queue *txq, int packets) {
+int BPF_PROG(on_dequeue, struct Qdisc *root, const struct netdev_queue *txq, int packets,
+             struct sk_buff *skb) {
   if (!is_watched(txq)) return 0;
-  u64 first = 0;
-  bpf_probe_read_kernel(&first, sizeof first, &ctx[3]);
-  if (!first) return 0;
-  struct sk_buff *skb = (struct sk_buff *)first;
-  if (classful) {
-    leave_classes(skb, packets);
-    return 0;
-  }
   u32 place = 0;
-  struct burst_queue *queue = queue_at((u64)root, 0, &place);
-  if (!queue) return 0;
-  for (int i = 0; i < 64 && i < packets && skb; ++i) {
-    leave(queue, place, skb);
-    skb = BPF_CORE_READ(skb, next);
-  }
+  struct burst_queue *own = classful ? queue_in(0) : queue_at((u64)root, 0, &place);
+  u64 packet = own ? number_of(own, skb) : 0;
+  if (!packet || !skb) return 0;
+  leave(place, packet, *place_of_bytes(skb));
+  struct list list = {packet, place};
+  if (packets > 1) bpf_loop(packets - 1, leave_next, &list, 0);
   return 0;
 }

@@ -24,6 +24,8 @@ struct burst_queue {
   unsigned long long remembered; /* of the snapshot rule */
   unsigned long long depth;
   unsigned long long joined, left; /* packets whose arrival is remembered; from 0 when it was empty */
+  unsigned long long kept;         /* before this number the beginnings of frames are kept as well */
+  unsigned long long packet;       /* that a hook looks at */
   unsigned long long seen, marked;
   unsigned long long ring_lost;  /* records that the ring had no room for */
   unsigned long long stamps_lost; /* marked packets whose arrival was not remembered */
