@@ -1,16 +1,20 @@
-// The program of `greynic bursts --live` in the kernel, at a queue of a network namespace of our own.
+// The program of `greynic bursts --live` in the kernel, at a device that takes packets and drops them
+// (ifb), in a network namespace of our own.
 //
-//   cost              CPU time of a packet, in rounds without the program, with it but never over the
-//                     threshold, and with a record of every packet; and what the kernel itself
-//                     counts as the programs' run time
-//   endure [SECONDS]  100,000 packets a second through htb, an hour unless said otherwise: a line
-//                     every ten seconds with what was seen, lost, and how much memory is held
+//   cost              of a packet at tbf and htb, by CPU time, in rounds alternating between nothing,
+//                     programs that do nothing, ours never over the threshold, and ours with a record
+//                     of every packet; and what the kernel itself counts as the programs' run time
+//   endure [SECONDS]  100,000 packets a second through htb, 100 bursts a second among them, an hour
+//                     unless said otherwise: a line every ten seconds with what was seen, lost, and
+//                     how much memory is held
 //
 // Nothing is asserted. usage: live_bench cost | live_bench endure [SECONDS]
 
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <fmt/core.h>
+#include <linux/if_packet.h>
+#include <net/if.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -24,10 +28,14 @@
 #include <thread>
 
 #include "greynic/bpf/link.h"
+#include "greynic/bpf/object.h"
 #include "greynic/live/live.h"
 #include "live/pair.h"
 
 namespace greynic::bench {
+
+std::span<const EmbeddedFile> empty_programs();
+
 namespace {
 
 using live::LiveOptions;
@@ -35,22 +43,26 @@ using live::LiveProbe;
 
 constexpr std::size_t kBatch = 50;
 
-/// Datagrams of 64 bytes to the peer, who knows nobody at that address.
+/// UDP over IPv4 in frames of 64 bytes, a batch of as many flows, handed to the device's queue.
 class Sender {
  public:
-  explicit Sender(int priority) : socket_(::socket(AF_INET, SOCK_DGRAM, 0)) {
+  explicit Sender(int priority) : socket_(::socket(AF_PACKET, SOCK_RAW, 0)) {
     const int room = 64 << 20;
     ::setsockopt(socket_, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof room);
     ::setsockopt(socket_, SOL_SOCKET, SO_PRIORITY, &priority, sizeof priority);
-    to_.sin_family = AF_INET;
-    to_.sin_port = htons(9000);
-    ::inet_pton(AF_INET, "10.9.0.2", &to_.sin_addr);
-    part_ = {payload_.data(), payload_.size()};
-    for (mmsghdr& one : messages_) {
-      one.msg_hdr.msg_name = &to_;
-      one.msg_hdr.msg_namelen = sizeof to_;
-      one.msg_hdr.msg_iov = &part_;
-      one.msg_hdr.msg_iovlen = 1;
+    sockaddr_ll to{};
+    to.sll_family = AF_PACKET;
+    to.sll_ifindex = static_cast<int>(::if_nametoindex("sink"));
+    to.sll_protocol = htons(0x0800);
+    ::bind(socket_, reinterpret_cast<sockaddr*>(&to), sizeof to);
+    for (std::size_t i = 0; i < kBatch; ++i) {
+      frames_[i] = {2, 0,  0,    0, 0, 2,  2,  0, 0, 0, 0,  1,
+                    8, 0,  0x45, 0, 0, 50, 0,  0, 0, 0, 64, 17,
+                    0, 0,  10,   9, 0, 1,  10, 9, 0, 2, 39, static_cast<std::uint8_t>(i),
+                    0, 80, 0,    30};
+      parts_[i] = {frames_[i].data(), frames_[i].size()};
+      messages_[i].msg_hdr.msg_iov = &parts_[i];
+      messages_[i].msg_hdr.msg_iovlen = 1;
     }
   }
   Sender(const Sender&) = delete;
@@ -60,13 +72,13 @@ class Sender {
 
  private:
   int socket_;
-  sockaddr_in to_{};
-  std::array<char, 22> payload_{};
-  iovec part_{};
+  std::array<std::array<std::uint8_t, 64>, kBatch> frames_{};
+  std::array<iovec, kBatch> parts_{};
   std::array<mmsghdr, kBatch> messages_{};
 };
 
-/// Sums over all descriptors of this process that the kernel calls `kind`, by the words of fdinfo.
+/// Sums over all descriptors of this process that the kernel calls `kind`, by the words of fdinfo;
+/// "descriptors": how many there are.
 std::map<std::string, std::uint64_t> descriptor_sums(const std::string& kind) {
   std::map<std::string, std::uint64_t> sums;
   DIR* const folder = ::opendir("/proc/self/fdinfo");
@@ -77,6 +89,7 @@ std::map<std::string, std::uint64_t> descriptor_sums(const std::string& kind) {
     while (file >> word >> value) words[word] = std::strtoull(value.c_str(), nullptr, 10);
     if (!words.contains(kind)) continue;
     for (const auto& [name, number] : words) sums[name] += number;
+    ++sums["descriptors"];
   }
   ::closedir(folder);
   return sums;
@@ -88,7 +101,7 @@ double thread_ns() {
   return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
 }
 
-/// CPU time of a packet from the call to its end at the peer: a queue that never waits is emptied in
+/// CPU time of a packet from the call to its end in the device: a queue that never waits is emptied in
 /// the sender's own time.
 double packet_ns(std::size_t packets) {
   Sender sender(0);
@@ -98,14 +111,6 @@ double packet_ns(std::size_t packets) {
   return (thread_ns() - start) / static_cast<double>(packets);
 }
 
-LiveOptions options_for(bool every_packet) {
-  LiveOptions options;
-  options.interface = "va";
-  options.allowance = {std::chrono::seconds(10), 100'000'000, 10'000'000'000};
-  options.every_packet = every_packet;
-  return options;
-}
-
 template <typename T>
 T value_of(Result<T> result) {
   if (result) return std::move(*result);
@@ -113,83 +118,153 @@ T value_of(Result<T> result) {
   std::exit(3);
 }
 
+/// A namespace with a device "sink" whose queue `commands` make.
+os::NetworkNamespace sink_with(std::vector<std::string> commands) {
+  auto place = value_of(os::NetworkNamespace::create());
+  commands.insert(commands.begin(),
+                  {"ip link add sink type ifb", "ip link set sink addrgenmode none",
+                   "ip link set sink txqueuelen 1000 up"});
+  if (const auto done = live::run_in(place, commands); !done) {
+    fmt::print(stderr, "{}\n", done.error().message);
+    std::exit(3);
+  }
+  return place;
+}
+
+std::unique_ptr<LiveProbe> quiet_probe(bool every_packet = false) {
+  LiveOptions options;
+  options.interface = "sink";
+  options.allowance = {std::chrono::seconds(10), 100'000'000, 10'000'000'000};
+  options.every_packet = every_packet;
+  options.ring_records = 1 << 15;  // those of a round
+  return value_of(LiveProbe::open(options));
+}
+
+/// A record of every packet, and somebody who reads them.
+struct Telemetry {
+  Telemetry()
+      : probe(quiet_probe(true)), reader([this] {
+          while (!over) (void)probe->poll(std::chrono::milliseconds(1));
+        }) {}
+  Telemetry(const Telemetry&) = delete;
+  Telemetry& operator=(const Telemetry&) = delete;
+  ~Telemetry() {
+    over = true;
+    reader.join();
+  }
+  std::unique_ptr<LiveProbe> probe;
+  std::atomic<bool> over{false};
+  std::thread reader;
+};
+
+std::vector<bpf::Link> attach_empty() {
+  auto object = value_of(bpf::Object::open(empty_programs().front()));
+  (void)value_of(object.load().map([] { return true; }));
+  std::vector<bpf::Link> links;
+  for (const char* program : {"on_enqueue", "on_dequeue"}) {
+    links.push_back(value_of(object.attach(program)));
+  }
+  return links;
+}
+
 std::string spread(std::vector<double> all) {
   std::ranges::sort(all);
   const auto at = [&](double share) {
     return all[static_cast<std::size_t>(share * static_cast<double>(all.size() - 1))];
   };
-  return fmt::format("median {:.0f} ns, half of the rounds {:.0f} to {:.0f}", at(0.5), at(0.25),
+  return fmt::format("{:5.0f} ns, half of the rounds {:.0f} to {:.0f}", at(0.5), at(0.25),
                      at(0.75));
 }
 
-void cost() {
-  constexpr std::size_t kPackets = 20'000, kRounds = 20;
-  const auto pair = value_of(
-      live::Pair::make({"tc qdisc replace dev va root tbf rate 40gbit burst 10mb limit 10mb"}));
-  std::vector<double> without, quiet, every;
-  std::uint64_t runs = 0, run_ns = 0;
-  (void)pair.here.inside([&] {
-    (void)packet_ns(kPackets);
-    for (std::size_t round = 0; round < kRounds; ++round) {
-      const double base = packet_ns(kPackets);
+/// What the kernel counts as run time of programs that `attach` brings. Counting itself costs time,
+/// so it is done apart from the rounds.
+template <typename Attach>
+std::string counted_by_kernel(std::size_t packets, const Attach& attach) {
+  const bpf::Link counting = bpf::count_run_time();
+  const auto attached = attach();
+  (void)packet_ns(packets);
+  auto sums = descriptor_sums("prog_tag:");
+  const auto sent = static_cast<double>(packets + kBatch);
+  return fmt::format("{:5.0f} ns in {:.2f} runs", static_cast<double>(sums["run_time_ns:"]) / sent,
+                     static_cast<double>(sums["run_cnt:"]) / sent);
+}
+
+void cost_at(const std::string& name, const std::vector<std::string>& commands) {
+  constexpr std::size_t kPackets = 20'000, kRounds = 15;
+  const auto place = sink_with(commands);
+  std::vector<double> without, empty, quiet, every;
+  std::string empty_counted, quiet_counted;
+  (void)place.inside([&] {
+    (void)packet_ns(10 * kPackets);
+    double before = packet_ns(kPackets);
+    // What more a packet costs than in the two rounds beside it without a program.
+    const auto round = [&](std::vector<double>& more, const auto& attach) {
+      double with = 0;
       {
-        const auto probe = value_of(LiveProbe::open(options_for(false)));
-        quiet.push_back(packet_ns(kPackets) - base);
+        const auto attached = attach();
+        (void)packet_ns(kPackets / 10);
+        with = packet_ns(kPackets);
       }
-      {
-        const auto probe = value_of(LiveProbe::open(options_for(true)));
-        std::atomic<bool> over{false};
-        std::thread reader([&] {
-          while (!over) (void)probe->poll(std::chrono::milliseconds(1));
-        });
-        every.push_back(packet_ns(kPackets) - base);
-        over = true;
-        reader.join();
-      }
-      without.push_back(base);
+      (void)packet_ns(kPackets / 10);
+      const double after = packet_ns(kPackets);
+      more.push_back(with - (before + after) / 2);
+      without.push_back(before);
+      before = after;
+    };
+    for (std::size_t i = 0; i < kRounds; ++i) {
+      round(empty, attach_empty);
+      round(quiet, [] { return quiet_probe(); });
+      round(every, [] { return std::make_unique<Telemetry>(); });
     }
-    // Counting itself costs time, so it is done apart.
-    const bpf::Link counting = bpf::count_run_time();
-    const auto probe = value_of(LiveProbe::open(options_for(false)));
-    for (int i = 0; i < 20; ++i) (void)packet_ns(kPackets);
-    auto sums = descriptor_sums("prog_tag:");
-    runs = sums["run_cnt:"];
-    run_ns = sums["run_time_ns:"];
+    empty_counted = counted_by_kernel(10 * kPackets, attach_empty);
+    quiet_counted = counted_by_kernel(10 * kPackets, [] { return quiet_probe(); });
   });
-  fmt::print("a packet without the program: {}\n", spread(without));
-  fmt::print("more with both hooks, nothing marked: {}\n", spread(quiet));
-  fmt::print("more with a record of every packet: {}\n", spread(every));
-  // One arrival, one departure, and one look at the queue that finds it empty.
-  const double packets = 20.0 * (kPackets + kBatch);
-  fmt::print("the kernel's own count: {:.0f} ns a packet, in {:.2f} runs of {:.0f} ns\n",
-             static_cast<double>(run_ns) / packets, static_cast<double>(runs) / packets,
-             static_cast<double>(run_ns) / static_cast<double>(std::max<std::uint64_t>(runs, 1)));
+  fmt::print("{}, {} rounds of {} packets\n", name, kRounds, kPackets);
+  fmt::print("  a packet without a program            {}\n", spread(without));
+  fmt::print("  more with programs that do nothing    {}; by the kernel's count {}\n",
+             spread(empty), empty_counted);
+  fmt::print("  more with both hooks, nothing marked  {}; by the kernel's count {}\n",
+             spread(quiet), quiet_counted);
+  fmt::print("  more with a record of every packet    {}\n", spread(every));
+}
+
+void cost() {
+  cost_at("tbf", {"tc qdisc replace dev sink root tbf rate 40gbit burst 10mb limit 10mb"});
+  cost_at("htb, two classes",
+          {"tc qdisc add dev sink root handle 1: htb default 10 r2q 100000",
+           "tc class add dev sink parent 1: classid 1:10 htb rate 40gbit burst 10mb cburst 10mb",
+           "tc class add dev sink parent 1: classid 1:20 htb rate 40gbit burst 10mb cburst 10mb"});
+}
+
+/// 2,000 batches a second, each twentieth into a class that takes 0.6 ms for it.
+void send_until(const std::atomic<bool>& over) {
+  Sender fast(0x10010), slow(0x10020);
+  auto next = std::chrono::steady_clock::now();
+  for (std::uint64_t i = 0; !over; ++i) {
+    (i % 20 == 19 ? slow : fast).send();
+    next += std::chrono::nanoseconds(kBatch * 10'000);
+    // After a long wait for the processor the rest is not sent at once.
+    next = std::max(next, std::chrono::steady_clock::now() - std::chrono::milliseconds(200));
+    std::this_thread::sleep_until(next);
+  }
 }
 
 void endure(std::uint64_t seconds) {
-  const auto pair = value_of(live::Pair::make(
-      {"tc qdisc add dev va root handle 1: htb default 10 r2q 100",
-       "tc class add dev va parent 1: classid 1:10 htb rate 30mbit burst 2kb cburst 2kb",
-       "tc class add dev va parent 1: classid 1:20 htb rate 30mbit burst 2kb cburst 2kb"}));
-  std::atomic<bool> over{false};
-  (void)pair.here.inside([&] {
+  const auto place = sink_with(
+      {"tc qdisc add dev sink root handle 1: htb default 10 r2q 100000",
+       "tc class add dev sink parent 1: classid 1:10 htb rate 10gbit burst 1mb cburst 1mb",
+       "tc class add dev sink parent 1: classid 1:20 htb rate 30mbit burst 1kb cburst 1kb"});
+  (void)place.inside([&] {
     LiveOptions options;
-    options.interface = "va";
-    options.allowance = {std::chrono::microseconds(100), 30'000'000, 30'000'000};
+    options.interface = "sink";
+    options.allowance = {std::chrono::microseconds(100), 100'000'000, 30'000'000};
+    options.ring_records = 1 << 16;
     const auto probe = value_of(LiveProbe::open(options));
-    std::thread sender([&] {
-      Sender first(0x10010), second(0x10020);
-      auto next = std::chrono::steady_clock::now();
-      for (std::uint64_t i = 0; !over; ++i) {
-        (i % 2 == 0 ? first : second).send();
-        next += std::chrono::nanoseconds(kBatch * 10'000);
-        // After a long wait for the processor the rest is not sent at once: the queues drop it.
-        next = std::max(next, std::chrono::steady_clock::now() - std::chrono::milliseconds(20));
-        std::this_thread::sleep_until(next);
-      }
-    });
+    std::atomic<bool> over{false};
+    std::thread sender([&] { send_until(over); });
     const auto start = std::chrono::steady_clock::now();
-    fmt::print("seconds,seen,marked,lost,left_unseen,bursts_kept,rss_kib,maps_kib,cpu_s\n");
+    fmt::print(
+        "seconds,seen,marked,lost,left_unseen,bursts_kept,rss_kib,maps,maps_kib,programs,cpu_s\n");
     for (std::uint64_t told = 0; told < seconds;) {
       (void)probe->poll(std::chrono::milliseconds(20));
       const auto now = static_cast<std::uint64_t>(
@@ -202,9 +277,11 @@ void endure(std::uint64_t seconds) {
       std::ifstream status("/proc/self/statm");
       std::uint64_t pages = 0;
       status >> pages >> pages;
-      fmt::print("{},{},{},{},{},{},{},{},{}\n", told, found.packets_seen, found.packets_marked,
-                 found.records_lost, found.left_unseen, found.bursts.size(), pages * 4,
-                 descriptor_sums("map_type:")["memlock:"] / 1024,
+      auto maps = descriptor_sums("map_type:");
+      fmt::print("{},{},{},{},{},{},{},{},{},{},{}\n", told, found.packets_seen,
+                 found.packets_marked, found.records_lost, found.left_unseen, found.bursts.size(),
+                 pages * 4, maps["descriptors"], maps["memlock:"] / 1024,
+                 descriptor_sums("prog_tag:")["descriptors"],
                  usage.ru_utime.tv_sec + usage.ru_stime.tv_sec);
       std::fflush(stdout);
     }

@@ -14,6 +14,22 @@
 
 namespace greynic::live {
 
+/// Runs commands in a namespace, all of them; the first error.
+inline Result<void> run_in(const os::NetworkNamespace& place,
+                           const std::vector<std::string>& lines) {
+  Result<void> out;
+  auto entered = place.inside([&] {
+    for (const std::string& line : lines) {
+      os::Command command;
+      std::istringstream words(line);
+      for (std::string word; words >> word;) command.words.push_back(word);
+      const auto ran = os::run(command);
+      if (!ran && out) out = ran.error().while_doing(line);
+    }
+  });
+  return entered ? out : entered;
+}
+
 class Pair {
  public:
   /// Runs `commands` here when the devices are there.
@@ -32,8 +48,8 @@ class Pair {
                                     "ip link set va address 02:00:00:00:00:01 up",
                                     "ip neigh add 10.9.0.2 lladdr 02:00:00:00:00:02 dev va"};
     all.insert(all.end(), commands.begin(), commands.end());
-    if (auto done = pair.run(pair.here, all); !done) return pass_on(done);
-    if (auto done = pair.run(pair.peer, {"ip link set vb address 02:00:00:00:00:02 up"}); !done) {
+    if (auto done = run_in(pair.here, all); !done) return pass_on(done);
+    if (auto done = run_in(pair.peer, {"ip link set vb address 02:00:00:00:00:02 up"}); !done) {
       return pass_on(done);
     }
     return pair;
@@ -42,20 +58,6 @@ class Pair {
 
  private:
   Pair(os::NetworkNamespace a, os::NetworkNamespace b) : here(std::move(a)), peer(std::move(b)) {}
-  static Result<void> run(const os::NetworkNamespace& place,
-                          const std::vector<std::string>& lines) {
-    Result<void> out;
-    auto entered = place.inside([&] {
-      for (const std::string& line : lines) {
-        os::Command command;
-        std::istringstream words(line);
-        for (std::string word; words >> word;) command.words.push_back(word);
-        const auto ran = os::run(command);
-        if (!ran && out) out = ran.error().while_doing(line);
-      }
-    });
-    return entered ? out : entered;
-  }
 };
 
 }  // namespace greynic::live
