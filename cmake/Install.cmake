@@ -47,6 +47,7 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/probes/zero/examples/ DESTINATION ${CMAK
 if(TARGET greynic_broker_client)
   install(TARGETS greynic_broker_client EXPORT greynic LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
   install(FILES ${PROJECT_SOURCE_DIR}/harness/broker/client/include/greynic_broker.h
+                ${PROJECT_SOURCE_DIR}/harness/broker/client/include/greynic_broker.hpp
           DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT library)
   install(FILES ${PROJECT_SOURCE_DIR}/harness/broker/client/example/echo.c
           DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples/broker COMPONENT library)

@@ -21,6 +21,17 @@ constexpr std::size_t kTakenInTurn = 256;
 constexpr std::uint64_t kLookEvery = 64;
 constexpr std::chrono::milliseconds kTick{200};
 
+using Clock = std::chrono::steady_clock;
+
+void record_since(std::vector<Clock::time_point>& begun, LatencyHistogram& into) {
+  if (begun.empty()) return;
+  const Clock::time_point now = Clock::now();
+  for (const Clock::time_point one : begun) {
+    into.record(static_cast<std::uint64_t>(std::chrono::nanoseconds(now - one).count()));
+  }
+  begun.clear();
+}
+
 }  // namespace
 
 Server::~Server() {
@@ -116,6 +127,7 @@ std::size_t Server::take_requests() {
 /// Posts, and does what the core has asked for, until it asks for nothing more.
 void Server::settle() {
   core_->flush();
+  record_since(asked_, to_post_);
   while (!calls_.empty() || !broken_.empty() || !lost_.empty() || !unwanted_.empty()) {
     for (const auto& [app, number] : std::exchange(unwanted_, {})) (void)core_->close(app, number);
     for (const auto& [peer, why] : std::exchange(broken_, {})) peers_->hang_up(peer, why);
@@ -129,12 +141,17 @@ void Server::settle() {
     }
     core_->flush();
   }
+  deliver();
+  for (const AppId id : std::exchange(detached_, {})) applications_.erase(id);
+}
+
+void Server::deliver() {
   std::sort(touched_.begin(), touched_.end());
   touched_.erase(std::unique(touched_.begin(), touched_.end()), touched_.end());
   for (const AppId id : std::exchange(touched_, {})) {
     if (Application* app = find(id)) app->deliver();
   }
-  for (const AppId id : std::exchange(detached_, {})) applications_.erase(id);
+  record_since(heard_, to_tell_);
 }
 
 void Server::sleep() {
@@ -204,6 +221,7 @@ Application* Server::find(AppId app) {
 
 void Server::on_incoming(AppId app, std::uint16_t port, VirtualQpn connection) {
   touched_.push_back(app);
+  heard_.push_back(Clock::now());
   const PeerId peer = core_->peer_of(connection);
   const bool own = peer == kSelfOut || peer == kSelfIn;
   static constexpr std::array<std::uint8_t, 16> kHere = {0, 0, 0,    0,    0,   0, 0, 0,
@@ -217,6 +235,7 @@ void Server::on_incoming(AppId app, std::uint16_t port, VirtualQpn connection) {
 }
 void Server::on_open(AppId app, VirtualQpn connection) {
   touched_.push_back(app);
+  heard_.push_back(Clock::now());
   if (Application* found = find(app)) found->on_open(connection);
 }
 void Server::on_received(AppId app, VirtualQpn connection, std::uint64_t total) {

@@ -17,6 +17,7 @@
 #include "attachments.h"
 #include "greynic/broker/core.h"
 #include "greynic/broker_service/service.h"
+#include "greynic/core/histogram.h"
 #include "greynic/daemon/door.h"
 #include "peers.h"
 #include "verbs_device.h"
@@ -52,6 +53,7 @@ class Server final : public Service, private Owner {
   // The loop.
   std::size_t turn();
   void settle();
+  void deliver();
   std::size_t take_requests();
   void take_async();
   void sleep();
@@ -98,6 +100,10 @@ class Server final : public Service, private Owner {
   int epoll_ = -1;
   Clock::time_point began_, next_tick_;
   std::uint64_t busy_before_ = 0, all_before_ = 0;
+  /// Connects: when this turn's were asked for and when they became known here, and how long it
+  /// then took until they were posted, or lay in the ring of their application.
+  std::vector<Clock::time_point> asked_, heard_;
+  LatencyHistogram to_post_, to_tell_;
   double load_ = 0;
   std::uint64_t turns_ = 0, sleeps_ = 0, cut_offs_ = 0, refusals_ = 0, attached_ = 0;
   std::string last_cut_off_;

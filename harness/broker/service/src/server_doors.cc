@@ -197,12 +197,14 @@ void Server::connect(AppId id, const local::Request& request) {
   BrokerAddress address{request.target, request.peer_port};
   if (address.port == 0) address.port = listens_.port != 0 ? listens_.port : kUsualPort;
   Application& app = *applications_.at(id);
+  const Clock::time_point asked = Clock::now();
   if (is_self(address)) return app.connect_to(kSelfOut, request);
   // It may fail at once, and then answers before reach() returns.
   const auto entry = waiting_.emplace(address, std::pair{id, request});
   const PeerId peer = peers_->reach(address);
   if (peer == 0) return;
   waiting_.erase(entry);
+  asked_.push_back(asked);
   app.connect_to(peer, request);
 }
 

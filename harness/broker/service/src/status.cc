@@ -25,6 +25,11 @@ double cpu_seconds() {
          1e-6 * static_cast<double>(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
 }
 
+nlohmann::ordered_json times_of(const LatencyHistogram& times) {
+  return {
+      {"count", times.count()}, {"p50", times.quantile_ns(0.5)}, {"p99", times.quantile_ns(0.99)}};
+}
+
 }  // namespace
 
 std::string Server::status() const {
@@ -68,6 +73,8 @@ std::string Server::status() const {
                    {"controls", c.controls}};
   out["failures"] = {{"rebuilds", c.rebuilds}, {"replayed", c.replayed}, {"guilty", c.guilty},
                      {"stale", c.stale},       {"forged", c.forged},     {"garbled", c.garbled}};
+  out["connect_ns"] = {{"asked_to_posted", times_of(to_post_)},
+                       {"heard_to_told", times_of(to_tell_)}};
   out["attached"] = attached_;
   out["refused"] = refusals_;
   out["cut_off"] = cut_offs_;

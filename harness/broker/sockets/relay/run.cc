@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -20,8 +22,11 @@ namespace {
 
 using sockets::Relay;
 
-/// Of all connections together, each of which has two rings of this size.
-constexpr std::size_t kSegmentBytes = 256 << 20, kRingBytes = 128 << 10;
+/// Each connection has two rings: large ones while that many fit into a segment of 256 MiB.
+constexpr std::size_t kRingBytes = 128 << 10, kSmallRingBytes = 32 << 10;
+constexpr int kManyConnections = 1000;
+/// Of the relay, beside one for each connection.
+constexpr int kOtherDescriptors = 64;
 /// After the command has ended, for what it has sent and is still on its way.
 constexpr std::chrono::seconds kPatience{5};
 
@@ -54,8 +59,25 @@ int open_wishes(std::string& name) {
   return -1;
 }
 
+/// The relay holds a descriptor for each connection; the command keeps the limit that it was given.
+Result<rlimit> raise_descriptors(int connections) {
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const auto needed = static_cast<rlim_t>(connections + kOtherDescriptors);
+  if (before.rlim_cur >= needed) return before;
+  const rlimit wanted{needed, std::max(needed, before.rlim_max)};
+  if (setrlimit(RLIMIT_NOFILE, &wanted) != 0) {
+    return fail(ErrorCode::kBadInput,
+                fmt::format("--connections {}: this process may have {} descriptors; raise the "
+                            "limit (`ulimit -Hn`), or ask for fewer",
+                            connections, before.rlim_max));
+  }
+  return before;
+}
+
 /// The command, or -1. When it cannot be started it exits with 127 and says why.
-pid_t start(const RunOptions& options, const std::string& library, const std::string& relay) {
+pid_t start(const RunOptions& options, const std::string& library, const std::string& relay,
+            const rlimit& descriptors) {
   std::vector<char*> argv;
   for (const std::string& word : options.words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
@@ -67,6 +89,7 @@ pid_t start(const RunOptions& options, const std::string& library, const std::st
   if (pid != 0) return pid;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(127);
+  setrlimit(RLIMIT_NOFILE, &descriptors);
   setenv("LD_PRELOAD", preload.c_str(), 1);
   setenv(sockets::kRelayVariable, relay.c_str(), 1);
   execvp(argv[0], argv.data());
@@ -79,7 +102,12 @@ pid_t start(const RunOptions& options, const std::string& library, const std::st
 Result<int> run_over_broker(const RunOptions& options) {
   const auto library = sockets_library();
   if (!library) return pass_on(library);
-  const greynic_broker_options wish{.segment_bytes = kSegmentBytes, .ring_bytes = kRingBytes};
+  const auto descriptors = raise_descriptors(options.connections);
+  if (!descriptors) return pass_on(descriptors);
+  const std::size_t ring = options.connections > kManyConnections ? kSmallRingBytes : kRingBytes;
+  const greynic_broker_options wish{
+      .segment_bytes = (static_cast<std::size_t>(options.connections) + 1) * 2 * ring + (1 << 20),
+      .ring_bytes = ring};
   const std::unique_ptr<greynic_broker, decltype(&greynic_broker_close)> broker(
       greynic_broker_open(options.socket.c_str(), &wish), greynic_broker_close);
   if (broker == nullptr) {
@@ -93,7 +121,7 @@ Result<int> run_over_broker(const RunOptions& options) {
   const int wishes = open_wishes(name);
   if (wishes < 0) return fail(ErrorCode::kIo, fmt::format("a socket: {}", std::strerror(errno)));
   signal(SIGPIPE, SIG_IGN);
-  const pid_t child = start(options, *library, name);
+  const pid_t child = start(options, *library, name, *descriptors);
   if (child < 0) return fail(ErrorCode::kIo, fmt::format("fork: {}", std::strerror(errno)));
   Relay relay(broker.get(), options.via, wishes);
   int status = 0;

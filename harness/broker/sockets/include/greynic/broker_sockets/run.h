@@ -22,10 +22,12 @@ struct RunOptions {
   /// names: from address to ADDRESS:PORT. "*" is all addresses.
   std::map<std::string, std::string> via;
   std::vector<std::string> words;
+  /// At the same time, at most. Beyond 1,000 each has smaller rings.
+  int connections = 1000;
 };
 
 /// Runs the command to its end; its exit code, or 128 and the signal that ended it. Errors:
-/// kMissing (no broker, no such program), kIo.
+/// kMissing (no broker, no such program), kBadInput (more connections than descriptors), kIo.
 [[nodiscard]] Result<int> run_over_broker(const RunOptions& options);
 
 }  // namespace greynic::broker
