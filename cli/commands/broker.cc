@@ -1,4 +1,5 @@
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "command.h"
@@ -7,17 +8,39 @@
 #include "greynic/core/units.h"
 #include "greynic/daemon/ending.h"
 #include "greynic/daemon/log.h"
+#include "greynic/sharing/sharing.h"
 
 namespace greynic::cli {
 namespace {
 
 struct BrokerFlags {
   broker::ServiceOptions options;
-  int latency_qps = 1, bulk_qps = 1;
+  std::optional<int> latency_qps, bulk_qps;
+  std::string advice;
   std::optional<int> cpu;
   std::string segment_quota = "4GiB", outstanding_quota = "1GiB";
   std::chrono::nanoseconds poll_for = std::chrono::microseconds(50);
 };
+
+/// By the advice, and by hand where a flag says so.
+Result<void> set_sharing(const BrokerFlags& flags, broker::CoreOptions& core) {
+  if (!flags.advice.empty()) {
+    const auto advice = sharing::read_advice(flags.advice);
+    if (!advice) return pass_on(advice);
+    if (advice->choice != sharing::Choice::kShare) {
+      say(flags.advice +
+          ": the advice is not to share: programs that use verbs by themselves lose "
+          "nothing");
+    }
+    core.latency_lanes = static_cast<std::uint16_t>(advice->setting.latency_qps);
+    core.bulk_lanes = static_cast<std::uint16_t>(advice->setting.bulk_qps);
+    core.bulk_bytes = advice->setting.bulk_bytes;
+    core.in_flight_bytes = advice->setting.in_flight_bytes;
+  }
+  if (flags.latency_qps) core.latency_lanes = static_cast<std::uint16_t>(*flags.latency_qps);
+  if (flags.bulk_qps) core.bulk_lanes = static_cast<std::uint16_t>(*flags.bulk_qps);
+  return {};
+}
 
 int serve(BrokerFlags flags) {
   broker::ServiceOptions& options = flags.options;
@@ -31,8 +54,7 @@ int serve(BrokerFlags flags) {
     if (!bytes) return tell(bytes.error());
     *into = bytes->count;
   }
-  options.core.latency_lanes = static_cast<std::uint16_t>(flags.latency_qps);
-  options.core.bulk_lanes = static_cast<std::uint16_t>(flags.bulk_qps);
+  if (const auto set = set_sharing(flags, options.core); !set) return tell(set.error());
   options.cpu = flags.cpu.value_or(-1);
   options.poll_for = std::chrono::ceil<std::chrono::microseconds>(flags.poll_for);
   // Before any other thread, which would take the signals.
@@ -92,11 +114,15 @@ void add_broker(Program& program) {
                  "Directory made by `greynic agent init`; without it links stay on loopback");
   command.option("--port", options.port, "Port of the device");
   command.option("--gid", options.gid_rule, "auto, ipv4, ipv6, an index or an address");
-  command.option("--latency-qps", flags->latency_qps, "QPs to each peer for small messages")
+  command.option("--advice", flags->advice,
+                 "What `greynic optimize --connections` wrote: how many QPs, for what");
+  command
+      .option("--latency-qps", flags->latency_qps,
+              "QPs to each peer for small messages, standard 1")
       .range(1, 1024);
   command
       .option("--bulk-qps", flags->bulk_qps,
-              "QPs to each peer for large ones; 0: they go with the small")
+              "QPs to each peer for large ones, standard 1; 0: they go with the small")
       .range(0, 1024);
   command.option("--quota-connections", options.quota.connections, "Most connections of one user");
   command.option("--quota-memory", flags->segment_quota, "Most memory of one user's segments");
@@ -122,6 +148,9 @@ void add_broker(Program& program) {
       "--via", [run_options](const std::string& text) { return take_via(text, *run_options); },
       "ADDRESS:PORT of the broker behind every address that the program connects to, or "
       "FROM=ADDRESS:PORT for one of them; without it, the usual port of that address");
+  over.option("--connections", run_options->connections,
+              "Most connections at the same time; beyond 1000 each has smaller rings")
+      .range(1, 100000);
   over.run([run_options] { return run_command(*run_options); });
 }
 

@@ -2,6 +2,8 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "command.h"
 #include "greynic/files/core_json.h"
@@ -10,13 +12,15 @@
 #include "greynic/rules/traffic.h"
 #include "progress.h"
 #include "rule_options.h"
+#include "sharing_advice.h"
 
 namespace greynic::cli {
 namespace {
 
 struct OptimizeFlags {
   loop::RuleInput rules;
-  std::string model;
+  std::string connections;
+  std::vector<std::string> models;
   std::string at;
   Hop hop = Hop::kServerDecap;
   std::string traffic = "uniform";
@@ -66,6 +70,12 @@ void print_table(const optimizer::OptimizedLayout& result) {
 }
 
 int run(const OptimizeFlags& flags) {
+  if (!flags.connections.empty()) {
+    return advise_sharing({flags.connections, flags.models, flags.out, flags.as_json});
+  }
+  if (flags.rules.path.empty()) {
+    return tell({ErrorCode::kBadInput, "name a rule file, or --connections MATRIX.json"});
+  }
   const auto at = parse_configuration(flags.at);
   if (!at) return tell(at.error());
   std::unique_ptr<model::Model> model;
@@ -73,8 +83,11 @@ int run(const OptimizeFlags& flags) {
   options.seed = flags.seed;
   options.max_growth = flags.growth;
   options.single_table = flags.single_table;
-  if (!flags.model.empty()) {
-    auto loaded = model::load(flags.model);
+  if (flags.models.size() > 1) {
+    return tell({ErrorCode::kBadInput, "rules take one --model; only --connections takes several"});
+  }
+  if (!flags.models.empty()) {
+    auto loaded = model::load(flags.models.front());
     if (!loaded) return tell(loaded.error());
     model = std::move(*loaded);
     options.cost = optimizer::mask_cost(*model, *at, flags.hop);
@@ -103,21 +116,28 @@ int run(const OptimizeFlags& flags) {
 void add_optimize(Program& program) {
   auto flags = std::make_shared<OptimizeFlags>();
   Command command = program.command(
-      "optimize", "An equivalent rule layout that tries fewer matchers, proven",
+      "optimize",
+      "An equivalent rule layout that tries fewer matchers, proven; or how connections share QPs",
       "  greynic optimize filters.rules --model published:cx6 -o layout.json\n"
       "  greynic optimize flows.txt --traffic zipf:1.1 --growth 1.1 --json\n"
       "  greynic optimize flows.txt --model model.json --at "
       "operation=SEND,message_bytes=8388608 \\\n"
-      "                   --hop client_encap --traffic traffic.json -o layout.json");
-  add_rule_input(command, flags->rules);
-  command.option("--model", flags->model,
+      "                   --hop client_encap --traffic traffic.json -o layout.json\n"
+      "  greynic optimize --connections connections.json --model model.json -o advice.json");
+  const Option rules = add_rule_input(command, flags->rules);
+  command
+      .option("--connections", flags->connections,
+              "Connections between hosts (docs/formats/connections.md): whether and how they share "
+              "QPs, for `greynic broker --advice`")
+      .excludes(rules);
+  command.option("--model", flags->models,
                  "Model file, or published:cx4 cx5 cx6 cx7 bf3 e810; without it nothing is "
-                 "predicted");
+                 "predicted. With --connections it may come again, for other message sizes");
   command.option("--at", flags->at, "Configuration to predict for: factor=level,factor=level");
   add_hop(command, flags->hop);
   command.option("--traffic", flags->traffic,
                  "uniform (one packet inside each rule), zipf:EXPONENT, or a traffic file");
-  command.option("-o,--out", flags->out, "Write the layout here").writes();
+  command.option("-o,--out", flags->out, "Write the layout, or the advice, here").writes();
   command.option("--seed", flags->seed, "Seed of the made-up traffic and of the search");
   command.option("--growth", flags->growth,
                  "The layout may have this many times the rules of the input, jumps included");

@@ -67,7 +67,7 @@ void add_verify(Program& program) {
       "verify", "Does a layout do to every packet what the rules do?",
       "  greynic verify filters.rules layout.json         # exit 1 and a packet if not\n"
       "  greynic verify flows.txt.xz layout.json --json");
-  add_rule_input(command, flags->rules);
+  (void)add_rule_input(command, flags->rules).required();
   command.option("LAYOUT", flags->layout, "Layout file (docs/formats/layout.md)").required();
   command.flag("--json", flags->as_json, "JSON on stdout");
   command.run([flags] { return run(*flags); });

@@ -2,14 +2,13 @@
 
 namespace greynic::cli {
 
-void add_rule_input(Command& command, loop::RuleInput& input) {
-  command
-      .option("RULES", input.path,
-              "Rule file, or one that comes with greynic; .xz and .gz are unpacked")
-      .required();
+Option add_rule_input(Command& command, loop::RuleInput& input) {
+  const Option rules = command.option(
+      "RULES", input.path, "Rule file, or one that comes with greynic; .xz and .gz are unpacked");
   command.option("--format", input.format,
                  "classbench, openflow, fields, megaflow, tc or layout; else told from the "
                  "text (docs/formats/rules.md)");
+  return rules;
 }
 
 void add_hop(Command& command, Hop& hop) {

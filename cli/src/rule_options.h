@@ -8,8 +8,8 @@
 
 namespace greynic::cli {
 
-/// Adds the argument RULES and the option --format.
-void add_rule_input(Command& command, loop::RuleInput& input);
+/// Adds the argument RULES, which is returned, and the option --format.
+Option add_rule_input(Command& command, loop::RuleInput& input);
 
 /// Adds --hop: which of the four mask sequences the rules are.
 void add_hop(Command& command, Hop& hop);

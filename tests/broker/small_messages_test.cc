@@ -59,11 +59,11 @@ class Pinger : public FabricClient {
 };
 
 struct Trips {
-  twin::Time p99 = 0, worst = 0;
+  twin::Time p99 = 0, worst = 0, segment_ns = 0;
   std::size_t count = 0, ended = 0;
 };
 
-enum class Other { kNone, kFloods, kDies };
+enum class Other { kNone, kOneStream, kFloods, kDies };
 
 Trips trips_beside(Other other) {
   auto fabric = std::move(*twin::Fabric::create({}));
@@ -78,7 +78,8 @@ Trips trips_beside(Other other) {
   fabric->run_until(1e5);
   pinger.open(7, 20);
   if (other != Other::kNone) {
-    for (std::uint64_t i = 0; i < 40; ++i) flood.open(1, 8, 1000 + i);
+    const std::uint64_t streams = other == Other::kOneStream ? 1 : 40;
+    for (std::uint64_t i = 0; i < streams; ++i) flood.open(1, 8, 1000 + i);
   }
   fabric->run_until(1e6);
   pinger.trips.clear();
@@ -88,7 +89,9 @@ Trips trips_beside(Other other) {
   std::sort(all.begin(), all.end());
   EXPECT_FALSE(all.empty());
   if (all.empty()) return {};
-  return {all[all.size() * 99 / 100], all.back(), all.size(), pinger.ended};
+  const double gbps = fabric->port_gbps({.of_host = true, .device = 0});
+  return {all[all.size() * 99 / 100], all.back(), CoreOptions{}.segment_bytes * 8 / gbps,
+          all.size(), pinger.ended};
 }
 
 // Claim:  small messages of one application pass another that floods both ways, or dies while it
@@ -106,6 +109,20 @@ TEST(BrokerSmallMessages, PassThoseWhoFlood) {
     EXPECT_LE(beside.p99, 2 * alone.p99);
     EXPECT_GT(beside.count, 20U);
   }
+}
+
+// Claim:  a small message behind another connection's 1 MiB waits for one segment at most.
+// Oracle: the time of a segment on the line; no trip of all takes longer than the longest with
+//         nobody beside it and one segment on each way.
+TEST(BrokerSmallMessages, WaitForOneSegmentOfAMebibyte) {
+  const Trips alone = trips_beside(Other::kNone);
+  const Trips beside = trips_beside(Other::kOneStream);
+  RecordProperty("alone_worst_ns", std::to_string(alone.worst));
+  RecordProperty("beside_worst_ns", std::to_string(beside.worst));
+  RecordProperty("segment_ns", std::to_string(beside.segment_ns));
+  EXPECT_GT(beside.segment_ns, 0.0);
+  EXPECT_LE(beside.worst, alone.worst + 2 * beside.segment_ns);
+  EXPECT_GT(beside.count, 20U);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 // usage: broker_program echo SOCKET PORT
 //        broker_program load SOCKET HOST PORT CONNECTIONS BYTES SEED [send|write|read]
 //        broker_program hostile SOCKET KIND
+//        broker_program wrapped SOCKET HOST PORT WORDS [again]
 
 #include <poll.h>
 
@@ -22,6 +23,8 @@
 #include "greynic_broker.h"
 
 int hostile(const char* socket, const std::string& kind);
+int wrapped(const char* socket, const char* host, std::uint16_t port, const std::string& words,
+            bool reconnects);
 
 namespace {
 
@@ -204,6 +207,10 @@ int main(int count, char** words) {
                                              : 0);
   }
   if (mode == "hostile" && count == 4) return hostile(words[2], words[3]);
+  if (mode == "wrapped" && count >= 6) {
+    return wrapped(words[2], words[3], static_cast<std::uint16_t>(std::atoi(words[4])), words[5],
+                   count > 6);
+  }
   std::fprintf(stderr, "usage: see broker_program.cc\n");
   return 2;
 }

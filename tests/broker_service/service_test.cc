@@ -1,6 +1,8 @@
 // Whole brokers in a lab: two daemons, their applications, and what dies. Payloads are known byte
 // by byte; what they are is broker_program.cc's part.
 
+#include <filesystem>
+
 #include "lab_brokers.h"
 
 namespace greynic::broker {
@@ -59,6 +61,41 @@ TEST(BrokerService, RunsTheExample) {
   Process refused({BROKER_ECHO, a.socket, b.address, "10", "nobody"});
   EXPECT_EQ(refused.join(), 1);
   EXPECT_NE(refused.text().find("Connection refused"), std::string::npos) << refused.text();
+}
+
+// Claim:  C++ programs do the same by handles and exceptions; one that asked for it goes on with
+//         the broker that comes in the place of one that was killed.
+TEST(BrokerService, ServesProgramsInCxx) {
+  const Lab lab;
+  auto a = lab.start("a", 0);
+  const auto b = lab.start("b", 1);
+  Process server({BROKER_ECHO, b.socket, "serve", "9"});
+  ASSERT_TRUE(server.says("listening")) << server.text();
+  Process refused({BROKER_PROGRAM, "wrapped", a.socket, b.address, "10", "nobody"});
+  EXPECT_EQ(refused.join(), 4);
+  EXPECT_NE(refused.text().find("connect: Connection refused"), std::string::npos)
+      << refused.text();
+  Process client({BROKER_PROGRAM, "wrapped", a.socket, b.address, "9", "twice", "again"});
+  ASSERT_TRUE(client.says("twice")) << client.text();
+  const std::string address = a.address;
+  kill(a.pid(), SIGKILL);
+  a.process->join();
+  ASSERT_TRUE(client.says("reset by peer")) << client.text();
+  a = lab.start("a", 0, {}, address);
+  EXPECT_EQ(client.join(), 0) << client.text();
+  EXPECT_TRUE(client.text().ends_with("reset by peer\ntwice\n")) << client.text();
+}
+
+// Claim:  status tells how long connects took; each is counted once at either end.
+TEST(BrokerService, TellsHowLongConnectsTake) {
+  const Lab lab;
+  const auto a = lab.start("a", 0), b = lab.start("b", 1);
+  const auto echo = echo_at(b.socket, "7");
+  Process load({BROKER_PROGRAM, "load", a.socket, b.address, "7", "40", "1000", "1"});
+  EXPECT_EQ(load.join(), 0) << load.text();
+  EXPECT_EQ(a.status()["connect_ns"]["heard_to_told"]["count"], 40) << a.status();
+  EXPECT_EQ(b.status()["connect_ns"]["heard_to_told"]["count"], 40) << b.status();
+  EXPECT_LE(a.status()["connect_ns"]["asked_to_posted"]["count"], 40) << "the first were cold";
 }
 
 // Claim:  an application that breaks the rules of its segment is refused or cut off with a reason;
@@ -201,6 +238,11 @@ TEST(BrokerService, SaysWhatIsWrong) {
   says(broker + " --device twin0 --listen 0.0.0.0:0", 2, "--certificates");
   says(broker + " --device twin0 --listen 127.0.0.1:0 --certificates /nowhere", 3,
        "cannot be read");
+  says(broker + " --device twin0 --advice /nowhere", 2, "/nowhere");
+  says(broker + " --device twin0 --advice " +
+           (std::filesystem::path(GREYNIC_SOURCE_DIR) / "configs/examples/connections.json")
+               .string(),
+       2, "connections.json");
   says(broker + "/no/such --device twin0", 3, "choose another --socket");
 }
 

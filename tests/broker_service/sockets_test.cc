@@ -99,6 +99,61 @@ TEST_F(BrokerSockets, CarryIperf) {
   expect_carried(3);
 }
 
+// Claim:  a program may have more connections than its own limit of descriptors lets a relay have.
+// Method: 1,300 connections at once, each of which says its number and hears it back, while the
+//         limit of 1,024 holds for the relay until it raises its own.
+TEST_F(BrokerSockets, CarryMoreThanAThousandAtOnce) {
+  SKIP_WITHOUT("python3", "python3");
+  const auto many = [&](const Lab::Broker& host, const std::string& code) {
+    const std::string& far = &host == &a_ ? b_.address : a_.address;
+    return std::vector<std::string>{"sh",
+                                    "-c",
+                                    "ulimit -Sn 1024; exec \"$@\"",
+                                    "sh",
+                                    GREYNIC_BINARY,
+                                    "broker",
+                                    "run",
+                                    "--connections",
+                                    "1300",
+                                    "--socket",
+                                    host.socket,
+                                    "--via",
+                                    far,
+                                    "--",
+                                    "sh",
+                                    "-c",
+                                    "ulimit -Sn 4096; exec python3 -u -c \"$1\"",
+                                    "sh",
+                                    code};
+  };
+  Process server(many(b_, R"(
+import selectors, socket
+listener = socket.create_server(('127.0.0.1', 18905), backlog=2000)
+looks = selectors.DefaultSelector()
+looks.register(listener, selectors.EVENT_READ)
+print('serving')
+while True:
+    for key, _ in looks.select():
+        if key.fileobj is listener:
+            looks.register(listener.accept()[0], selectors.EVENT_READ)
+        elif data := key.fileobj.recv(100):
+            key.fileobj.sendall(data)
+        else:
+            looks.unregister(key.fileobj)
+            key.fileobj.close()
+)"));
+  ASSERT_TRUE(server.says("serving")) << server.text();
+  Process client(many(a_, R"(
+import socket
+all = [socket.create_connection(('127.0.0.1', 18905)) for _ in range(1300)]
+for i, one in enumerate(all): one.sendall(b'%08d' % i)
+print(sum(one.recv(8, socket.MSG_WAITALL) == b'%08d' % i for i, one in enumerate(all)))
+)"));
+  EXPECT_EQ(client.join(), 0) << client.text();
+  EXPECT_EQ(client.text(), "1300\n");
+  EXPECT_EQ(a_.status()["qps"], 6);
+}
+
 TEST_F(BrokerSockets, TellWhatIsWrong) {
   const integration::Folder folder;
   const integration::Outcome none =

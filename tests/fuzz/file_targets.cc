@@ -7,6 +7,7 @@
 #include "greynic/model/workload.h"
 #include "greynic/results/export.h"
 #include "greynic/results/store.h"
+#include "greynic/sharing/sharing.h"
 #include "greynic/testgen/plan.h"
 #include "greynic/zero/reader.h"
 #include "greynic/zero/region.h"
@@ -34,6 +35,18 @@ Target workload() {
   return {"workload", {tree_file("configs/examples/workload.json")}, [](std::string_view text) {
             claim_sound(model::read_workload(file_of(text, "workload.json")));
           }};
+}
+
+/// What `optimize --connections` reads, and what a broker reads of its answer.
+Target sharing_files() {
+  return {
+      "sharing_files",
+      {tree_file("configs/examples/connections.json"),
+       R"({"version":1,"choice":"share","latency_qps":1,"bulk_qps":0,"bulk_bytes":8192,"in_flight_bytes":131072,"gain":{"value":2,"low":1.5,"high":2.5}})"},
+      [](std::string_view text) {
+        claim_sound(sharing::read_matrix(file_of(text, "connections.json")));
+        claim_sound(sharing::read_advice(file_of(text, "advice.json")));
+      }};
 }
 
 results::RunHeader header() {
@@ -120,6 +133,8 @@ Target region() {
 
 }  // namespace
 
-std::vector<Target> file_targets() { return {plan(), workload(), run_file(), region()}; }
+std::vector<Target> file_targets() {
+  return {plan(), workload(), sharing_files(), run_file(), region()};
+}
 
 }  // namespace greynic::fuzz

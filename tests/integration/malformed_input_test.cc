@@ -297,6 +297,24 @@ TEST(MalformedInput, OfModelsAndWorkloads) {
         {"/flows/0/packet", R"({"colour": "1"})", "/flows/0/packet"},
         {"/layouts", R"({"server_decap": "nowhere.json"})", "nowhere.json"},
         {"/layouts", R"({"moon": "nowhere.json"})", "/layouts"}}});
+  const std::string one = "/connections/0";
+  refuses_malformed_input(folder, {"connections",
+                                   "bad_matrix.json",
+                                   text_of(kSource + "/configs/examples/connections.json"),
+                                   "optimize --connections FILE --model FOLDER/good.json -o OUT",
+                                   {{"", "", "line 1"},
+                                    {"/version", "2", "/version"},
+                                    {"/threads", "0", "/threads"},
+                                    {"/broker_ns", "-1", "/broker_ns"},
+                                    {"/connections", "", "connections"},
+                                    {"/connections", "[]", "/connections"},
+                                    {one + "/from", "", "from"},
+                                    {one + "/to", "\"db\"", one + "/to"},
+                                    {one + "/count", "0", one + "/count"},
+                                    {one + "/operation", "\"SEND\"", one + "/operation"},
+                                    {one + "/message_bytes", "\"big\"", one + "/message_bytes"},
+                                    {one + "/outstanding", "1.5", one + "/outstanding"},
+                                    {one + "/colour", "1", "colour"}}});
 }
 
 TEST(MalformedInput, OfRnicsSwitchesAndFleets) {

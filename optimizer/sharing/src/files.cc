@@ -1,0 +1,87 @@
+#include <fmt/core.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "greynic/files/json_file.h"
+#include "greynic/sharing/sharing.h"
+
+namespace greynic::sharing {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::array<std::string_view, 3> kChoices = {"own", "own_doorbells", "share"};
+
+json to_json(const model::PredictedMeasure& measure) {
+  return {{"value", measure.value}, {"low", measure.low}, {"high", measure.high}};
+}
+
+}  // namespace
+
+Result<Matrix> read_matrix(const std::string& path) {
+  const auto document = files::read_json(path, "connections");
+  if (!document) return pass_on(document);
+  Matrix matrix;
+  matrix.threads = document->value("threads", matrix.threads);
+  matrix.broker_ns = document->value("broker_ns", matrix.broker_ns);
+  const json& list = document->at("connections");
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const json& entry = list[i];
+    Demand demand;
+    demand.from = entry.at("from").get<std::string>();
+    demand.to = entry.at("to").get<std::string>();
+    if (demand.from == demand.to) {
+      return files::bad_value(path, fmt::format("/connections/{}/to", i),
+                              "is the host that asks; name another");
+    }
+    demand.connections = entry.at("count").get<std::uint32_t>();
+    demand.operation = *operation_named(entry.at("operation").get<std::string>());
+    demand.message_bytes = entry.at("message_bytes").get<std::uint64_t>();
+    demand.outstanding = entry.value("outstanding", demand.outstanding);
+    matrix.demands.push_back(std::move(demand));
+  }
+  return matrix;
+}
+
+std::string to_json_text(const Advice& advice, const Matrix& matrix) {
+  const Setting& setting = advice.setting;
+  json document = {
+      {"version", 1},
+      {"choice", kChoices[static_cast<std::size_t>(advice.choice)]},
+      {"latency_qps", setting.latency_qps},
+      {"bulk_qps", setting.bulk_qps},
+      {"bulk_bytes", setting.bulk_bytes},
+      {"in_flight_bytes", setting.in_flight_bytes},
+      {"gain", to_json(advice.gain)},
+      {"gain_if_shared", to_json(advice.if_shared)},
+      {"qps_of_busiest_host", {{"own", advice.own_qps}, {"advised", advice.advised_qps}}},
+      {"extrapolated", advice.extrapolated},
+      {"connections", json::array()}};
+  for (std::size_t i = 0; i < matrix.demands.size(); ++i) {
+    document["connections"].push_back({{"from", matrix.demands[i].from},
+                                       {"to", matrix.demands[i].to},
+                                       {"own_gbps", advice.demands[i].own_gbps},
+                                       {"advised_gbps", advice.demands[i].advised_gbps}});
+  }
+  return files::json_text(document, 2);
+}
+
+Result<BrokerAdvice> read_advice(const std::string& path) {
+  const auto document = files::read_json(path, "sharing_advice");
+  if (!document) return pass_on(document);
+  BrokerAdvice advice;
+  const auto choice = document->at("choice").get<std::string>();
+  for (std::size_t i = 0; i < kChoices.size(); ++i) {
+    if (kChoices[i] == choice) advice.choice = static_cast<Choice>(i);
+  }
+  Setting& setting = advice.setting;
+  setting.latency_qps = document->at("latency_qps").get<std::uint32_t>();
+  setting.bulk_qps = document->at("bulk_qps").get<std::uint32_t>();
+  setting.bulk_bytes = document->at("bulk_bytes").get<std::uint64_t>();
+  setting.in_flight_bytes = document->at("in_flight_bytes").get<std::uint64_t>();
+  return advice;
+}
+
+}  // namespace greynic::sharing
