@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <memory>
+#include <optional>
 #include <sstream>
 
 #include "command.h"
@@ -13,7 +14,7 @@ namespace {
 struct LabRunFlags {
   std::string target;
   std::vector<std::string> words;
-  bool pair = false;
+  bool pair = false, virtual_time = false;
   std::string session, server, client;
   int host = 0;
 };
@@ -57,6 +58,22 @@ std::vector<std::string> split(const std::string& text) {
   return words;
 }
 
+/// The fabric's RNIC; options that only `measure` has are refused.
+Result<lab::PairOptions::VirtualTime> time_of(const std::string& spec) {
+  const auto parsed = target::parse_specs(spec);
+  if (!parsed) return pass_on(parsed);
+  const target::Spec& twin = parsed->front();
+  lab::PairOptions::VirtualTime time{twin.place.empty() ? "cx6" : twin.place, ""};
+  for (const auto& [name, value] : twin.options) {
+    if (name != "profile") {
+      return fail(ErrorCode::kBadInput, "--virtual-time: twin:MODEL?profile=NAME is all it takes; "
+                                        "remove the option '" + name + "'");
+    }
+    time.profile = value;
+  }
+  return time;
+}
+
 int run_lab(LabRunFlags flags) {
   // Without a target its place holds the first word of the command.
   std::string spec = "twin:cx6";
@@ -74,9 +91,15 @@ int run_lab(LabRunFlags flags) {
   }
   const auto device = device_of(spec);
   if (!device) return tell(device.error());
+  std::optional<lab::PairOptions::VirtualTime> time;
+  if (flags.virtual_time) {
+    auto found = time_of(spec);
+    if (!found) return tell(found.error());
+    time = std::move(*found);
+  }
   const auto code =
       flags.pair
-          ? lab::run_pair({*device, flags.words, split(flags.server), split(flags.client)})
+          ? lab::run_pair({*device, flags.words, split(flags.server), split(flags.client), time})
           : lab::run_in_session({*device, flags.session, static_cast<std::uint32_t>(flags.host),
                                  flags.words});
   return code ? *code : tell(code.error());
@@ -89,6 +112,7 @@ void add_lab_run(Program& program) {
   Command command = program.command(
       "lab-run", "Run stock verbs programs, unmodified, on virtual RNICs",
       "  greynic lab-run twin:cx6 --pair -- ib_write_bw -s 65536 -q 4\n"
+      "  greynic lab-run twin:cx6 --virtual-time --pair -- ib_send_lat -a\n"
       "  greynic lab-run --session lab --host 0 -- ib_send_lat              # in one shell\n"
       "  greynic lab-run --session lab --host 1 -- ib_send_lat localhost    # in another\n"
       "  greynic lab-run --session lab --host 0 -- ibv_devinfo -v");
@@ -97,6 +121,9 @@ void add_lab_run(Program& program) {
   const Option pair = command.flag(
       "--pair", flags->pair,
       "The command is the server on host 0 and, with its address added, the client on host 1");
+  command.flag("--virtual-time", flags->virtual_time,
+               "Clocks of the programs show the twin's time, not that of this machine")
+      .needs(pair);
   const Option session =
       command.option("--session", flags->session,
                      "Join these virtual hosts; others join from other shells");

@@ -2,6 +2,7 @@
 #include <cerrno>
 
 #include "preload/nic.h"
+#include "preload/time/turns.h"
 
 namespace greynic::lab {
 
@@ -23,6 +24,7 @@ std::uint32_t Nic::new_number() {
 }
 
 int Nic::post(Qp& qp, SendWork&& work) {
+  if (turns::taken()) return turns::post_send(qp, work);
   const ibv_qp_state state = qp.base().state;
   if (state == IBV_QPS_ERR || state == IBV_QPS_SQE) {
     ibv_wc wc{};

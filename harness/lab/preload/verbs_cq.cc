@@ -8,6 +8,7 @@
 
 #include "preload/calls.h"
 #include "preload/nic.h"
+#include "preload/time/turns.h"
 
 namespace greynic::lab {
 namespace {
@@ -21,6 +22,10 @@ Cq* make(ibv_context* context, std::uint32_t entries, void* cq_context, ibv_comp
     errno = EINVAL;
     return nullptr;
   }
+  if (turns::taken() && channel) {
+    not_offered("ibv_create_cq with a completion channel in virtual time");
+    return nullptr;
+  }
   static std::atomic<std::uint32_t> handles{0};
   auto* const cq = new Cq;
   cq->seen.context = context;
@@ -29,6 +34,11 @@ Cq* make(ibv_context* context, std::uint32_t entries, void* cq_context, ibv_comp
   cq->seen.handle = ++handles;
   cq->seen.cqe = static_cast<int>(entries);
   cq->capacity = entries;
+  if (const int error = turns::taken() ? turns::create_cq(*cq) : 0) {
+    delete cq;
+    errno = error;
+    return nullptr;
+  }
   pthread_mutex_init(&cq->seen.mutex, nullptr);
   pthread_cond_init(&cq->seen.cond, nullptr);
   if (channel) {
@@ -65,6 +75,7 @@ const CompletionEntry& current(ibv_cq_ex* cq) { return object_of<Cq>(cq).current
 
 int poll_cq(ibv_cq* cq, int most, ibv_wc* out) {
   Cq& own = object_of<Cq>(cq);
+  if (turns::taken()) return turns::poll(own, most, out);
   if (!look(own)) return own.overrun ? -1 : 0;
   const Hold hold(Nic::instance());
   int count = 0;
@@ -93,6 +104,10 @@ int modify_cq(ibv_cq*, ibv_modify_cq_attr* attributes) {
 }
 
 ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attributes) {
+  if (turns::taken()) {
+    not_offered("ibv_create_cq_ex in virtual time");
+    return nullptr;
+  }
   const unsigned known = IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD;
   const std::uint64_t fields = std::uint64_t{IBV_WC_STANDARD_FLAGS} |
                                IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
@@ -152,6 +167,7 @@ ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* cq_context,
 }
 
 int ibv_resize_cq(ibv_cq* cq, int entries) {
+  if (turns::taken()) return not_offered("ibv_resize_cq in virtual time");
   const Hold hold(Nic::instance());
   Cq& own = object_of<Cq>(cq);
   if (entries <= 0 || static_cast<std::uint32_t>(entries) > kMostEntries ||
@@ -168,6 +184,7 @@ int ibv_destroy_cq(ibv_cq* cq) {
   {
     const Hold hold(Nic::instance());
     if (own.users > 0) return EBUSY;
+    if (turns::taken()) turns::destroy_cq(own);
     if (cq->channel) {
       std::erase(object_of<EventChannel>(cq->channel).events, &own);
       --cq->channel->refcnt;

@@ -13,6 +13,7 @@
 #include "preload/calls.h"
 #include "preload/gid.h"
 #include "preload/nic.h"
+#include "preload/time/turns.h"
 
 namespace greynic::lab {
 namespace {
@@ -169,7 +170,8 @@ using namespace greynic::lab;
 extern "C" {
 
 ibv_device** ibv_get_device_list(int* count) {
-  const bool there = Nic::instance().join();
+  Nic& nic = Nic::instance();
+  const bool there = nic.join() && turns::join(nic.host);
   auto** const list = static_cast<ibv_device**>(std::calloc(2, sizeof(ibv_device*)));
   if (!list) return nullptr;
   if (there) list[0] = &the_device().seen;
@@ -189,7 +191,7 @@ ibv_context* ibv_open_device(ibv_device* device) {
     errno = ENODEV;
     return nullptr;
   }
-  nic.start_thread();
+  if (!turns::taken()) nic.start_thread();  // in virtual time the twin moves the bytes
   auto* const context = new Context;
   context->base().device = device;
   context->base().cmd_fd = context->base().async_fd = context->bell.fd();

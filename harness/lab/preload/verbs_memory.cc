@@ -7,6 +7,7 @@
 
 #include "preload/calls.h"
 #include "preload/nic.h"
+#include "preload/time/turns.h"
 
 namespace greynic::lab {
 namespace {
@@ -67,7 +68,16 @@ ibv_mr* register_region(ibv_pd* pd, void* address, std::size_t length, std::uint
   region->length = length;
   region->handle = key >> 8;
   region->lkey = region->rkey = key;
-  return region;
+  const int error = !turns::taken() ? 0
+                    : kind == MemoryEntry::Kind::kRegion
+                        ? turns::add_memory(key, address, length, entry.begin, access)
+                        : not_offered("ibv_alloc_null_mr in virtual time");
+  if (error == 0) return region;
+  --owner->users;
+  nic.free_key(key);
+  delete region;
+  errno = error;
+  return nullptr;
 }
 
 }  // namespace
@@ -85,6 +95,10 @@ int advise_mr(ibv_pd*, ibv_advise_mr_advice, std::uint32_t, ibv_sge*, std::uint3
 ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type) {
   if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) {
     errno = EINVAL;
+    return nullptr;
+  }
+  if (turns::taken()) {
+    not_offered("ibv_alloc_mw in virtual time");
     return nullptr;
   }
   Nic& nic = Nic::instance();
@@ -201,6 +215,10 @@ ibv_mr* ibv_reg_mr_iova(ibv_pd* pd, void* address, std::size_t length, std::uint
 
 int ibv_rereg_mr(ibv_mr* region, int flags, ibv_pd* pd, void* address, std::size_t length,
                  int access) {
+  if (turns::taken()) {
+    not_offered("ibv_rereg_mr in virtual time");
+    return IBV_REREG_MR_ERR_INPUT;
+  }
   if (flags == 0 || (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) != 0) return IBV_REREG_MR_ERR_INPUT;
   const auto wanted = static_cast<unsigned>(access);
   if ((flags & IBV_REREG_MR_CHANGE_ACCESS) != 0 && !sensible(wanted)) return IBV_REREG_MR_ERR_INPUT;
@@ -236,6 +254,7 @@ int ibv_dereg_mr(ibv_mr* region) {
     if (!entry) return EINVAL;
     if (entry->windows > 0) return EBUSY;
     --entry->pd->users;
+    if (turns::taken()) turns::drop_memory(region->lkey);
     nic.free_key(region->lkey);
   }
   delete region;

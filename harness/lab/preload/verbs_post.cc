@@ -5,6 +5,7 @@
 
 #include "preload/calls.h"
 #include "preload/nic.h"
+#include "preload/time/turns.h"
 
 namespace greynic::lab {
 namespace {
@@ -248,6 +249,11 @@ int post_recv(ibv_qp* qp, ibv_recv_wr* list, ibv_recv_wr** bad) {
     ReceiveWork work;
     int error = 0;
     if (qp->srq || !qp->recv_cq || qp->state == IBV_QPS_RESET) error = EINVAL;
+    if (error == 0 && turns::taken()) {
+      error = to_work(*request, own.asked.cap.max_recv_sge, work) ? turns::post_receive(own, work)
+                                                                  : EINVAL;
+      if (error == 0) continue;
+    }
     if (error == 0 && own.receives.size() >= own.asked.cap.max_recv_wr) error = ENOMEM;
     if (error == 0 && !to_work(*request, own.asked.cap.max_recv_sge, work)) error = EINVAL;
     if (error != 0) {

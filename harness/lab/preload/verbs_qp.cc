@@ -8,6 +8,7 @@
 #include "preload/calls.h"
 #include "preload/gid.h"
 #include "preload/nic.h"
+#include "preload/time/turns.h"
 
 namespace greynic::lab {
 namespace {
@@ -34,6 +35,9 @@ int check(const ibv_qp_init_attr_ex& asked) {
     return not_offered("ibv_create_qp with raw packets or a driver's own transport");
   }
   if (!known(asked.qp_type)) return EINVAL;
+  if (turns::taken() && ((asked.qp_type != IBV_QPT_RC && asked.qp_type != IBV_QPT_UC) || asked.srq)) {
+    return not_offered("ibv_create_qp for UD, XRC or shared receive queues in virtual time");
+  }
   const unsigned fields = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
                           IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | IBV_QP_INIT_ATTR_CREATE_FLAGS;
   if ((asked.comp_mask & ~fields) != 0) return EOPNOTSUPP;
@@ -156,17 +160,18 @@ int modify(Qp& qp, ibv_qp_attr& to, unsigned mask) {
     nic.forget(qp);
     qp.attributes = {};
     base.state = next;
-    return 0;
+    return turns::taken() ? turns::modify_qp(qp) : 0;
   }
   if (next == IBV_QPS_ERR) {
     nic.fail(qp);
-    return 0;
+    return turns::taken() ? turns::modify_qp(qp) : 0;
   }
   take(qp, to, mask, nic.network);
   base.state = next;
   if (next == IBV_QPS_SQD && (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) != 0) {
     nic.tell(IBV_EVENT_SQ_DRAINED, context_of(base.context), &base);
   }
+  if (turns::taken()) return next == from ? 0 : turns::modify_qp(qp);
   nic.activate(qp);
   nic.nudge();
   return 0;
@@ -211,6 +216,11 @@ ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* asked) {
   qp->asked.cap = asked->cap;
   qp->asked.sq_sig_all = asked->sq_sig_all;
   qp->asked.qp_type = asked->qp_type;
+  if (const int error = turns::taken() ? turns::create_qp(*qp) : 0) {
+    delete qp;
+    errno = error;
+    return nullptr;
+  }
   use(*qp, 1);
   if ((asked->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0) {
     qp->extended = true;
@@ -293,6 +303,7 @@ int ibv_destroy_qp(ibv_qp* qp) {
     const Hold hold(nic);
     if (--own.openers > 0) return 0;
     nic.forget(own);
+    if (turns::taken()) turns::destroy_qp(own);
     nic.qps.erase(own.number());
     for (MemoryEntry& entry : nic.memory) {
       if (entry.qp == &own) nic.unbind(entry);

@@ -7,6 +7,7 @@
 
 #include "preload/calls.h"
 #include "preload/nic.h"
+#include "preload/time/turns.h"
 
 namespace greynic::lab {
 namespace {
@@ -14,6 +15,10 @@ namespace {
 constexpr std::uint32_t kMostWork = (1U << 15) - 1, kMostElements = 30;
 
 Srq* make(ibv_context* context, ibv_pd* pd, void* srq_context, ibv_srq_attr& attributes) {
+  if (turns::taken()) {
+    not_offered("ibv_create_srq in virtual time");
+    return nullptr;
+  }
   if (attributes.max_wr > kMostWork || attributes.max_sge > kMostElements) {
     errno = EINVAL;
     return nullptr;

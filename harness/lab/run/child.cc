@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "protocol/messages.h"
+#include "protocol/turns.h"
 #include "run/program.h"
 
 namespace greynic::lab {
@@ -48,6 +49,7 @@ std::vector<std::string> environment(const Place& place, const std::string& libr
   rows.push_back("LD_PRELOAD=" + preload);
   rows.push_back(fmt::format("{}={}", kSocketVariable, place.socket));
   rows.push_back(fmt::format("{}={}", kHostVariable, place.host));
+  if (!place.turns.empty()) rows.push_back(fmt::format("{}={}", kTurnsVariable, place.turns));
   if (!place.own_address.empty()) {
     rows.push_back(fmt::format("{}={}", kOwnAddressVariable, place.own_address));
   }

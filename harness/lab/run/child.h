@@ -15,6 +15,7 @@ struct Place {
   std::string socket;        ///< where the lab meets
   std::uint32_t host = 0;
   std::string own_address;   ///< servers that listen on all addresses get this one; empty: as is
+  std::string turns;         ///< virtual time: Sequencer::path(); empty: real time
 };
 
 class Child {

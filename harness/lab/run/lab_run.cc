@@ -19,6 +19,7 @@
 #include "run/broker.h"
 #include "run/child.h"
 #include "run/program.h"
+#include "run/sequencer.h"
 
 namespace greynic::lab {
 namespace {
@@ -215,6 +216,17 @@ Result<Seat> join_session(const std::string& socket, std::uint32_t host, const D
   }
 }
 
+Result<std::unique_ptr<Sequencer>> start_time(const PairOptions::VirtualTime& time) {
+#if defined(__x86_64__)
+  return Sequencer::start(time.rnic, time.profile);
+#else
+  (void)time;
+  return fail(ErrorCode::kMissing,
+              "virtual time needs an x86-64 processor, whose time-stamp counter can be taken from a "
+              "program; run without --virtual-time");
+#endif
+}
+
 }  // namespace
 
 Result<int> run_pair(const PairOptions& asked) {
@@ -230,10 +242,17 @@ Result<int> run_pair(const PairOptions& asked) {
   if (!server_seat) return pass_on(server_seat);
   if (!client_seat) return pass_on(client_seat);
   const std::uint32_t network = server_seat->network();
+  std::unique_ptr<Sequencer> sequencer;
+  if (options.virtual_time) {
+    auto started = start_time(*options.virtual_time);
+    if (!started) return pass_on(started);
+    sequencer = std::move(*started);
+  }
+  const std::string turns = sequencer ? sequencer->path() : "";
 
   Tail tail;
   auto server = Child::start(joined(options.command, options.server_words),
-                             {socket, 0, address_text(network, 0)}, tail.writer());
+                             {socket, 0, address_text(network, 0), turns}, tail.writer());
   if (!server) return pass_on(server);
   tail.close_writer();
   if (wait_for(*server, tail, &*server_seat, {})) {
@@ -246,7 +265,7 @@ Result<int> run_pair(const PairOptions& asked) {
   }
   auto client = Child::start(joined(joined(options.command, options.client_words),
                                     {address_text(network, 0)}),
-                             {socket, 1, address_text(network, 1)}, -1);
+                             {socket, 1, address_text(network, 1), turns}, -1);
   if (!client) return pass_on(client);
   wait_for(*client, tail, nullptr, {});
   const int client_code = client->wait();
@@ -275,7 +294,7 @@ Result<int> run_in_session(const SessionOptions& options) {
   if (!seat) return pass_on(seat);
   std::fprintf(stderr, "greynic lab-run: host %u of session %s has the address %s\n", options.host,
                options.session.c_str(), address_text(seat->network(), options.host).c_str());
-  auto child = Child::start(options.command, {socket, options.host, ""}, -1);
+  auto child = Child::start(options.command, {socket, options.host, "", ""}, -1);
   if (!child) return pass_on(child);
   return child->wait();
 }

@@ -180,7 +180,8 @@ Result<void> Simulation::check_qp_spec(const QpSpec& spec, HostId host) const {
                 fmt::format("EINVAL: {} and {} SGEs; 1 to {}", spec.send_elements,
                             spec.receive_elements, kMostElements));
   }
-  const double most = hosts_[host].type->p.max_inline_bytes[Operation::kWrite];
+  const auto& inlines = hosts_[host].type->p.max_inline_bytes;
+  const double most = std::max(inlines[Operation::kWrite], inlines[Operation::kSend]);
   if (spec.inline_bytes > most) {
     return fail(ErrorCode::kBadInput,
                 fmt::format("EINVAL: {} inline bytes; the RNIC takes {}", spec.inline_bytes, most));

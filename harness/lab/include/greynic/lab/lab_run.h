@@ -2,9 +2,10 @@
 
 /// Runs programs that know nothing of greynic on virtual RNICs: a library loaded into them takes
 /// the place of libibverbs and librdmacm, and moves their bytes through shared memory, in real
-/// threads and real time. docs/lab_run.md: what runs and what does not.
+/// threads and real time, or in the time of the twin. docs/lab_run.md: what runs and what does not.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,12 @@ struct PairOptions {
   /// Words added for the server, and for the client before the server's address. Programs of
   /// rdmacm-utils are known; others need none.
   std::vector<std::string> server_words, client_words;
+  /// The clocks of both programs show the time of a fabric with this RNIC: a model that is compiled
+  /// in, or a file, and its profile. Unset: real time.
+  struct VirtualTime {
+    std::string rnic, profile;
+  };
+  std::optional<VirtualTime> virtual_time;
 };
 
 /// The command as server on host 0; as soon as it listens, with the server's address added, as
