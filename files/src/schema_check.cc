@@ -2,6 +2,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <span>
 #include <valijson/adapters/nlohmann_json_adapter.hpp>
 #include <valijson/schema.hpp>
@@ -19,25 +22,46 @@ using nlohmann::json;
 
 std::span<const EmbeddedFile> embedded_schemas();  // made by cmake from configs/schema
 
-Result<void> check_schema(const json& document, std::string_view schema,
-                          const std::string& source) {
-  const std::string name = fmt::format("{}.schema.json", schema);
+namespace {
+
+struct Schema {
+  json document;
+  valijson::Schema compiled;
+};
+
+/// A schema of that name, which a process reads once: reading takes longer than checking a file.
+/// Throws where it does not make sense; null where there is none.
+const Schema* schema_named(const std::string& name) {
+  static std::mutex mutex;
+  static std::map<std::string, std::unique_ptr<const Schema>> known;
+  const std::lock_guard lock(mutex);
+  if (const auto found = known.find(name); found != known.end()) return found->second.get();
   const auto schemas = embedded_schemas();
   const auto found = std::find_if(schemas.begin(), schemas.end(),
                                   [&](const EmbeddedFile& file) { return file.name == name; });
-  if (found == schemas.end()) {
-    return fail(ErrorCode::kInternal, fmt::format("there is no schema {}", name));
-  }
+  if (found == schemas.end()) return nullptr;
+  auto schema = std::make_unique<Schema>();
+  schema->document = json::parse(found->text.begin(), found->text.end());
+  valijson::SchemaParser parser;
+  parser.populateSchema(valijson::adapters::NlohmannJsonAdapter(schema->document),
+                        schema->compiled);
+  return (known[name] = std::move(schema)).get();
+}
+
+}  // namespace
+
+Result<void> check_schema(const json& document, std::string_view schema,
+                          const std::string& source) {
+  const std::string name = fmt::format("{}.schema.json", schema);
   try {
-    const json schema_document = json::parse(found->text.begin(), found->text.end());
-    const valijson::adapters::NlohmannJsonAdapter schema_adapter(schema_document);
-    valijson::Schema compiled;
-    valijson::SchemaParser parser;
-    parser.populateSchema(schema_adapter, compiled);
+    const Schema* const rules = schema_named(name);
+    if (rules == nullptr) {
+      return fail(ErrorCode::kInternal, fmt::format("there is no schema {}", name));
+    }
     valijson::Validator validator;
     valijson::ValidationResults results;
     const valijson::adapters::NlohmannJsonAdapter adapter(document);
-    if (validator.validate(compiled, adapter, &results)) return {};
+    if (validator.validate(rules->compiled, adapter, &results)) return {};
     // The deepest complaint is the most telling one: outer ones only say that a part failed. That
     // an alternative is meant for another constant tells least.
     std::vector<std::string> path;
@@ -59,7 +83,7 @@ Result<void> check_schema(const json& document, std::string_view schema,
     }
     return bad_value(source, fmt::format("/{}", fmt::join(path, "/")),
                      fmt::format("{} (the format is described in docs/formats/{}.md)",
-                                 in_words(complaint, schema_document, document, path), schema));
+                                 in_words(complaint, rules->document, document, path), schema));
   } catch (const std::exception& error) {
     return fail(ErrorCode::kInternal, fmt::format("schema {}: {}", name, error.what()));
   }
