@@ -4,6 +4,7 @@
 /// has not published does not exist for the reader, so a process that is killed in the middle
 /// leaves a queue that is whole.
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -20,9 +21,9 @@ enum class PacketKind : std::uint16_t {
   kFetchAdd,
   // Answers.
   kAck,
-  kNak,      ///< `code` is the requester's completion status
+  kNak,       ///< `code` is the requester's completion status
   kNotReady,  ///< no receive is posted; `code` is the RNR timer
-  kDropped,  ///< nobody took it: what a network tells by silence
+  kDropped,   ///< nobody took it: what a network tells by silence
   kReadAnswer,
   kAtomicAnswer,
 };
@@ -97,18 +98,34 @@ struct Ring {
   [[nodiscard]] bool empty() const {
     return head.load(std::memory_order_relaxed) == tail.load(std::memory_order_acquire);
   }
-  /// The next packet; null when there is none.
+  /// The next packet; null when there is none. A ring that holds no packets, for a program wrote where
+  /// it should not, is emptied: what was sent is lost, as on a wire.
   const Packet* front() {
     while (!empty()) {
-      const auto* const packet = reinterpret_cast<const Packet*>(
-          buffer + head.load(std::memory_order_relaxed) % kBytes);
-      if (packet->kind != PacketKind::kPad) return packet;
-      pop(*packet);
+      const std::uint64_t at = head.load(std::memory_order_relaxed);
+      const std::uint64_t place = at % kBytes;
+      const auto* const packet = reinterpret_cast<const Packet*>(buffer + place);
+      const std::uint64_t there = tail.load(std::memory_order_acquire) - at;
+      if (place % 64 != 0 || there > kBytes || !fits(*packet, std::min(there, kBytes - place))) {
+        head.store(at + there, std::memory_order_release);
+      } else if (packet->kind != PacketKind::kPad) {
+        return packet;
+      } else {
+        pop(*packet);
+      }
     }
     return nullptr;
   }
   void pop(const Packet& packet) {
     head.store(head.load(std::memory_order_relaxed) + packet.bytes, std::memory_order_release);
+  }
+
+ private:
+  /// A pad may be shorter than a packet.
+  static bool fits(const Packet& packet, std::uint64_t room) {
+    if (packet.bytes == 0 || packet.bytes % 64 != 0 || packet.bytes > room) return false;
+    return packet.kind == PacketKind::kPad ||
+           std::uint64_t{packet.payload} + sizeof packet <= packet.bytes;
   }
 };
 

@@ -80,7 +80,7 @@ Result<std::map<std::uint32_t, std::string>> HostLine::set_rules(const std::stri
   }
   std::map<std::uint32_t, std::string> left_out;
   for (int i = 0; i < std::min(reply.left_out_size(), reply.left_out_why_size()); ++i) {
-    left_out[reply.left_out(i)] = reply.left_out_why(i);
+    left_out[reply.left_out(i)] = daemon::plain(reply.left_out_why(i), 300);
   }
   return left_out;
 }
@@ -93,8 +93,9 @@ Result<void> HostLine::compare_clocks(int trips) {
       return done;
     }
     const trace::CountedTime after = trace::counted_now();
-    clock_.add({.sent_ns = before.ns, .received_ns = after.ns, .there_ns = reply.now_ns()});
-    counter_.add(before, {reply.now_ns(), reply.count_before(), reply.count_behind()}, after);
+    const std::int64_t there = read_time(reply.now_ns());
+    clock_.add({.sent_ns = before.ns, .received_ns = after.ns, .there_ns = there});
+    counter_.add(before, {there, reply.count_before(), reply.count_behind()}, after);
   }
   return {};
 }

@@ -9,6 +9,10 @@ namespace {
 
 constexpr std::int64_t kSecondNs = 1'000'000'000;
 
+// What a host can make a collector remember: journeys that never settle, for its clock runs ahead.
+constexpr std::size_t kMostOpen = 1 << 18;
+constexpr std::size_t kMostFound = 1 << 16;
+
 /// The bucket of a delay, as the kernel's programs count: 16 in each power of two.
 std::size_t bucket_of(std::uint64_t ns) {
   std::size_t bucket = 0;
@@ -24,7 +28,7 @@ std::size_t bucket_of(std::uint64_t ns) {
 struct Edge {
   std::size_t host = 0;
   trace::Point point;
-  std::int64_t packets = 0;
+  std::uint64_t packets = 0;
 };
 
 struct Edges {
@@ -32,8 +36,8 @@ struct Edges {
   std::vector<Edge> leave, enter;
 };
 
-std::int64_t sum_of(const std::vector<Edge>& edges) {
-  std::int64_t sum = 0;
+std::uint64_t sum_of(const std::vector<Edge>& edges) {
+  std::uint64_t sum = 0;
   for (const Edge& edge : edges) sum += edge.packets;
   return sum;
 }
@@ -50,7 +54,12 @@ std::string flow_key(const std::string& flow) {
 void Matcher::add(std::size_t host, const trace::JourneyEvent& event, std::int64_t ns,
                   double error_ns) {
   if (event.identity == 0 || event.lost) return;
-  const auto [place, fresh] = open_.try_emplace({host, event.journey});
+  auto& open = open_[host];
+  if (open.size() >= kMostOpen && !open.contains(event.journey)) {
+    ++ambiguous_;
+    return;
+  }
+  const auto [place, fresh] = open.try_emplace(event.journey);
   Journey& journey = place->second;
   if (fresh) {
     journey = {.host = host,
@@ -70,14 +79,13 @@ void Matcher::add(std::size_t host, const trace::JourneyEvent& event, std::int64
 void Matcher::settle(std::int64_t ns) {
   // A packet's journeys are joined together, so nothing is settled whose other half may still come.
   std::map<std::pair<std::string, std::uint64_t>, std::vector<Journey>> packets;
-  for (auto it = open_.begin(); it != open_.end();) {
-    const Journey& journey = it->second;
-    if (journey.last_ns > ns) {
-      ++it;
-      continue;
-    }
-    packets[{flow_key(journey.flow.text), journey.identity}].push_back(journey);
-    it = open_.erase(it);
+  for (auto& [host, open] : open_) {
+    std::erase_if(open, [&](const auto& one) {
+      const Journey& journey = one.second;
+      if (journey.last_ns > ns) return false;
+      packets[{flow_key(journey.flow.text), journey.identity}].push_back(journey);
+      return true;
+    });
   }
   for (auto& [packet, journeys] : packets) join(journeys);
 }
@@ -97,7 +105,9 @@ void Matcher::join(std::vector<Journey>& journeys) {
   for (std::size_t i = 1; i < journeys.size(); ++i) {
     const Journey& from = journeys[i - 1];
     const Journey& to = journeys[i];
-    Between& between = found_[{flow_key(from.flow.text), from.last, to.first}];
+    Key key{flow_key(from.flow.text), from.last, to.first};
+    if (found_.size() >= kMostFound && !found_.contains(key)) continue;
+    Between& between = found_[std::move(key)];
     between.flow = from.flow;
     // Within the error of the clocks a packet may seem to arrive before it left.
     const auto delay = static_cast<double>(std::max<std::int64_t>(0, to.first_ns - from.last_ns));
@@ -112,23 +122,22 @@ void Matcher::join(std::vector<Journey>& journeys) {
 std::vector<trace::Hop> counted_between(const std::vector<trace::Report>& reports) {
   std::map<std::string, Edges> flows;
   for (std::size_t host = 0; host < reports.size(); ++host) {
-    std::map<std::pair<std::string, trace::Point>, std::int64_t> staying;
+    // Unsigned, so that sums of what a host makes up are defined, whatever they are.
+    std::map<std::pair<std::string, trace::Point>, std::uint64_t> staying;
     for (const trace::Begin& begin : reports[host].begins) {
       const std::string key = flow_key(begin.flow.text);
-      const auto packets = static_cast<std::int64_t>(begin.packets);
-      staying[{key, begin.point}] += packets;
+      staying[{key, begin.point}] += begin.packets;
       flows[key].flow = begin.flow;
-      if (!begin.point.queued) flows[key].enter.push_back({host, begin.point, packets});
+      if (!begin.point.queued) flows[key].enter.push_back({host, begin.point, begin.packets});
     }
     for (const trace::Hop& hop : reports[host].hops) {
       const std::string key = flow_key(hop.flow.text);
-      const auto packets = static_cast<std::int64_t>(hop.packets);
-      staying[{key, hop.from}] -= packets + static_cast<std::int64_t>(hop.lost);
-      staying[{key, hop.to}] += packets;
+      staying[{key, hop.from}] -= hop.packets + hop.lost;
+      staying[{key, hop.to}] += hop.packets;
     }
     for (const auto& [where, packets] : staying) {
       const auto& [key, point] = where;
-      if (point.queued && !point.label.empty() && packets > 0) {
+      if (point.queued && !point.label.empty() && static_cast<std::int64_t>(packets) > 0) {
         flows[key].leave.push_back({host, point, packets});
       }
     }
@@ -140,11 +149,11 @@ std::vector<trace::Hop> counted_between(const std::vector<trace::Report>& report
     const Edge& from = *std::max_element(edges.leave.begin(), edges.leave.end(), fewer);
     const Edge& to = *std::max_element(edges.enter.begin(), edges.enter.end(), fewer);
     if (from.host == to.host) continue;
-    const std::int64_t left = sum_of(edges.leave);
-    const std::int64_t entered = sum_of(edges.enter);
+    const std::uint64_t left = sum_of(edges.leave);
+    const std::uint64_t entered = sum_of(edges.enter);
     trace::Hop hop{.flow = edges.flow, .from = from.point, .to = to.point};
-    hop.packets = hop.segments = static_cast<std::uint64_t>(entered);
-    hop.lost = static_cast<std::uint64_t>(std::max<std::int64_t>(0, left - entered));
+    hop.packets = hop.segments = entered;
+    hop.lost = left > entered ? left - entered : 0;
     if (hop.lost > 0) hop.lost_reasons["BETWEEN_HOSTS"] = hop.lost;
     made.push_back(std::move(hop));
   }

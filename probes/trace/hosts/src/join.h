@@ -48,7 +48,7 @@ class Matcher {
   };
   void join(std::vector<Journey>& journeys);
 
-  std::map<std::pair<std::size_t, std::uint64_t>, Journey> open_;  ///< by host and number there
+  std::map<std::size_t, std::map<std::uint64_t, Journey>> open_;  ///< by host, and number there
   std::map<Key, Between> found_;
   std::uint64_t ambiguous_ = 0;
 };

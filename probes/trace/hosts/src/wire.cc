@@ -1,6 +1,7 @@
 #include "wire.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "greynic/daemon/log.h"
 
@@ -9,9 +10,12 @@ namespace {
 
 constexpr std::size_t kLongestText = 300;
 constexpr std::uint32_t kMostBucket = 1024;
+constexpr std::int64_t kLatestNs = 1'000'000'000'000'000'000;  // no machine is up for 30 years
 constexpr int kLastErrorCode = static_cast<int>(ErrorCode::kInternal);
 
 std::string plain(const std::string& text) { return daemon::plain(text, kLongestText); }
+
+double number(double value) { return std::isfinite(value) && value > 0 ? value : 0; }
 
 void write(const trace::Point& point, wire::Point& out) {
   out.set_label(point.label);
@@ -37,7 +41,7 @@ trace::Hop read(const wire::Hop& in) {
                  .lost = in.lost(),
                  .lost_reasons = counts_of(in.lost_reasons()),
                  .lost_places = counts_of(in.lost_places()),
-                 .sum_ns = in.sum_ns(),
+                 .sum_ns = number(in.sum_ns()),
                  .max_ns = in.max_ns()};
   for (int i = 0; i < std::min(in.buckets_size(), in.counts_size()); ++i) {
     if (in.buckets(i) < kMostBucket) hop.delays.add(in.buckets(i), in.counts(i));
@@ -133,14 +137,16 @@ trace::Report read_report(const wire::ReadReply& in) {
   made.summary.journeys = summary.journeys();
   made.summary.inferred = summary.inferred();
   made.summary.folded = summary.folded();
-  made.summary.cpu_share = summary.cpu_share();
-  if (summary.event_ns() > 0) made.summary.event_ns = summary.event_ns();
+  made.summary.cpu_share = number(summary.cpu_share());
+  if (number(summary.event_ns()) > 0) made.summary.event_ns = summary.event_ns();
   made.summary.one_in = std::max(1U, summary.one_in());
   for (const std::string& hook : summary.hooks()) made.summary.hooks.push_back(plain(hook));
   made.summary.engine = plain(summary.engine());
   made.summary.left_out = counts_of(summary.left_out());
   return made;
 }
+
+std::int64_t read_time(std::int64_t ns) { return std::clamp<std::int64_t>(ns, 0, kLatestNs); }
 
 void write(const trace::JourneyEvent& event, wire::Event& out) {
   out.set_journey(event.journey);
@@ -157,7 +163,7 @@ void write(const trace::JourneyEvent& event, wire::Event& out) {
 
 trace::JourneyEvent read(const wire::Event& in) {
   return {.journey = in.journey(),
-          .time_ns = in.time_ns(),
+          .time_ns = read_time(in.time_ns()),
           .identity = in.identity(),
           .flow = {plain(in.flow()), plain(in.rule())},
           .point = read(in.point()),

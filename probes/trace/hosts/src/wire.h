@@ -18,5 +18,7 @@ void write(const trace::Report& report, wire::ReadReply& out);
 [[nodiscard]] trace::Report read_report(const wire::ReadReply& in);
 void write(const trace::JourneyEvent& event, wire::Event& out);
 [[nodiscard]] trace::JourneyEvent read(const wire::Event& in);
+/// A time of another host's CLOCK_MONOTONIC.
+[[nodiscard]] std::int64_t read_time(std::int64_t ns);
 
 }  // namespace greynic::trace_hosts
