@@ -264,5 +264,21 @@ TEST(Compare, WritesJunitXml) {
   EXPECT_NE(text.find("base &amp; new"), std::string::npos);
 }
 
+// Claim:  characters that XML cannot hold, not even escaped, leave a file that XML readers take.
+TEST(Compare, WritesJunitXmlWhateverNamesHold) {
+  CompareReport report;
+  Comparison broken;
+  broken.configuration = {{"a\xef\xbf\xbe\xef\xbf\xbf\x01\x1b\x7f\xff", std::string("x")}};
+  broken.metric = "bandwidth_gbps";
+  broken.change = Change::kRegressed;
+  report.comparisons = {broken};
+  report.regressions = 1;
+  const std::string text = junit_text(report, "base");
+  EXPECT_NE(text.find("a" + std::string(6, '?') + "=x"), std::string::npos) << text;
+  for (const char* forbidden : {"\xef\xbf\xbe", "\xef\xbf\xbf", "\x01", "\x1b", "\x7f", "\xff"}) {
+    EXPECT_EQ(text.find(forbidden), std::string::npos) << text;
+  }
+}
+
 }  // namespace
 }  // namespace greynic::results

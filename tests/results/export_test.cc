@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -98,6 +99,23 @@ TEST(Export, CsvIsRectangularAndQuoted) {
   EXPECT_EQ(cell(1, "qp_count"), "");
   EXPECT_EQ(cell(2, "outcome"), "refused");
   EXPECT_EQ(cell(2, "bandwidth_gbps"), "");
+}
+
+// Claim:  no cell of text is a formula to a spreadsheet, and numbers below zero stay numbers.
+TEST(Export, CsvHoldsNoFormulas) {
+  auto observations = two_observations();
+  const char* const formulas[] = {"=1+1", "+1", "-1+cmd|' /C calc'!A0", "@SUM(A1)", "\t=1", "\r=1"};
+  for (const char* formula : formulas) {
+    observations[0].asked = {{"site", std::string(formula)}};
+    observations[0].measures["bandwidth_gbps"] = {-2.5, 0.5};
+    const auto rows = parse_csv(export_text(header(), observations, ExportFormat::kCsv));
+    const auto holds = [&](const std::string& cell) {
+      return std::find(rows[1].begin(), rows[1].end(), cell) != rows[1].end();
+    };
+    EXPECT_TRUE(holds("'" + std::string(formula))) << formula;
+    EXPECT_FALSE(holds(formula)) << formula;
+    EXPECT_TRUE(holds("-2.5"));
+  }
 }
 
 // Claim:  the line protocols escape what they reserve, and stay one line a sample.

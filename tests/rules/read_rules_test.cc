@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <set>
 
@@ -93,6 +94,26 @@ TEST(Classbench, ExpandsPortRangesExactly) {
       ASSERT_EQ(hits, port >= low && port <= high ? 1 : 0) << low << ".." << high << " " << port;
     }
   }
+}
+
+// Claim:  filters whose ranges would become more rules than memory should hold are refused by the line
+//         at which they do.
+// Oracle: two ranges of 1..65534 make 30 x 30 rules of a line.
+TEST(Classbench, RefusesRangesThatMakeTooManyRules) {
+  if (std::getenv("GREYNIC_NIGHTLY") == nullptr) {
+    GTEST_SKIP() << "takes 700 MB of memory; set GREYNIC_NIGHTLY=1";
+  }
+  const std::size_t lines = 1'000'000 / 900 + 1;
+  std::string text;
+  for (std::size_t i = 0; i < lines; ++i) {
+    text += "@0.0.0.0/0 0.0.0.0/0 1 : 65534 1 : 65534 0x06/0xFF\n";
+  }
+  const auto refused = parse_rules(text, "wide.rules", Format::kClassbench);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kTooBig);
+  EXPECT_NE(refused.error().message.find("wide.rules: line " + std::to_string(lines)),
+            std::string::npos)
+      << refused.error().message;
 }
 
 TEST(Classbench, GivesTheFirstLineTheHighestPriority) {
