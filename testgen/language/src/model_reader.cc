@@ -81,6 +81,12 @@ Result<CoverModel> read_model(const ModelFile& file) {
   }
   const auto constraints = files::read_text(beside);
   if (!constraints) return pass_on(constraints);
+  // One that was cut off must not pass for a model without constraints.
+  if (without_mark(*constraints).find_first_not_of(" \t\r\n") == std::string::npos) {
+    return fail(
+        ErrorCode::kBadInput,
+        fmt::format("{}: is empty; write 0 where there are no constraints, or remove it", beside));
+  }
   return parse_casa(text, file.path, without_mark(*constraints), beside);
 }
 
