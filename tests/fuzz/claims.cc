@@ -1,3 +1,5 @@
+#include <poll.h>
+
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -42,10 +44,14 @@ void claim_sound(const Observation& observation) {
   claim(observation.outcome != Outcome::kNotRun, "an observation has an outcome");
 }
 
-std::string tree_file(const std::string& path) {
-  std::ifstream file(std::string(GREYNIC_SOURCE_DIR) + "/" + path, std::ios::binary);
-  claim(file.good(), "the source tree has " + path);
+std::string contents_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  claim(file.good(), "there is a file " + path);
   return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string tree_file(const std::string& path) {
+  return contents_of(std::string(GREYNIC_SOURCE_DIR) + "/" + path);
 }
 
 const std::string& folder() {
@@ -70,6 +76,12 @@ std::string file_of(std::string_view bytes, const char* name) {
   std::ofstream(path, std::ios::binary)
       .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   return path;
+}
+
+bool readable(int socket) {
+  constexpr int kPatienceMs = 5000;
+  pollfd asked{socket, POLLIN, 0};
+  return ::poll(&asked, 1, kPatienceMs) > 0;
 }
 
 std::string mutated(std::string text, const std::string& other, std::mt19937_64& random) {

@@ -1,7 +1,5 @@
 /// Readers that take a file: each input is written to one in memory.
 
-#include <fstream>
-
 #include "fuzz.h"
 #include "greynic/core/text.h"
 #include "greynic/model/workload.h"
@@ -14,11 +12,6 @@
 
 namespace greynic::fuzz {
 namespace {
-
-std::string contents(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 Target plan() {
   return {
@@ -73,7 +66,7 @@ std::string small_run() {
   claim(store->keep("model", "{}").has_value(), "a document is kept");
   const std::string path = folder() + "/seed.db";
   claim(store->save_as(path).has_value(), "a run is saved");
-  return contents(path);
+  return contents_of(path);
 }
 
 Target run_file() {
@@ -120,7 +113,7 @@ Target region() {
     const double values[] = {1.0, 2.0, 3.0};
     writer->publish(1, 5, values);
   }
-  return {"region", {contents(path)}, [](std::string_view bytes) {
+  return {"region", {contents_of(path)}, [](std::string_view bytes) {
             auto source = zero::map_region(file_of(bytes, "region"));
             claim_sound(source);
             if (!source) return;

@@ -31,12 +31,24 @@ struct Target {
 [[nodiscard]] std::vector<Target> store_targets();
 [[nodiscard]] std::vector<Target> socket_targets();
 [[nodiscard]] std::vector<Target> peer_targets();
+#ifdef GREYNIC_FUZZ_LAB
+[[nodiscard]] std::vector<Target> lab_targets();
+#endif
+#ifdef GREYNIC_FUZZ_HTTP
+[[nodiscard]] std::vector<Target> web_targets();
+#endif
 #ifdef GREYNIC_FUZZ_AGENT
 [[nodiscard]] std::vector<Target> agent_targets();
 #endif
 #ifdef GREYNIC_FUZZ_BROKER
 [[nodiscard]] std::vector<Target> broker_targets();
 #endif
+
+[[nodiscard]] std::vector<Target> all_targets();
+/// Adds what tests/fuzz/cases/TARGET keeps to its seeds.
+void add_cases(Target& target);
+/// The target of this name, with its cases; ends the program when there is none.
+[[nodiscard]] Target target_named(const std::string& name);
 
 /// Ends the process, saying which claim does not hold.
 void claim(bool holds, std::string_view what);
@@ -52,6 +64,7 @@ void claim_sound(const Match& match);
 /// Every number is one.
 void claim_sound(const Observation& observation);
 
+[[nodiscard]] std::string contents_of(const std::string& path);
 /// A file of the source tree.
 [[nodiscard]] std::string tree_file(const std::string& path);
 
@@ -59,6 +72,9 @@ void claim_sound(const Observation& observation);
 [[nodiscard]] const std::string& folder();
 /// The path of a file in it that holds these bytes.
 [[nodiscard]] std::string file_of(std::string_view bytes, const char* name);
+
+/// Whether there is something to read of a socket, soon.
+[[nodiscard]] bool readable(int socket);
 
 /// One to four changes: bytes changed, pieces cut out or doubled, words and pieces of another input
 /// put in.

@@ -12,6 +12,9 @@
 #ifdef GREYNIC_FUZZ_TRACE
 #include "greynic/trace/rules.h"
 #endif
+#ifdef GREYNIC_FUZZ_TRACE_HOSTS
+#include "greynic/trace_hosts/collector.h"
+#endif
 
 namespace greynic::fuzz {
 namespace {
@@ -39,7 +42,7 @@ Target burst_workload() {
            R"({"kind":"on_off","shape":"cache","to":3},)"
            R"({"kind":"trains","to":0,"senders":2,"message_bytes":65536,"every_us":10}]})"},
           [](std::string_view text) {
-            const auto read = twin::read_burst_workload(file_of(text, "bursts.json"), "cx6");
+            const auto read = twin::read_burst_workload(file_of(text, "bursts.json"), "cx6", 2000);
             claim_sound(read);
             if (!read) return;
             twin::Time last = 0;
@@ -135,6 +138,15 @@ std::vector<Target> input_targets() {
       journal()};
 #ifdef GREYNIC_FUZZ_TRACE
   targets.push_back(trace_rules());
+#endif
+#ifdef GREYNIC_FUZZ_TRACE_HOSTS
+  targets.push_back(
+      {"trace_hosts",
+       {R"({"version":1,"certificates":"lab","hosts":[{"name":"a","agent":"10.0.0.7:18700"},)"
+        R"({"name":"b","agent":"[fe80::1]:9"}]})"},
+       [](std::string_view text) {
+         claim_sound(trace_hosts::read_hosts(file_of(text, "trace_hosts.json")));
+       }});
 #endif
   for (Target& target : targets) {
     target.read = [read = std::move(target.read)](std::string_view text) {

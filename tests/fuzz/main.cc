@@ -14,64 +14,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "fuzz.h"
-
-namespace greynic::fuzz {
-namespace {
-
-std::vector<Target> all_targets() {
-  std::vector<Target> all = text_targets();
-  const auto add = [&](std::vector<Target> more) {
-    all.insert(all.end(), std::make_move_iterator(more.begin()),
-               std::make_move_iterator(more.end()));
-  };
-  add(file_targets());
-  add(answer_targets());
-  add(packet_targets());
-  add(input_targets());
-  add(store_targets());
-  add(socket_targets());
-  add(peer_targets());
-#ifdef GREYNIC_FUZZ_AGENT
-  add(agent_targets());
-#endif
-#ifdef GREYNIC_FUZZ_BROKER
-  add(broker_targets());
-#endif
-  return all;
-}
-
-std::string contents(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-void add_cases(Target& target) {
-  const auto cases = std::filesystem::path(GREYNIC_SOURCE_DIR) / "tests/fuzz/cases" / target.name;
-  std::error_code none;
-  for (const auto& entry : std::filesystem::directory_iterator(cases, none)) {
-    target.seeds.push_back(contents(entry.path()));
-  }
-}
-
-/// The target of this name with the cases of the tree among its seeds; ends the program when there
-/// is none.
-Target target_named(const std::string& name) {
-  for (Target& target : all_targets()) {
-    if (target.name != name) continue;
-    add_cases(target);
-    return target;
-  }
-  std::fprintf(stderr, "fuzz: there is no target %s; --list names them\n", name.c_str());
-  std::exit(2);
-}
-
-}  // namespace
-}  // namespace greynic::fuzz
 
 namespace greynic::fuzz {
 namespace {
@@ -165,7 +109,7 @@ int run(const std::vector<std::string>& words) {
     } else if (words[i] == "--seed") {
       allowance.seed = std::strtoull(value(), nullptr, 10);
     } else {
-      for (const Target& target : targets) read_one(target, contents(words[i]));
+      for (const Target& target : targets) read_one(target, contents_of(words[i]));
       files = true;
     }
   }

@@ -1,10 +1,7 @@
 /// What comes to daemons over sockets. Each target has one daemon of this process; whatever an input
 /// does to it, a good caller is answered after it.
 
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -18,22 +15,13 @@
 #include "greynic/monitor/agent.h"
 #include "greynic_zero.h"
 #include "link.h"
-#ifdef GREYNIC_FUZZ_LAB
-#include "run/broker.h"
-#endif
-#ifdef GREYNIC_FUZZ_HTTP
-#include "greynic/http/server.h"
+#ifdef GREYNIC_FUZZ_REMOTE
+#include "sessions.h"
+#include "zero.pb.h"
 #endif
 
 namespace greynic::fuzz {
 namespace {
-
-constexpr int kPatienceMs = 5000;
-
-bool readable(int socket) {
-  pollfd asked{socket, POLLIN, 0};
-  return ::poll(&asked, 1, kPatienceMs) > 0;
-}
 
 /// A memfd of these bytes.
 int memory_file(std::string_view bytes, bool sealed) {
@@ -86,6 +74,8 @@ class HostAgent {
   std::thread thread_;
 };
 
+void begin_agent() { static const HostAgent agent; }
+
 /// Says one thing to the agent, and waits until it has answered or hung up. The first byte: a file
 /// comes along (1), it is sealed (2), the message names the arena that it is (4), it is cut (8).
 void speak_to_agent(std::string_view text) {
@@ -130,7 +120,7 @@ Target zero_link() {
            said(0, ZERO_LINK_COLLECT, ""), said(7, ZERO_LINK_COLLECT, arena),
            said(8, ZERO_LINK_SHOWN, "")},
           [](std::string_view text) {
-            static const HostAgent agent;
+            begin_agent();
             speak_to_agent(text);
           }};
 }
@@ -160,137 +150,52 @@ Target zero_directory() {
           }};
 }
 
-#ifdef GREYNIC_FUZZ_LAB
-/// A lab in which three processes say what the input says: 8 bytes for each message, and what else
-/// there is for the messages' other fields. Whatever it is, a lab-run is welcome after it, and the
-/// lab ends when all have left.
-void visit_lab(std::string_view text) {
-  const std::string name = "greynic-fuzz-" + std::to_string(::getpid());
-  lab::Broker broker(lab::listen_at(name));
-  std::array<int, 3> clients{};
-  for (int& client : clients) client = lab::connect_to(name);
-  std::thread serving([&] { broker.serve(-1); });
-  constexpr std::size_t kStep = 16;
-  for (std::size_t at = 0; at + kStep <= text.size() && at < 64 * kStep; at += kStep) {
-    std::array<std::uint8_t, kStep> say{};
-    std::memcpy(say.data(), text.data() + at, kStep);
-    const int client = clients[say[0] % clients.size()];
-    lab::Message message;
-    message.kind = static_cast<lab::MessageKind>(say[1]);
-    message.slot = say[2];
-    message.host = say[3] % 4;
-    message.port = say[4];
-    message.port_space = say[5] % 3;
-    message.to_address = (say[6] & 1) != 0 ? lab::address_of(say[7], say[8] % 4) : say[6];
-    message.private_bytes = say[9];
-    message.card.link_gbps = say[10] % 2;
-    std::memcpy(&message.error, &say[12], sizeof message.error);
-    if ((say[11] & 7) == 7) {
-      (void)::send(client, &message, say[9], MSG_NOSIGNAL | MSG_DONTWAIT);
-    } else {
-      const int file = (say[11] & 8) != 0 ? STDERR_FILENO : -1;
-      lab::send_message(client, message, file, (say[11] & 16) != 0 ? file : -1);
-    }
+#ifdef GREYNIC_FUZZ_REMOTE
+/// A collector of another host, with a session at the agent's door.
+struct RemoteCollector {
+  RemoteCollector() {
+    begin_agent();
+    const auto opened = sessions.open(caller, 7, std::chrono::hours(4));
+    claim(opened.has_value(), "a collector is served");
+    session = opened->session;
   }
-  const int good = lab::connect_to(name);
-  lab::Message hello{.kind = lab::MessageKind::kHost};
-  hello.host = 100;
-  lab::Message reply;
-  lab::Descriptors none;
-  claim(lab::send_message(good, hello) && readable(good), "a lab answers");
-  claim(lab::receive_message(good, reply, none) && reply.kind == lab::MessageKind::kWelcome,
-        "a lab-run is welcome");
-  for (const int client : clients) ::close(client);
-  ::close(good);
-  serving.join();
-}
-
-Target lab_session() {
-  using Kind = lab::MessageKind;
-  const auto say = [](int client, Kind kind, int slot = 0, int port = 0, int flags = 0) {
-    std::string step(16, '\0');
-    step[0] = static_cast<char>(client);
-    step[1] = static_cast<char>(kind);
-    step[2] = static_cast<char>(slot);
-    step[4] = static_cast<char>(port);
-    step[11] = static_cast<char>(flags);
-    return step;
-  };
-  return {"lab_session",
-          {say(0, Kind::kHost) + say(1, Kind::kHello, 0, 0, 8) + say(2, Kind::kHello, 0, 0, 8) +
-               say(1, Kind::kBindPort, 0, 7) + say(1, Kind::kListenPort, 0, 7) +
-               say(2, Kind::kConnect, 0, 7) + say(2, Kind::kOpenRing, 1, 0, 8) +
-               say(1, Kind::kReply, 2) + say(1, Kind::kFreePort, 0, 7),
-           say(0, Kind::kHost) + say(1, Kind::kListens) + say(1, Kind::kHello) +
-               say(1, Kind::kHello, 0, 0, 8) + say(2, Kind::kConnect, 0, 9)},
-          &visit_lab};
-}
-#endif
-
-#ifdef GREYNIC_FUZZ_HTTP
-class Web {
- public:
-  Web() {
-    auto server = http::Server::open(":0");
-    claim(server.has_value(), "a server opens");
-    server_ = std::move(*server);
-    server_->metrics("/metrics", [] { return outlets::OpenMetrics(); });
-    server_->get("/echo", [](const http::Request& request) {
-      return http::Answer{.body = std::string(request.value("a")), .type = "text/plain"};
-    });
-    server_->events("/events", std::chrono::milliseconds(1), [] { return std::string("e\nf"); });
-    server_->start();
-    const std::string& at = server_->address();
-    port_ = static_cast<std::uint16_t>(std::stoi(at.substr(at.rfind(':') + 1)));
-  }
-
-  /// The first bytes of the answer.
-  [[nodiscard]] std::string ask(std::string_view request) const {
-    const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_port = htons(port_);
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    // Without it a million connections use up all ports.
-    const linger at_once{1, 0};
-    ::setsockopt(socket, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-    claim(::connect(socket, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0, "it can be reached");
-    (void)::send(socket, request.data(), request.size(), MSG_NOSIGNAL);
-    ::shutdown(socket, SHUT_WR);
-    std::string answer(4096, '\0');
-    claim(readable(socket), "it answers, or hangs up");
-    const ssize_t got = ::recv(socket, answer.data(), answer.size(), 0);
-    ::close(socket);
-    answer.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
-    return answer;
-  }
-
- private:
-  std::unique_ptr<http::Server> server_;
-  std::uint16_t port_ = 0;
+  remote::DoorOptions options{
+      .socket = folder() + "/agent", .listen = {}, .certificates = {}, .allowed = {}, .tell = {}};
+  remote::Sessions sessions{options};
+  agent::Caller caller{.owner = "fuzz", .common_name = "fuzz", .connection = {}, .name = {}};
+  std::uint64_t session = 0;
 };
 
-Target http_request() {
-  const std::string host = "Host: localhost\r\n";
-  return {
-      "http_request",
-      {"GET /metrics HTTP/1.1\r\n" + host + "Accept: application/openmetrics-text\r\n\r\n",
-       "HEAD /echo?a=%31&b HTTP/1.1\r\n" + host + "Range: bytes=0-3,5-\r\n\r\n",
-       "GET /events HTTP/1.1\r\n" + host + "Accept-Encoding: gzip, br\r\n\r\n",
-       "POST /echo HTTP/1.1\r\n" + host + "Content-Length: 3\r\n\r\na=1GET / HTTP/1.0\r\n\r\n",
-       "PUT /echo HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
-       "POST /echo HTTP/1.1\r\n" + host +
-           "Content-Type: multipart/form-data; boundary=b\r\nContent-Length: 20\r\n\r\n"
-           "--b\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n1\r\n--b--\r\n"},
-      [host](std::string_view text) {
-        static const Web web;
-        static std::uint64_t count = 0;
-        const std::string answer = web.ask(text);
-        claim(answer.empty() || answer.starts_with("HTTP/1."), "an answer is of HTTP");
-        if (++count % 256 != 0) return;
-        claim(web.ask("GET /metrics HTTP/1.1\r\n" + host + "\r\n").starts_with("HTTP/1.1 200"),
-              "a good caller is answered");
-      }};
+/// READs of a collector of another host; session 0 stands for its own.
+Target zero_read() {
+  remote::wire::ReadRequest whole;
+  whole.add_offsets(0);
+  whole.add_sizes(sizeof(zero_header));
+  whole.add_offsets(sizeof(zero_header));
+  whole.add_sizes(sizeof(zero_directory_row));
+  remote::wire::ReadRequest arena = whole;
+  arena.set_arena(17);
+  arena.set_session(3);
+  return {"zero_read",
+          {whole.SerializeAsString(), arena.SerializeAsString()},
+          [](std::string_view bytes) {
+            static RemoteCollector collector;
+            remote::wire::ReadRequest request;
+            if (!request.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return;
+            const std::uint64_t session =
+                request.session() == 0 ? collector.session : request.session();
+            std::string values;
+            const auto seen = collector.sessions.read(
+                collector.caller, session,
+                {request.arena(),
+                 {request.offsets().data(), static_cast<std::size_t>(request.offsets_size())},
+                 {request.sizes().data(), static_cast<std::size_t>(request.sizes_size())}},
+                values);
+            claim_sound(seen);
+            std::uint64_t asked = 0;
+            for (const std::uint32_t size : request.sizes()) asked += size;
+            if (seen && *seen) claim(values.size() == asked, "a READ gives what was asked for");
+          }};
 }
 #endif
 
@@ -298,11 +203,8 @@ Target http_request() {
 
 std::vector<Target> socket_targets() {
   std::vector<Target> targets = {zero_link(), zero_directory()};
-#ifdef GREYNIC_FUZZ_LAB
-  targets.push_back(lab_session());
-#endif
-#ifdef GREYNIC_FUZZ_HTTP
-  targets.push_back(http_request());
+#ifdef GREYNIC_FUZZ_REMOTE
+  targets.push_back(zero_read());
 #endif
   return targets;
 }

@@ -1,6 +1,8 @@
 /// Readers that take a text.
 
+#include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include "fuzz.h"
 #include "greynic/core/text.h"
@@ -21,6 +23,17 @@ namespace {
 
 constexpr const char* kSource = "input";
 
+std::vector<std::string> schema_names() {
+  std::vector<std::string> names;
+  const auto folder = std::filesystem::path(GREYNIC_SOURCE_DIR) / "configs/schema";
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const std::string file = entry.path().filename();
+    names.push_back(file.substr(0, file.find('.')));
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 Target json_schemas() {
   return {"json_schemas",
           {tree_file("configs/campaigns/mask_wall.json"),
@@ -30,12 +43,10 @@ Target json_schemas() {
             const auto document = files::parse_json(text, kSource);
             claim_sound(document);
             if (!document) return;
-            static constexpr const char* kSchemas[] = {
-                "campaign", "layout",   "model",       "plan",        "rnic",      "topology",
-                "traffic",  "workload", "cover_model", "observation", "zero_hosts"};
+            static const std::vector<std::string> schemas = schema_names();
             // Three of them: another length meets others.
             for (std::size_t i = 0; i < 3; ++i) {
-              const char* schema = kSchemas[(text.size() + 4 * i) % std::size(kSchemas)];
+              const std::string& schema = schemas[(text.size() + 4 * i) % schemas.size()];
               claim_sound(files::check_schema(*document, schema, kSource));
             }
             (void)files::json_text(*document);

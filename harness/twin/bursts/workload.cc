@@ -17,7 +17,6 @@ using nlohmann::json;
 using statistics::Random;
 
 constexpr Time kSlotNs = 25e3;
-constexpr std::size_t kMostMessages = 4'000'000;
 
 // The likelihood ratios are published. What follows from them and from the shares of time that are
 // hot (under 1 %, some 3 %, some 12 %) is stay_hot; the rest is our reading.
@@ -33,6 +32,7 @@ struct Piece {
   double link_gbps;
   BurstWorkload& workload;
   Random random;
+  std::size_t most;
   std::size_t tried = 0;
 
   [[nodiscard]] double number(const char* name, double standard) const {
@@ -57,9 +57,7 @@ struct Piece {
     return all;
   }
   /// More is refused in the end, and must not be made before.
-  [[nodiscard]] bool is_full() const {
-    return tried > kMostMessages || workload.messages.size() > kMostMessages;
-  }
+  [[nodiscard]] bool is_full() const { return tried > most || workload.messages.size() > most; }
   void send(Time at, HostId sender, std::uint64_t bytes) {
     ++tried;
     if (at >= from() && at < until()) {
@@ -177,7 +175,8 @@ const OnOffShape* on_off_shape(std::string_view name) {
   return found == std::end(kShapes) ? nullptr : found;
 }
 
-Result<BurstWorkload> read_burst_workload(const std::string& path, const std::string& rnic) {
+Result<BurstWorkload> read_burst_workload(const std::string& path, const std::string& rnic,
+                                          std::size_t most_messages) {
   auto document = files::read_json(path, "burst_workload");
   if (!document) return pass_on(document);
   BurstWorkload workload;
@@ -187,8 +186,12 @@ Result<BurstWorkload> read_burst_workload(const std::string& path, const std::st
   if (!link) return link.error().while_doing(path);
   const json& traffic = document->at("traffic");
   for (std::size_t i = 0; i < traffic.size(); ++i) {
-    Piece piece{traffic[i], static_cast<std::uint32_t>(i), *link, workload,
-                Random(statistics::split_mix(workload.fabric.seed + i * 7919))};
+    Piece piece{traffic[i],
+                static_cast<std::uint32_t>(i),
+                *link,
+                workload,
+                Random(statistics::split_mix(workload.fabric.seed + i * 7919)),
+                most_messages};
     const std::string place = fmt::format("/traffic/{}", i);
     if (auto good = check_hosts(piece, path, place); !good) return pass_on(good);
     const std::string kind = traffic[i].at("kind");
@@ -199,7 +202,7 @@ Result<BurstWorkload> read_burst_workload(const std::string& path, const std::st
     if (piece.is_full()) {
       return files::bad_value(
           path, place,
-          fmt::format("more than {} messages; make duration_us shorter", kMostMessages));
+          fmt::format("more than {} messages; make duration_us shorter", most_messages));
     }
   }
   std::ranges::stable_sort(workload.messages, {}, &TimedMessage::at);

@@ -30,10 +30,13 @@ struct BurstWorkload {
   std::vector<TimedMessage> messages;  ///< in the order of their times
 };
 
+inline constexpr std::size_t kMostBurstMessages = 4'000'000;
+
 /// A workload file: its generators have made their messages. `rnic`, unless empty, takes the place
-/// of the file's. kBadInput names file and place.
-[[nodiscard]] Result<BurstWorkload> read_burst_workload(const std::string& path,
-                                                        const std::string& rnic = {});
+/// of the file's. kBadInput names file and place; so it does where more messages would be made.
+[[nodiscard]] Result<BurstWorkload> read_burst_workload(
+    const std::string& path, const std::string& rnic = {},
+    std::size_t most_messages = kMostBurstMessages);
 
 /// How the queue of a switch port towards a host is used, in slots of 25 us as the counters of
 /// "High-Resolution Measurement of Data Center Microbursts" (IMC 2017) have it: a slot is hot when
