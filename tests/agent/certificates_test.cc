@@ -14,6 +14,7 @@
 #include "agent.grpc.pb.h"
 #include "credentials.h"
 #include "greynic/agent/agent.h"
+#include "greynic/agent/lab.h"
 #include "greynic/agent/lab_files.h"
 
 namespace greynic::agent {
@@ -136,6 +137,25 @@ TEST_F(Certificates, AreRevokedByFingerprint) {
   const auto bad = read_revoked(lab);
   ASSERT_FALSE(bad);
   EXPECT_NE(bad.error().message.find("line 3"), std::string::npos) << bad.error().message;
+}
+
+// Claim:  where the list of the revoked is there and cannot be read, nobody is trusted, and what is no
+//         certificate is revoked in words.
+// Method: a folder, which root cannot read as a file either, and a device without an end.
+TEST_F(Certificates, AreNotTrustedWhereTheRevokedAreUnknown) {
+  ASSERT_TRUE(create_certificates(lab, {"127.0.0.1"}));
+  EXPECT_TRUE(read_revoked(lab).value().empty());
+  for (const std::string& nothing : {lab, std::string("/dev/zero"), lab + "/none"}) {
+    const auto refused = revoke_certificate(lab, nothing);
+    ASSERT_FALSE(refused) << nothing;
+    EXPECT_EQ(refused.error().code, ErrorCode::kBadInput);
+    EXPECT_NE(refused.error().message.find(nothing), std::string::npos) << refused.error().message;
+  }
+  std::filesystem::create_directory(lab + "/revoked");
+  const auto unknown = read_revoked(lab);
+  ASSERT_FALSE(unknown);
+  EXPECT_NE(unknown.error().message.find(lab + "/revoked"), std::string::npos);
+  EXPECT_FALSE(LabClient::open("127.0.0.1:1", lab));
 }
 
 TEST_F(Certificates, AreNeverOverwritten) {

@@ -11,11 +11,10 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 
 #include "greynic/agent/agent.h"
-#include "greynic/daemon/log.h"
 #include "greynic/agent/lab_files.h"
+#include "greynic/daemon/log.h"
 
 namespace greynic::agent {
 namespace {
@@ -214,9 +213,9 @@ Result<void> create_certificates(const std::string& path,
 }
 
 Result<void> revoke_certificate(const std::string& directory, const std::string& pem) {
-  std::ifstream file(pem);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  const std::string fingerprint = fingerprint_of(text);
+  const auto text = read_certificate(pem);
+  if (!text) return pass_on(text);
+  const std::string fingerprint = fingerprint_of(*text);
   if (fingerprint.empty()) {
     return fail(ErrorCode::kBadInput,
                 pem + ": is no certificate; give the client.pem or agent.pem of whom to turn away");

@@ -10,8 +10,11 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
+#include <cerrno>
+#include <cstring>
 #include <memory>
+#include <optional>
+#include <sstream>
 
 namespace greynic::agent {
 namespace {
@@ -39,14 +42,24 @@ ReadKey key_of(const std::string& pem) {
           EVP_PKEY_free};
 }
 
-Result<std::string> read_file(const std::string& path, bool secret) {
+/// What is in a file; nothing, with errno, where it cannot be read, or is longer than any of ours.
+std::optional<std::string> bytes_in(const std::string& path, struct stat& status) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0) return std::nullopt;
   std::string text(kMostFileBytes, '\0');
+  const ssize_t length = ::fstat(file, &status) == 0 ? ::read(file, text.data(), text.size()) : -1;
+  const int error = length == static_cast<ssize_t>(kMostFileBytes) ? EFBIG : errno;
+  ::close(file);
+  errno = error;
+  if (length < 0 || error == EFBIG) return std::nullopt;
+  text.resize(static_cast<std::size_t>(length));
+  return text;
+}
+
+Result<std::string> read_file(const std::string& path, bool secret) {
   struct stat status {};
-  const ssize_t length =
-      file < 0 || ::fstat(file, &status) != 0 ? -1 : ::read(file, text.data(), text.size());
-  if (file >= 0) ::close(file);
-  if (length <= 0) {
+  auto text = bytes_in(path, status);
+  if (!text || text->empty()) {
     return fail(ErrorCode::kMissing,
                 fmt::format("{}: cannot be read; make the lab's certificates with `greynic agent "
                             "init DIR` and copy them to every host",
@@ -58,8 +71,7 @@ Result<std::string> read_file(const std::string& path, bool secret) {
                             "600 {}`, and make a new lab if they may have",
                             path, status.st_mode & 07777, path));
   }
-  text.resize(static_cast<std::size_t>(length));
-  return text;
+  return std::move(*text);
 }
 
 /// Out of date, or not yet in force: a certificate that no peer would take.
@@ -135,11 +147,29 @@ std::string fingerprint_of(const std::string& pem) {
   return digits;
 }
 
+Result<std::string> read_certificate(const std::string& path) {
+  struct stat status {};
+  auto text = bytes_in(path, status);
+  if (!text) {
+    return fail(ErrorCode::kBadInput,
+                fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
+  }
+  return std::move(*text);
+}
+
 Result<std::set<std::string>> read_revoked(const std::string& directory) {
   std::set<std::string> revoked;
-  std::ifstream file(directory + "/revoked");
+  struct stat status {};
+  const auto text = bytes_in(directory + "/revoked", status);
+  if (!text && errno == ENOENT) return revoked;
+  if (!text) {
+    return fail(ErrorCode::kBadInput,
+                fmt::format("{}/revoked: cannot be read: {}; without it nobody can be trusted",
+                            directory, std::strerror(errno)));
+  }
+  std::istringstream lines(*text);
   std::string line;
-  for (int number = 1; std::getline(file, line); ++number) {
+  for (int number = 1; std::getline(lines, line); ++number) {
     line.erase(std::min(line.find('#'), line.size()));
     line.erase(
         std::remove_if(line.begin(), line.end(),

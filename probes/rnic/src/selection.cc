@@ -4,7 +4,10 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <fstream>
+#include <sstream>
+
+#include "greynic/core/text.h"
+#include "greynic/files/json_file.h"
 
 namespace greynic::rnic {
 namespace {
@@ -33,11 +36,12 @@ Selection Selection::usual() {
 }
 
 Result<Selection> Selection::read(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return fail(ErrorCode::kBadInput, path + ": cannot be read; name a list of patterns");
+  const auto text = files::read_text(path);
+  if (!text) return pass_on(text);
   Selection selection;
+  std::istringstream lines(*text);
   std::string line;
-  for (int number = 1; std::getline(file, line); ++number) {
+  for (int number = 1; std::getline(lines, line); ++number) {
     line.erase(std::min(line.find('#'), line.size()));
     line.erase(0, line.find_first_not_of(" \t\r"));
     line.erase(line.find_last_not_of(" \t\r") + 1);
@@ -51,7 +55,7 @@ Result<Selection> Selection::read(const std::string& path) {
       return fail(ErrorCode::kBadInput,
                   fmt::format("{}:{}: '{}' is no pattern; it begins with port., hw., net. or "
                               "counter., or is qp",
-                              path, number, line));
+                              path, number, shortened(printable(line), 60)));
     }
     selection.rules_.push_back({line, leaves_out});
   }

@@ -20,11 +20,15 @@ struct Identity {
 /// that is out of date, a key that others may read, and a key that is not its certificate's.
 [[nodiscard]] Result<Identity> read_identity(const std::string& directory, const std::string& who);
 
+/// What is in such a file; kBadInput where it cannot be read.
+[[nodiscard]] Result<std::string> read_certificate(const std::string& path);
+
 /// SHA-256 of a certificate in PEM, as 64 digits; empty when it is none.
 [[nodiscard]] std::string fingerprint_of(const std::string& pem);
 
 /// The fingerprints in the file `revoked`, one a line, what follows a # apart; nothing when there
-/// is no such file. kBadInput names a line that is no fingerprint: it may be one that was meant.
+/// is no such file. kBadInput names a line that is no fingerprint, for it may be one that was meant,
+/// and a file that cannot be read.
 [[nodiscard]] Result<std::set<std::string>> read_revoked(const std::string& directory);
 
 /// These change when an agent's certificates in the directory do, or the file `revoked`.
