@@ -123,9 +123,9 @@ trace::Report read_report(const wire::ReadReply& in) {
   for (const wire::Container& in_container : in.containers()) {
     trace::Usage usage{.container = plain(in_container.container()),
                        .source = plain(in_container.source()),
-                       .cpu_seconds = in_container.cpu_seconds()};
+                       .cpu_seconds = number(in_container.cpu_seconds())};
     if (in_container.has_throttled_seconds()) {
-      usage.throttled_seconds = in_container.throttled_seconds();
+      usage.throttled_seconds = number(in_container.throttled_seconds());
     }
     if (in_container.has_memory_bytes()) usage.memory_bytes = in_container.memory_bytes();
     made.containers.push_back(std::move(usage));
