@@ -112,9 +112,8 @@ static __always_inline struct burst_queue *queue_in(u32 place) {
 }
 
 /* The queue with this address, or the next free one. */
-static __always_inline struct burst_queue *queue_at(u64 address, u32 class_id, u32 *place) {
-  *place = latest_place;
-  struct burst_queue *queue = queue_in(*place);
+static __always_inline struct burst_queue *queue_at(u64 address, u32 class_id) {
+  struct burst_queue *queue = queue_in(latest_place);
   if (queue && queue->address == address) return queue;
   for (u32 i = 0; i < BURST_MOST_QUEUES; ++i) {
     queue = queue_in(i);
@@ -123,8 +122,9 @@ static __always_inline struct burst_queue *queue_at(u64 address, u32 class_id, u
       if (queue->address) continue;
       if (__sync_val_compare_and_swap(&queue->address, 0, address)) continue;
       queue->class_id = class_id;
+      queue->place = i; /* told by the map, it is one number for the verifier, not 64 */
     }
-    latest_place = *place = i;
+    latest_place = i;
     return queue;
   }
   return NULL;
@@ -420,15 +420,14 @@ static __always_inline struct leaf_state state_of(u64 leaf) {
 
 /* The class that a packet joined just now. Those that we know come first. */
 static __always_inline struct burst_queue *class_joined(struct Qdisc *root,
-                                                        const struct sk_buff *skb, u32 *place,
+                                                        const struct sk_buff *skb,
                                                         struct leaf_state *state) {
   for (u32 i = 0; i <= BURST_MOST_QUEUES; ++i) {
-    *place = i == 0 ? latest_place : i - 1;
-    struct burst_queue *queue = queue_in(*place);
+    struct burst_queue *queue = queue_in(i == 0 ? latest_place : i - 1);
     if (!queue || !queue->address) break;
     *state = state_of(queue->address);
     if (state->tail != (u64)skb) continue;
-    latest_place = *place;
+    latest_place = queue->place;
     return queue;
   }
   struct htb_sched *htb = (void *)root + bpf_core_field_offset(struct Qdisc___private, privdata);
@@ -438,23 +437,22 @@ static __always_inline struct burst_queue *class_joined(struct Qdisc *root,
   bpf_loop(4096, next_class, &walk, 0);
   if (!walk.leaf) return NULL;
   *state = state_of((u64)walk.leaf);
-  return queue_at((u64)walk.leaf, walk.class_id, place);
+  return queue_at((u64)walk.leaf, walk.class_id);
 }
 
 SEC("tp_btf/qdisc_enqueue")
 int BPF_PROG(on_enqueue, struct Qdisc *root, const struct netdev_queue *txq, struct sk_buff *skb) {
   if (!is_watched(txq)) return 0;
-  u32 place = 0;
   if (!classful) {
-    struct burst_queue *queue = queue_at((u64)root, 0, &place);
-    if (queue) join(queue, place, skb, root->qstats.backlog, root->q.qlen);
+    struct burst_queue *queue = queue_at((u64)root, 0);
+    if (queue) join(queue, queue->place, skb, root->qstats.backlog, root->q.qlen);
     return 0;
   }
   struct leaf_state state = {};
-  struct burst_queue *queue = class_joined(root, skb, &place, &state);
+  struct burst_queue *queue = class_joined(root, skb, &state);
   if (!queue) return 0;
-  join(queue, place, skb, state.backlog, state.waiting);
-  enter_class(number_of(queue, skb), place);
+  join(queue, queue->place, skb, state.backlog, state.waiting);
+  enter_class(number_of(queue, skb), queue->place);
   return 0;
 }
 
@@ -464,12 +462,11 @@ SEC("tp_btf/qdisc_dequeue")
 int BPF_PROG(on_dequeue, struct Qdisc *root, const struct netdev_queue *txq, int packets,
              struct sk_buff *skb) {
   if (!is_watched(txq)) return 0;
-  u32 place = 0;
-  struct burst_queue *own = classful ? queue_in(0) : queue_at((u64)root, 0, &place);
+  struct burst_queue *own = classful ? queue_in(0) : queue_at((u64)root, 0);
   u64 packet = own ? number_of(own, skb) : 0;
   if (!packet || !skb) return 0;
-  leave(place, packet, *place_of_bytes(skb));
-  struct list list = {packet, place};
+  leave(own->place, packet, *place_of_bytes(skb));
+  struct list list = {packet, own->place};
   if (packets > 1) bpf_loop(packets - 1, leave_next, &list, 0);
   return 0;
 }

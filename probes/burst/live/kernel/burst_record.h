@@ -31,7 +31,8 @@ struct burst_queue {
   unsigned long long stamps_lost; /* marked packets whose arrival was not remembered */
   unsigned long long unseen;     /* packets that left without an event */
   unsigned int class_id;         /* of htb; 0: the root */
-  unsigned int run, in_run, unused;
+  unsigned int run, in_run;
+  unsigned int place; /* in `queues` */
 };
 
 #endif
