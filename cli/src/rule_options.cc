@@ -3,8 +3,10 @@
 namespace greynic::cli {
 
 Option add_rule_input(Command& command, loop::RuleInput& input) {
-  const Option rules = command.option(
-      "RULES", input.path, "Rule file, or one that comes with greynic; .xz and .gz are unpacked");
+  const Option rules =
+      command.option("RULES", input.path,
+                     "Rule file, or one that comes with greynic; .xz and .gz are unpacked. "
+                     "made:FAMILY:COUNT:SEED makes filters (`greynic generate`)");
   command.option("--format", input.format,
                  "classbench, openflow, fields, megaflow, tc or layout; else told from the "
                  "text (docs/formats/rules.md)");

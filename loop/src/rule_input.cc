@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "greynic/files/shipped.h"
+#include "greynic/rules/made_filters.h"
 #include "greynic/rules/read_rules.h"
 
 namespace greynic::loop {
@@ -21,6 +22,15 @@ void announce(const RuleSet& set, const std::string& path, const Talk& talk) {
                         filters, set.rules.size()));
 }
 
+Result<RuleSet> read_or_make(const std::string& path, std::optional<rules::Format> format) {
+  const auto made = rules::made_filters_named(path);
+  if (!made) return pass_on(made);
+  if (!*made) return rules::read_rules(files::shipped_file("rules", path), format);
+  const auto text = rules::made_filters(**made);
+  if (!text) return text.error().while_doing(path);
+  return rules::parse_rules(*text, path, rules::Format::kClassbench);
+}
+
 }  // namespace
 
 Result<RuleSet> load_rules(const RuleInput& input, const Talk& talk) {
@@ -34,7 +44,7 @@ Result<RuleSet> load_rules(const RuleInput& input, const Talk& talk) {
                               input.format));
     }
   }
-  auto read = rules::read_rules(files::shipped_file("rules", input.path), format);
+  auto read = read_or_make(input.path, format);
   if (!read) return read;
   announce(*read, input.path, talk);
   if (!rules::has_conjunctions(*read)) return read;

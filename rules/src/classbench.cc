@@ -66,7 +66,7 @@ class LineReader {
     const std::size_t slash = word.find('/');
     const auto value = number_from(word.substr(0, slash));
     const auto bits =
-        slash == std::string_view::npos ? std::nullopt : number_from(word.substr(slash + 1));
+        number_from(slash == std::string_view::npos ? std::string_view() : word.substr(slash + 1));
     if (!value || !bits || *value > most || *bits > most) {
       return complain(
           fmt::format("the {} must read like {}, not '{}'", what, example, shown(word)));

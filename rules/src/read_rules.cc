@@ -83,6 +83,10 @@ Result<void> room_for(const RuleSet& set, std::size_t more, std::string_view pla
 
 Result<RuleSet> parse_rules(std::string_view text, const std::string& source,
                             std::optional<Format> format) {
+  if (trimmed(text).empty()) {
+    return fail(ErrorCode::kBadInput,
+                source + ": is empty; there must be at least one rule in it");
+  }
   if (!format) format = detect_format(text);
   if (!format) {
     return fail(ErrorCode::kBadInput,

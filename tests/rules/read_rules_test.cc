@@ -275,7 +275,7 @@ const std::string kGoodFilter = "@1.2.3.0/24 0.0.0.0/0 0 : 65535 80 : 80 0x06/0x
 const std::string kLayoutHead = R"({"version":1,"tables":[{"id":0,"matchers":[)";
 
 const std::vector<Malformed> kMalformed = {
-    {Format::kClassbench, "", "no ClassBench filter"},
+    {Format::kClassbench, "", "is empty"},
     {Format::kClassbench, "@1.2.3/24 0.0.0.0/0 0 : 1 0 : 1 0x06/0xFF\n", "line 1"},
     {Format::kClassbench, kGoodFilter + "@1.2.3.4/33 0.0.0.0/0 0 : 1 0 : 1 0x06/0xFF\n", "line 2"},
     {Format::kClassbench, "@1.2.3.4 0.0.0.0/0 0 : 1 0 : 1 0x06/0xFF\n", "source prefix"},

@@ -10,7 +10,9 @@ namespace greynic::loop {
 
 /// A rule file as commands take it.
 struct RuleInput {
-  std::string path;    ///< or the name of one that comes with greynic: container_host
+  /// Or the name of one that comes with greynic (container_host), or made:FAMILY:COUNT:SEED
+  /// (rules/made_filters.h).
+  std::string path;
   std::string format;  ///< empty: told from the text
 };
 
