@@ -200,7 +200,7 @@ RuleSet with_headers(RuleSet rules) {
 
 namespace {
 
-/// What every packet in a table has; empty when the table is reached in more than one way.
+/// What every packet in a table has, by all ways that lead there; empty when nobody can tell.
 using Decided = std::map<std::uint32_t, std::optional<Match>>;
 
 /// The match and everything decided before it; bits of the match win.
@@ -217,6 +217,18 @@ Match both(const Match& decided, const Match& match) {
     joined.set(part.field, value, bits);
   }
   return joined;
+}
+
+/// The bits that two matches look at and agree on.
+Match agreed(const Match& one, const Match& other) {
+  Match common;
+  for (const FieldMatch& a : one.fields()) {
+    for (const FieldMatch& b : other.fields()) {
+      const U128 bits = a.bits & b.bits & ~(a.value ^ b.value);
+      if (a.field == b.field && bits != 0) common.set(a.field, a.value & bits, bits);
+    }
+  }
+  return common;
 }
 
 Decided decided_by_jumps(const Layout& layout) {
@@ -240,8 +252,10 @@ Decided decided_by_jumps(const Layout& layout) {
           if (fresh) {
             order.push_back(to);
           } else if (known->second) {
-            known->second.reset();
-            order.push_back(to);  // what was concluded from it goes too
+            if (there) there = agreed(*known->second, *there);
+            if (there == known->second) continue;
+            known->second = std::move(there);
+            order.push_back(to);  // what was concluded from it may go too
           }
         }
       }
@@ -333,6 +347,29 @@ Layout with_headers(const Layout& layout) {
     table.matchers = std::move(matchers);
   }
   return named;
+}
+
+Layout with_prefixes(const Layout& layout) {
+  Layout whole = layout;
+  if (leads_elsewhere(layout)) return whole;
+  const Decided decided = decided_by_jumps(layout);
+  for (LayoutTable& table : whole.tables) {
+    const auto known = decided.find(table.id);
+    if (known == decided.end() || !known->second) continue;
+    for (Matcher& matcher : table.matchers) {
+      for (FlowRule& rule : matcher.rules) {
+        const Match joined = both(*known->second, rule.match);
+        for (const FieldMatch& part : joined.fields()) {
+          const FieldFormat format = info(part.field).format;
+          const bool address = format == FieldFormat::kIpv4 || format == FieldFormat::kIpv6;
+          const bool looked_at = rule.match.mask().bits(part.field) != 0;
+          if (address && looked_at) rule.match.set(part.field, part.value, part.bits);
+        }
+        matcher.mask = rule.match.mask();
+      }
+    }
+  }
+  return whole;
 }
 
 }  // namespace greynic::flows

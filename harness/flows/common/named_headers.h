@@ -36,10 +36,14 @@ namespace greynic::flows {
 [[nodiscard]] std::vector<Match> headers_named(const Match& match);
 
 /// The same of a layout, whose tables and order stay. Cut tables leave out what every packet in
-/// them has: headers that the way to a table has decided are named again, unless it is reached in
-/// more than one way. An address family is added only when no rule of the layout names an
+/// them has: headers that all ways to a table have decided are named again. An address family is added only when no rule of the layout names an
 /// ether_type. A matcher whose rules then look at different headers becomes several, one behind the
 /// other. A layout whose headers are all named stays as it is.
 [[nodiscard]] Layout with_headers(const Layout& layout);
+
+/// Cut tables leave out bits of addresses that every packet in them has. The same layout with these
+/// bits in the rules that look at others of the same address: prefixes become whole again, for
+/// interfaces that know no other masks.
+[[nodiscard]] Layout with_prefixes(const Layout& layout);
 
 }  // namespace greynic::flows

@@ -1,0 +1,200 @@
+#include "greynic/flows/rule_commands.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+
+#include "common/named_headers.h"
+#include "greynic/flows/flow_driver.h"
+#include "greynic/optimizer/optimize.h"
+#include "greynic/os/program.h"
+#include "greynic/rules/made_filters.h"
+#include "greynic/rules/read_rules.h"
+#include "greynic/rules/traffic.h"
+#include "greynic/verify/verify.h"
+
+namespace greynic::flows {
+namespace {
+
+using F = MatchField;
+
+std::string commands(const FlowRule& rule, const std::string& form) {
+  const Layout layout{{{rule.table, {{rule.match.mask(), 0, {rule}}}}}};
+  const auto read = command_form(form);
+  EXPECT_TRUE(read) << form;
+  const auto text = rule_commands(layout, *read);
+  if (!text) return text.error().message;
+  return text->substr(text->find('\n') + 1);  // the first line says how to run them
+}
+
+FlowRule web_rule() {
+  FlowRule rule;
+  rule.match.set(F::kEtherType, 0x0800);
+  rule.match.set(F::kIpv4Dst, 0x0a010200, 0xffffff00);
+  rule.match.set(F::kIpProtocol, 6);
+  rule.match.set(F::kL4DstPort, 1024, 0xfc00);
+  rule.actions = {Action::jump(7)};
+  return rule;
+}
+
+// Oracle: the programs' manuals (tc-flower(8), ovs-fields(7), testpmd's guide), read by hand.
+TEST(RuleCommands, SayARuleAsEachProgramDoes) {
+  EXPECT_EQ(commands(web_rule(), "ovs"),
+            "cookie=0x1,table=0,priority=65535,eth_type=0x800,nw_dst=10.1.2.0/255.255.255.0,"
+            "nw_proto=6,tp_dst=1024/64512,actions=goto_table:7\n");
+  EXPECT_EQ(commands(web_rule(), "tc:eth7"),
+            "filter add dev eth7 ingress chain 0 protocol ip prio 1 flower ip_proto 0x6 "
+            "dst_ip 10.1.2.0/24 dst_port 1024/64512 action goto chain 7\n");
+  EXPECT_EQ(commands(web_rule(), "rte_flow:3"),
+            "flow create 3 group 0 priority 0 ingress pattern eth / ipv4 dst spec 10.1.2.0 "
+            "dst mask 255.255.255.0 / tcp dst spec 1024 dst mask 64512 / end actions jump group 7 "
+            "/ end\n");
+}
+
+TEST(RuleCommands, SayTagsBeforeWhatIsBehindThem) {
+  FlowRule rule;
+  rule.table = 2;
+  rule.match.set(F::kEtherType, 0x86dd);
+  rule.match.set(F::kVlanPresent, 1);
+  rule.match.set(F::kVlanId, 5);
+  rule.match.set(F::kIpDscp, 8);
+  rule.actions = {{.kind = ActionKind::kPopVlan}, Action::forward("3")};
+  EXPECT_EQ(commands(rule, "tc:eth7"),
+            "filter add dev eth7 ingress chain 2 protocol 802.1Q prio 1 flower vlan_id 5 "
+            "vlan_ethtype ipv6 ip_tos 0x20/0xfc action vlan pop pipe action mirred egress redirect "
+            "dev 3\n");
+  EXPECT_EQ(commands(rule, "rte_flow"),
+            "flow create 0 group 2 priority 0 ingress pattern eth / vlan vid is 5 / ipv6 tc spec "
+            "0x20 tc mask 0xfc / end actions of_pop_vlan / represented_port ethdev_port_id 3 / "
+            "end\n");
+}
+
+// Claim:  what a program has no word for is refused by name, never left out.
+TEST(RuleCommands, RefuseByName) {
+  FlowRule rule = web_rule();
+  rule.match.set(F::kIpv4Src, 1, 0x0000ff01);
+  EXPECT_NE(commands(rule, "tc:eth7").find("ipv4_src: it takes prefixes only"), std::string::npos);
+  rule = web_rule();
+  rule.match.set(F::kReg3, 1);
+  EXPECT_NE(commands(rule, "tc:eth7").find("reg3"), std::string::npos);
+  EXPECT_NE(commands(rule, "rte_flow").find("reg3"), std::string::npos);
+  rule = web_rule();
+  rule.actions = {Action::other("learn(table=3)")};
+  EXPECT_NE(commands(rule, "tc:eth7").find("learn(table=3)"), std::string::npos);
+  EXPECT_NE(commands(rule, "rte_flow").find("learn(table=3)"), std::string::npos);
+  rule.actions = {Action::forward("p1")};
+  EXPECT_NE(commands(rule, "rte_flow").find("numbers"), std::string::npos);
+  rule = web_rule();
+  rule.table = 254;
+  EXPECT_NE(commands(rule, "ovs").find("table 254 is beyond"), std::string::npos);
+}
+
+// Claim:  names from a rule file cannot become commands of their own.
+TEST(RuleCommands, TakeNoNameThatEndsAWord) {
+  for (const char* name : {"", "p 1", "p1\nfilter del dev eth0 ingress", "p\"", "p;x", "#p"}) {
+    FlowRule rule = web_rule();
+    rule.actions = {Action::forward(name)};
+    for (const char* form : {"ovs", "tc:eth7", "rte_flow"}) {
+      EXPECT_NE(commands(rule, form).find("no word that could stand"), std::string::npos) << name;
+    }
+  }
+  FlowRule rule = web_rule();
+  rule.actions = {Action::other("note:00\npriority=1,actions=drop")};
+  EXPECT_NE(commands(rule, "ovs").find("no word that could stand"), std::string::npos);
+}
+
+TEST(RuleCommands, KnowTheirForms) {
+  EXPECT_EQ(command_form("ovs:br7")->device, "br7");
+  EXPECT_EQ(command_form("rte_flow")->device, "0");
+  for (const char* wrong :
+       {"", "tc", "tc:", "tc:a b", "tc:a;b", "ovs:br0\nx", "rte_flow:eth0", "p4"}) {
+    const auto form = command_form(wrong);
+    ASSERT_FALSE(form) << wrong;
+    EXPECT_EQ(form.error().code, ErrorCode::kBadInput);
+  }
+}
+
+// Claim:  the kernel's one protocol for each preference is kept where a matcher has several.
+TEST(RuleCommands, GiveEachProtocolOfAMatcherAPreference) {
+  LayoutTable table;
+  Matcher& matcher = table.matchers.emplace_back();
+  for (const unsigned type : {0x0800U, 0x0806U, 0x0800U}) {
+    FlowRule rule;
+    rule.match.set(F::kEtherType, type);
+    rule.match.set(F::kEthernetDst, matcher.rules.size());
+    rule.actions = {Action::drop()};
+    matcher.mask = rule.match.mask();
+    matcher.rules.push_back(rule);
+  }
+  FlowRule last;
+  last.match.set(F::kEtherType, 0x0806);
+  last.actions = {Action::drop()};
+  table.matchers.push_back({last.match.mask(), 1, {last}});
+  const auto text = rule_commands(Layout{{table}}, *command_form("tc:e"));
+  ASSERT_TRUE(text) << text.error().message;
+  EXPECT_NE(text->find("protocol ip prio 1 flower dst_mac 00:00:00:00:00:00"), std::string::npos);
+  EXPECT_NE(text->find("protocol arp prio 2 flower dst_mac 00:00:00:00:00:01"), std::string::npos);
+  EXPECT_NE(text->find("protocol ip prio 1 flower dst_mac 00:00:00:00:00:02"), std::string::npos);
+  EXPECT_NE(text->find("protocol arp prio 3 flower action"), std::string::npos) << *text;
+}
+
+// Claim:  a layout whose cuts took bits out of addresses is said in prefixes, and means the same.
+// Oracle: the verifier, and the words of every filter.
+TEST(RuleCommands, SayCutAddressesAsPrefixesToTc) {
+  const auto filters = rules::made_filters({"acl", 300, 3});
+  const auto set = rules::parse_rules(*filters, "made", rules::Format::kClassbench);
+  ASSERT_TRUE(set) << set.error().message;
+  optimizer::OptimizeOptions options;
+  options.max_growth = 2.0;
+  const auto made = optimizer::optimize(*set, rules::uniform_traffic(*set, 1), options);
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_GT(made->layout.tables.size(), 20U);
+  const auto verdict = verify::verify(*set, with_prefixes(made->layout));
+  ASSERT_TRUE(verdict) << verdict.error().message;
+  EXPECT_TRUE(verdict->equivalent);
+  const auto text = rule_commands(made->layout, *command_form("tc:eth7"));
+  ASSERT_TRUE(text) << text.error().message;
+}
+
+// Claim:  the commands for Open vSwitch carry a layout of the optimizer whole.
+// Oracle: ovs-ofctl parses them; the reader of its format and the verifier find no table changed.
+TEST(RuleCommands, CarryALayoutToOpenVSwitch) {
+  const auto filters = rules::made_filters({"fw", 200, 3});
+  const auto set = rules::parse_rules(*filters, "made", rules::Format::kClassbench);
+  ASSERT_TRUE(set) << set.error().message;
+  optimizer::OptimizeOptions options;
+  options.last_table = last_table_of(CommandForm::Program::kOvs);
+  const auto made = optimizer::optimize(*set, rules::uniform_traffic(*set, 1), options);
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_GT(made->layout.tables.size(), 2U);
+  const auto text = rule_commands(made->layout, *command_form("ovs"));
+  ASSERT_TRUE(text) << text.error().message;
+
+  // A jump to a lower table is a resubmit there, which its reader keeps as a foreign word.
+  const std::string jumps =
+      std::regex_replace(*text, std::regex(R"(resubmit\(,(\d+)\))"), "goto_table:$1");
+  const auto read = rules::parse_rules(jumps, "commands", rules::Format::kOpenflow);
+  ASSERT_TRUE(read) << read.error().message;
+  const auto same = verify::verify(*read, with_headers(made->layout));
+  ASSERT_TRUE(same) << same.error().message;
+  EXPECT_TRUE(same->equivalent);
+
+  if (os::find_program("ovs-ofctl").empty()) {
+    GTEST_SKIP() << "ovs-ofctl is not installed; apt-get install openvswitch-common";
+  }
+  std::string path = "/tmp/greynic-commands-XXXXXX";
+  const int file = mkstemp(path.data());
+  ASSERT_GE(file, 0);
+  close(file);
+  std::ofstream(path) << *text;
+  const auto parsed = os::run({.words = {"ovs-ofctl", "parse-flows", path}});
+  std::filesystem::remove(path);
+  EXPECT_TRUE(parsed) << parsed.error().message;
+}
+
+}  // namespace
+}  // namespace greynic::flows
