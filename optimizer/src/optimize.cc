@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "ambiguous.h"
 #include "chained/chained.h"
 #include "cut_tree.h"
 #include "greynic/verify/verify.h"
@@ -251,6 +252,7 @@ Result<OptimizedLayout> optimize(const RuleSet& rules, const Traffic& traffic,
   const auto start = std::chrono::steady_clock::now();
   if (const auto checked = check(rules, traffic, options); !checked) return pass_on(checked);
   OptimizedLayout result;
+  result.notes = ambiguous_pairs(rules);
   Effects effects;
   QuickProver quick;
   RuleSet unproven{{}, rules.source};

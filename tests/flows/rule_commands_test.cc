@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <regex>
 
 #include "common/named_headers.h"
 #include "greynic/flows/flow_driver.h"
@@ -164,8 +163,12 @@ TEST(RuleCommands, SayCutAddressesAsPrefixesToTc) {
 // Oracle: ovs-ofctl parses them; the reader of its format and the verifier find no table changed.
 TEST(RuleCommands, CarryALayoutToOpenVSwitch) {
   const auto filters = rules::made_filters({"fw", 200, 3});
-  const auto set = rules::parse_rules(*filters, "made", rules::Format::kClassbench);
+  auto set = rules::parse_rules(*filters, "made", rules::Format::kClassbench);
   ASSERT_TRUE(set) << set.error().message;
+  // ClassBench's rules set marks, which the reader keeps as a foreign word; it understands ports.
+  for (FlowRule& rule : set->rules) {
+    rule.actions = {Action::forward(std::to_string(1 + rule.priority % 40))};
+  }
   optimizer::OptimizeOptions options;
   options.last_table = last_table_of(CommandForm::Program::kOvs);
   const auto made = optimizer::optimize(*set, rules::uniform_traffic(*set, 1), options);
@@ -174,10 +177,7 @@ TEST(RuleCommands, CarryALayoutToOpenVSwitch) {
   const auto text = rule_commands(made->layout, *command_form("ovs"));
   ASSERT_TRUE(text) << text.error().message;
 
-  // A jump to a lower table is a resubmit there, which its reader keeps as a foreign word.
-  const std::string jumps =
-      std::regex_replace(*text, std::regex(R"(resubmit\(,(\d+)\))"), "goto_table:$1");
-  const auto read = rules::parse_rules(jumps, "commands", rules::Format::kOpenflow);
+  const auto read = rules::parse_rules(*text, "commands", rules::Format::kOpenflow);
   ASSERT_TRUE(read) << read.error().message;
   const auto same = verify::verify(*read, with_headers(made->layout));
   ASSERT_TRUE(same) << same.error().message;

@@ -1,13 +1,17 @@
 #include "greynic/optimizer/optimize.h"
 
+#include <charconv>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "command.h"
 #include "greynic/files/core_json.h"
+#include "greynic/flows/rule_commands.h"
 #include "greynic/loop/layout_cost.h"
+#include "greynic/loop/layout_explanation.h"
 #include "greynic/model/model.h"
 #include "greynic/rules/traffic.h"
 #include "progress.h"
@@ -26,8 +30,10 @@ struct OptimizeFlags {
   std::string traffic = "uniform";
   std::string out;
   std::uint64_t seed = 1;
-  double growth = optimizer::OptimizeOptions{}.max_growth;
+  std::string growth = fmt::format("{}", optimizer::OptimizeOptions{}.max_growth);
+  std::optional<flows::CommandForm> as;
   bool single_table = false;
+  bool explain = false;
   bool as_json = false;
 };
 
@@ -69,6 +75,85 @@ void print_table(const optimizer::OptimizedLayout& result) {
   for (const std::string& note : result.notes) print("{}\n", note);
 }
 
+constexpr std::string_view kAuto = "auto";
+
+/// The growth that --growth names; empty for auto.
+Result<std::optional<double>> growth_named(const std::string& text) {
+  if (text == kAuto) return std::optional<double>();
+  double number = 0.0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc{} && end == text.data() + text.size()) return std::optional(number);
+  return fail(ErrorCode::kBadInput, fmt::format("--growth {}: is neither a number nor auto", text));
+}
+
+void print_curve(const optimizer::GrowthCurve& curve) {
+  print("\n{:>8} {:>9} {:>16} {:>16}\n", "growth", "rules", "matchers tried", "99 %");
+  for (std::size_t i = 0; i < curve.points.size(); ++i) {
+    const optimizer::GrowthPoint& point = curve.points[i];
+    print("{:>8} {:>9} {:>16.2f} {:>16}{}\n", point.growth, point.rules, point.matchers_tried,
+          point.matchers_tried_p99, i == curve.knee ? "  <- the knee, taken" : "");
+  }
+}
+
+/// What was found, with the curve when the growth was to be found too.
+struct Found {
+  optimizer::OptimizedLayout result;
+  std::optional<optimizer::GrowthCurve> curve;  ///< without its layout, which is above
+};
+
+Result<Found> search(const RuleSet& rules, const Traffic& traffic,
+                     const optimizer::OptimizeOptions& options, bool auto_growth) {
+  if (!auto_growth) {
+    auto made = optimizer::optimize(rules, traffic, options);
+    if (!made) return pass_on(made);
+    return Found{std::move(*made), std::nullopt};
+  }
+  Progress progress("trying growths", 1.0);
+  double done = 0.0;
+  auto curve = optimizer::optimize_at_knee(
+      rules, traffic, options, [&](const optimizer::GrowthPoint& point, std::size_t all) {
+        done += 1.0 / static_cast<double>(all);
+        progress.update(done, fmt::format("growth {}", point.growth));
+      });
+  if (!curve) return pass_on(curve);
+  Found found{std::move(curve->layout), std::nullopt};
+  curve->layout = {};
+  found.curve = std::move(*curve);
+  return found;
+}
+
+/// The layout as commands on stdout; what it saves goes to people.
+int print_commands(const OptimizeFlags& flags, const optimizer::OptimizedLayout& result) {
+  const auto commands = flows::rule_commands(result.layout, *flags.as);
+  if (!commands) return tell(commands.error());
+  put_data(*commands);
+  say(fmt::format("{:.2f} matchers tried before, {:.2f} after; proven for {} tables",
+                  result.before.matchers_tried, result.after.matchers_tried, result.proof.tables));
+  for (const std::string& note : result.notes) say(note);
+  return 0;
+}
+
+int show(const OptimizeFlags& flags, const Found& found, const RuleSet& rules,
+         const Traffic& traffic) {
+  if (flags.as) return print_commands(flags, found.result);
+  std::optional<optimizer::Explanation> explained;
+  if (flags.explain) {
+    explained =
+        optimizer::explain(optimizer::layout_in_rule_order(rules), found.result.layout, traffic);
+  }
+  if (flags.as_json) {
+    nlohmann::json document = loop::to_json(found.result, flags.rules.path, flags.traffic);
+    if (found.curve) document["curve"] = loop::to_json(*found.curve);
+    if (explained) document["explained"] = loop::to_json(*explained);
+    put_json(document);
+    return 0;
+  }
+  print_table(found.result);
+  if (found.curve) print_curve(*found.curve);
+  if (explained) put(loop::to_text(*explained));
+  return 0;
+}
+
 int run(const OptimizeFlags& flags) {
   if (!flags.connections.empty()) {
     return advise_sharing({flags.connections, flags.models, flags.out, flags.as_json});
@@ -78,11 +163,14 @@ int run(const OptimizeFlags& flags) {
   }
   const auto at = parse_configuration(flags.at);
   if (!at) return tell(at.error());
+  const auto growth = growth_named(flags.growth);
+  if (!growth) return tell(growth.error());
   std::unique_ptr<model::Model> model;
   optimizer::OptimizeOptions options;
   options.seed = flags.seed;
-  options.max_growth = flags.growth;
+  if (*growth) options.max_growth = **growth;
   options.single_table = flags.single_table;
+  if (flags.as) options.last_table = flows::last_table_of(flags.as->program);
   if (flags.models.size() > 1) {
     return tell({ErrorCode::kBadInput, "rules take one --model; only --connections takes several"});
   }
@@ -96,19 +184,14 @@ int run(const OptimizeFlags& flags) {
   if (!rules) return tell(rules.error());
   const auto traffic = rules::traffic_for(flags.traffic, *rules, flags.seed);
   if (!traffic) return tell(traffic.error());
-  const auto result = optimizer::optimize(*rules, *traffic, options);
-  if (!result) return tell(result.error());
+  const auto found = search(*rules, *traffic, options, !*growth);
+  if (!found) return tell(found.error());
   if (!flags.out.empty()) {
-    if (const auto written = files::write_layout(result->layout, flags.out); !written) {
+    if (const auto written = files::write_layout(found->result.layout, flags.out); !written) {
       return tell(written.error());
     }
   }
-  if (flags.as_json) {
-    put_json(loop::to_json(*result, flags.rules.path, flags.traffic));
-  } else {
-    print_table(*result);
-  }
-  return 0;
+  return show(flags, *found, *rules, *traffic);
 }
 
 }  // namespace
@@ -123,7 +206,9 @@ void add_optimize(Program& program) {
       "  greynic optimize flows.txt --model model.json --at "
       "operation=SEND,message_bytes=8388608 \\\n"
       "                   --hop client_encap --traffic traffic.json -o layout.json\n"
-      "  greynic optimize --connections connections.json --model model.json -o advice.json");
+      "  greynic optimize --connections connections.json --model model.json -o advice.json\n"
+      "  greynic optimize made:acl:1000:7 --growth auto --explain\n"
+      "  greynic optimize container_host --as tc:enp1s0f0 > filters.tc   # to review");
   const Option rules = add_rule_input(command, flags->rules);
   command
       .option("--connections", flags->connections,
@@ -140,8 +225,22 @@ void add_optimize(Program& program) {
   command.option("-o,--out", flags->out, "Write the layout, or the advice, here").writes();
   command.option("--seed", flags->seed, "Seed of the made-up traffic and of the search");
   command.option("--growth", flags->growth,
-                 "The layout may have this many times the rules of the input, jumps included");
+                 "The layout may have this many times the rules of the input, jumps included; "
+                 "auto draws the curve and takes the knee");
   command.flag("--single-table", flags->single_table, "No jumps: one chain for each table");
+  command.flag(
+      "--explain", flags->explain,
+      "Also say for the hottest flows, the tables and the masks what packets tried before, "
+      "what they try now, and why");
+  const auto read_form = [flags](const std::string& text) -> Result<void> {
+    const auto form = flows::command_form(text);
+    if (!form) return pass_on(form);
+    flags->as = *form;
+    return {};
+  };
+  command.option("--as", read_form,
+                 "The layout as commands on stdout: ovs (ovs-ofctl), tc:INTERFACE (tc -batch) or "
+                 "rte_flow:PORT (testpmd)");
   command.flag("--json", flags->as_json, "JSON on stdout");
   command.run([flags] { return run(*flags); });
 }
