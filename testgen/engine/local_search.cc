@@ -3,19 +3,6 @@
 #include <algorithm>
 
 namespace greynic::testgen {
-LocalSearch::Holders LocalSearch::holders(const Word* a, const Word* b, std::size_t words) {
-  Holders h;
-  for (std::size_t i = 0; i < words; ++i) {
-    const Word both = a[i] & b[i];
-    if (both == 0) continue;
-    if (h.count == 0)
-      h.first =
-          static_cast<std::uint32_t>(i * 64) + static_cast<std::uint32_t>(std::countr_zero(both));
-    h.count += (both & (both - 1)) != 0 ? 2 : 1;
-    if (h.count > 1) return h;
-  }
-  return h;
-}
 
 /// Visits the partners with which v forms a tuple in the row that at most one of the rows that hold
 /// v now has: visit(partners, holders). The row itself must not be among those.

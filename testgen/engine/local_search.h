@@ -9,6 +9,7 @@
 /// holds (its loss), and the open tuples.
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -88,7 +89,22 @@ class LocalSearch {
   void add_open(Value v, std::span<const Value> partners);
   void drop_open(Value v, std::span<const Value> partners);
   [[nodiscard]] std::int64_t gain(std::uint32_t row, Value v) const;
-  [[nodiscard]] static Holders holders(const Word* a, const Word* b, std::size_t words);
+  /// The search spends a fifth of its time here; where the files of a room are compiled together,
+  /// the compiler no longer takes it into its callers by itself.
+  [[gnu::always_inline]] [[nodiscard]] static inline Holders holders(const Word* a, const Word* b,
+                                                                     std::size_t words) {
+    Holders h;
+    for (std::size_t i = 0; i < words; ++i) {
+      const Word both = a[i] & b[i];
+      if (both == 0) continue;
+      if (h.count == 0)
+        h.first =
+            static_cast<std::uint32_t>(i * 64) + static_cast<std::uint32_t>(std::countr_zero(both));
+      h.count += (both & (both - 1)) != 0 ? 2 : 1;
+      if (h.count > 1) return h;
+    }
+    return h;
+  }
   template <typename Visit>
   void for_each_scarce(std::uint32_t row, Value v, Visit&& visit);
   template <typename Visit>
