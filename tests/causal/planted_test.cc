@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 namespace greynic::causal {
 namespace {
@@ -19,6 +20,8 @@ Laboratory laboratory_of(PlantedCase& planted) {
   laboratory.allows = [&planted](const Configuration& whole) { return planted.allowed(whole); };
   return laboratory;
 }
+
+bool by_night() { return std::getenv("GREYNIC_NIGHTLY") != nullptr; }
 
 struct Outcomes {
   int right = 0;
@@ -124,7 +127,9 @@ TEST(Planted, ForcedFactorsAreNoCauses) {
 }
 
 // Claim:  noise of 15 % with stalls and time-outs costs tests and not the answer.
+// Method: 6 cases; 20 when GREYNIC_NIGHTLY is set.
 TEST(Planted, NoiseStallsAndTimeOutsAreOutvoted) {
+  const int cases = by_night() ? 20 : 6;
   const Outcomes outcomes = explain_cases({.name = "noise",
                                            .most_factors = 40,
                                            .most_order = 3,
@@ -132,8 +137,8 @@ TEST(Planted, NoiseStallsAndTimeOutsAreOutvoted) {
                                            .least_drop = 0.3,
                                            .most_stalls = 0.05,
                                            .most_timeouts = 0.05},
-                                          9600, 20);
-  EXPECT_GE(outcomes.right, 19) << outcomes.wrong;
+                                          9600, cases);
+  EXPECT_GE(outcomes.right, cases - 1) << outcomes.wrong;
 }
 
 // Claim:  a witness that is no worse than the baseline is refused within a few tests.
@@ -169,6 +174,7 @@ TEST(Planted, ADriftOfTheBaselineIsFollowed) {
 }
 
 // Claim:  what is said at 95 % and more is right in at least 93 of 100 cases, thresholds included.
+// Method: 40 cases by night (GREYNIC_NIGHTLY); by day 6, of which one may be wrong.
 TEST(Planted, ConfidenceIsEarned) {
   const Family family{.name = "noise",
                       .most_factors = 30,
@@ -180,7 +186,8 @@ TEST(Planted, ConfidenceIsEarned) {
                       .most_stalls = 0.03};
   int sure = 0;
   int right = 0;
-  for (std::uint64_t seed = 11'000; seed < 11'040; ++seed) {
+  const std::uint64_t cases = by_night() ? 40 : 6;
+  for (std::uint64_t seed = 11'000; seed < 11'000 + cases; ++seed) {
     PlantedCase planted(family, seed);
     const Laboratory laboratory = laboratory_of(planted);
     ExplainOptions options;
@@ -194,8 +201,8 @@ TEST(Planted, ConfidenceIsEarned) {
       right += planted.right(cause) ? 1 : 0;
     }
   }
-  EXPECT_GE(sure, 20);
-  EXPECT_GE(right, 0.93 * sure);
+  EXPECT_GE(2 * sure, static_cast<int>(cases));
+  EXPECT_GE(right, by_night() ? 0.93 * sure : sure - 1);
 }
 
 }  // namespace
