@@ -259,7 +259,7 @@ void Explainer::keep_evidence(Cause& cause, const FoundCause& found, const Cause
 /// What the latter has no answer for, such as emergent causes, is left to the former after all.
 Result<CausesOfWall> Explainer::causes_of(Settings& settings) {
   const Id wall = session_.id_of(settings.wall());
-  if (!session_.is_noisy(wall)) {
+  if (!session_.is_noisy(wall) && !may_be_noisy(session_, wall)) {
     auto found = WitnessSearch(session_, settings).causes();
     if (!found || found->complete || !session_.is_noisy(wall)) return found;
   }

@@ -16,7 +16,6 @@ constexpr int kMostRecovery = 40;          // tests of the baseline after a wall
 constexpr std::size_t kHopelessFrom = 16;  // tests of one configuration,
 constexpr double kHopelessRate = 0.05;     // and what each must have told at least
 constexpr double kNearBound = 0.08;        // of the way from the baseline to it
-constexpr double kLargeNoise = 0.22;       // of what lies between baseline and wall
 constexpr int kMostTooShort = 2;
 constexpr std::size_t kFollowDrift = 24;  // tests, where nothing else is learned from each
 constexpr int kMostFirstTests = 6;        // of the baseline, until one gives a value
@@ -200,6 +199,7 @@ Result<void> Session::recover() {
   if (!done) return done;
   refit();
   if (back) return {};
+  call_stuck();
   return fail(ErrorCode::kAllowanceSpent,
               fmt::format("the device did not recover from a wall within {} tests of the baseline "
                           "(symptom S9); reset it and ask again",

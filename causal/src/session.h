@@ -17,6 +17,9 @@
 
 namespace greynic::causal {
 
+/// Of what lies between baseline and wall: larger noise makes single answers wrong too often.
+inline constexpr double kLargeNoise = 0.22;
+
 /// A configuration that was asked about, by number.
 using Id = std::size_t;
 
@@ -95,6 +98,9 @@ class Session {
   void wait_for_recovery() { sticky_ = true; }
   [[nodiscard]] bool waits() const { return sticky_; }
   [[nodiscard]] bool last_is_slow() const;
+  /// It did not come back by itself (symptom S9).
+  void call_stuck() { stuck_ = true; }
+  [[nodiscard]] bool is_stuck() const { return stuck_; }
   /// The baseline is a wall by now, so nothing can be held against it.
   void lose_baseline() { lost_baseline_ = true; }
   [[nodiscard]] bool lost_baseline() const { return lost_baseline_; }
@@ -145,6 +151,7 @@ class Session {
   bool begun_ = false;
   bool by_belief_ = false;
   bool sticky_ = false;
+  bool stuck_ = false;
   bool lost_baseline_ = false;
   std::size_t tests_ = 0;
   std::size_t rounds_ = 0;

@@ -12,7 +12,13 @@ namespace {
 constexpr double kWallBefore = 0.65;   // who asks mostly has a wall,
 constexpr double kEqualBefore = 0.28;  // or nothing at all; the rest is worse, but not by so much
 constexpr double kDeepestWall = 2.5;   // of a wall, beyond the bound
-constexpr int kDepths = 40;
+// Some walls are not much worse than the share that was stated: by so many of it, beyond the bound.
+// What a few tests refuse is hardly one of them; what they leave open is one more often.
+constexpr double kNearUpTo = 2.0;
+constexpr double kNearBefore = 0.3;
+constexpr double kNearAtFirst = 0.02;
+constexpr std::size_t kFirstTests = 4;  // of baseline and wall together
+constexpr int kDepths = 20;
 constexpr int kMostLooks = 8;
 constexpr double kNoiseAtWorst = 0.15;  // until the baseline was tested often
 constexpr double kSurelySlow = 5.0;     // standard errors
@@ -24,6 +30,10 @@ constexpr double kFailsClear = 0.02;
 constexpr double kFailsWall = 0.3;
 constexpr double kNoiseBefore = 0.06;
 constexpr double kNoiseSpread = 1.1;  // of its logarithm
+constexpr double kMayBeNoisy = 0.3;
+// Log odds of what is surely worse than the baseline to be worse by the whole share: the search tests
+// it further, and to be surer of a wall near the bound takes as many tests as all its causes.
+constexpr double kBeyondBound = 3.0;
 
 struct Values {
   std::vector<double> baseline;
@@ -46,15 +56,24 @@ double log_add(double a, double b) {
   return std::max(a, b) + std::log1p(std::exp(-std::abs(a - b)));
 }
 
-/// log odds of a wall against no wall, from the values alone, by summing over noise, mean and
-/// depth.
-double odds_of_wall(const Values& values, const ValueModel& model) {
+struct Odds {
+  double wall = 0.0;      ///< logarithm, against no wall
+  double at_first = 0.0;  ///< the same, where few walls are near the bound
+  double worse = 0.0;     ///< the same, against the baseline's own mean
+  double noisy = 0.0;     ///< chance that noise is large beside the depth, if it is a wall
+};
+
+/// From the values alone, by summing over noise, mean and depth.
+Odds odds_of_wall(const Values& values, const ValueModel& model) {
   std::vector<double> sorted = values.baseline;
   std::sort(sorted.begin(), sorted.end());
   const double middle = sorted.empty() ? model.baseline() : sorted[(sorted.size() - 1) / 2];
   const double count = std::max<double>(1.0, static_cast<double>(sorted.size()));
-  double wall = -1e300;
-  double clear = -1e300;
+  double near = -1e300;
+  double deep = -1e300;
+  double noisy = -1e300;
+  double equal = -1e300;
+  double less = -1e300;
   for (int s = 0; s < 14; ++s) {
     const double sigma = 0.004 * std::pow(1.5, s);
     const double usual = std::log(sigma / kNoiseBefore) / kNoiseSpread;
@@ -68,32 +87,55 @@ double odds_of_wall(const Values& values, const ValueModel& model) {
       const double bound = model.scale().bound(mean);
       const double base = of_sigma + log_density(values.baseline, mean, sigma) + std::log(sigma);
       if (mean < bound) {
-        clear =
-            log_add(clear, base + std::log(kEqualBefore) + log_density(values.asked, mean, sigma));
+        equal =
+            log_add(equal, base + std::log(kEqualBefore) + log_density(values.asked, mean, sigma));
       }
+      const auto add_wall = [&](double& walls, double depth, double share, double among) {
+        const double chance =
+            base + std::log(kWallBefore * share) + log_density(values.asked, depth, sigma);
+        walls = log_add(walls, chance);
+        if (sigma > kLargeNoise * (depth - mean)) noisy = log_add(noisy, chance + std::log(among));
+      };
       for (int d = 0; d < kDepths; ++d) {
-        const double depth = bound + kDeepestWall * std::pow((d + 0.5) / kDepths, 2.0);
-        const double width = 2.0 * (d + 0.5) / (kDepths * kDepths);  // denser near the bound
-        wall = log_add(
-            wall, base + std::log(kWallBefore * width) + log_density(values.asked, depth, sigma));
+        const double part = (d + 0.5) / kDepths;
+        add_wall(near, bound + kNearUpTo * part * std::abs(bound - mean), 1.0 / kDepths,
+                 kNearBefore);
+        // Any depth is as likely as any other, but the grid is denser near the bound.
+        add_wall(deep, bound + kDeepestWall * part * part, 2.0 * part / kDepths, 1.0 - kNearBefore);
       }
       for (int d = 0; d < 5 && mean < bound; ++d) {
-        const double less = mean + (bound - mean) * (d + 0.5) / 5.0;
+        const double between = mean + (bound - mean) * (d + 0.5) / 5.0;
         const double before = (1.0 - kWallBefore - kEqualBefore) / 5.0;
-        clear = log_add(clear, base + std::log(before) + log_density(values.asked, less, sigma));
+        less = log_add(less, base + std::log(before) + log_density(values.asked, between, sigma));
       }
     }
   }
-  return wall - clear;
+  const auto walls = [&](double share) {
+    return log_add(near + std::log(share), deep + std::log(1.0 - share));
+  };
+  const double wall = walls(kNearBefore);
+  const double clear = log_add(equal, less);
+  return {wall - clear, walls(kNearAtFirst) - clear, wall - equal, std::exp(noisy - wall)};
 }
 
-double odds_of(Session& session, Id id) {
-  const Values values{session.scores_of(session.baseline()), session.scores_of(id)};
+Values values_of(Session& session, Id id) {
+  return {session.scores_of(session.baseline()), session.scores_of(id)};
+}
+
+Odds odds_of(Session& session, Id id) {
+  const Values values = values_of(session, id);
   const double failures = static_cast<double>(session.failures_of(id));
-  const double odds = failures * std::log(kFailsWall / kFailsClear);
-  if (values.asked.empty())
-    return failures > 0.0 ? odds + std::log(kWallBefore / kEqualBefore) : 0.0;
-  return odds + odds_of_wall(values, session.model());
+  const double failed = failures * std::log(kFailsWall / kFailsClear);
+  Odds odds;
+  if (!values.asked.empty()) {
+    odds = odds_of_wall(values, session.model());
+  } else if (failures > 0.0) {
+    odds.wall = odds.at_first = odds.worse = std::log(kWallBefore / kEqualBefore);
+  }
+  odds.wall += failed;
+  odds.at_first += failed;
+  odds.worse += failed;
+  return odds;
 }
 
 /// Tests of the baseline right after a wall that were slow. When they are so much slower than the
@@ -122,6 +164,7 @@ class Stickiness {
         "the device stays slow for a while after a wall; each further test waits until the "
         "baseline is back");
     if (slow) {
+      session_.call_stuck();
       check_.notes.push_back(
           "its performance did not come back by itself (symptom S9); reset it before each test");
     }
@@ -169,19 +212,27 @@ class Stickiness {
 
 }  // namespace
 
+bool may_be_noisy(Session& session, Id wall) {
+  const Values values = values_of(session, wall);
+  return !values.asked.empty() && odds_of_wall(values, session.model()).noisy > kMayBeNoisy;
+}
+
 Result<WallCheck> check_wall(Session& session, Id id) {
   WallCheck check;
   Stickiness stickiness(session, check);
   const double sure = std::log(session.options().confidence / (1.0 - session.options().confidence));
   const Id baseline = session.baseline();
   for (int tests = 0; tests < kMostChecks; ++tests) {
-    const double odds = odds_of(session, id);
-    check.chance = chance_of(odds);
+    const Odds odds = odds_of(session, id);
+    check.chance = chance_of(odds.wall);
     const std::size_t of_wall = session.tests_of(id);
     const std::size_t of_baseline = session.tests_of(baseline);
     const bool started = of_wall >= 1 && of_baseline >= 2;
-    if (started && std::abs(odds) >= sure) {
-      check.verdict = odds > 0.0 ? Verdict::kWall : Verdict::kClear;
+    const bool wall = odds.worse >= sure && odds.wall >= kBeyondBound;
+    const bool few = of_wall + of_baseline <= kFirstTests;
+    const bool clear = odds.wall <= -sure || (few && odds.at_first <= -sure);
+    if (started && (wall || clear)) {
+      check.verdict = wall ? Verdict::kWall : Verdict::kClear;
       session.believe(id, check.chance);
       session.refit();
       return check;

@@ -18,4 +18,7 @@ struct WallCheck {
 /// Orders tests until it is sure at the session's confidence.
 [[nodiscard]] Result<WallCheck> check_wall(Session& session, Id configuration);
 
+/// Few values say little about the noise: whether it may be large beside the depth of this wall.
+[[nodiscard]] bool may_be_noisy(Session& session, Id wall);
+
 }  // namespace greynic::causal
