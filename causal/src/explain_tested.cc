@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "around/find_path.h"
+#include "around/finer.h"
+#include "around/sense.h"
 #include "causes.h"
 #include "level_search.h"
 #include "wall_check.h"
@@ -95,6 +98,7 @@ class Explainer {
   [[nodiscard]] Result<bool> clears(Cause& cause, const Configuration& wall,
                                     const Condition& exception);
   void finish();
+  [[nodiscard]] Result<void> look_around();
 
   const Campaign& campaign_;
   Configuration baseline_;
@@ -287,6 +291,11 @@ Result<void> Explainer::explain_wall(const Configuration& wall) {
   for (const FoundCause& one : found->causes) {
     auto cause = levels.levels_of(one);
     if (!cause) return pass_on(cause);
+    if (options_.finer > 0.0) {
+      const Configuration alone = session_.configuration(settings->known_id(one.closed));
+      auto done = find_finer(session_, *settings, alone, options_.finer, *cause);
+      if (!done) return done;
+    }
     keep_evidence(*cause, one, *found, *settings);
     for (const Evidence& evidence : cause->evidence) {
       if (evidence.role == "all terms") cause->confidence *= 1.0 - evidence.p_value;
@@ -369,6 +378,42 @@ void Explainer::finish() {
   }
 }
 
+/// The critical path of the worst wall, and what it is sensitive to.
+Result<void> Explainer::look_around() {
+  const bool asked = options_.critical_path || options_.sensitivity_rows > 0;
+  if (!asked || explanation_.walls.empty()) return {};
+  if (session_.waits()) {
+    explanation_.notes.push_back(
+        "neither critical path nor sensitivity was measured: the device stays slow after a wall");
+    if (options_.critical_path && session_.is_stuck()) explanation_.path = path_of_stuck_device();
+    return {};
+  }
+  if (!(explanation_.expected > 0.0)) {
+    explanation_.notes.push_back(
+        "neither critical path nor sensitivity was measured: they are told as ratios, and what was "
+        "expected is not positive");
+    return {};
+  }
+  const Configuration wall = explanation_.walls.front().configuration;
+  Surroundings around(campaign_, baseline_, wall, explanation_.expected, options_, laboratory_);
+  Result<void> done;
+  if (options_.critical_path) {
+    std::vector<Cause> causes;
+    for (const Cause& cause : explanation_.causes) {
+      if (cause.holds(wall)) causes.push_back(cause);
+    }
+    done = find_path(around, causes, explanation_.path.emplace());
+  }
+  if (done && options_.sensitivity_rows > 0) {
+    done = sense(around, options_.sensitivity_rows, explanation_.sensitivity.emplace());
+  }
+  explanation_.tests += around.tests();
+  explanation_.tests_ordered = replay_.ordered();
+  if (done || done.error().code != ErrorCode::kAllowanceSpent) return done;
+  explanation_.notes.push_back(done.error().message);
+  return {};
+}
+
 Result<Explanation> Explainer::run(std::span<const Observation> observations) {
   take(observations);
   if (auto done = session_.begin(); !done) return pass_on(done);
@@ -392,6 +437,7 @@ Result<Explanation> Explainer::run(std::span<const Observation> observations) {
   if (!excepted) return pass_on(excepted);
   put_in_order(explanation_, campaign_.wall);
   finish();
+  if (auto done = look_around(); !done) return pass_on(done);
   return std::move(explanation_);
 }
 

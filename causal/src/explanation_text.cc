@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "around/around_text.h"
 #include "greynic/causal/explain.h"
 #include "greynic/files/core_json.h"
 #include "greynic/files/json_file.h"
@@ -50,6 +51,10 @@ json to_json(const Condition& condition) {
                  {"confirmed", condition.confirmed}};
   if (condition.clear_level) object["clear"] = *condition.clear_level;
   if (condition.clear_above) object["clear_above"] = *condition.clear_above;
+  if (condition.finer) object["finer"] = {condition.finer->clear, condition.finer->wall};
+  if (condition.finer_above) {
+    object["finer_above"] = {condition.finer_above->clear, condition.finer_above->wall};
+  }
   if (!condition.alike.empty()) object["alike"] = condition.alike;
   if (condition.relation == Relation::kSumAtLeast) {
     json factors = {condition.factor};
@@ -140,28 +145,30 @@ std::string to_json_text(const Explanation& explanation) {
   for (const TrailTest& test : explanation.trail) {
     trail.push_back(to_json(test, explanation.baseline));
   }
-  const json document = {{"version", 2},
-                         {"verdict", name_of(explanation.finding)},
-                         {"complete", explanation.complete},
-                         {"complete_confidence", explanation.complete_confidence},
-                         {"tests", explanation.tests},
-                         {"rounds", explanation.rounds},
-                         {"baseline", files::to_json(explanation.baseline)},
-                         {"trail", std::move(trail)},
-                         {"campaign", explanation.campaign},
-                         {"metric", explanation.metric},
-                         {"bound", explanation.bound},
-                         {"expected", explanation.expected},
-                         {"confidence", explanation.confidence},
-                         {"configurations", explanation.configurations},
-                         {"refused", explanation.refused},
-                         {"undecided", explanation.undecided},
-                         {"undecided_configurations", std::move(undecided)},
-                         {"tests_read", explanation.tests_read},
-                         {"tests_ordered", explanation.tests_ordered},
-                         {"walls", std::move(walls)},
-                         {"causes", std::move(causes)},
-                         {"notes", explanation.notes}};
+  json document = {{"version", 2},
+                   {"verdict", name_of(explanation.finding)},
+                   {"complete", explanation.complete},
+                   {"complete_confidence", explanation.complete_confidence},
+                   {"tests", explanation.tests},
+                   {"rounds", explanation.rounds},
+                   {"baseline", files::to_json(explanation.baseline)},
+                   {"trail", std::move(trail)},
+                   {"campaign", explanation.campaign},
+                   {"metric", explanation.metric},
+                   {"bound", explanation.bound},
+                   {"expected", explanation.expected},
+                   {"confidence", explanation.confidence},
+                   {"configurations", explanation.configurations},
+                   {"refused", explanation.refused},
+                   {"undecided", explanation.undecided},
+                   {"undecided_configurations", std::move(undecided)},
+                   {"tests_read", explanation.tests_read},
+                   {"tests_ordered", explanation.tests_ordered},
+                   {"walls", std::move(walls)},
+                   {"causes", std::move(causes)},
+                   {"notes", explanation.notes}};
+  if (explanation.path) document["critical_path"] = json_of(*explanation.path);
+  if (explanation.sensitivity) document["sensitivity"] = json_of(*explanation.sensitivity);
   return files::json_text(document, 1) + "\n";
 }
 
@@ -183,6 +190,14 @@ std::string to_text(const Explanation& explanation) {
     text += fmt::format(
         "  explains {} walls; confidence {:.2f} %; there the metric is {} of expected\n",
         cause.walls_explained, cause.confidence * 100, percent(cause.severity));
+    for (const Condition& term : cause.all_of) {
+      for (const auto& bracket : {term.finer, term.finer_above}) {
+        if (!bracket) continue;
+        text += fmt::format("  {}: clear at {}, a wall at {}\n", term.factor,
+                            to_string(FactorValue(bracket->clear)),
+                            to_string(FactorValue(bracket->wall)));
+      }
+    }
     for (const Evidence& evidence : cause.evidence) {
       text += fmt::format("  {:<28} {:<5} {} ({} tests, p = {:.2g})\n", evidence.role,
                           !evidence.decided ? "?"
@@ -202,6 +217,8 @@ std::string to_text(const Explanation& explanation) {
   std::size_t unexplained = 0;
   for (const Wall& wall : explanation.walls) unexplained += wall.cause ? 0 : 1;
   if (unexplained > 0) text += fmt::format("\n{} walls stay unexplained\n", unexplained);
+  if (explanation.path) text += text_of(*explanation.path);
+  if (explanation.sensitivity) text += text_of(*explanation.sensitivity);
   for (const std::string& note : explanation.notes) text += "note: " + note + "\n";
   return text;
 }

@@ -49,6 +49,16 @@ void add_explain(Program& program) {
       .range(0.5, 0.999999);
   command.option("--batch", request.options.batch, "Tests that are ordered together")
       .range(1, 1024);
+  command
+      .option("--finer", request.options.finer,
+              "Halve each threshold between the campaign's levels to this share of it, 0.05 say")
+      .range(0.0, 1.0);
+  command.flag("--critical-path", request.options.critical_path,
+               "Say which stage holds the worst wall, from host to virtual switch");
+  command
+      .option("--sensitivity", request.options.sensitivity_rows,
+              "Rows of Sobol's design around the worst wall: how much each setting matters")
+      .range(0, 100000);
   command.option("--most-tests", request.options.most_tests, "Tests to order at most");
   command
       .option("--most-repeats", request.options.most_repeats,

@@ -156,6 +156,47 @@
       ]
     }),
 
+    // Stages in a row; on a phone, in a column.
+    path: (d) => {
+      const place = (i) => narrow ? {x: 0, y: 90 * i} : {x: 130 * i, y: 40 * (i % 2)};
+      return {
+        tooltip: tip({formatter: (p) => p.dataType === 'edge' ? escape(d.nodes[p.dataIndex + 1][0]) + ': '
+          + (p.data.value === null ? 'not measured' : percent(p.data.value) + ' left')
+          : escape(d.nodes[p.dataIndex][0]) + '<br>' + d.nodes[p.dataIndex][4].map(escape).join('<br>')}),
+        series: [{type: 'graph', layout: 'none', roam: false, left: 50, right: 50, top: 60, bottom: 60,
+          symbol: 'roundRect', symbolSize: [84, 34], edgeSymbol: ['none', 'arrow'], edgeSymbolSize: 8,
+          data: d.nodes.map((n, i) => Object.assign(place(i), {name: n[0], label: {show: true, fontSize: 11,
+            color: n[1] ? colour.paper : colour.ink},
+            itemStyle: {color: n[1] ? colour.c0 : colour.paper, borderColor: n[3] ? colour.c0 : colour.soft,
+              borderWidth: n[3] ? 3 : 1}})),
+          links: d.nodes.slice(1).map((n, i) => ({source: i, target: i + 1, value: n[2],
+            lineStyle: {color: colour.soft, width: 1.5}, label: {show: n[2] !== null, fontSize: 11, color: colour.ink,
+              formatter: () => percent(n[2])}}))}]
+      };
+    },
+
+    sensitivity: (d) => {
+      const bars = (name, k, fill) => [
+        {name, type: 'bar', barMaxWidth: 10, data: d.rows.map((r) => r[k][0]), itemStyle: {color: fill, decal: k === 1 ? PLAIN : stripes(0, 2, [2, 2])}},
+        {type: 'custom', silent: true, z: 5, data: d.rows.map((r, i) => [r[k][1], r[k][2], i]), encode: {x: [0, 1], y: 2},
+          renderItem: (params, api) => {
+            const a = api.coord([api.value(0), api.value(2)]), b = api.coord([api.value(1), api.value(2)]);
+            const y = a[1] + (k === 1 ? -6 : 6);
+            return {type: 'line', shape: {x1: a[0], y1: y, x2: b[0], y2: y}, style: {stroke: colour.ink, lineWidth: 1.4}};
+          }}];
+      return {
+        aria: patterns,
+        legend: legend({data: ['first', 'total']}),
+        grid: {left: narrow ? 120 : 180, right: 30, top: 34, bottom: 44},
+        xAxis: below('share of the variance', {axisLabel: {color: colour.soft, formatter: percent, hideOverlap: true}}),
+        yAxis: {type: 'category', inverse: true, data: d.rows.map((r) => r[0]), axisLabel: {color: colour.soft}, axisTick: {show: false},
+          axisLine: plainLine()},
+        tooltip: tip({formatter: (p) => escape(d.rows[p.dataIndex][0]) + '<br>first ' + span(d.rows[p.dataIndex][1])
+          + '<br>total ' + span(d.rows[p.dataIndex][2])}),
+        series: bars('first', 1, colour.untested).concat(bars('total', 2, colour.c0))
+      };
+    },
+
     effect: (d) => ({
       grid: {left: 56, right: 14, top: 34, bottom: 30},
       xAxis: {type: 'category', data: d.means.map((m) => m[0]), axisLabel: {color: colour.soft, hideOverlap: true},
@@ -296,6 +337,7 @@
   const descriptions = JSON.parse(document.getElementById('charts').textContent);
   const charts = [...document.querySelectorAll('[data-chart]')].map((element) => {
     const description = descriptions[+element.dataset.chart];
+    if (description.kind === 'sensitivity') element.style.height = 90 + 34 * description.rows.length + 'px';
     if (description.kind === 'evidence') element.style.height = 80 + 24 * description.rows.length + 'px';
     return {element, description, chart: echarts.init(element, null, {renderer: 'svg'})};
   });

@@ -57,6 +57,8 @@ struct Command {
 void add_head(const Content& content, Page& page);
 void add_walls(const Content& content, Page& page);
 void add_causes(const Content& content, Page& page);
+/// Critical path and sensitivity of the worst wall.
+void add_around(const Content& content, Page& page);
 void add_effects(const Content& content, Page& page);
 void add_latency(const Content& content, Page& page);
 void add_model(const Content& content, Page& page);

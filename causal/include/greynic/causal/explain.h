@@ -44,6 +44,8 @@
 #include <string>
 #include <vector>
 
+#include "greynic/causal/critical_path.h"
+#include "greynic/causal/sensitivity.h"
 #include "greynic/core/campaign.h"
 #include "greynic/core/observation.h"
 #include "greynic/core/result.h"
@@ -59,6 +61,12 @@ enum class Relation : std::uint8_t {
   kSumAtLeast,  ///< the sum of this factor and others
 };
 
+/// Two levels, as near as they were asked for, between which a wall begins or ends.
+struct Bracket {
+  double clear = 0.0;
+  double wall = 0.0;
+};
+
 /// One term of a cause: "server_decap_masks >= 12".
 struct Condition {
   std::string factor;
@@ -68,10 +76,12 @@ struct Condition {
   std::optional<double> clear_level;
   /// Removing this term alone, all others kept, made the wall vanish.
   bool confirmed = false;
-  double upper = 0.0;                 ///< kBetween: the upper end
-  std::optional<double> clear_above;  ///< kBetween: the nearest clear level above
-  std::vector<FactorValue> among;     ///< kIn
-  std::vector<std::string> with;      ///< kSumAtLeast: the other factors
+  double upper = 0.0;                  ///< kBetween: the upper end
+  std::optional<double> clear_above;   ///< kBetween: the nearest clear level above
+  std::optional<Bracket> finer;        ///< between the campaign's levels, at clear_level
+  std::optional<Bracket> finer_above;  ///< and at clear_above
+  std::vector<FactorValue> among;      ///< kIn
+  std::vector<std::string> with;       ///< kSumAtLeast: the other factors
   /// Factors that the constraints tie to this one: no allowed test tells them apart.
   std::vector<std::string> alike;
 
@@ -160,6 +170,8 @@ struct Explanation {
   std::size_t tests = 0;          ///< asked for by this explanation, made now or before
   std::size_t rounds = 0;         ///< batches of them
   std::vector<TrailTest> trail;
+  std::optional<CriticalPath> path;  ///< of the worst wall, where it was asked for
+  std::optional<Sensitivity> sensitivity;
   std::vector<std::string> notes;
 };
 
@@ -169,6 +181,9 @@ struct ExplainOptions {
   std::uint64_t most_tests = 4000;  ///< ordered from the laboratory in all
   int most_terms = 3;               ///< of a hypothesis without a laboratory
   int batch = 1;                    ///< tests that the laboratory takes at a time
+  double finer = 0.0;               ///< share of a level to which numbers are halved; 0: not at all
+  bool critical_path = false;       ///< which stage holds the worst wall
+  int sensitivity_rows = 0;         ///< of Sobol's design around it; 0: not asked for
   /// The wall to explain; empty: the run's, or what a plan finds.
   std::optional<Configuration> witness;
   /// Names of configurations that earlier explanations ordered: evidence, but none of the
