@@ -30,7 +30,7 @@ constexpr double kFailsClear = 0.02;
 constexpr double kFailsWall = 0.3;
 constexpr double kNoiseBefore = 0.06;
 constexpr double kNoiseSpread = 1.1;  // of its logarithm
-constexpr double kMayBeNoisy = 0.3;
+constexpr double kMayBeNoisy = 0.5;
 // Log odds of what is surely worse than the baseline to be worse by the whole share: the search tests
 // it further, and to be surer of a wall near the bound takes as many tests as all its causes.
 constexpr double kBeyondBound = 3.0;
