@@ -24,6 +24,7 @@ constexpr double kNoiseAtWorst = 0.15;  // until the baseline was tested often
 constexpr double kSurelySlow = 5.0;     // standard errors
 constexpr double kApart = 4.0;          // noises; the halves of one heap are 2.7 apart
 constexpr int kMostChecks = 160;
+constexpr int kMostTogether = 8;  // tests of a batch
 constexpr double kStalls = 0.01;
 constexpr double kStallsUpTo = 4.0;
 constexpr double kFailsClear = 0.02;
@@ -242,13 +243,15 @@ Result<WallCheck> check_wall(Session& session, Id id) {
       return check;
     }
     const bool wall_next = of_wall < of_baseline;
-    const Id next = wall_next ? id : baseline;
+    std::vector<Id> next = {wall_next ? id : baseline};
+    while (std::ssize(next) < std::min(session.options().batch, kMostTogether)) {
+      next.push_back(next.back() == id ? baseline : id);
+    }
     session.believe(id, check.chance);
-    if (auto done = session.measure({&next, 1}, wall_next ? "is it a wall?" : "the baseline");
-        !done) {
+    if (auto done = session.measure(next, wall_next ? "is it a wall?" : "the baseline"); !done) {
       return pass_on(done);
     }
-    if (!wall_next && of_wall > 0) {
+    if (next.back() == baseline && session.tests_of(id) > 0) {
       if (auto done = stickiness.look(); !done) return pass_on(done);
     }
   }
