@@ -14,9 +14,16 @@ constexpr double kRose = 1.5;          // times, before a counter is told
 constexpr double kLeastCount = 1e-3;   // for each packet: below, everything is as good as nothing
 constexpr double kSlowDeletion = 1.5;  // times, of rule_delete_us
 constexpr std::size_t kMostCounters = 3;
-constexpr std::string_view kPackets = "tx_vport_rdma_unicast_packets";
+/// Which packets a counter is told for: those that its pipe passed, else those that were sent.
+std::string packets_of(const std::string& counter) {
+  const std::string side = counter.starts_with("server.") ? "server." : "";
+  const std::string_view rest = std::string_view(counter).substr(side.size());
+  if (rest.starts_with("rx_steering")) return side + "rx_vport_rdma_unicast_packets";
+  if (rest.starts_with("tx_steering")) return side + "tx_vport_rdma_unicast_packets";
+  return "tx_vport_rdma_unicast_packets";
+}
 
-/// Means of all counters over the tests of a configuration, for each packet sent.
+/// Means of all counters over the tests of a configuration, for each packet.
 std::map<std::string, double> counters_of(const std::vector<Observation>& tests) {
   std::map<std::string, double> sums;
   for (const Observation& test : tests) {
@@ -25,10 +32,13 @@ std::map<std::string, double> counters_of(const std::vector<Observation>& tests)
       sums[name] += after - (before == test.counters_before.end() ? 0.0 : before->second);
     }
   }
-  const auto packets = sums.find(std::string(kPackets));
-  const double by = packets == sums.end() ? static_cast<double>(tests.size()) : packets->second;
-  for (auto& [name, sum] : sums) sum /= std::max(by, 1.0);
-  return sums;
+  std::map<std::string, double> each;
+  for (const auto& [name, sum] : sums) {
+    const auto packets = sums.find(packets_of(name));
+    const double by = packets == sums.end() ? static_cast<double>(tests.size()) : packets->second;
+    each[name] = sum / std::max(by, 1.0);
+  }
+  return each;
 }
 
 double value_at(const std::map<std::string, double>& all, const std::string& name) {

@@ -34,7 +34,7 @@ void add_path(const json& path, const std::string& metric, Page& page) {
       "is "
       "healed when its settings alone go back to the baseline's levels. One that brings most of "
       "the "
-      "way back holds the wall. Counters are for each packet sent.");
+      "way back holds the wall. Counters are for each packet.");
   Table table({"stage", "settings", ">healed, times the wall", ">alone, of the baseline",
                ">with all before it, of the baseline", "holds the wall", "counters that rose"});
   json nodes = json::array();

@@ -9,7 +9,7 @@
 /// most of the way back when healed holds the wall. Several do when a cause has settings in several;
 /// none does when the wall has causes in several.
 ///
-/// Counters are compared for each packet that was sent. They agree or they do not: both are told.
+/// Counters are compared for each packet. They agree or they do not: both are told.
 ///
 /// Example. A wall of 40 masks at the server and of 64 QPs, of which only the masks matter:
 ///
@@ -50,7 +50,7 @@ inline constexpr int kStages = 10;
 
 struct MovedCounter {
   std::string name;
-  double baseline = 0.0;  ///< for each packet sent; in all, where packets are not counted
+  double baseline = 0.0;  ///< for each packet; for each test, where packets are not counted
   double wall = 0.0;
 };
 
