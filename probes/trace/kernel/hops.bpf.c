@@ -117,7 +117,6 @@ static __always_inline u32 point_before(const struct greynic_device *device, u32
 
 struct arrival {
   const struct greynic_device *device;
-  struct greynic_counters *counters;
   u64 key;
   u64 now;
   u32 point;
@@ -169,7 +168,8 @@ static __always_inline void arrive(struct journey *journey, const struct arrival
   if (cell && before && from == last) remember_way(before, cell, from, a);
   struct greynic_cell_stats *into = stats_of(cell);
   if (!into) return;
-  if (!timed) ++a->counters->inferred;
+  struct greynic_counters *counters = my_counters();
+  if (!timed && counters) ++counters->inferred;
   count_arrival(journey, a, cell, into, timed && from != GREYNIC_NOWHERE);
 }
 
@@ -178,7 +178,7 @@ static __always_inline struct known_flow *known_flow_of(const struct sk_buff *sk
                                                         const struct greynic_device *device,
                                                         u32 direction, struct parsed *p,
                                                         struct known_flow *asked) {
-  u32 header[7]; /* IPv4 without options, ports, and TCP's number */
+  u32 *header = p->words; /* IPv4 without options, ports, and TCP's number: seven of them */
   if (skb->protocol != bpf_htons(ETHERTYPE_IPV4)) return 0;
   u64 at = data_of(skb);
   if (direction == GREYNIC_TX && device->ethernet) at += 14;
@@ -240,9 +240,10 @@ static __always_inline bool is_kept(struct journey *journey, const struct parsed
 static __noinline struct journey *begin(const struct sk_buff *skb, const struct arrival *a,
                                         struct journey *old) {
   struct parsed *p = scratch(0);
+  struct greynic_counters *counters = my_counters();
   const u32 direction = a->point & 1;
   struct journey made = {};
-  if (!p) return 0;
+  if (!p || !counters) return 0;
   // Copies share the bytes with a packet that we know.
   const struct journey *twin = skb->cloned ? journey_by_head(head_of(skb)) : 0;
   bool timed = true;
@@ -264,10 +265,10 @@ static __noinline struct journey *begin(const struct sk_buff *skb, const struct 
       if (made.row.sample || config.slow_ns) made.serial = next_serial();
       made.recorded = is_kept(&made, p);
       timed = before == GREYNIC_NOWHERE;
-      ++a->counters->journeys;
+      ++counters->journeys;
     }
   }
-  struct journey *journey = old ? old : room_for(address_of(skb), a->now, a->counters);
+  struct journey *journey = old ? old : room_for(address_of(skb), a->now, counters);
   if (!journey) return 0;
   made.skb = address_of(skb);
   *journey = made;
@@ -279,14 +280,12 @@ static __noinline struct journey *begin(const struct sk_buff *skb, const struct 
 static __always_inline void look_closely(struct sk_buff *skb, struct journey *journey,
                                          struct arrival *a, u32 direction) {
   const struct greynic_device *device = device_by(a->key & ~GREYNIC_KEY_TX);
-  struct greynic_counters *counters = my_counters();
-  if (!counters) return;
   if (!device) {
-    ++counters->unplaced;
+    struct greynic_counters *counters = my_counters();
+    if (counters) ++counters->unplaced;
     return;
   }
   a->device = device;
-  a->counters = counters;
   a->point = device->number << 1 | direction;
   if (a->now < config.start_ns) return;
   if (journey && journey->row.epoch == config.epoch &&

@@ -52,7 +52,10 @@ struct parsed {
   bool tunnelled;
   bool plain; /* the outermost header holds the flow, whole */
   u8 protocol;
-  u8 header[40];
+  union {
+    u8 header[40];
+    u32 words[10];
+  };
 };
 
 #define BYTES16(at) ((u16)(((u16)p->header[at] << 8) | p->header[(at) + 1]))
