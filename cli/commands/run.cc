@@ -18,6 +18,7 @@ struct RunFlags {
   campaign::Job job;
   bool dry_run = false;
   bool json = false;
+  std::chrono::nanoseconds sample_every = std::chrono::milliseconds(10);
 };
 
 std::string duration_text(double seconds) {
@@ -83,6 +84,7 @@ int measure(const RunFlags& flags, const campaign::Prepared& prepared) {
   auto store = campaign::start(prepared);
   if (!store) return tell(store.error());
   campaign::RunOptions options = campaign::options_of(prepared);
+  options.sample_every = flags.sample_every;
   Progress bar("measuring", static_cast<double>(prepared.plan.configurations.size()) *
                                 static_cast<double>(options.repeats));
   options.progress = [&](const campaign::Progress& progress) {
@@ -110,6 +112,9 @@ int measure(const RunFlags& flags, const campaign::Prepared& prepared) {
 }
 
 int run(const RunFlags& flags) {
+  if (flags.sample_every.count() != 0 && flags.sample_every < std::chrono::microseconds(100)) {
+    return tell({ErrorCode::kBadInput, "--counters-every: 100us at least, such as 1ms"});
+  }
   campaign::Job job = flags.job;
   job.file = files::shipped_file("campaigns", job.file);
   Progress planning("planning", 1.0);
@@ -168,6 +173,9 @@ void add_run(Program& program) {
                  "Seed of the measurements alone: measures the same plan again, independently");
   command.option("--set", flags->job.overrides,
                  "factor=level,level: replaces the campaign's levels; may come again");
+  command.option("--counters-every", flags->sample_every,
+                 "Read the target's counters so often while traffic runs, and keep them with each "
+                 "observation: 1ms, 10ms; 0s: not");
   command.option("--threads", flags->job.threads, "Threads for planning").range(1, 1024);
   command.flag("--dry-run", flags->dry_run, "Plan and print the settings; measure nothing");
   command.flag("--json", flags->json, "Summary as JSON on stdout");

@@ -1,5 +1,6 @@
 #include "greynic/core/observation.h"
 
+#include <algorithm>
 #include <array>
 
 namespace greynic {
@@ -22,6 +23,15 @@ std::optional<double> Observation::value(std::string_view measure) const {
   const auto found = measures.find(std::string(measure));
   if (found == measures.end()) return std::nullopt;
   return found->second.value;
+}
+
+void keep_what_moved(std::map<std::string, std::vector<CounterSample>>& samples) {
+  std::erase_if(samples, [](const auto& counter) {
+    const std::vector<CounterSample>& all = counter.second;
+    return std::all_of(all.begin(), all.end(), [&](const CounterSample& sample) {
+      return sample.value == all.front().value;
+    });
+  });
 }
 
 }  // namespace greynic

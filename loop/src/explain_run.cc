@@ -7,6 +7,7 @@
 #include "greynic/campaign/laboratory.h"
 #include "greynic/campaign/mask_target.h"
 #include "greynic/files/campaign_file.h"
+#include "greynic/loop/counter_notes.h"
 #include "greynic/target/interrupt.h"
 #include "greynic/testgen/compiled_campaign.h"
 #include "greynic/testgen/plan.h"
@@ -72,6 +73,12 @@ causal::Laboratory laboratory_of(RunCampaign& run, campaign::Laboratory& tests, 
   return laboratory;
 }
 
+void add_counters(causal::Explanation& explanation, std::span<const Observation> observations) {
+  for (std::string& note : counter_notes(explanation, observations)) {
+    explanation.notes.push_back(std::move(note));
+  }
+}
+
 Result<causal::Explanation> explain_with(target::Target& device, results::RunStore& store,
                                          RunCampaign& run,
                                          std::span<const Observation> observations,
@@ -89,6 +96,7 @@ Result<causal::Explanation> explain_with(target::Target& device, results::RunSto
   const causal::Laboratory laboratory = laboratory_of(run, *tests, talk, options.most_tests);
   auto explanation = causal::explain(run.campaign, observations, judged, &laboratory);
   if (!explanation) return explanation;
+  add_counters(*explanation, observations);
   if (auto kept = store.keep(results::kExplanation, causal::to_json_text(*explanation)); !kept) {
     return pass_on(kept);
   }
@@ -119,7 +127,9 @@ Result<causal::Explanation> explain_stored(const results::RunStore& store,
   auto ordered = campaign::Laboratory::ordered(store);
   if (!ordered) return pass_on(ordered);
   options.ordered = std::move(*ordered);
-  return causal::explain(stored->run.campaign, stored->observations, options);
+  auto explanation = causal::explain(stored->run.campaign, stored->observations, options);
+  if (explanation) add_counters(*explanation, stored->observations);
+  return explanation;
 }
 
 Result<causal::Explanation> explain_store(target::Target& device, results::RunStore& store,

@@ -75,6 +75,13 @@ std::string checksum_of(const Observation& observation) {
   digest.add(observation.seed);
   digest.add(observation.elapsed_seconds);
   digest.add(observation.environment);
+  for (const auto& [name, samples] : observation.counter_samples) {
+    digest.add(std::string_view(name));
+    for (const CounterSample& sample : samples) {
+      digest.add(static_cast<std::uint64_t>(sample.time_ns));
+      digest.add(sample.value);
+    }
+  }
   return digest.text();
 }
 

@@ -11,6 +11,7 @@
 #include "greynic/files/core_json.h"
 #include "greynic/files/json_file.h"
 #include "store/checksum.h"
+#include "store/run_schema.h"
 
 namespace greynic::results {
 namespace {
@@ -62,6 +63,22 @@ Result<LatencyHistogram> read_histogram(const std::string& text, const std::stri
     buckets.emplace_back(bucket[0].get<std::uint64_t>(), bucket[1].get<std::uint64_t>());
   }
   return LatencyHistogram::from_buckets(buckets);
+}
+
+Result<std::vector<CounterSample>> read_samples(const std::string& text,
+                                                const std::string& source) {
+  auto json = files::parse_json(text, source + ", its samples of a counter");
+  if (!json) return pass_on(json);
+  std::vector<CounterSample> samples;
+  const bool is_list = json->is_array();
+  for (const auto& sample : is_list ? *json : nlohmann::json::array({nullptr})) {
+    if (!sample.is_array() || sample.size() != 2 || !sample[0].is_number_integer() ||
+        !sample[1].is_number()) {
+      return files::bad_value(source, "/counter_samples", "must be a list of [nanoseconds, value]");
+    }
+    samples.push_back({sample[0].get<std::int64_t>(), sample[1].get<double>()});
+  }
+  return samples;
 }
 
 Result<std::map<std::string, std::string>> read_environment(const std::string& text,
@@ -178,6 +195,18 @@ void ObservationWriter::write_counters(std::int64_t id, const Observation& obser
     bind_optional(insert_counter_, 4, find_counter(observation.counters_after, name));
     insert_counter_.exec();
   }
+  if (observation.counter_samples.empty()) return;
+  database_.exec(kCreateCounterSamples);  // most runs have none
+  SQLite::Statement insert(database_, "INSERT INTO counter_sample VALUES (?,?,?)");
+  for (const auto& [name, samples] : observation.counter_samples) {
+    nlohmann::json list = nlohmann::json::array();
+    for (const CounterSample& sample : samples) list.push_back({sample.time_ns, sample.value});
+    insert.reset();
+    insert.bind(1, id);
+    insert.bind(2, name);
+    insert.bind(3, files::json_text(list));
+    insert.exec();
+  }
 }
 
 void ObservationWriter::write(const Observation& observation) {
@@ -258,6 +287,16 @@ Result<Observations> read_rows(SQLite::Database& database, const std::string& pa
     if (!counters.getColumn(3).isNull()) {
       found->second.counters_after[name] = counters.getColumn(3).getDouble();
     }
+  }
+  if (!database.tableExists("counter_sample")) return observations;
+  SQLite::Statement samples(
+      database, "SELECT observation, name, samples FROM counter_sample" + where("observation"));
+  while (samples.executeStep()) {
+    const auto found = observations.find(samples.getColumn(0).getInt64());
+    if (found == observations.end()) continue;
+    auto read = read_samples(samples.getColumn(2).getString(), place(path, found->first));
+    if (!read) return pass_on(read);
+    found->second.counter_samples[samples.getColumn(1).getString()] = std::move(*read);
   }
   return observations;
 }

@@ -6,7 +6,16 @@ namespace greynic::results {
 
 const char* const kTableNames =
     "'header', 'setting', 'environment', 'observation', 'measure', 'counter', 'document',"
-    " 'flat_column', 'checksum'";
+    " 'flat_column', 'checksum', 'counter_sample'";
+
+const char* const kCreateCounterSamples = R"sql(
+CREATE TABLE IF NOT EXISTS counter_sample (
+  observation INTEGER NOT NULL REFERENCES observation(id),
+  name        TEXT NOT NULL,
+  samples     TEXT NOT NULL,
+  PRIMARY KEY (observation, name)
+) WITHOUT ROWID;
+)sql";
 
 const char* const kCreateChecksums = R"sql(
 CREATE TABLE IF NOT EXISTS checksum (

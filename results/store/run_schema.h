@@ -17,6 +17,8 @@ inline constexpr int kFormatVersion = 1;
 extern const char* const kCreateTables;
 /// Creates the table of checksums, which older runs lack.
 extern const char* const kCreateChecksums;
+/// Creates the table of counters while traffic ran, which runs without samples lack.
+extern const char* const kCreateCounterSamples;
 /// The tables' names, as a list of SQL.
 extern const char* const kTableNames;
 

@@ -79,6 +79,13 @@ Result<void> check_storable(const Observation& observation) {
       }
     }
   }
+  for (const auto& [counter, samples] : observation.counter_samples) {
+    for (const CounterSample& sample : samples) {
+      if (!std::isfinite(sample.value)) {
+        return fail(ErrorCode::kInternal, fmt::format("{}: {} is not finite", name, counter));
+      }
+    }
+  }
   return {};
 }
 

@@ -307,6 +307,17 @@
         lineStyle: {width: 2.4, type: s.name === 'before' ? 'dashed' : 'solid'}, areaStyle: {opacity: 0.08}}))
     }),
 
+    // What a counter did while traffic ran, a line a configuration.
+    rates: (d) => ({
+      legend: legend({}),
+      grid: underLegend(d.series.length),
+      xAxis: below(d.x, {splitLine: {show: false}}),
+      yAxis: axis(d.name, {min: 0}),
+      tooltip: tip({trigger: 'axis', valueFormatter: short}),
+      series: d.series.map((s) => ({name: s.name, type: 'line', symbol: 'none', data: s.points,
+        color: s.name === 'baseline' ? colour.before : colour.limit, lineStyle: {width: 1.8, type: s.name === 'baseline' ? 'dashed' : 'solid'}}))
+    }),
+
     // Bytes in a queue over time, by flow, one on top of the other.
     depth: (d) => ({
       aria: patterns,

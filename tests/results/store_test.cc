@@ -45,6 +45,8 @@ Observation full_observation() {
   observation.granted.set("server_decap_masks", 19.0);
   observation.counters_before = {{"rx_bytes", 4503599627370497.0}, {"only_before", 1.0}};
   observation.counters_after = {{"rx_bytes", 4503599627370499.0}, {"only_after", 2.0}};
+  observation.counter_samples = {{"rx_bytes", {{1'000'000, 4503599627370497.0}, {2'000'000, 0.1}}},
+                                 {"odd \"name\"", {{-1, -2.5}}}};
   observation.latency.record(1234, 7);
   observation.latency.record(987654, 1);
   observation.steady = SteadyState{.settled = true, .warmup_share = 0.125, .test = "MSER-5"};
@@ -62,6 +64,7 @@ void expect_same(const Observation& got, const Observation& want) {
   EXPECT_EQ(got.measures, want.measures);
   EXPECT_EQ(got.counters_before, want.counters_before);
   EXPECT_EQ(got.counters_after, want.counters_after);
+  EXPECT_EQ(got.counter_samples, want.counter_samples);
   EXPECT_EQ(got.latency.buckets(), want.latency.buckets());
   EXPECT_EQ(got.steady, want.steady);
   EXPECT_EQ(got.seed, want.seed);

@@ -45,7 +45,8 @@ std::vector<target::MeasureRequest> missing(std::span<const Configuration> plan,
       requests.push_back({.configuration = configuration,
                           .repeat = repeat,
                           .duration = options.duration,
-                          .seed = request_seed(options.seed, configuration, repeat)});
+                          .seed = request_seed(options.seed, configuration, repeat),
+                          .sample_every = options.sample_every});
     }
   }
   return requests;

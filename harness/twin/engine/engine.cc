@@ -137,8 +137,16 @@ bool Engine::is_enough(const RunLimits& limits) {
 }
 
 void Engine::on_period(Time period, std::function<void(Time)> call) {
-  period_ = next_period_ = period;
-  on_period_ = std::move(call);
+  periods_.push_back({period, period, std::move(call)});
+  next_period_ = std::min(next_period_, period);
+}
+
+void Engine::pass_periods() {
+  next_period_ = kNever;
+  for (Period& one : periods_) {
+    for (; now_ >= one.next; one.next += one.length) one.call(one.next);
+    next_period_ = std::min(next_period_, one.next);
+  }
 }
 
 std::vector<NicCounters> Engine::all_counters() const {

@@ -75,7 +75,7 @@ class Engine {
   }
   [[nodiscard]] Time now() const { return now_; }
   [[nodiscard]] std::uint64_t data_packets() const { return world_.moved.data_packets; }
-  /// Called between events when virtual time passes each multiple of `period`.
+  /// Called between events when virtual time passes each multiple of `period`; several may be.
   void on_period(Time period, std::function<void(Time)> call);
   /// Where everything is now, and what was counted of it (books.h). Costs as much as there are
   /// streams and events.
@@ -94,6 +94,7 @@ class Engine {
 
   // The loop.
   void step();
+  void pass_periods();
   void handle(const Event& event);
   [[nodiscard]] bool over() const { return world_.events.empty() && units_.time() >= kNever; }
   [[nodiscard]] bool enough(const RunLimits& limits) {
@@ -133,8 +134,12 @@ class Engine {
   bool routed_ = false;  ///< a packet's receiver is not just the other RNIC
   Time now_ = 0;
   Time round_began_ = 0;  ///< of a round trip
-  Time period_ = kNever, next_period_ = kNever;
-  std::function<void(Time)> on_period_;
+  struct Period {
+    Time length, next;
+    std::function<void(Time)> call;
+  };
+  std::vector<Period> periods_;
+  Time next_period_ = kNever;  ///< the first of theirs
 };
 
 }  // namespace greynic::twin

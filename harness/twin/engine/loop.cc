@@ -11,10 +11,7 @@ void Engine::step() {
   const Time packet = units_.time();
   const Time event = world_.events.next_time();
   now_ = std::min(packet, event);
-  while (now_ >= next_period_ && on_period_) {
-    on_period_(next_period_);
-    next_period_ += period_;
-  }
+  if (now_ >= next_period_) pass_periods();
   if (event <= packet) return handle(world_.events.pop());
   units_.send_first(world_, [this](std::uint32_t nic, std::uint32_t stream, Time t,
                                    bool turn_begins) { send(nic, stream, t, turn_begins); });

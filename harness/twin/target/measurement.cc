@@ -138,10 +138,18 @@ void run_bandwidth(const Settings& settings, const HostLoad& load, const Effects
   const double poll_ms = request.configuration.number("counter_poll_ms");
   const bool watched = settings.sink && poll_ms > 0;
   if (watched) engine.on_period(poll_ms * 1e6, publish);
+  if (request.sample_every.count() > 0) {
+    engine.on_period(static_cast<Time>(request.sample_every.count()), [&](Time t) {
+      for (const auto& [name, value] : named()) {
+        observation.counter_samples[name].push_back({static_cast<std::int64_t>(t), value});
+      }
+    });
+  }
   for (const auto& [name, value] : named()) observation.counters_before.emplace(name, 0.0);
   const BandwidthResult result = engine.run_bandwidth(limits);
   if (watched && !published) publish(result.virtual_time);  // it was over before the first period
   for (const auto& [name, value] : named()) observation.counters_after[name] += value;
+  keep_what_moved(observation.counter_samples);
   judge_failures(engine, load, "", observation);
   judge_time(result, limits.duration, observation);
   if (observation.outcome != Outcome::kNotRun) return;

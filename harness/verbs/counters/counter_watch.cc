@@ -11,11 +11,12 @@ constexpr int kReadings = 5;
 
 }  // namespace
 
-CounterWatch::CounterWatch(std::string device, int port, std::chrono::nanoseconds duration)
-    : device_(std::move(device)), port_(port) {
-  thread_ = std::thread([this, begin = Clock::now(), duration] {
+CounterWatch::CounterWatch(std::string device, int port, std::chrono::nanoseconds duration,
+                           std::chrono::nanoseconds every)
+    : device_(std::move(device)), port_(port), duration_(duration), every_(every) {
+  thread_ = std::thread([this] {
     own_file_table({});
-    watch(begin, duration);
+    watch();
   });
 }
 
@@ -30,23 +31,44 @@ void CounterWatch::end() {
   if (thread_.joinable()) thread_.join();
 }
 
-void CounterWatch::watch(Clock::time_point begin, std::chrono::nanoseconds duration) {
-  const std::chrono::nanoseconds warm_up = duration / 10;
-  for (int i = 0; i < kReadings; ++i) {
-    // The last reading a little before the end, so that it is still of the run.
-    const auto due = begin + warm_up + (duration - 2 * warm_up) * i / (kReadings - 1);
+CounterWatch::Clock::time_point CounterWatch::due(int reading) const {
+  if (every_.count() > 0) return begin_ + every_ * reading;
+  const std::chrono::nanoseconds warm_up = duration_ / 10;
+  // The last reading a little before the end, so that it is still of the run.
+  return begin_ + warm_up + (duration_ - 2 * warm_up) * reading / (kReadings - 1);
+}
+
+void CounterWatch::watch() {
+  const int readings = every_.count() > 0 ? static_cast<int>(duration_ / every_) : kReadings;
+  for (int i = 0; i < readings; ++i) {
+    // A reading that comes after the next one is due stands for both.
+    if (i + 1 < readings && due(i + 1) <= Clock::now()) continue;
     std::unique_lock lock(mutex_);
-    if (ended_.wait_until(lock, due, [&] { return end_; })) return;
+    if (ended_.wait_until(lock, due(i), [&] { return end_; })) return;
     lock.unlock();
     Reading reading{Clock::now(), read_neutral_counters(device_, port_)};
     readings_.push_back(std::move(reading));
   }
 }
 
+std::map<std::string, std::vector<CounterSample>> CounterWatch::samples() {
+  end();
+  std::map<std::string, std::vector<CounterSample>> samples;
+  if (every_.count() == 0) return samples;
+  for (const Reading& reading : readings_) {
+    const auto time =
+        std::chrono::duration_cast<std::chrono::nanoseconds>(reading.when - begin_).count();
+    for (const auto& [name, value] : reading.counters) samples[name].push_back({time, value});
+  }
+  keep_what_moved(samples);
+  return samples;
+}
+
 std::map<std::string, Measure> CounterWatch::rates() {
   end();
   std::map<std::string, std::vector<double>> found;
   for (std::size_t i = 1; i < readings_.size(); ++i) {
+    if (readings_[i - 1].when < begin_ + duration_ / 10) continue;  // warm-up
     const std::chrono::duration<double> span = readings_[i].when - readings_[i - 1].when;
     for (const auto& [name, value] : readings_[i].counters) {
       const auto before = readings_[i - 1].counters.find(name);

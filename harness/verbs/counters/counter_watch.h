@@ -1,7 +1,7 @@
 #pragma once
 
 /// Rates of a device's hw_counters while an observation runs. Readings before and after say how
-/// much a counter moved; a few readings in between say whether it moved all the time.
+/// much a counter moved; those in between say whether it moved all the time, and when.
 
 #include <chrono>
 #include <condition_variable>
@@ -19,7 +19,9 @@ class CounterWatch {
  public:
   /// Reads five times between a tenth of `duration`, which is warm-up, and its end. A reading takes
   /// some tens of microseconds of another thread.
-  CounterWatch(std::string device, int port, std::chrono::nanoseconds duration);
+  /// With `every` other than 0 it reads so often instead, from the begin on.
+  CounterWatch(std::string device, int port, std::chrono::nanoseconds duration,
+               std::chrono::nanoseconds every = {});
   CounterWatch(const CounterWatch&) = delete;
   CounterWatch& operator=(const CounterWatch&) = delete;
   ~CounterWatch();
@@ -28,6 +30,8 @@ class CounterWatch {
   /// over the intervals between two readings, and its standard error. Empty after a run that ended
   /// before the second reading.
   [[nodiscard]] std::map<std::string, Measure> rates();
+  /// All readings, where they were asked for, of the counters that moved.
+  [[nodiscard]] std::map<std::string, std::vector<CounterSample>> samples();
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -35,11 +39,14 @@ class CounterWatch {
     Clock::time_point when;
     std::map<std::string, double> counters;
   };
-  void watch(Clock::time_point begin, std::chrono::nanoseconds duration);
+  void watch();
+  [[nodiscard]] Clock::time_point due(int reading) const;
   void end();
 
   std::string device_;
   int port_;
+  Clock::time_point begin_ = Clock::now();
+  std::chrono::nanoseconds duration_, every_;
   std::mutex mutex_;
   std::condition_variable ended_;
   bool end_ = false;

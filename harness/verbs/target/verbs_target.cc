@@ -273,9 +273,10 @@ class VerbsTarget final : public target::Target {
     if (auto done = set_up(parts, *plan, peers, request.duration); !done) {
       return end(observation, done.error());
     }
-    CounterWatch watch(device_->name(), device_->port(), request.duration);
+    CounterWatch watch(device_->name(), device_->port(), request.duration, request.sample_every);
     drive(parts, request.duration);
     const auto rates = watch.rates();
+    observation.counter_samples = watch.samples();
     std::vector<RequestReport> reports;
     std::vector<PeerReport> far_reports;
     std::vector<AnswerReport> near_reports;

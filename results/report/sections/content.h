@@ -61,6 +61,7 @@ void add_causes(const Content& content, Page& page);
 void add_around(const Content& content, Page& page);
 void add_effects(const Content& content, Page& page);
 void add_latency(const Content& content, Page& page);
+void add_counters(const Content& content, Page& page);
 void add_model(const Content& content, Page& page);
 /// The law along each factor and over two of them; part of the model's section.
 void add_law_pictures(const Content& content, const std::string& metric, Page& page, Table& table);

@@ -55,8 +55,8 @@ Result<std::string> report_html(const results::RunStore& store, const ReportOpti
   Page page(options.title.empty() ? content.header.campaign_name : options.title);
   try {
     for (const auto add :
-         {add_head, add_walls, add_causes, add_around, add_effects, add_latency, add_model, add_layout,
-          add_gain, add_data, add_plan, add_other_documents, add_repeat}) {
+         {add_head, add_walls, add_causes, add_around, add_effects, add_latency, add_counters,
+          add_model, add_layout, add_gain, add_data, add_plan, add_other_documents, add_repeat}) {
       add(content, page);
     }
   } catch (const nlohmann::json::exception& error) {

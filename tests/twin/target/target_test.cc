@@ -189,6 +189,37 @@ TEST(Twin, PublishesCountersWhileTrafficRuns) {
   for (std::size_t i = 1; i < packets.size(); ++i) EXPECT_GT(packets[i], packets[i - 1]);
 }
 
+// Claim:  samples of counters come once an interval of virtual time, with and without a sink beside
+//         them; those that stand still are left out, and what is measured is the same.
+// Oracle: the measurement without samples; its sums; that sums do not fall.
+TEST(Twin, SamplesItsCountersForTheObservation) {
+  auto twin = create("twin:cx6?threads=1&stop=duration").value();
+  target::MeasureRequest request;
+  request.configuration = parse_configuration("qp_count=4,counter_poll_ms=3").value();
+  request.duration = std::chrono::milliseconds(10);
+  const Observation alone = target::measure_one(*twin, request).value();
+  EXPECT_TRUE(alone.counter_samples.empty());
+  request.sample_every = std::chrono::milliseconds(1);
+  for (const bool watched : {false, true}) {
+    int snapshots = 0;
+    if (watched) twin->set_counter_sink([&](const CounterSnapshot&) { ++snapshots; });
+    const Observation sampled = target::measure_one(*twin, request).value();
+    EXPECT_EQ(snapshots, watched ? 3 : 0);
+    EXPECT_EQ(sampled.measures, alone.measures);
+    EXPECT_EQ(sampled.counters_after, alone.counters_after);
+    const auto& packets = sampled.counter_samples.at("tx_vport_rdma_unicast_packets");
+    ASSERT_GE(packets.size(), 9U);
+    for (std::size_t i = 0; i < packets.size(); ++i) {
+      EXPECT_EQ(packets[i].time_ns, static_cast<std::int64_t>(i + 1) * 1'000'000);
+      if (i > 0) EXPECT_GT(packets[i].value, packets[i - 1].value);
+    }
+    EXPECT_LE(packets.back().value, sampled.counters_after.at("tx_vport_rdma_unicast_packets"));
+    for (const auto& [name, samples] : sampled.counter_samples) {
+      EXPECT_NE(samples.front().value, samples.back().value) << name;
+    }
+  }
+}
+
 // Claim:  who watches counters changes nothing of what is measured, and sees those of a measurement
 //         that is over before the first period.
 // Oracle: the same measurement without a sink.

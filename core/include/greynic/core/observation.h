@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "greynic/core/configuration.h"
 #include "greynic/core/histogram.h"
@@ -43,6 +44,14 @@ struct SteadyState {
   bool operator==(const SteadyState&) const = default;
 };
 
+/// What a counter said while traffic ran. The time is since the traffic began, on a twin in virtual
+/// time.
+struct CounterSample {
+  std::int64_t time_ns = 0;
+  double value = 0.0;
+  bool operator==(const CounterSample&) const = default;
+};
+
 struct Observation {
   Configuration asked;
   Configuration granted;  ///< what the target really set; empty: as asked
@@ -52,6 +61,8 @@ struct Observation {
   std::map<std::string, Measure> measures;
   std::map<std::string, double> counters_before;  ///< absolute, by name
   std::map<std::string, double> counters_after;
+  /// Of those that moved, while it ran: where the request asked for samples.
+  std::map<std::string, std::vector<CounterSample>> counter_samples;
   LatencyHistogram latency;
   std::optional<SteadyState> steady;
   std::uint64_t seed = 0;
@@ -61,5 +72,8 @@ struct Observation {
   /// The value of a measure; empty when it was not taken or the run was not measured.
   [[nodiscard]] std::optional<double> value(std::string_view measure) const;
 };
+
+/// Leaves out counters that say the same in all their samples.
+void keep_what_moved(std::map<std::string, std::vector<CounterSample>>& samples);
 
 }  // namespace greynic

@@ -37,6 +37,7 @@ struct RunOptions {
   std::chrono::nanoseconds duration = std::chrono::seconds(1);  ///< of one repeat
   std::uint64_t seed = 1;            ///< each request's seed follows from it and the request alone
   std::vector<std::string> metrics;  ///< measures to keep; empty: all
+  std::chrono::nanoseconds sample_every{0};  ///< counters while traffic runs; 0: not
   std::function<void(const Progress&)> progress;  ///< may be empty
 };
 

@@ -40,6 +40,8 @@ struct MeasureRequest {
   int repeat = 0;  ///< 0-based; part of the observation's identity
   std::chrono::nanoseconds duration = std::chrono::seconds(1);
   std::uint64_t seed = 0;  ///< of this request; same seed, same answer on a twin
+  /// Counters are read so often while traffic runs (Observation::counter_samples); 0: they are not.
+  std::chrono::nanoseconds sample_every{0};
 };
 
 /// Called once for each request, in any order, never from two threads at once. `index` is that of
