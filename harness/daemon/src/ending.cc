@@ -25,7 +25,10 @@ struct Ending::Watch {
     constexpr timespec kLook{.tv_sec = 0, .tv_nsec = 50'000'000};
     Clock::time_point limit;
     while (!over) {
-      if (sigtimedwait(&signals, nullptr, &kLook) > 0) {
+      // Until it is asked to end it costs nothing: a daemon's own share may be less than looks are.
+      const int got =
+          asked ? sigtimedwait(&signals, nullptr, &kLook) : sigwaitinfo(&signals, nullptr);
+      if (got > 0 && !over) {
         if (asked) _exit(0);
         limit = Clock::now() + patience;
         asked = true;
@@ -52,6 +55,7 @@ Ending::Ending(std::string name, std::chrono::milliseconds patience) : watch_(ne
 
 Ending::~Ending() {
   watch_->over = true;
+  pthread_kill(watch_->thread.native_handle(), SIGTERM);  // to it alone, so that it sees the end
   watch_->thread.join();
 }
 
