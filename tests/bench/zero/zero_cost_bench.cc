@@ -4,6 +4,8 @@
 // registering costs, and how often a value is torn. Nothing is asserted.
 //
 // usage: zero_cost_bench [reads, 1000000] [reads of the integrity part, 0]
+//        zero_cost_bench sweep [seconds of a point, 1]
+// sweep: a JSON line for each way, number of metrics and interval between two reads (sweep.py)
 
 #include <arpa/inet.h>
 #include <fmt/core.h>
@@ -15,10 +17,12 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -31,12 +35,19 @@ namespace {
 using namespace greynic;
 
 constexpr std::size_t kMetrics = 512;
+constexpr std::size_t kMostMetrics = 4096;
 struct Stats {
   std::uint64_t words[kMetrics];
 };
 const zero_field kFields[] = {{"words", ZERO_U64, ZERO_COUNTER, 0, kMetrics, 0, "", "", ""}};
-const zero_schema kStats = {"stats", "", kFields, 1, sizeof(Stats), ZERO_PLAIN};
 const zero_schema kWhole = {"whole", "", kFields, 1, sizeof(Stats), ZERO_WHOLE};
+
+/// How often and what is read.
+struct Load {
+  std::size_t metrics = kMetrics;
+  int reads = 0;
+  double interval_ns = 0;  ///< between two reads; 0: one right after the other
+};
 
 double now_of(clockid_t clock) {
   timespec now{};
@@ -50,14 +61,21 @@ struct Cost {
 
 /// Reads so often; latencies by the wall clock, CPU by the clocks of both processes.
 template <typename Read>
-Cost measure(pid_t watched, int reads, const Read& read) {
+Cost measure(pid_t watched, const Load& load, const Read& read) {
   clockid_t clock{};
   clock_getcpuclockid(watched, &clock);
+  const int reads = load.reads;
   for (int i = 0; i < 100; ++i) read();
   std::vector<double> times;
   times.reserve(static_cast<std::size_t>(reads));
   const double before = now_of(clock), own = now_of(CLOCK_PROCESS_CPUTIME_ID);
+  double next = now_of(CLOCK_MONOTONIC);
   for (int i = 0; i < reads; ++i) {
+    if (load.interval_ns > 0) {
+      next += load.interval_ns;
+      const double left = std::max(0.0, next - now_of(CLOCK_MONOTONIC));
+      std::this_thread::sleep_for(std::chrono::nanoseconds(static_cast<std::int64_t>(left)));
+    }
     const double begin = now_of(CLOCK_MONOTONIC);
     read();
     times.push_back(now_of(CLOCK_MONOTONIC) - begin);
@@ -71,9 +89,18 @@ Cost measure(pid_t watched, int reads, const Read& read) {
   return cost;
 }
 
-void tell(const char* name, int reads, const Cost& cost) {
-  fmt::print("{:<36} {:>9} {:>10.0f} {:>10.0f} {:>14.3f} {:>14.1f}\n", name, reads, cost.p50_ns,
-             cost.p99_ns, cost.watched_ns, cost.reader_ns);
+void tell(const char* name, const Load& load, const Cost& cost) {
+  if (load.interval_ns > 0) {
+    fmt::print(R"({{"way":"{}","metrics":{},"interval_ns":{:.0f},"p50_ns":{:.0f},"p99_ns":{:.0f},)"
+               R"("watched_cpu_ns":{:.1f},"reader_cpu_ns":{:.1f}}})"
+               "\n",
+               name, load.metrics, load.interval_ns, cost.p50_ns, cost.p99_ns, cost.watched_ns,
+               cost.reader_ns);
+    std::fflush(stdout);
+    return;
+  }
+  fmt::print("{:<36} {:>9} {:>10.0f} {:>10.0f} {:>14.3f} {:>14.1f}\n", name, load.reads,
+             cost.p50_ns, cost.p99_ns, cost.watched_ns, cost.reader_ns);
   std::fflush(stdout);
 }
 
@@ -92,29 +119,30 @@ void write_all(int socket, const char* from, std::size_t bytes) {
   }
 }
 
-std::string as_text(const Stats& stats) {
+std::string as_text(std::span<const std::uint64_t> words) {
   std::string text;
-  for (std::size_t i = 0; i < kMetrics; ++i) {
-    text += fmt::format("stats_words_total{{index=\"{}\"}} {}\n", i, stats.words[i]);
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    text += fmt::format("stats_words_total{{index=\"{}\"}} {}\n", i, words[i]);
   }
   return text + "# EOF\n";
 }
 
 /// The watched side of RPC: for each byte that comes, all values, or their text behind its length.
-[[noreturn]] void serve(int socket, bool text) {
-  static Stats stats{};
+[[noreturn]] void serve(int socket, bool text, std::size_t metrics) {
+  static std::uint64_t memory[kMostMetrics];
+  const std::span words(memory, metrics);
   for (char ask = 0;;) {
     read_all(socket, &ask, 1);
-    stats.words[7] += 1;
+    words[7] += 1;
     if (text) {
-      const std::string body = as_text(stats);
+      const std::string body = as_text(words);
       const std::uint64_t bytes = body.size();
       // In one write: a second small one would wait for the acknowledgement of the first.
       std::string answer(reinterpret_cast<const char*>(&bytes), sizeof bytes);
       answer += body;
       write_all(socket, answer.data(), answer.size());
     } else {
-      write_all(socket, reinterpret_cast<const char*>(&stats), sizeof stats);
+      write_all(socket, reinterpret_cast<const char*>(words.data()), words.size_bytes());
     }
   }
 }
@@ -140,15 +168,15 @@ std::array<int, 2> connected(bool tcp) {
   return ends;
 }
 
-void rpc(const char* name, bool tcp, bool text, int reads) {
+void rpc(const char* name, bool tcp, bool text, const Load& load) {
   const auto ends = connected(tcp);
   const pid_t watched = fork();
-  if (watched == 0) serve(ends[1], text);
+  if (watched == 0) serve(ends[1], text, load.metrics);
   close(ends[1]);
   std::vector<char> answer(1 << 20);
-  tell(name, reads, measure(watched, reads, [&] {
+  tell(name, load, measure(watched, load, [&] {
          write_all(ends[0], "?", 1);
-         std::uint64_t bytes = sizeof(Stats);
+         std::uint64_t bytes = load.metrics * 8;
          if (text) read_all(ends[0], reinterpret_cast<char*>(&bytes), sizeof bytes);
          read_all(ends[0], answer.data(), bytes);
        }));
@@ -157,16 +185,19 @@ void rpc(const char* name, bool tcp, bool text, int reads) {
   close(ends[0]);
 }
 
-void one_sided(int reads) {
+void one_sided(const Load& load) {
   std::array<int, 2> ready{};
   if (pipe(ready.data()) != 0) return;
   const zero_arena_options options = {ZERO_PERSISTENT, 256 << 10, 8, 0, "watched"};
   zero_arena* const arena = zero_arena_create(&options);
   const pid_t watched = fork();
   if (watched == 0) {
-    auto* const stats = static_cast<Stats*>(zero_arena_malloc(arena, sizeof(Stats)));
-    zero_arena_publish(arena, stats, &kStats, "");
-    for (std::size_t i = 0; i < kMetrics; ++i) stats->words[i] = i;
+    const auto count = static_cast<std::uint32_t>(load.metrics);
+    const zero_field field = {"words", ZERO_U64, ZERO_COUNTER, 0, count, 0, "", "", ""};
+    const zero_schema schema = {"stats", "", &field, 1, count * 8, ZERO_PLAIN};
+    auto* const words = static_cast<std::uint64_t*>(zero_arena_malloc(arena, count * 8));
+    zero_arena_publish(arena, words, &schema, "");
+    for (std::uint32_t i = 0; i < count; ++i) words[i] = i;
     write_all(ready[1], "!", 1);
     for (;;) pause();
   }
@@ -177,10 +208,9 @@ void one_sided(int reads) {
   const auto arenas = zero::find_arenas(watched);
   auto remote = *zero::ArenaReader::open(zero::process_source(watched, arenas->front()));
   std::uint64_t failed = 0;
-  tell("shared mapping", reads, measure(watched, reads, [&] { failed += mapped.look() ? 0 : 1; }));
-  tell("process_vm_readv", reads,
-       measure(watched, reads, [&] { failed += remote.look() ? 0 : 1; }));
-  fmt::print("{} looks failed\n", failed);
+  tell("shared mapping", load, measure(watched, load, [&] { failed += mapped.look() ? 0 : 1; }));
+  tell("process_vm_readv", load, measure(watched, load, [&] { failed += remote.look() ? 0 : 1; }));
+  if (failed > 0) fmt::print(stderr, "{} looks failed\n", failed);
   kill(watched, SIGKILL);
   waitpid(watched, nullptr, 0);
   zero_arena_destroy(arena);
@@ -243,17 +273,36 @@ void integrity(std::uint64_t values) {
   zero_arena_destroy(arena);
 }
 
+void all_ways(const Load& load) {
+  one_sided(load);
+  rpc("RPC over a unix socket", false, false, load);
+  rpc("RPC over TCP", true, false, load);
+  rpc("text over TCP", true, true, load);
+}
+
+void sweep(double seconds) {
+  for (const std::size_t metrics : {std::size_t{64}, kMetrics, kMostMetrics}) {
+    for (const double interval_ns : {1e6, 10e6, 100e6}) {
+      all_ways({metrics, std::max(5, static_cast<int>(seconds * 1e9 / interval_ns)), interval_ns});
+    }
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::string(argv[1]) == "sweep") {
+    sweep(argc > 2 ? std::atof(argv[2]) : 1);
+    return 0;
+  }
   const int reads = argc > 1 ? std::atoi(argv[1]) : 1000000;
   const auto checked = static_cast<std::uint64_t>(argc > 2 ? std::atof(argv[2]) : 0);
   fmt::print("{:<36} {:>9} {:>10} {:>10} {:>14} {:>14}\n", "512 metrics, by", "reads", "p50 ns",
              "p99 ns", "watched CPU ns", "reader CPU ns");
-  one_sided(reads);
-  rpc("RPC over a unix socket", false, false, reads / 10);
-  rpc("RPC over TCP", true, false, reads / 10);
-  rpc("text over TCP", true, true, reads / 100);
+  one_sided({.reads = reads});
+  rpc("RPC over a unix socket", false, false, {.reads = reads / 10});
+  rpc("RPC over TCP", true, false, {.reads = reads / 10});
+  rpc("text over TCP", true, true, {.reads = reads / 100});
   registering();
   if (checked > 0) integrity(checked);
   return 0;

@@ -3,10 +3,13 @@
 // variants without credits. And what one READ of 512 metrics takes. Nothing is asserted.
 //
 // usage: zero_fabric_bench [most hosts]
+//        zero_fabric_bench sweep
+// sweep: a JSON line for each number of hosts and of metrics, with credits (sweep.py)
 
 #include <fmt/core.h>
 
 #include <cstdlib>
+#include <string>
 
 #include "fabric_collector.h"
 
@@ -30,9 +33,32 @@ void row(const char* name, const FabricRun& run) {
   std::fflush(stdout);
 }
 
+void sweep() {
+  for (const std::uint32_t hosts : {1U, 10U, 100U, 1000U, 9999U}) {
+    for (const std::uint32_t metrics : {64U, 512U, 4096U}) {
+      FabricRun run;
+      run.hosts = hosts;
+      run.bytes = metrics * 8;
+      run.rounds = 2;
+      run.interval_ns = 1e9;
+      const FabricOutcome o = FabricCollector(run).measure();
+      fmt::print(R"({{"hosts":{},"metrics":{},"round_ns":{:.0f},"p50_ns":{:.0f},"p99_ns":{:.0f},)"
+                 R"("queue_bytes":{},"line_share":{:.4f},"failed":{}}})"
+                 "\n",
+                 hosts, metrics, o.round_ns, o.delay_median_ns, o.delay_p99_ns,
+                 o.deepest_queue_bytes, o.line_share, o.failed);
+      std::fflush(stdout);
+    }
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::string(argv[1]) == "sweep") {
+    sweep();
+    return 0;
+  }
   const auto most = static_cast<std::uint32_t>(argc > 1 ? std::atoi(argv[1]) : 10000);
   FabricRun one;
   one.hosts = 1;
