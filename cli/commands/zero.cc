@@ -36,7 +36,7 @@ namespace {
 struct ZeroAgentFlags {
   monitor::AgentOptions options;
   std::uint64_t mebibytes_of_user = 256;
-  std::string listen, certificates;
+  std::string listen, certificates, device;
   std::vector<std::string> allowed;
 };
 
@@ -44,11 +44,12 @@ struct ZeroAgentFlags {
 /// Opens the door to other hosts, if one is asked for.
 Result<std::unique_ptr<remote::Door>> open_remote_door(const ZeroAgentFlags& flags) {
   if (flags.listen.empty()) {
-    if (flags.certificates.empty() && flags.allowed.empty()) return nullptr;
-    return fail(ErrorCode::kBadInput, "--certificates and --allow go with --listen ADDRESS:PORT");
+    if (flags.certificates.empty() && flags.allowed.empty() && flags.device.empty()) return nullptr;
+    return fail(ErrorCode::kBadInput,
+                "--certificates, --allow and --device go with --listen ADDRESS:PORT");
   }
-  remote::DoorOptions options{
-      flags.options.socket, flags.listen, flags.certificates, {}, flags.options.tell};
+  remote::DoorOptions options{flags.options.socket, flags.listen, flags.certificates,
+                              flags.device,         {},           flags.options.tell};
   for (const std::string& one : flags.allowed) {
     if (auto done = remote::allow(one, options.allowed); !done) return pass_on(done);
   }
@@ -389,6 +390,8 @@ void add_zero_agent(Command& zero) {
                "ADDRESS:PORT for collectors of other hosts; port 0 takes a free one");
   agent.option("--certificates", flags->certificates,
                "Directory made by `greynic agent init`; without it only loopback is listened at");
+  agent.option("--device", flags->device,
+               "RDMA device that collectors READ through, around this process");
   agent.option("--allow", flags->allowed,
                "NAME=CLASS,... what a client of that name may see: system, persistent, tidal; give "
                "it once for each. Without any, each client of the lab sees all");
@@ -408,6 +411,8 @@ void add_zero_collect(Command& zero) {
   command.flag("--standby", flags->standby,
                "Wait while another collector writes the store, and take over when it has gone");
   command.option("--lease", flags->lease, "A collector that says nothing for so long has gone");
+  command.flag("--realtime", flags->options.realtime,
+               "Look before all usual programs run: samples come in time on a busy host");
   command.option("--keep", flags->keep, "Remove samples that are older; 0s: never");
   command.option("--keep-tiers", flags->keep_tiers, "Remove means that are older; 0s: never");
 #ifdef GREYNIC_WITH_MONITOR_PAGE

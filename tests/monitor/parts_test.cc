@@ -8,6 +8,7 @@
 #include <set>
 #include <thread>
 
+#include "day_clock.h"
 #include "greynic/monitor/hosts_file.h"
 #include "greynic/monitor/record_ring.h"
 #include "greynic/monitor/timer_wheel.h"
@@ -41,6 +42,30 @@ TEST(TimerWheel, GivesWhatIsDue) {
     ASSERT_EQ(std::multiset<std::uint32_t>(due.begin(), due.end()), expected) << now;
     ASSERT_EQ(wheel.size(), model.size());
   }
+}
+
+// Claim:  a clock that is set, forward or back, is told once, with by how much, and followed; what a
+//         time service corrects little by little moves no sample.
+// Oracle: a real clock and a steady one, both by hand.
+TEST(DayClock, TellsAStepOnce) {
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  DayClock clock;
+  std::int64_t real = 1'700'000'000 * kSecond, steady = 77 * kSecond, stepped = 0;
+  EXPECT_EQ(clock.now(real, steady, stepped), real);
+  EXPECT_EQ(stepped, 0);
+  for (const std::int64_t step : {3600 * kSecond, -7200 * kSecond, 2 * kSecond}) {
+    real += step + kSecond;
+    steady += kSecond;
+    EXPECT_EQ(clock.now(real, steady, stepped), real);
+    EXPECT_EQ(stepped, step);
+    real += kSecond;
+    steady += kSecond;
+    EXPECT_EQ(clock.now(real, steady, stepped), real);
+    EXPECT_EQ(stepped, 0);
+  }
+  const std::int64_t before = clock.now(real, steady, stepped);
+  EXPECT_EQ(clock.now(real + kSecond / 2, steady + kSecond / 4, stepped), before + kSecond / 4);
+  EXPECT_EQ(stepped, 0);
 }
 
 // Claim: records come out whole and in order, whatever their lengths, with two threads.

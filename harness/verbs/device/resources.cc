@@ -137,6 +137,22 @@ Result<MemoryRegion> MemoryRegion::create(const ProtectionDomain& pd, std::size_
   return made;
 }
 
+Result<MemoryRegion> MemoryRegion::create_read_only(const ProtectionDomain& pd,
+                                                    std::span<const std::byte> memory) {
+  errno = 0;
+  // The device gets no right to write, so that pages of a read-only mapping can be had.
+  ibv_mr* mr = ibv_reg_mr(pd.handle(), const_cast<std::byte*>(memory.data()), memory.size(),
+                          IBV_ACCESS_REMOTE_READ);
+  if (mr == nullptr) {
+    return refused(fmt::format("ibv_reg_mr of {} bytes to be READ", memory.size()), errno);
+  }
+  MemoryRegion made;
+  made.mr_ = std::shared_ptr<ibv_mr>(mr, [pd = pd.share()](ibv_mr* m) {
+    if (const int error = ibv_dereg_mr(m)) log_destruction("ibv_dereg_mr", error);
+  });
+  return made;
+}
+
 std::uint32_t MemoryRegion::local_key() const { return mr_->lkey; }
 std::uint32_t MemoryRegion::remote_key() const { return mr_->rkey; }
 

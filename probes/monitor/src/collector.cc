@@ -1,13 +1,18 @@
 #include "greynic/monitor/collector.h"
 
 #include <fmt/core.h>
+#include <sched.h>
+#include <sys/prctl.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <ctime>
 #include <mutex>
 #include <thread>
 
 #include "collecting.h"
+#include "day_clock.h"
 #include "greynic/monitor/timer_wheel.h"
 #include "remote_looks.h"
 
@@ -15,7 +20,6 @@ namespace greynic::monitor {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::int64_t kStepNs = 1'000'000'000;
 
 std::int64_t real_ns() {
   timespec now{};
@@ -27,22 +31,6 @@ std::int64_t steady_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch())
       .count();
 }
-
-/// The time of day by a clock that never steps: between two looks as much time passes as really
-/// has. A step of more than a second is taken over, and told.
-class DayClock {
- public:
-  std::int64_t now(std::int64_t& stepped_by) {
-    const std::int64_t real = real_ns();
-    const std::int64_t expected = base_ + steady_ns();
-    stepped_by = base_ != 0 && std::abs(real - expected) > kStepNs ? real - expected : 0;
-    if (base_ == 0 || stepped_by != 0) base_ = real - steady_ns();
-    return base_ + steady_ns();
-  }
-
- private:
-  std::int64_t base_ = 0;
-};
 
 /// A group as the processing side knows it.
 struct Series {
@@ -154,7 +142,7 @@ void Collector::State::process() {
 std::int64_t Collector::State::day_ns() {
   const std::lock_guard lock(clock_mutex);
   std::int64_t stepped_by = 0;
-  const std::int64_t now = clock.now(stepped_by);
+  const std::int64_t now = clock.now(real_ns(), steady_ns(), stepped_by);
   if (stepped_by != 0) {
     tell(fmt::format("the clock was stepped by {} ms", stepped_by / 1000000));
     for (const auto& one : hosts) {
@@ -280,9 +268,44 @@ Result<std::unique_ptr<Collector>> Collector::open(std::vector<HostSpec> hosts,
   return std::unique_ptr<Collector>(new Collector(std::move(state)));
 }
 
+namespace {
+
+/// How the thread that looks is woken, until this ends: at once, and not some 50 us later with others.
+class Punctual {
+ public:
+  Punctual() : slack_(prctl(PR_GET_TIMERSLACK)) { prctl(PR_SET_TIMERSLACK, 1UL); }
+  ~Punctual() {
+    prctl(PR_SET_TIMERSLACK, static_cast<unsigned long>(slack_));
+    const sched_param usual{};
+    if (first_) sched_setscheduler(0, SCHED_OTHER, &usual);
+  }
+  Punctual(const Punctual&) = delete;
+  Punctual& operator=(const Punctual&) = delete;
+
+  [[nodiscard]] Result<void> before_others() {
+    const sched_param least{.sched_priority = 1};
+    first_ = sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &least) == 0;
+    if (first_) return {};
+    return fail(ErrorCode::kMissing,
+                fmt::format("--realtime: {}; run as root, or with CAP_SYS_NICE or `ulimit -r 1`",
+                            std::strerror(errno)));
+  }
+
+ private:
+  int slack_;
+  bool first_ = false;
+};
+
+}  // namespace
+
 Result<void> Collector::run(const std::atomic<bool>& stop,
                             std::optional<std::chrono::nanoseconds> duration) {
   State& s = *state_;
+  Punctual punctual;
+  if (s.options.realtime) {
+    if (auto first = punctual.before_others(); !first) return first;
+  }
+  // With `realtime` this thread too is a usual one (SCHED_RESET_ON_FORK).
   std::thread processing([&s] { s.process(); });
   const std::int64_t begin = steady_ns();
   const std::int64_t end = duration ? begin + duration->count() : INT64_MAX;

@@ -33,6 +33,7 @@ Result<HostSpec> host_of(const nlohmann::json& from, HostSpec host, const std::s
   host.region = from.value("region", "");
   host.pid = from.value("pid", 0);
   host.certificates = from.value("certificates", host.certificates);
+  host.device = from.value("device", host.remote.empty() ? "" : host.device);
   const int ways = (host.agent.empty() ? 0 : 1) + (host.remote.empty() ? 0 : 1) +
                    (host.region.empty() ? 0 : 1) + (host.pid != 0);
   if (ways != 1) {
@@ -43,6 +44,9 @@ Result<HostSpec> host_of(const nlohmann::json& from, HostSpec host, const std::s
   if (!host.remote.empty() && !daemon::is_listen_address(host.remote)) {
     return files::bad_value(source, place + "/remote",
                             host.remote + " is not HOST:PORT, such as lab7.example:18601");
+  }
+  if (host.remote.empty() && !host.device.empty()) {
+    return files::bad_value(source, place + "/device", "a device READs a host with \"remote\"");
   }
   if (from.contains("interval")) {
     const auto interval = interval_of(from.at("interval"), source, place + "/interval");
@@ -75,6 +79,7 @@ Result<std::vector<HostSpec>> read_hosts(const std::string& path) {
     defaults.interval = *interval;
   }
   defaults.certificates = document->value("certificates", "");
+  defaults.device = document->value("device", "");
   std::vector<HostSpec> hosts;
   std::set<std::string> names;
   for (const auto& one : document->at("hosts")) {

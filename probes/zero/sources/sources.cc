@@ -5,6 +5,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -34,20 +35,17 @@ Result<void> copy_from(std::span<const std::byte> memory, const Piece& piece) {
 
 /// process_vm_readv of many pieces; `base` is where offset 0 of the arena lies in the owner.
 Result<void> read_process(pid_t process, std::uint64_t base, std::span<const Piece> pieces) {
-  constexpr std::size_t kMost = 512;  // half of the kernel's limit
-  std::vector<iovec> into, from;
+  constexpr std::size_t kMost = 512;    // half of the kernel's limit
+  std::array<iovec, kMost> into, from;  // not cleared: a READ of two pieces costs two
   for (std::size_t begin = 0; begin < pieces.size(); begin += kMost) {
-    into.clear();
-    from.clear();
-    std::size_t bytes = 0;
+    std::size_t count = 0, bytes = 0;
     for (const Piece& piece : pieces.subspan(begin, std::min(kMost, pieces.size() - begin))) {
-      into.push_back({piece.into.data(), piece.into.size()});
-      from.push_back(
-          {reinterpret_cast<void*>((piece.in_owner ? 0 : base) + piece.offset), piece.into.size()});
+      into[count] = {piece.into.data(), piece.into.size()};
+      from[count++] = {reinterpret_cast<void*>((piece.in_owner ? 0 : base) + piece.offset),
+                       piece.into.size()};
       bytes += piece.into.size();
     }
-    const ssize_t got =
-        ::process_vm_readv(process, into.data(), into.size(), from.data(), from.size(), 0);
+    const ssize_t got = ::process_vm_readv(process, into.data(), count, from.data(), count, 0);
     if (got == static_cast<ssize_t>(bytes)) continue;
     if (got < 0 && errno == EPERM) {
       return fail(ErrorCode::kMissing,
@@ -95,6 +93,7 @@ class MemorySource final : public Source {
     }
     return {};
   }
+  std::span<const std::byte> memory() const override { return memory_; }
   bool reads_owner() const override { return owner_ != 0; }
 
  private:

@@ -50,6 +50,33 @@ class ZeroService final : public wire::Zero::Service {
     return grpc::Status::OK;
   }
 
+  grpc::Status Connect(grpc::ServerContext* context, const wire::ConnectRequest* request,
+                       wire::ConnectReply* reply) override {
+    const agent::Caller caller = agent::caller_of(*context);
+    if (auto status = lab_.admit(caller); !status.ok()) return status;
+    const auto remote = remote::read(request->end());
+    const auto own = remote ? sessions_.connect(caller, request->session(), *remote)
+                            : Result<RdmaEnd>(pass_on(remote));
+    if (!own) write(own.error(), *reply->mutable_fault());
+    if (own) write(*own, *reply->mutable_end());
+    return grpc::Status::OK;
+  }
+
+  grpc::Status Expose(grpc::ServerContext* context, const wire::ExposeRequest* request,
+                      wire::ExposeReply* reply) override {
+    const agent::Caller caller = agent::caller_of(*context);
+    if (auto status = lab_.admit(caller); !status.ok()) return status;
+    const auto place = sessions_.expose(caller, request->session(), request->arena());
+    if (!place) write(place.error(), *reply->mutable_fault());
+    reply->set_hidden(place && !*place);
+    if (place && *place) {
+      reply->set_address((*place)->address);
+      reply->set_key((*place)->key);
+      reply->set_bytes((*place)->bytes);
+    }
+    return grpc::Status::OK;
+  }
+
  private:
   Sessions& sessions_;
   agent::LabServer& lab_;
@@ -80,7 +107,8 @@ Result<void> allow(std::string_view text, std::map<std::string, std::uint32_t>& 
 }
 
 struct Door::State {
-  explicit State(const DoorOptions& asked) : options(asked), sessions(options) {}
+  State(const DoorOptions& asked, std::shared_ptr<const verbs::Device> device)
+      : options(asked), sessions(options, std::move(device)) {}
   DoorOptions options;
   Sessions sessions;
   std::atomic<agent::LabServer*> serving = nullptr;  ///< once it has begun
@@ -98,7 +126,13 @@ Door::~Door() { state_->server.reset(); }
 const std::string& Door::address() const { return state_->server->address(); }
 
 Result<std::unique_ptr<Door>> Door::open(const DoorOptions& options) {
-  auto state = std::make_unique<State>(options);
+  std::shared_ptr<const verbs::Device> device;
+  if (!options.device.empty()) {
+    auto found = shared_device(options.device);
+    if (!found) return pass_on(found);
+    device = std::move(*found);
+  }
+  auto state = std::make_unique<State>(options, std::move(device));
   agent::LabServer::Options lab;
   lab.program = "greynic zero agent";
   lab.listen = options.listen;

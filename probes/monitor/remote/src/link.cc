@@ -8,6 +8,7 @@
 #include "greynic/remote/remote.h"
 #include "greynic/zero/source.h"
 #include "protocol.h"
+#include "rdma.h"
 
 namespace greynic::remote {
 namespace {
@@ -79,7 +80,41 @@ class Session {
     return true;
   }
 
+  /// Joins a queue pair of ours with one of the agent's.
+  Result<void> connect(RdmaQueue& queue) {
+    wire::ConnectRequest request;
+    request.set_session(id_);
+    write(queue.end(), *request.mutable_end());
+    wire::ConnectReply reply;
+    grpc::ClientContext context;
+    limit(context, kMostPatience);
+    const grpc::Status status = stub_->Connect(&context, request, &reply);
+    if (auto good = judge(status, context, reply.has_fault() ? &reply.fault() : nullptr); !good) {
+      return good;
+    }
+    const auto end = remote::read(reply.end());
+    if (!end) return end.error().while_doing(client_.address());
+    return queue.connect(*end);
+  }
+
+  /// Nothing: may not be seen, or is gone.
+  Result<std::optional<Place>> expose(std::uint64_t arena) {
+    wire::ExposeRequest request;
+    request.set_session(id_);
+    request.set_arena(arena);
+    wire::ExposeReply reply;
+    grpc::ClientContext context;
+    limit(context, kMostPatience);
+    const grpc::Status status = stub_->Expose(&context, request, &reply);
+    if (auto good = judge(status, context, reply.has_fault() ? &reply.fault() : nullptr); !good) {
+      return pass_on(good);
+    }
+    if (reply.hidden()) return std::nullopt;
+    return Place{reply.address(), reply.key(), reply.bytes()};
+  }
+
   [[nodiscard]] std::uint32_t classes() const { return classes_; }
+  [[nodiscard]] const std::string& address() const { return client_.address(); }
 
  private:
   static void limit(grpc::ClientContext& context, std::chrono::nanoseconds patience) {
@@ -154,16 +189,85 @@ class RemoteLink final : public monitor::HostLink {
   std::shared_ptr<Session> session_;
 };
 
+/// What a link by RDMA shares with its sources.
+struct RdmaSession {
+  std::shared_ptr<Session> session;
+  std::shared_ptr<const verbs::Device> device;
+  RdmaReader reader;
+  std::chrono::nanoseconds renewal;  ///< an arena is asked for again so often
+};
+
+class RdmaSource final : public zero::Source {
+ public:
+  RdmaSource(std::shared_ptr<RdmaSession> shared, std::uint64_t arena, const Place& place)
+      : shared_(std::move(shared)), arena_(arena), place_(place) {}
+  Result<void> read(std::span<const zero::Piece> pieces) override {
+    if (Clock::now() >= renew_) {
+      const auto place = shared_->session->expose(arena_);
+      if (!place) return pass_on(place);
+      if (!*place) return fail(ErrorCode::kRefused, "the arena is gone");
+      place_ = **place;
+      renew_ = Clock::now() + shared_->renewal;
+    }
+    if (auto got = shared_->reader.read(place_, pieces); !got) {
+      return got.error().while_doing(shared_->session->address());
+    }
+    return {};
+  }
+  // What a line of 100 Gbit/s carries while one READ more goes there and back.
+  std::uint64_t gap_bytes() const override { return 4096; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::shared_ptr<RdmaSession> shared_;
+  std::uint64_t arena_;
+  Place place_;
+  Clock::time_point renew_ = Clock::now() + shared_->renewal;
+};
+
+class RdmaLink final : public monitor::HostLink {
+ public:
+  explicit RdmaLink(std::shared_ptr<RdmaSession> shared) : shared_(std::move(shared)) {}
+  std::uint32_t classes() const override { return shared_->session->classes(); }
+  Result<std::unique_ptr<zero::Source>> directory() override { return arena(0); }
+  Result<std::unique_ptr<zero::Source>> arena(std::uint64_t incarnation) override {
+    const auto place = shared_->session->expose(incarnation);
+    if (!place) return pass_on(place);
+    if (!*place) return nullptr;
+    return std::make_unique<RdmaSource>(shared_, incarnation, **place);
+  }
+
+ private:
+  std::shared_ptr<RdmaSession> shared_;
+};
+
+Result<std::unique_ptr<monitor::HostLink>> rdma_link(std::shared_ptr<Session> session,
+                                                     const std::string& device,
+                                                     std::chrono::nanoseconds patience,
+                                                     std::chrono::nanoseconds renewal) {
+  auto opened = shared_device(device);
+  if (!opened) return pass_on(opened);
+  auto queue = RdmaQueue::create(**opened, RdmaReader::kPosted);
+  if (!queue) return pass_on(queue);
+  auto shared = std::make_shared<RdmaSession>(RdmaSession{
+      std::move(session), std::move(*opened), RdmaReader(std::move(*queue), patience), renewal});
+  if (auto joined = shared->session->connect(shared->reader.queue()); !joined) {
+    return pass_on(joined);
+  }
+  return std::make_unique<RdmaLink>(std::move(shared));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<monitor::HostLink>> link_to(const monitor::HostSpec& spec) {
   auto client = agent::LabClient::open(spec.remote, spec.certificates);
   if (!client) return pass_on(client);
-  auto session = std::make_shared<Session>(
-      std::move(*client), std::clamp(2 * spec.interval, kLeastPatience, kMostPatience));
+  const auto patience = std::clamp(2 * spec.interval, kLeastPatience, kMostPatience);
+  auto session = std::make_shared<Session>(std::move(*client), patience);
   const auto lease =
       std::max(kLeastLease, std::chrono::duration_cast<std::chrono::seconds>(4 * spec.interval));
   if (auto attached = session->attach(spec.classes, lease); !attached) return pass_on(attached);
+  if (!spec.device.empty()) return rdma_link(std::move(session), spec.device, patience, lease / 3);
   return std::make_unique<RemoteLink>(std::move(session));
 }
 

@@ -51,7 +51,7 @@ Result<std::shared_ptr<Sessions::Session>> Sessions::find(const agent::Caller& c
 }
 
 /// With the session's mutex held. Null: may not be seen, or is gone.
-Result<zero::Source*> Sessions::source_of(Session& session, std::uint64_t arena) {
+Result<Sessions::Held*> Sessions::held_of(Session& session, std::uint64_t arena) {
   const auto now = Clock::now();
   std::erase_if(session.arenas,
                 [&](const auto& one) { return now - one.second.used > session.lease; });
@@ -66,9 +66,9 @@ Result<zero::Source*> Sessions::source_of(Session& session, std::uint64_t arena)
     // Once a look: an agent that has gone is told here.
     if (auto heard = session.link->hear(); !heard) return pass_on(heard);
   }
-  zero::Source* const source = held.source.get();
-  if (source == nullptr) session.arenas.erase(arena);
-  return source;
+  if (held.source != nullptr) return &held;
+  session.arenas.erase(arena);
+  return nullptr;
 }
 
 Result<bool> Sessions::read(const agent::Caller& caller, std::uint64_t id, const Asked& asked,
@@ -85,9 +85,9 @@ Result<bool> Sessions::read(const agent::Caller& caller, std::uint64_t id, const
   auto session = find(caller, id);
   if (!session) return pass_on(session);
   const std::lock_guard lock((*session)->mutex);
-  const auto source = source_of(**session, asked.arena);
-  if (!source) return pass_on(source);
-  if (*source == nullptr) return false;
+  const auto held = held_of(**session, asked.arena);
+  if (!held) return pass_on(held);
+  if (*held == nullptr) return false;
   into.resize(bytes);
   std::vector<zero::Piece> pieces;
   std::size_t at = 0;
@@ -97,8 +97,44 @@ Result<bool> Sessions::read(const agent::Caller& caller, std::uint64_t id, const
          std::as_writable_bytes(std::span(into.data() + at, std::size_t{asked.sizes[i]}))});
     at += asked.sizes[i];
   }
-  if (auto got = (*source)->read(pieces); !got) return pass_on(got);
+  if (auto got = (*held)->source->read(pieces); !got) return pass_on(got);
   return true;
+}
+
+Result<RdmaEnd> Sessions::connect(const agent::Caller& caller, std::uint64_t id,
+                                  const RdmaEnd& remote) {
+  if (device_ == nullptr) {
+    return fail(ErrorCode::kMissing,
+                "this agent has no RDMA device; start it with --device, or leave \"device\" out "
+                "of the hosts file");
+  }
+  auto session = find(caller, id);
+  if (!session) return pass_on(session);
+  auto queue = RdmaQueue::create(*device_, 1);
+  if (!queue) return pass_on(queue);
+  if (auto connected = queue->connect(remote); !connected) return pass_on(connected);
+  const std::lock_guard lock((*session)->mutex);
+  for (auto& [arena, held] : (*session)->arenas) held.exposed.reset();  // of the queue pair before
+  (*session)->queue = std::move(*queue);
+  return (*session)->queue->end();
+}
+
+Result<std::optional<Place>> Sessions::expose(const agent::Caller& caller, std::uint64_t id,
+                                              std::uint64_t arena) {
+  auto session = find(caller, id);
+  if (!session) return pass_on(session);
+  const std::lock_guard lock((*session)->mutex);
+  if (!(*session)->queue) return fail(ErrorCode::kRefused, "connect a queue pair first");
+  const auto found = held_of(**session, arena);
+  if (!found) return pass_on(found);
+  if (*found == nullptr) return std::nullopt;
+  Held& held = **found;
+  if (!held.exposed) {
+    auto exposed = remote::expose(*(*session)->queue, held.source->memory());
+    if (!exposed) return pass_on(exposed);
+    held.exposed = std::move(*exposed);
+  }
+  return Place{held.exposed->address, held.exposed->region.remote_key(), held.exposed->bytes};
 }
 
 void Sessions::look(const std::function<bool(const std::string& owner)>& revoked) {

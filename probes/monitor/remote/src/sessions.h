@@ -1,8 +1,9 @@
 #pragma once
 
 /// What the door holds for its callers: for each a link to the agent of this host that shows the
-/// classes it may see, and the arenas that it READs. A session ends with its lease, which every call
-/// renews, or when the agent has gone.
+/// classes it may see, and the arenas that it READs, by calls or through a queue pair of its own. A
+/// session ends with its lease, which every call renews, or when the agent has gone; memory that was
+/// exposed is withdrawn with it, and when nobody asked for it again for the time of a lease.
 
 #include <chrono>
 #include <cstdint>
@@ -17,6 +18,7 @@
 #include "greynic/daemon/leases.h"
 #include "greynic/monitor/host_link.h"
 #include "greynic/remote/remote.h"
+#include "rdma.h"
 
 namespace greynic::remote {
 
@@ -26,7 +28,10 @@ inline constexpr std::chrono::seconds kLongestLease{4 * 3600};
 
 class Sessions {
  public:
-  explicit Sessions(const DoorOptions& options) : options_(options) {}
+  /// `device`: null where callers are answered over TCP alone.
+  explicit Sessions(const DoorOptions& options,
+                    std::shared_ptr<const verbs::Device> device = nullptr)
+      : options_(options), device_(std::move(device)) {}
 
   struct Opened {
     std::uint64_t session = 0;
@@ -45,24 +50,34 @@ class Sessions {
   [[nodiscard]] Result<bool> read(const agent::Caller& caller, std::uint64_t session,
                                   const Asked& asked, std::string& into);
 
+  /// A queue pair for this caller; one that it had before ends. kMissing: there is no device.
+  [[nodiscard]] Result<RdmaEnd> connect(const agent::Caller& caller, std::uint64_t session,
+                                        const RdmaEnd& remote);
+  /// Where the caller may READ that arena. Nothing: it may not see it, or it is gone.
+  [[nodiscard]] Result<std::optional<Place>> expose(const agent::Caller& caller,
+                                                    std::uint64_t session, std::uint64_t arena);
+
   /// Ends what has expired, and what is held for those who are turned away.
   void look(const std::function<bool(const std::string& owner)>& revoked);
 
  private:
   struct Held {
     std::unique_ptr<zero::Source> source;
+    std::optional<Exposed> exposed;  ///< after the source, to be withdrawn before it is unmapped
     daemon::Leases::Clock::time_point used;
   };
   struct Session {
     std::mutex mutex;
     std::unique_ptr<monitor::HostLink> link;
+    std::optional<RdmaQueue> queue;
     std::map<std::uint64_t, Held> arenas;
     std::chrono::seconds lease{};
   };
-  static Result<zero::Source*> source_of(Session& session, std::uint64_t arena);
+  static Result<Held*> held_of(Session& session, std::uint64_t arena);
   Result<std::shared_ptr<Session>> find(const agent::Caller& caller, std::uint64_t session);
 
   const DoorOptions& options_;
+  std::shared_ptr<const verbs::Device> device_;
   std::mutex mutex_;  ///< of what follows
   daemon::Leases leases_{{256, 16, kLongestLease}};
   std::map<std::uint64_t, std::shared_ptr<Session>> sessions_;

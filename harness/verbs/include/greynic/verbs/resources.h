@@ -65,12 +65,16 @@ struct Access {
   bool bind_window = false;
 };
 
-/// Memory of its own, page-aligned and zeroed, registered with a protection domain.
+/// Memory registered with a protection domain: its own, page-aligned and zeroed, or somebody's.
 class MemoryRegion : MoveOnly {
  public:
   /// `huge_pages` takes 2 MiB pages; kRefused with the remedy when the system has none free.
   [[nodiscard]] static Result<MemoryRegion> create(const ProtectionDomain& pd, std::size_t bytes,
                                                    const Access& access, bool huge_pages = false);
+  /// Memory that is mapped already, which the other end may READ alone. It has to stay mapped for as
+  /// long as the region lives, and address() is null: nobody writes through it.
+  [[nodiscard]] static Result<MemoryRegion> create_read_only(const ProtectionDomain& pd,
+                                                             std::span<const std::byte> memory);
   [[nodiscard]] std::span<std::byte> bytes() const { return {address_, size_}; }
   [[nodiscard]] std::byte* address() const { return address_; }
   [[nodiscard]] std::uint32_t local_key() const;

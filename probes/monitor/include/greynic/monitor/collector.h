@@ -32,10 +32,13 @@ struct CollectorOptions {
   series::StoreOptions store_options;
   std::chrono::milliseconds commit{1000};
   std::size_t ring_bytes = 64 << 20;
+  /// The thread that looks runs before all usual ones (SCHED_FIFO): samples come in time on a host
+  /// whose processors are busy.
+  bool realtime = false;
   RemoteLinks remote_links;         ///< empty: hosts of this machine only
   std::size_t remote_threads = 16;  ///< answers of other hosts that are waited for at once
-  /// Over TCP: 10 Gbit/s, and what the kernels and TLS at both ends add.
-  CreditOptions credits{1.25, 200e3, 2e6, 64};
+  /// Over TCP: 10 Gbit/s, and what the kernels and TLS at both ends add; a job for each thread.
+  CreditOptions credits{1.25, 200e3, 2e6, 64, 16};
   /// Lines for a log, safe to print; from two threads.
   std::function<void(std::string_view)> tell;
 };
@@ -68,6 +71,7 @@ class Collector {
   Collector& operator=(const Collector&) = delete;
 
   /// Until `stop` is set or the time is over. kRefused: another collector has the store now.
+  /// kMissing: `realtime` needs a right that this user has not.
   [[nodiscard]] Result<void> run(const std::atomic<bool>& stop,
                                  std::optional<std::chrono::nanoseconds> duration = std::nullopt);
 

@@ -26,6 +26,9 @@ struct CreditOptions {
   double base_delay_ns = 4000;    ///< guessed, until a READ was quicker
   double queue_target_ns = 1200;  ///< delay that the port's queue may add
   double most_k = 8;
+  /// Jobs of the size at hand that may always be under way: who does not answer keeps its share of
+  /// the window, so with 1 a single host that hangs may hold all others.
+  double least_jobs = 1;
 };
 
 class Credits {
@@ -82,7 +85,8 @@ class Credits {
       next_cut_ns_ = now_ns + delay_ns;
       felt_queue_ = true;
     }
-    window_ = std::clamp(window_, static_cast<double>(job.bytes), most);
+    const double least = options_.least_jobs * job.bytes;
+    window_ = std::clamp(window_, least, std::max(least, most));
   }
 
   [[nodiscard]] bool idle() const {

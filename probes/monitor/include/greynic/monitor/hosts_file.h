@@ -24,6 +24,7 @@ struct HostSpec {
   Priority priority = Priority::kNormal;
   std::uint32_t classes = 7;  ///< a bit for each class
   std::string certificates;   ///< directory, for `remote`
+  std::string device;         ///< RDMA device of this host that READs `remote`; empty: over TCP
 };
 
 /// kBadInput names the file, the place in it and the remedy.

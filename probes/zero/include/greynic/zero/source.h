@@ -29,6 +29,8 @@ class Source {
   /// Copies the pieces one after the other: no byte of a piece is older than one of the piece
   /// before it. Each aligned word of 8 bytes is copied whole. kIo when the memory is gone.
   [[nodiscard]] virtual Result<void> read(std::span<const Piece> pieces) = 0;
+  /// The arena where it is mapped here, for as long as the source lives; empty where it is not.
+  [[nodiscard]] virtual std::span<const std::byte> memory() const { return {}; }
   /// Pieces with `in_owner` can be read.
   [[nodiscard]] virtual bool reads_owner() const { return false; }
   /// What a READ costs besides its bytes, and how many bytes cost as much: whether to read across a

@@ -1,7 +1,9 @@
 #pragma once
 
 /// `greynic zero agent --listen`, and collectors of other hosts: the directory and the arenas of a
-/// host are READ over TCP, with the certificates of a lab at both ends (agent/lab.h).
+/// host are READ over TCP, with the certificates of a lab at both ends (agent/lab.h). Where both have
+/// an RDMA device, calls over TCP only say where the arenas lie, and they are READ through a queue
+/// pair: nobody on the host takes part.
 ///
 /// The door is a collector of its own host: it sees through the agent's socket what such a one may,
 /// and gives each caller the classes that the lab's certificates allow. Memory that a program only
@@ -23,6 +25,7 @@ struct DoorOptions {
   std::string socket;        ///< of the agent
   std::string listen;        ///< ADDRESS:PORT
   std::string certificates;  ///< directory; empty: loopback only
+  std::string device;        ///< RDMA device that collectors READ through; empty: over TCP alone
   /// Classes (a bit each) by the name in the client's certificate. Empty: every client of the lab
   /// sees all; else who is not named sees nothing.
   std::map<std::string, std::uint32_t> allowed;
@@ -35,7 +38,7 @@ struct DoorOptions {
 
 class Door {
  public:
-  /// Errors as LabServer::start (agent/lab.h).
+  /// Errors as LabServer::start (agent/lab.h); kMissing: there is no such device.
   [[nodiscard]] static Result<std::unique_ptr<Door>> open(const DoorOptions& options);
   ~Door();
   Door(const Door&) = delete;
@@ -48,7 +51,7 @@ class Door {
   std::unique_ptr<State> state_;
 };
 
-/// A link to the agent at spec.remote, with spec.certificates. An answer is waited for twice the
+/// A link to the agent at spec.remote, with spec.certificates, by spec.device or over TCP. An answer is waited for twice the
 /// host's interval, but 250 ms at least and 1 s at most.
 [[nodiscard]] Result<std::unique_ptr<monitor::HostLink>> link_to(const monitor::HostSpec& spec);
 
