@@ -359,7 +359,7 @@ TEST(MalformedInput, OfRules) {
                "bad.rules",
                "@10.0.0.0/8\t0.0.0.0/0\t0 : 65535\t80 : 80\t0x06/0xFF\t0x0000/0x0000\t\n",
                "optimize FILE --format classbench -o OUT",
-               {{"", "", "no"},
+               {{"", "", "is empty"},
 
                 {"10.0.0.0/8", "10.0.0/8", "line 1"},
                 {"10.0.0.0/8", "10.0.0.0/33", "line 1"},
@@ -375,7 +375,7 @@ TEST(MalformedInput, OfRules) {
                "bad.flows",
                " table=0, priority=10,tcp,nw_dst=10.0.0.0/8,tp_dst=80 actions=output:3\n",
                "optimize FILE --format openflow -o OUT",
-               {{"", "\n", "no"},
+               {{"", "\n", "is empty"},
                 {"table=0", "table=zero", "line 1"},
                 {"table=0", "table=999", "line 1"},
                 {"priority=10", "priority=-1", "line 1"},

@@ -81,7 +81,9 @@ class TwinTarget final : public Twin, public target::RuleHolder {
 
   Result<void> measure(std::span<const MeasureRequest> requests,
                        const target::ObservationSink& sink) override {
-    const auto workers = static_cast<unsigned>(std::min<std::size_t>(threads_, requests.size()));
+    // Who watches the counters sees one device, which does one thing at a time.
+    const std::size_t most = settings_.sink ? 1 : threads_;
+    const auto workers = static_cast<unsigned>(std::min(most, requests.size()));
     if (workers <= 1) {
       for (std::size_t i = 0; i < requests.size(); ++i) {
         if (!sink(i, observe(settings_, requests[i]))) return {};
