@@ -14,8 +14,16 @@
 namespace greynic::sharing {
 namespace {
 
-/// A line of 100 Gbit/s; a message takes 1 ns a QP longer beyond 400 QPs; a thread posts in 100 ns,
-/// but when the driver's doorbells are shared, in 100 ns for each thread.
+/// Share of misses of contexts that are used in turn, where random ones make place.
+double misses(double qps) {
+  double hit = 0;
+  for (int i = 0; i < 1000; ++i) hit = std::exp((hit - 1) * qps / 400);
+  return 1 - hit;
+}
+
+/// A line of 100 Gbit/s; 400 contexts on the chip, and 1 us for each that is fetched, once for four
+/// packets; a thread posts in 100 ns, but when the driver's doorbells are shared, in 100 ns for each
+/// thread; 2 us there and back beside the line.
 class Planted : public model::Model {
  public:
   explicit Planted(double width = 0.0, double most_bytes = 1 << 30)
@@ -27,14 +35,16 @@ class Planted : public model::Model {
     const auto number = [&](const char* name) { return std::get<double>(*at.find(name)); };
     const double bytes = number("message_bytes"), threads = number("thread_count");
     const bool dedicated = to_string(*at.find("doorbell_sharing")) == "dedicated";
-    const double line_ns = bytes * 0.08 + std::max(0.0, number("qp_count") - 400);
+    const double line_ns = bytes * 0.08;
+    const double fetch_ns = 1000 * std::ceil(bytes / 4096) * misses(number("qp_count"));
     const double post_ns = 100 / (dedicated ? threads : 1.0);
-    const double gbps = bytes * 8 / std::max(line_ns, post_ns);
+    const double gbps = bytes * 8 / std::max({line_ns, fetch_ns, post_ns});
+    const double half_trip_us = 1 + line_ns / 2e3;
     model::Prediction prediction;
     prediction.distance = std::max(0.0, bytes / most_bytes_ - 1);
     prediction.extrapolated = prediction.distance > 0;
     prediction.measures["bandwidth_gbps"] = {gbps, gbps * (1 - width_), gbps * (1 + width_)};
-    prediction.measures["latency_us_p50"] = {1.0, 1.0, 1.0};
+    prediction.measures["latency_us_p50"] = {half_trip_us, half_trip_us, half_trip_us};
     return prediction;
   }
 
@@ -48,14 +58,55 @@ Matrix one_kind(std::uint32_t connections, std::uint64_t bytes, std::uint32_t th
 }
 
 // Claim:  beyond the wall sharing is advised, and its gain is what the law says.
-// Oracle: 8192 B take 655.36 ns on the line; with 1400 QPs 1000 ns more.
+// Oracle: 8192 B take 655.36 ns on the line; with 1400 QPs two fetches, of which nearly all miss.
 TEST(Advice, SharesBeyondTheWall) {
   const auto advice = advise(Planted(), one_kind(1400, 8192));
   ASSERT_TRUE(advice) << advice.error().message;
   EXPECT_EQ(advice->choice, Choice::kShare);
-  EXPECT_NEAR(advice->gain.value, 1655.36 / 655.36, 1e-6);
+  const double gain = 2000 * misses(1400) / 655.36;
+  EXPECT_NEAR(advice->gain.value, gain, 0.05 * gain);
   EXPECT_EQ(advice->own_qps, 1400U);
   EXPECT_EQ(advice->advised_qps, advice->setting.latency_qps + advice->setting.bulk_qps);
+}
+
+// Claim:  QPs of both directions fill one chip: what neither would do alone, both do.
+// Oracle: 300 of 400 contexts are one direction's; 600 miss.
+TEST(Advice, CountsBothDirectionsOfAHost) {
+  Matrix matrix = one_kind(300, 8192);
+  EXPECT_EQ(advise(Planted(), matrix)->choice, Choice::kOwn);
+  matrix.demands.push_back(matrix.demands.front());
+  std::swap(matrix.demands.back().from, matrix.demands.back().to);
+  const auto advice = advise(Planted(), matrix);
+  EXPECT_EQ(advice->choice, Choice::kShare);
+  EXPECT_GT(advice->gain.value, 2 * misses(600) * 1000 / 655.36) << "each end fetches for two";
+}
+
+// Claim:  a host that only receives over many QPs, from senders that have few each, has no wall there.
+// Oracle: it fetches half of what a sender does: 2 x 500 ns x miss, which is less than the line takes.
+TEST(Advice, KnowsThatSendersFetchMore) {
+  Matrix matrix;
+  for (const char* sender : {"a", "b", "c"}) {
+    matrix.demands.push_back({.from = sender,
+                              .to = "z",
+                              .connections = 200,
+                              .operation = Operation::kWrite,
+                              .message_bytes = 8192});
+  }
+  EXPECT_LT(1000 * misses(600), 655.36);
+  EXPECT_EQ(advise(Planted(), matrix)->choice, Choice::kOwn);
+}
+
+// Claim:  a READ's request has a turn among the WRITEs of its host, so few READs get little.
+// Oracle: in a round of the port 320 QPs send 4 KiB each, which takes 327.68 ns; a READ waits for one.
+TEST(Advice, LetsRequestsWaitForTheirTurn) {
+  Matrix matrix = one_kind(20, 4096);
+  matrix.demands.push_back({.from = "a", .to = "c", .connections = 320, .message_bytes = 16384});
+  matrix.demands.back().operation = Operation::kWrite;
+  const auto advice = advise(Planted(), matrix);
+  ASSERT_TRUE(advice);
+  const double read_gbps = 20 * 4096 * 8 / (320 * 327.68);
+  EXPECT_NEAR(advice->demands[0].own_gbps, read_gbps, 0.2 * read_gbps);
+  EXPECT_NEAR(advice->demands[1].own_gbps, 100, 3);
 }
 
 // Claim:  where sharing gains nothing, things stay as they are.
@@ -69,20 +120,22 @@ TEST(Advice, DoesNotShareBelowTheWall) {
 
 // Claim:  a broker's one thread is no match for eight with doorbells of their own.
 // Oracle: with the driver's doorbells a message takes 100 ns, with own ones 12.5 ns; a broker takes
-//         100 ns and its own 100 ns.
+//         100 ns and 100 ns more.
 TEST(Advice, GivesThreadsDoorbellsWhereTheyWaitForThem) {
-  const auto advice = advise(Planted(), one_kind(300, 64, 8));
+  Matrix matrix = one_kind(300, 64, 8);
+  matrix.broker_ns = 100;
+  const auto advice = advise(Planted(), matrix);
   ASSERT_TRUE(advice);
   EXPECT_EQ(advice->choice, Choice::kOwnDoorbells);
-  EXPECT_NEAR(advice->gain.value, 8.0, 1e-6);
-  EXPECT_NEAR(advice->if_shared.value, 0.5, 1e-6);
+  EXPECT_NEAR(advice->gain.value, 8.0, 0.4);
+  EXPECT_NEAR(advice->if_shared.value, 0.5, 0.05);
 }
 
 // Claim:  a gain that is no larger than what the law may be wrong by is not advised.
-// Oracle: 30 and 130 QPs beyond the wall add 4.6 % and 19.8 % to a message of 655.36 ns.
+// Oracle: two fetches of which 31 % miss take less than the line; of which 58 % miss, 1.8 times as long.
 TEST(Advice, IsSilentWhereTheGainIsSmall) {
-  EXPECT_EQ(advise(Planted(), one_kind(430, 8192))->choice, Choice::kOwn);
-  EXPECT_EQ(advise(Planted(), one_kind(530, 8192))->choice, Choice::kShare);
+  EXPECT_EQ(advise(Planted(), one_kind(480, 8192))->choice, Choice::kOwn);
+  EXPECT_EQ(advise(Planted(), one_kind(600, 8192))->choice, Choice::kShare);
 }
 
 // Claim:  the interval of a gain is that of two independent errors.

@@ -17,7 +17,8 @@
 namespace greynic::sharing {
 namespace {
 
-constexpr twin::Time kWarmUp = 10e6, kUntil = 20e6;
+/// Some rounds of 1,800 QPs whose contexts are fetched.
+constexpr twin::Time kWarmUp = 15e6, kUntil = 30e6;
 constexpr std::uint64_t kMemoryBytes = 8 << 20, kLargePage = 2 << 20;
 
 std::map<std::string, twin::HostId> hosts_of(const Matrix& matrix) {
@@ -232,7 +233,6 @@ double own_qps_gbps(const Matrix& matrix, const std::string& rnic, bool own_door
 double shared_gbps(const Matrix& matrix, const std::string& rnic, const Setting& setting) {
   const auto fabric = fabric_for(matrix, rnic, 1);
   broker::FabricNodeOptions options;
-  options.ring_ns = matrix.broker_ns / 2;  // once for the request, once for the word back
   options.core.latency_lanes = static_cast<std::uint16_t>(setting.latency_qps);
   options.core.bulk_lanes = static_cast<std::uint16_t>(setting.bulk_qps);
   options.core.bulk_bytes = setting.bulk_bytes;

@@ -6,9 +6,9 @@
 /// advised, if it promises over a tenth: so far a law may be wrong. Else the advice is to leave
 /// things as they are.
 ///
-/// How: each choice is a workload for model::predict_workload, which shares the RNICs' sides among
-/// flows. Then no host may ask more of its threads than they have time for. docs/broker/advice.md
-/// derives it.
+/// How: the law is taken apart into the stations of one RNIC (threads, contexts of QPs, units, port),
+/// and the messages of each choice are played through a network of them, some virtual milliseconds
+/// long. docs/broker/advice.md derives it.
 
 #include <cstdint>
 #include <memory>
@@ -33,7 +33,7 @@ struct Demand {
 struct Matrix {
   std::vector<Demand> demands;
   std::uint32_t threads = 1;  ///< of each host, that post and poll when nothing is shared
-  double broker_ns = 100;     ///< of the broker's thread for a message, beside posting and polling
+  double broker_ns = 30;      ///< that a broker's thread takes longer for a message than its own
 };
 
 /// docs/formats/connections.md. kBadInput.

@@ -1,0 +1,478 @@
+#include "network.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <deque>
+#include <map>
+#include <queue>
+#include <string>
+#include <utility>
+
+#include "greynic/statistics/random.h"
+
+namespace greynic::sharing {
+namespace {
+
+// What no law of rates tells, and what is taken for it: numbers of a common RNIC and switch.
+
+/// A receiver fetches the context alone, a sender also what it keeps to match acknowledgements.
+constexpr double kReceiverShare = 0.5;
+/// Units that hand packets to the wire, each with turns of its own; QPs are dealt out to them.
+constexpr std::uint32_t kUnits = 2;
+/// Packets that are ready for the wire at most; all that leaves a busy port waits for them.
+constexpr std::uint32_t kReadyPackets = 64;
+/// A switch's port queues so much towards a host before it lets senders wait: 800 kB.
+constexpr double kPortNs = 160e3;
+/// Packets that an RNIC holds while contexts are fetched for them; then senders wait as well.
+constexpr std::uint32_t kHeldPackets = 512;
+/// Requests that a broker keeps in one send queue; a few slots are for control.
+constexpr std::uint32_t kQueueDepth = 120;
+/// A broker's turns between applications, and what a message costs at least of them, in bytes.
+constexpr double kQuantum = 65536, kLeastCost = 256;
+/// Long enough that each of some thousand QPs has had turns while contexts are fetched; where all
+/// are on the chip, things settle at once.
+constexpr double kFetchingNs = 20e6, kAllThereNs = 2e6;
+
+/// Which contexts are on the chip. Random ones make place.
+class Store {
+ public:
+  Store(double entries, std::uint32_t ends) : on_chip_(ends, false) {
+    const auto capacity = static_cast<std::uint32_t>(entries);
+    all_fit_ = ends <= capacity || capacity == 0;
+    if (all_fit_) return;
+    slots_.resize(capacity);
+    for (std::uint32_t i = 0; i < capacity; ++i) {
+      slots_[i] = i;
+      on_chip_[i] = true;
+    }
+  }
+  [[nodiscard]] bool all_fit() const { return all_fit_; }
+  /// Was it there? It is now.
+  bool touch(std::uint32_t end) {
+    if (all_fit_ || on_chip_[end]) return true;
+    std::uint32_t& slot = slots_[random_.below(slots_.size())];
+    on_chip_[slot] = false;
+    on_chip_[end] = true;
+    slot = end;
+    return false;
+  }
+
+ private:
+  bool all_fit_ = true;
+  std::vector<bool> on_chip_;
+  std::vector<std::uint32_t> slots_;
+  statistics::QuickRandom random_{1};
+};
+
+struct Message {
+  std::uint32_t demand = 0, end = 0;  ///< the end of the QP that asks
+  std::uint32_t turns_left = 0;
+  bool posted = false;  ///< by a broker
+};
+
+/// What an end sends in order: what it asks, or what it answers.
+struct Lane {
+  std::deque<std::uint32_t> messages;
+  double context_at = 0;
+  bool in_ring = false;
+};
+
+/// One end of a QP.
+struct End {
+  std::uint32_t host = 0, far = 0, thread = 0, place = 0;  ///< `place`: among those of its host
+  Lane asks, answers;
+  // Shared QPs only: what waits for a place in the queue, by demand, and whose turn it is.
+  std::uint64_t in_flight = 0;
+  std::uint32_t posted = 0;
+  struct Waiting {
+    std::deque<std::uint32_t> messages;
+    double credit = 0;
+  };
+  std::map<std::uint32_t, Waiting> waiting;
+  std::deque<std::uint32_t> turns;
+};
+
+/// Hands packets of one QP after the other to the wire.
+struct Unit {
+  std::deque<std::uint32_t> ring;  ///< lanes: end x 2, + 1 for answers
+  bool busy = false;
+};
+
+struct Host {
+  std::vector<double> thread_free;
+  std::vector<std::uint32_t> inbox;  ///< of a broker: messages that are done
+  bool broker_busy = false;
+  std::array<Unit, kUnits> units;
+  double fetcher_free = 0, wire_until = 0, port_until = 0, taken_until = 0;
+  std::deque<double> ready;            ///< when packets that are ready will have left
+  std::uint32_t held = 0;              ///< packets that have come and are not taken yet
+  std::vector<std::uint32_t> stopped;  ///< units (host x kUnits + unit) that wait for it
+  std::uint32_t ends = 0;
+  std::optional<Store> contexts;
+};
+
+class Network {
+ public:
+  Network(const Matrix& matrix, const Way& way, const Contexts& contexts)
+      : matrix_(matrix), way_(way), contexts_(contexts), bytes_(matrix.demands.size(), 0) {
+    for (const Demand& demand : matrix.demands) {
+      for (const std::string& name : {demand.from, demand.to}) {
+        numbers_.try_emplace(name, static_cast<std::uint32_t>(numbers_.size()));
+      }
+    }
+    hosts_.resize(numbers_.size());
+    const std::uint32_t threads = way.shared ? 1 : matrix.threads;
+    for (Host& host : hosts_) host.thread_free.assign(threads, 0);
+    way.shared ? share() : connect();
+    for (Host& host : hosts_) host.contexts.emplace(contexts.entries, host.ends);
+  }
+
+  [[nodiscard]] std::uint32_t ends_of(const std::string& host) const {
+    return hosts_[numbers_.at(host)].ends;
+  }
+
+  /// `posting_ns` is by demand.
+  std::vector<double> goodput(const std::vector<Times>& times,
+                              const std::vector<double>& posting_ns) {
+    times_ = times;
+    posting_ns_ = posting_ns;
+    for (std::uint32_t m = 0; m < messages_.size(); ++m) want(m);
+    for (Host& host : hosts_) serve(host);
+    const bool all_there = std::all_of(hosts_.begin(), hosts_.end(),
+                                       [](const Host& host) { return host.contexts->all_fit(); });
+    const double settled = all_there ? kAllThereNs : kFetchingNs;
+    run_until(settled);
+    std::fill(bytes_.begin(), bytes_.end(), 0.0);
+    run_until(2 * settled);
+    for (double& bytes : bytes_) bytes *= 8 / settled;
+    return bytes_;
+  }
+
+ private:
+  enum class Kind : std::uint8_t {
+    kPosted,    ///< a message, by its thread
+    kServed,    ///< a host: its broker has worked off what was done
+    kTurnDone,  ///< host x kUnits + unit
+    kAsked,     ///< a READ's request has come to the port
+    kHeard,     ///< and through it
+    kArrived,   ///< a turn of payload
+    kTaken,     ///< it is in memory
+    kWord,      ///< word of a WRITE has come to the port
+    kDone       ///< a message
+  };
+  struct Event {
+    double time;
+    Kind kind;
+    std::uint32_t what, turns_left;  ///< of the message, after this turn
+    bool operator>(const Event& other) const { return time > other.time; }
+  };
+
+  std::uint32_t add_qp(std::uint32_t from, std::uint32_t to, std::uint32_t thread) {
+    const auto first = static_cast<std::uint32_t>(ends_.size());
+    ends_.push_back({.host = from, .far = first + 1, .thread = thread});
+    ends_.push_back({.host = to, .far = first});
+    for (const std::uint32_t end : {first, first + 1}) {
+      ends_[end].place = hosts_[ends_[end].host].ends++;
+    }
+    return first;
+  }
+  void connect() {
+    std::uint32_t number = 0;
+    for (std::uint32_t d = 0; d < matrix_.demands.size(); ++d) {
+      const Demand& demand = matrix_.demands[d];
+      for (std::uint32_t i = 0; i < demand.connections; ++i, ++number) {
+        const std::uint32_t end =
+            add_qp(numbers_.at(demand.from), numbers_.at(demand.to), number % matrix_.threads);
+        for (std::uint32_t k = 0; k < demand.outstanding; ++k) messages_.push_back({d, end});
+      }
+    }
+  }
+  void share() {
+    const Setting& setting = *way_.shared;
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> first;
+    for (std::uint32_t d = 0; d < matrix_.demands.size(); ++d) {
+      const Demand& demand = matrix_.demands[d];
+      const std::uint32_t from = numbers_.at(demand.from), to = numbers_.at(demand.to);
+      const auto [found, is_new] = first.try_emplace(std::minmax(from, to), 0);
+      for (std::uint32_t q = 0; is_new && q < setting.latency_qps + setting.bulk_qps; ++q) {
+        const std::uint32_t made = add_qp(std::min(from, to), std::max(from, to), 0);
+        if (q == 0) found->second = made;
+      }
+      const bool bulk = demand.message_bytes > setting.bulk_bytes && setting.bulk_qps > 0;
+      for (std::uint32_t i = 0; i < demand.connections; ++i) {
+        const std::uint32_t lane =
+            bulk ? setting.latency_qps + i % setting.bulk_qps : i % setting.latency_qps;
+        const std::uint32_t end = found->second + 2 * lane + (from < to ? 0 : 1);
+        for (std::uint32_t k = 0; k < demand.outstanding; ++k) messages_.push_back({d, end});
+      }
+    }
+  }
+
+  void at(double time, Kind kind, std::uint32_t what, std::uint32_t turns_left = 0) {
+    events_.push({time, kind, what, turns_left});
+  }
+  void run_until(double end) {
+    while (!events_.empty() && events_.top().time < end) {
+      const Event event = events_.top();
+      events_.pop();
+      now_ = event.time;
+      handle(event);
+    }
+  }
+  void handle(const Event& event) {
+    switch (event.kind) {
+      case Kind::kPosted:
+        return enter(event.what);
+      case Kind::kServed:
+        return served(hosts_[event.what]);
+      case Kind::kTurnDone:
+        return turn_done(event.what);
+      case Kind::kAsked:
+        return at(through_port(ends_[ends_[messages_[event.what].end].far].host, event.what),
+                  Kind::kHeard, event.what);
+      case Kind::kHeard:
+        return heard(event.what);
+      case Kind::kArrived:
+        return arrived(event.what, event.turns_left);
+      case Kind::kTaken:
+        return taken(event.what, event.turns_left);
+      case Kind::kWord:
+        return at(through_port(ends_[messages_[event.what].end].host, event.what), Kind::kDone,
+                  event.what);
+      case Kind::kDone:
+        want(event.what);
+        if (way_.shared) serve(asker_of(messages_[event.what]));
+    }
+  }
+
+  [[nodiscard]] bool is_read(const Message& message) const {
+    return matrix_.demands[message.demand].operation == Operation::kRead;
+  }
+  [[nodiscard]] double bytes_of(const Message& message) const {
+    return static_cast<double>(matrix_.demands[message.demand].message_bytes);
+  }
+
+  Host& asker_of(const Message& message) { return hosts_[ends_[message.end].host]; }
+
+  /// It is to be asked for, once more: by its thread, when that has time, or by the broker.
+  void want(std::uint32_t m) {
+    const Message& message = messages_[m];
+    if (way_.shared) return asker_of(message).inbox.push_back(m);
+    double& free = asker_of(message).thread_free[ends_[message.end].thread];
+    free = std::max(free, now_) + posting_ns_[message.demand];
+    at(free, Kind::kPosted, m);
+  }
+  /// A broker works off all that is done, and posts at the end of it.
+  void serve(Host& host) {
+    if (host.broker_busy || host.inbox.empty()) return;
+    host.broker_busy = true;
+    batch_[&host].swap(host.inbox);
+    double ns = 0;
+    for (const std::uint32_t m : batch_[&host]) ns += posting_ns_[messages_[m].demand];
+    at(now_ + ns, Kind::kServed, static_cast<std::uint32_t>(&host - hosts_.data()));
+  }
+  void served(Host& host) {
+    host.broker_busy = false;
+    std::vector<std::uint32_t> batch;
+    batch.swap(batch_[&host]);
+    for (const std::uint32_t m : batch) {
+      Message& message = messages_[m];
+      End& end = ends_[message.end];
+      if (std::exchange(message.posted, false)) {
+        end.in_flight -= static_cast<std::uint64_t>(bytes_of(message));
+        --end.posted;
+      }
+      End::Waiting& waiting = end.waiting[message.demand];
+      if (waiting.messages.empty()) end.turns.push_back(message.demand);
+      waiting.messages.push_back(m);
+    }
+    for (const std::uint32_t m : batch) fill(ends_[messages_[m].end]);
+    serve(host);
+  }
+  /// Posts while few bytes are under way, demand by demand in turn.
+  void fill(End& end) {
+    while (end.in_flight < way_.shared->in_flight_bytes && end.posted < kQueueDepth &&
+           !end.turns.empty()) {
+      End::Waiting& next = end.waiting[end.turns.front()];
+      if (next.credit <= 0) {
+        next.credit += kQuantum;
+        end.turns.push_back(end.turns.front());
+        end.turns.pop_front();
+        continue;
+      }
+      const std::uint32_t m = next.messages.front();
+      next.messages.pop_front();
+      if (next.messages.empty()) end.turns.pop_front();
+      next.credit -= std::max(kLeastCost, bytes_of(messages_[m]));
+      end.in_flight += static_cast<std::uint64_t>(bytes_of(messages_[m]));
+      ++end.posted;
+      messages_[m].posted = true;
+      enter(m);
+    }
+  }
+  void enter(std::uint32_t m) {
+    messages_[m].turns_left = times_[messages_[m].demand].turns;
+    ends_[messages_[m].end].asks.messages.push_back(m);
+    join(messages_[m].end, false);
+  }
+
+  Lane& lane_of(std::uint32_t id) {
+    return (id & 1) != 0 ? ends_[id >> 1].answers : ends_[id >> 1].asks;
+  }
+  /// Takes its place among those that have turns, and asks for its context at once.
+  void join(std::uint32_t e, bool answers) {
+    End& end = ends_[e];
+    Lane& lane = answers ? end.answers : end.asks;
+    if (lane.in_ring || lane.messages.empty()) return;
+    Host& host = hosts_[end.host];
+    const std::uint32_t unit = end.place % kUnits;
+    lane.in_ring = true;
+    lane.context_at = host.contexts->touch(end.place) ? 0 : fetched(host, now_, 1);
+    host.units[unit].ring.push_back(e << 1 | (answers ? 1U : 0U));
+    begin_turn(end.host * kUnits + unit);
+  }
+  double fetched(Host& host, double from, double share) {
+    return host.fetcher_free = std::max(host.fetcher_free, from) + share * contexts_.fetch_ns;
+  }
+  void begin_turn(std::uint32_t which) {
+    Host& host = hosts_[which / kUnits];
+    Unit& unit = host.units[which % kUnits];
+    if (unit.busy || unit.ring.empty()) return;
+    unit.busy = true;
+    const std::uint32_t id = unit.ring.front();
+    Host& far = hosts_[ends_[ends_[id >> 1].far].host];
+    if (far.held >= kHeldPackets) return far.stopped.push_back(which);
+    const Times& times = times_[messages_[lane_of(id).messages.front()].demand];
+    const double turn =
+        kUnits * (asks(id) ? times.unit_ns / times.packets : times.unit_ns / times.turns);
+    at(std::max(
+           {now_ + turn, lane_of(id).context_at + turn, far.port_until - kPortNs, room_at(host)}),
+       Kind::kTurnDone, which);
+  }
+  /// When a packet more may be ready for the wire.
+  double room_at(Host& host) {
+    while (!host.ready.empty() && host.ready.front() <= now_) host.ready.pop_front();
+    const std::size_t count = host.ready.size();
+    return count < kReadyPackets ? 0 : host.ready[count - kReadyPackets];
+  }
+  /// So many packets are ready; when the last will have left.
+  double send(Host& host, std::uint32_t packets, double ns) {
+    for (std::uint32_t i = 0; i < packets; ++i) {
+      host.wire_until = std::max(host.wire_until, now_) + ns / packets;
+      host.ready.push_back(host.wire_until);
+    }
+    return host.wire_until;
+  }
+  /// Is the lane's next message a READ's request?
+  bool asks(std::uint32_t id) {
+    return (id & 1) == 0 && is_read(messages_[lane_of(id).messages.front()]);
+  }
+  void turn_done(std::uint32_t which) {
+    Host& host = hosts_[which / kUnits];
+    Unit& unit = host.units[which % kUnits];
+    const std::uint32_t id = unit.ring.front();
+    unit.ring.pop_front();
+    unit.busy = false;
+    const bool request = asks(id);
+    Lane& lane = lane_of(id);
+    lane.in_ring = false;
+    const std::uint32_t m = lane.messages.front();
+    Message& message = messages_[m];
+    const Times& times = times_[message.demand];
+    if (!request) --message.turns_left;
+    if (request || message.turns_left == 0) lane.messages.pop_front();
+    const double left = request ? send(host, 1, times.header_ns)
+                                : send(host, times.packets_of_turn(), times.wire_ns / times.turns);
+    at(left + times.trip_ns / 2, request ? Kind::kAsked : Kind::kArrived, m, message.turns_left);
+    join(id >> 1, (id & 1) != 0);
+    begin_turn(which);
+  }
+  /// Words queue at the port like all else.
+  double through_port(std::uint32_t host, std::uint32_t m) {
+    double& until = hosts_[host].port_until;
+    return until = std::max(now_, until) + times_[messages_[m].demand].header_ns;
+  }
+  void heard(std::uint32_t m) {
+    const std::uint32_t far = ends_[messages_[m].end].far;
+    ends_[far].answers.messages.push_back(m);
+    join(far, true);
+  }
+  void arrived(std::uint32_t m, std::uint32_t turns_left) {
+    const Message& message = messages_[m];
+    const Times& times = times_[message.demand];
+    End& end = ends_[is_read(message) ? message.end : ends_[message.end].far];
+    Host& host = hosts_[end.host];
+    // It came in while it was sent: on an idle port the last packet is taken as it comes.
+    host.port_until = std::max(now_, host.port_until + times.wire_ns / times.turns);
+    double from = host.port_until;
+    if (!host.contexts->touch(end.place)) from = fetched(host, from, kReceiverShare);
+    host.taken_until = std::max(from, host.taken_until);
+    bytes_[message.demand] += bytes_of(message) / times.turns;
+    host.held += times.packets_of_turn();
+    at(host.taken_until, Kind::kTaken, m, turns_left);
+  }
+  void taken(std::uint32_t m, std::uint32_t turns_left) {
+    const Message& message = messages_[m];
+    Host& taker = hosts_[ends_[is_read(message) ? message.end : ends_[message.end].far].host];
+    const Times& times = times_[message.demand];
+    taker.held -= times.packets_of_turn();
+    if (taker.held < kHeldPackets) {
+      for (const std::uint32_t which : std::exchange(taker.stopped, {})) {
+        hosts_[which / kUnits].units[which % kUnits].busy = false;
+        begin_turn(which);
+      }
+    }
+    if (turns_left > 0) return;
+    if (is_read(message)) return at(now_, Kind::kDone, m);
+    // Word of a WRITE goes back, behind what is ready for the wire there.
+    at(send(taker, 1, times.header_ns) + times.trip_ns / 2, Kind::kWord, m);
+  }
+
+  const Matrix& matrix_;
+  const Way& way_;
+  Contexts contexts_;
+  std::map<std::string, std::uint32_t> numbers_;
+  std::vector<Host> hosts_;
+  std::vector<End> ends_;
+  std::vector<Message> messages_;
+  std::vector<Times> times_;
+  std::vector<double> posting_ns_, bytes_;
+  std::map<const Host*, std::vector<std::uint32_t>> batch_;  ///< what a broker is at
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  double now_ = 0;
+};
+
+}  // namespace
+
+Result<std::vector<double>> play(const model::Model& model, const Matrix& matrix, const Way& way) {
+  const auto contexts = contexts_of(model);
+  if (!contexts) return pass_on(contexts);
+  const auto fetch_ns = request_fetch_ns(model);
+  if (!fetch_ns) return pass_on(fetch_ns);
+  Network network(matrix, way, *contexts);
+  std::vector<Times> times;
+  std::vector<double> posting;
+  for (const Demand& demand : matrix.demands) {
+    const auto of_demand = times_of(model, demand);
+    if (!of_demand) return pass_on(of_demand);
+    times.push_back(*of_demand);
+    const auto ns = posting_ns(model, demand.operation, network.ends_of(demand.from),
+                               way.shared ? 1 : matrix.threads, way.own_doorbells || way.shared);
+    if (!ns) return pass_on(ns);
+    posting.push_back(*ns + (way.shared ? matrix.broker_ns : 0));
+    // A thread posts before the trip begins, and that is part of what was measured of it.
+    // The whole of a trip was measured, with what threads, units and words take of it.
+    Times& one = times.back();
+    const bool read = demand.operation == Operation::kRead;
+    const double parts =
+        *ns + one.header_ns +
+        kUnits * (one.unit_ns / one.turns + (read ? one.unit_ns / one.packets : 0));
+    one.trip_ns = std::max(0.0, one.trip_ns - parts);
+    // Only a request that is alone on its QP comes with its doorbell.
+    if (way.shared || demand.outstanding > 1) one.trip_ns += *fetch_ns;
+  }
+  return network.goodput(times, posting);
+}
+
+}  // namespace greynic::sharing
