@@ -1,3 +1,4 @@
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -72,6 +73,18 @@ int serve(BrokerFlags flags) {
   return served ? 0 : tell(served.error());
 }
 
+Result<void> take_lid(const std::string& text, broker::ServiceOptions& options) {
+  char* end = nullptr;
+  const unsigned long lid = std::strtoul(text.c_str(), &end, 0);
+  constexpr unsigned long kLastUnicast = 0xbfff;
+  if (end == text.c_str() || *end != '=' || lid < 1 || lid > kLastUnicast) {
+    return fail(ErrorCode::kBadInput,
+                "--lid " + text + ": give LID=ADDRESS:PORT, with a LID of 1 to 49151");
+  }
+  options.lids[static_cast<std::uint16_t>(lid)] = end + 1;
+  return {};
+}
+
 int show_status(const std::string& socket) {
   const auto status = broker::ask_status(socket);
   if (!status) return tell(status.error());
@@ -112,6 +125,10 @@ void add_broker(Program& program) {
                  "ADDRESS:PORT for other brokers; port 0 takes a free one");
   command.option("--certificates", options.certificates,
                  "Directory made by `greynic agent init`; without it links stay on loopback");
+  command.option(
+      "--lid", [flags](const std::string& text) { return take_lid(text, flags->options); },
+      "LID=ADDRESS:PORT: where the broker listens whose port has this LID; those that were met are "
+      "known");
   command.option("--port", options.port, "Port of the device");
   command.option("--gid", options.gid_rule, "auto, ipv4, ipv6, an index or an address");
   command.option("--advice", flags->advice,

@@ -5,6 +5,7 @@
 //        broker_program load SOCKET HOST PORT CONNECTIONS BYTES SEED [send|write|read]
 //        broker_program hostile SOCKET KIND
 //        broker_program wrapped SOCKET HOST PORT WORDS [again]
+//        broker_program huge SOCKET
 
 #include <poll.h>
 
@@ -192,6 +193,20 @@ int load(char** words, int verb) {
   return tally.wrong == 0 ? 0 : 5;
 }
 
+/// A segment on huge pages, as far as there are any, and why not the rest.
+int huge(const char* socket) {
+  greynic_broker_options options{};
+  options.segment_bytes = 8U << 20;
+  options.huge_pages = 1;
+  greynic_broker* broker = greynic_broker_open(socket, &options);
+  if (broker == nullptr) return 1;
+  const std::size_t bytes = greynic_broker_huge_bytes(broker);
+  std::printf("%zu bytes on huge pages; %s\n", bytes, greynic_broker_reason());
+  const bool told = bytes >= 6U << 20 || *greynic_broker_reason() != '\0';
+  greynic_broker_close(broker);
+  return told ? 0 : 1;
+}
+
 }  // namespace
 
 int main(int count, char** words) {
@@ -206,6 +221,7 @@ int main(int count, char** words) {
                            : verb == "read"  ? GREYNIC_BROKER_READ
                                              : 0);
   }
+  if (mode == "huge" && count == 3) return huge(words[2]);
   if (mode == "hostile" && count == 4) return hostile(words[2], words[3]);
   if (mode == "wrapped" && count >= 6) {
     return wrapped(words[2], words[3], static_cast<std::uint16_t>(std::atoi(words[4])), words[5],

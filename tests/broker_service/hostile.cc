@@ -193,7 +193,7 @@ int hostile(const char* socket, const std::string& kind) {
   }
   if (kind == "huge") return attach_with(socket, memfd_create("hostile", 0), ~0ULL - 4095);
   std::string reason;
-  const auto attachment = Attachment::open(socket, kBytes, reason);
+  const auto attachment = Attachment::open(socket, kBytes, false, reason);
   const auto found = breakers().find(kind);
   if (attachment == nullptr || found == breakers().end()) return 1;
   found->second(*attachment);

@@ -58,9 +58,42 @@ TEST(BrokerService, RunsTheExample) {
   Process client({BROKER_ECHO, a.socket, b.address, "9", "many", "words"});
   EXPECT_EQ(client.join(), 0) << client.text();
   EXPECT_EQ(client.text(), "many\nwords\n");
+  for (const char* transport : {"--uc", "--ud"}) {
+    Process messages({BROKER_ECHO, transport, a.socket, b.address, "9", "many", "words"});
+    EXPECT_EQ(messages.join(), 0) << messages.text();
+    EXPECT_EQ(messages.text(), "many\nwords\n");
+  }
+  EXPECT_EQ(a.status()["messages"]["sent"], 4) << a.status();
   Process refused({BROKER_ECHO, a.socket, b.address, "10", "nobody"});
   EXPECT_EQ(refused.join(), 1);
   EXPECT_NE(refused.text().find("Connection refused"), std::string::npos) << refused.text();
+}
+
+// Claim:  a target may be a LID that the broker was told of; others are nowhere.
+TEST(BrokerService, KnowsTargetsByTheirLids) {
+  const Lab lab;
+  const auto b = lab.start("b", 1), a = lab.start("a", 0, {"--lid", "0x0c=" + b.address});
+  Process server({BROKER_ECHO, b.socket, "serve", "9"});
+  ASSERT_TRUE(server.says("listening")) << server.text();
+  Process client({BROKER_ECHO, a.socket, "lid:0xc", "9", "word"});
+  EXPECT_EQ(client.join(), 0) << client.text();
+  EXPECT_EQ(client.text(), "word\n");
+  for (const auto& [lid, why] : {std::pair{"lid:13", "No route to host"},
+                                 {"lid:0", "Invalid argument"},
+                                 {"lid:49152", "Invalid argument"}}) {
+    Process lost({BROKER_ECHO, a.socket, lid, "9", "word"});
+    EXPECT_EQ(lost.join(), 1);
+    EXPECT_NE(lost.text().find(why), std::string::npos) << lost.text();
+  }
+}
+
+// Claim:  a program hears how much of its segment lies on huge pages, and why not all of it.
+TEST(BrokerService, TellsOfHugePages) {
+  const Lab lab;
+  const auto a = lab.start("a", 0);
+  Process one({BROKER_PROGRAM, "huge", a.socket});
+  EXPECT_EQ(one.join(), 0) << one.text();
+  EXPECT_NE(one.text().find("bytes on huge pages"), std::string::npos) << one.text();
 }
 
 // Claim:  C++ programs do the same by handles and exceptions; one that asked for it goes on with
@@ -239,6 +272,8 @@ TEST(BrokerService, SaysWhatIsWrong) {
   says(broker + " --device twin0 --listen 127.0.0.1:0 --certificates /nowhere", 3,
        "cannot be read");
   says(broker + " --device twin0 --advice /nowhere", 2, "/nowhere");
+  says(broker + " --device twin0 --lid 0=127.0.0.1:1", 2, "LID=ADDRESS:PORT");
+  says(broker + " --device twin0 --lid 7=nowhere", 2, "ADDRESS:PORT in numbers");
   says(broker + " --device twin0 --advice " +
            (std::filesystem::path(GREYNIC_SOURCE_DIR) / "configs/examples/connections.json")
                .string(),

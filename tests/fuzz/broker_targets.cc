@@ -27,7 +27,8 @@ class SilentDevice final : public Device {
     return Memory{reinterpret_cast<std::uint64_t>(memory.data()), ++key_, key_};
   }
   void deregister(const Memory&) override {}
-  Result<QpNumber> create_qp(std::uint32_t) override { return ++qp; }
+  std::uint32_t mtu_bytes() const override { return 4096; }
+  Result<QpNumber> create_qp(Transport, std::uint32_t, std::uint32_t) override { return ++qp; }
   QpAddress address_of(QpNumber) const override { return {}; }
   Result<void> connect(QpNumber, const QpAddress&) override { return {}; }
   void to_error(QpNumber) override {}
@@ -36,8 +37,8 @@ class SilentDevice final : public Device {
     for (const Work& work : list) done.push_back({.id = work.id, .qp = at});
     return list.size();
   }
-  std::size_t post_receives(std::span<const std::uint64_t> ids,
-                            std::span<const Piece> buffers) override {
+  std::size_t post_receives(std::span<const std::uint64_t> ids, std::span<const Piece> buffers,
+                            QpNumber) override {
     for (std::size_t i = 0; i < ids.size(); ++i) receives.emplace_back(ids[i], buffers[i]);
     return ids.size();
   }
@@ -53,7 +54,7 @@ class SilentDevice final : public Device {
 class SilentOwner final : public Owner {
  public:
   void on_incoming(AppId, std::uint16_t port, VirtualQpn number) override {
-    if (app != nullptr) app->on_incoming(port, number, {});
+    if (app != nullptr) app->on_incoming(port, number, Transport::kRC, {});
   }
   void on_open(AppId, VirtualQpn number) override {
     if (app != nullptr) app->on_open(number);
@@ -90,10 +91,13 @@ struct LoneCore {
     options.receive_credits = 32;
     core = std::move(*Core::create(device, owner, options));
     (void)core->add_peer(1);
+    answer_calls();
+    core->flush();
+  }
+  void answer_calls() {
     while (!owner.calls.empty()) {
       for (const auto& call : std::exchange(owner.calls, {})) core->on_peer_call(1, call);
     }
-    core->flush();
   }
   void complete() {
     while (!device.done.empty()) {
@@ -160,15 +164,23 @@ void read_wire(std::string_view bytes) {
   const AppId app = *lone.core->attach(memory);
   (void)lone.core->listen(app, 7);
   VirtualQpn number = 0;
-  (void)lone.core->connect(app, 1, 7, {.send = {0, 4096}, .receive = {8192, 4096}}, number);
+  const bool messages = (mode & 32) != 0;
+  const Transport transport = !messages          ? Transport::kRC
+                              : (mode & 64) != 0 ? Transport::kUC
+                                                 : Transport::kUD;
+  const Rings rings{.send = {0, 4096}, .receive = {8192, 4096}, .transport = transport};
+  (void)lone.core->connect(app, 1, 7, rings, number);
+  lone.answer_calls();
   lone.core->flush();
   lone.complete();
   const auto whole = std::as_bytes(std::span(bytes.data(), bytes.size()));
   if ((mode & 2) != 0) lone.core->on_peer_call(1, whole);
   for (std::size_t at = 0; at < whole.size() && lone.owner.broken.empty(); at += 130) {
     if (lone.device.receives.empty()) break;
-    const auto [id, piece] = lone.device.receives.front();
-    lone.device.receives.erase(lone.device.receives.begin());
+    // Those of a lane over UC or UD were posted last.
+    const auto next = messages ? lone.device.receives.end() - 1 : lone.device.receives.begin();
+    const auto [id, piece] = *next;
+    lone.device.receives.erase(next);
     const std::size_t count = std::min<std::size_t>(whole.size() - at, 128);
     std::memcpy(reinterpret_cast<void*>(piece.address), whole.data() + at, count);
     Completion one{.id = id, .qp = lone.device.qp - (mode >> 4 & 1), .is_receive = true};
@@ -230,7 +242,7 @@ std::string control_seed(char mode, Control::Kind kind) {
 
 std::string call_seed() {
   LaneCall call;
-  call.lane_count = 2;
+  call.lane_count = 4;
   call.epoch = 1;
   const auto bytes = encode(call);
   return '\2' + std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -239,7 +251,9 @@ std::string call_seed() {
 }  // namespace
 
 std::vector<Target> broker_targets() {
-  std::vector<std::string> wire = {call_seed(), std::string("\11 a piece", 9)};
+  std::vector<std::string> wire = {
+      call_seed(), std::string("\11 a piece", 9),
+      std::string("\x28 a message that is long enough for UD to carry", 48)};
   for (const auto kind : {Control::Kind::kOpen, Control::Kind::kAccept, Control::Kind::kRefuse,
                           Control::Kind::kReset, Control::Kind::kOffer, Control::Kind::kCredit}) {
     wire.push_back(control_seed('\0', kind));

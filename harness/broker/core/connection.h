@@ -38,6 +38,7 @@ struct Connection {
   PeerId peer = 0;
   AppId app = 0;
   std::uint16_t port = 0;
+  Transport transport = Transport::kRC;
   Rings rings;
   Control::Range far_ring, far_exposed;
   StreamState stream;
@@ -60,6 +61,8 @@ struct Connection {
   bool released = false;    ///< the application has closed it
   bool reset_told = false;  ///< kReset was sent
   int error = 0;
+
+  [[nodiscard]] bool is_stream() const { return transport == Transport::kRC; }
 };
 
 struct App {
@@ -99,12 +102,17 @@ struct Sent {
   std::int32_t slot = -1;  ///< of the lane's own memory
 };
 
+/// Receives of a lane over UC or UD, and the bit of their ids that tells them from shared ones.
+inline constexpr std::uint32_t kMessageReceives = 128;
+inline constexpr std::uint64_t kMessageReceive = std::uint64_t{1} << 63;
+
 /// Of a lane's own memory: a prefix and some records.
 inline constexpr std::size_t kSlotBytes = 1024;
 
 /// One shared QP.
 struct Lane {
   enum class Phase : std::uint8_t {
+    kUnused,    ///< over UC or UD, and nobody has asked for it yet
     kDraining,  ///< in error: its completions are awaited
     kCalling,   ///< a new QP is there; the other end's is awaited
     kJoining,   ///< connected; the other end must say that it is too
@@ -113,6 +121,7 @@ struct Lane {
   explicit Lane(std::int64_t quantum) : turns(quantum) {}
   Phase phase = Phase::kCalling;
   std::uint16_t index = 0;
+  Transport transport = Transport::kRC;
   QpNumber qp = 0;
   std::uint32_t epoch = 0;
   bool far_ready = false;

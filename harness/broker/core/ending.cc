@@ -20,7 +20,9 @@ int Engine::close(AppId app, VirtualQpn number) {
   Connection* connection = own(app, number);
   if (connection == nullptr) return EBADF;
   connection->released = true;
-  const bool unread = connection->stream.received > connection->stream.consumed || connection->pull;
+  const bool unread =
+      connection->is_stream() &&
+      (connection->stream.received > connection->stream.consumed || connection->pull);
   if (connection->phase != Connection::Phase::kOpen || unread) {
     abort(*connection, ECONNRESET);
     return 0;

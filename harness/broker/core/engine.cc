@@ -35,6 +35,7 @@ Engine::~Engine() {
   for (const auto& [qp, place] : by_qp_) device_.destroy(qp);
   for (const auto& block : receive_blocks_) device_.deregister(block->memory);
   for (const auto& [peer, block] : slots_) device_.deregister(block->memory);
+  for (const auto& [lane, block] : message_blocks_) device_.deregister(block->memory);
   for (const auto& [id, app] : apps_) device_.deregister(app.memory);
 }
 
@@ -42,6 +43,7 @@ std::size_t Engine::own_bytes() const {
   std::size_t sum = 0;
   for (const auto& block : receive_blocks_) sum += block->bytes.size();
   for (const auto& [peer, block] : slots_) sum += block->bytes.size();
+  for (const auto& [lane, block] : message_blocks_) sum += block->bytes.size();
   return sum;
 }
 
@@ -104,10 +106,12 @@ Result<void> Engine::add_peer(PeerId peer) {
       lane.free_slots.push_back(static_cast<std::int32_t>(slot));
     }
   }
+  add_message_lanes(*link);
   Link& made = *link;
   slots_[peer] = std::move(*block);
   links_[peer] = std::move(link);
   for (const auto& lane : made.lanes) {
+    if (lane->phase == Lane::Phase::kUnused) continue;
     if (auto opened = open_lane(made, *lane); !opened) {
       remove_peer(peer);
       return opened;
@@ -135,6 +139,10 @@ void Engine::remove_peer(PeerId peer) {
     device_.deregister(block->second->memory);
     slots_.erase(block);
   }
+  std::erase_if(message_blocks_, [&](const auto& entry) {
+    if (entry.first.first == peer) device_.deregister(entry.second->memory);
+    return entry.first.first == peer;
+  });
   for (Connection* connection : gone) close_now(*connection, ECONNRESET);
 }
 
@@ -182,7 +190,7 @@ int Engine::check(const App& app, const Rings& rings) const {
   const bool fits =
       inside(rings.send, bytes) && inside(rings.receive, bytes) && inside(rings.exposed, bytes);
   if (!fits || rings.send.bytes == 0 || rings.receive.bytes == 0) return EINVAL;
-  return rings.rule <= VerbRule::kRead ? 0 : EINVAL;
+  return rings.rule <= VerbRule::kRead && rings.transport <= Transport::kUD ? 0 : EINVAL;
 }
 
 void Engine::describe(Control& control, const Connection& connection) const {
@@ -203,6 +211,11 @@ int Engine::connect(AppId app, PeerId peer, std::uint16_t port, const Rings& rin
   Link* link = link_of(peer);
   if (link == nullptr) return EHOSTUNREACH;
   if (found->second.connections.size() >= options_.connections_per_app) return EMFILE;
+  if (rings.transport != Transport::kRC) {
+    if (!can_carry(rings.transport)) return EOPNOTSUPP;
+    Lane& lane = lane_over(*link, rings.transport);
+    if (lane.phase == Lane::Phase::kUnused && !open_lane(*link, lane)) return ENOMEM;
+  }
   auto made = std::make_unique<Connection>();
   Connection& connection = *made;
   connection.self = number = connections_.add(std::move(made));
@@ -210,9 +223,10 @@ int Engine::connect(AppId app, PeerId peer, std::uint16_t port, const Rings& rin
   connection.peer = peer;
   connection.app = app;
   connection.port = port;
+  connection.transport = rings.transport;
   connection.rings = rings;
   found->second.connections.insert(number);
-  Control control{.kind = Control::Kind::kOpen, .port = port};
+  Control control{.kind = Control::Kind::kOpen, .transport = rings.transport, .port = port};
   describe(control, connection);
   link->controls.push_back(control);
   mark(*link->lanes[0]);
@@ -232,6 +246,12 @@ int Engine::accept(AppId app, VirtualQpn number, const Rings& rings) {
   connection->phase = Connection::Phase::kOpen;
   Control control{.kind = Control::Kind::kAccept, .to = connection->other};
   describe(control, *connection);
+  if (!connection->is_stream()) {  // what its own lane carries may be lost
+    Link& link = *link_of(connection->peer);
+    link.controls.push_back(control);
+    mark(*link.lanes[0]);
+    return 0;
+  }
   connection->controls.push_back(control);
   touch(*connection);
   return 0;
@@ -251,6 +271,11 @@ const StreamState* Engine::find(AppId app, VirtualQpn number) const {
 PeerId Engine::peer_of(VirtualQpn number) const {
   const Connection* connection = connections_.find(number);
   return connection == nullptr ? 0 : connection->peer;
+}
+
+Transport Engine::transport_of(VirtualQpn number) const {
+  const Connection* connection = connections_.find(number);
+  return connection == nullptr ? Transport::kRC : connection->transport;
 }
 
 int Engine::send(AppId app, VirtualQpn number, std::uint64_t total) {
@@ -276,7 +301,8 @@ int Engine::consume(AppId app, VirtualQpn number, std::uint64_t total) {
   stream.consumed = total;
   // A quarter of the ring at a time: the other end learns of room before it runs out of it.
   Link* link = link_of(connection->peer);
-  if (link == nullptr || connection->phase != Connection::Phase::kOpen) return 0;
+  const bool open = connection->phase == Connection::Phase::kOpen;
+  if (link == nullptr || !open || !connection->is_stream()) return 0;
   if (total - connection->told_consumed >= connection->rings.receive.bytes / 4) {
     connection->told_consumed = total;
     link->controls.push_back(
@@ -292,6 +318,7 @@ int Engine::transfer(AppId app, VirtualQpn number, Verb verb, std::uint64_t own_
   if (connection == nullptr) return EBADF;
   if (connection->phase != Connection::Phase::kOpen) return ENOTCONN;
   if (connection->wants_finish) return EPIPE;
+  if (!connection->is_stream()) return EOPNOTSUPP;
   const bool near = inside({own_offset, bytes}, apps_.at(app).segment.size());
   const bool far = inside({far_offset, bytes}, connection->far_exposed.bytes);
   if (verb == Verb::kSend || bytes == 0 || !near || !far) return EINVAL;

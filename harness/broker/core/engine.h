@@ -1,7 +1,8 @@
 #pragma once
 
 /// The core, one class over several files: engine.cc (applications and peers), send.cc (what goes
-/// out), receive.cc (what comes in), rebuild.cc (lanes that fail), ending.cc (how connections end).
+/// out), receive.cc (what comes in), messages.cc (what goes over UC and UD), rebuild.cc (lanes that
+/// fail), ending.cc (how connections end).
 
 #include <map>
 #include <memory>
@@ -40,6 +41,7 @@ class Engine final : public Core {
   int close(AppId app, VirtualQpn connection) override;
   const StreamState* find(AppId app, VirtualQpn connection) const override;
   PeerId peer_of(VirtualQpn connection) const override;
+  Transport transport_of(VirtualQpn connection) const override;
   void on_completions(std::span<const Completion> list) override;
   void on_qp_error(QpNumber qp) override;
   void on_drained(QpNumber qp) override;
@@ -108,6 +110,17 @@ class Engine final : public Core {
   void on_offer(Connection& connection, const Control& control);
   void on_credit(Link& link, const Control& control);
 
+  // messages.cc
+  void add_message_lanes(Link& link);
+  [[nodiscard]] bool can_carry(Transport transport) const;
+  [[nodiscard]] Lane& lane_over(const Link& link, Transport transport) const;
+  Result<void> give_receives(const Link& link, Lane& lane);
+  std::uint64_t send_message(Lane& lane, Connection& connection);
+  void finish_messages(Connection& connection);
+  void on_message_receive(const Completion& completion);
+  void on_lost_or_whole(Link& link, Transport transport, std::uint32_t to,
+                        std::span<const std::byte> payload);
+
   // rebuild.cc
   Result<void> open_lane(Link& link, Lane& lane);
   void break_lane(Lane& lane);
@@ -143,6 +156,8 @@ class Engine final : public Core {
   std::vector<const std::byte*> receive_data_;  ///< the same as this program sees it
   std::vector<std::uint64_t> used_receives_;    ///< to be posted again
   std::unordered_map<PeerId, std::unique_ptr<Block>> slots_;
+  /// Receives of lanes over UC and UD, by peer and lane.
+  std::map<std::pair<PeerId, std::uint16_t>, std::unique_ptr<Block>> message_blocks_;
   /// Connections that nobody has accepted yet, by the peer's number for them.
   std::map<std::pair<PeerId, VirtualQpn>, VirtualQpn> incoming_;
 };

@@ -18,7 +18,7 @@ bool keeps(const Sent& sent) {
 }  // namespace
 
 Result<void> Engine::open_lane(Link& link, Lane& lane) {
-  auto qp = device_.create_qp(options_.send_depth);
+  auto qp = device_.create_qp(lane.transport, options_.send_depth, kMessageReceives);
   if (!qp) return pass_on(qp);
   lane.qp = *qp;
   lane.phase = Lane::Phase::kCalling;
@@ -56,7 +56,9 @@ void Engine::on_failure(Lane& lane, const Completion& completion) {
 }
 
 void Engine::break_lane(Lane& lane) {
-  if (lane.phase == Lane::Phase::kDraining || lane.phase == Lane::Phase::kCalling) return;
+  const auto phase = lane.phase;
+  using Phase = Lane::Phase;
+  if (phase == Phase::kUnused || phase == Phase::kDraining || phase == Phase::kCalling) return;
   lane.phase = Lane::Phase::kDraining;
   device_.to_error(lane.qp);
 }
@@ -96,6 +98,10 @@ void Engine::on_peer_call(PeerId peer, std::span<const std::byte> bytes) {
     lane.far_ready = true;
     return become_ready(lane);
   }
+  if (lane.phase == Lane::Phase::kUnused &&
+      !(can_carry(lane.transport) && open_lane(*link, lane))) {
+    return owner_.on_peer_broken(peer, "it asks for UC or UD, which this RNIC does not carry");
+  }
   const bool calling = lane.phase == Lane::Phase::kCalling;
   if (call->epoch == lane.epoch + 1 && !calling) {
     lane.far_call = call;
@@ -118,6 +124,9 @@ void Engine::try_join(Link& link, Lane& lane) {
   if (!device_.connect(lane.qp, far.address)) {
     return owner_.on_peer_broken(link.peer, "the address of its QP cannot be reached");
   }
+  if (lane.transport != Transport::kRC && !give_receives(link, lane)) {
+    return owner_.on_peer_broken(link.peer, "there is no memory for its messages");
+  }
   link.credits = far.credits;
   lane.phase = Lane::Phase::kJoining;
   LaneCall ready;
@@ -133,17 +142,21 @@ bool Engine::settle(Link& link, Lane& lane, std::uint64_t received) {
   if (received > lane.numbered) return false;
   std::deque<Sent> rest;
   std::deque<Sent> all = std::exchange(lane.sent, {});
+  const bool may_be_lost = lane.transport != Transport::kRC;
   std::size_t arrived = 0;  // requests up to the last message that the other end has
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (all[i].numbered && all[i].sequence <= received) arrived = i + 1;
   }
   std::vector<Sent> finished;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    // The far RNIC works in order: what was written before a message that arrived is there. What
+    // What went over UC or UD is not posted again. The far RNIC works in order: what was written before a message that arrived is there. What
     // was read may have been lost on the way back.
     const bool there = i < arrived && all[i].work.verb != Verb::kRead;
-    if (there) finished.push_back(std::move(all[i]));
-    if (!there) rest.push_back(std::move(all[i]));
+    if (there || (may_be_lost && !all[i].guilty)) {
+      finished.push_back(std::move(all[i]));
+      continue;
+    }
+    rest.push_back(std::move(all[i]));
   }
   lane.sent = std::move(rest);
   const std::vector<VirtualQpn> guilty = drop_guilty(link, lane);

@@ -34,6 +34,7 @@ void Engine::on_completions(std::span<const Completion> list) {
 }
 
 void Engine::on_receive(const Completion& one) {
+  if ((one.id & kMessageReceive) != 0) return on_message_receive(one);
   if (one.id >= receives_.size()) return;
   used_receives_.push_back(one.id);
   const auto found = by_qp_.find(one.qp);
@@ -83,7 +84,7 @@ void Engine::on_data(Link& link, std::uint32_t to, std::span<const std::byte> pa
                      std::uint32_t written) {
   Connection* connection = connections_.find(to);
   if (connection == nullptr) return void(++counters_.stale);
-  if (connection->peer != link.peer) return void(++counters_.forged);
+  if (connection->peer != link.peer || !connection->is_stream()) return void(++counters_.forged);
   if (connection->phase != Connection::Phase::kOpen) return void(++counters_.stale);
   StreamState& stream = connection->stream;
   const Extent& ring = connection->rings.receive;
@@ -135,7 +136,7 @@ void Engine::on_control(Link& link, const Control& control) {
 void Engine::on_open_call(Link& link, const Control& control) {
   const auto found = listeners_.find(control.port);
   const bool fits = found != listeners_.end() && found->second.waiting < options_.backlog &&
-                    control.from != 0 && control.ring.bytes > 0 &&
+                    control.from != 0 && control.ring.bytes > 0 && can_carry(control.transport) &&
                     !incoming_.contains({link.peer, control.from});
   std::unique_ptr<Connection> made;
   VirtualQpn number = 0;
@@ -150,6 +151,7 @@ void Engine::on_open_call(Link& link, const Control& control) {
       connection.peer = link.peer;
       connection.app = found->second.app;
       connection.port = control.port;
+      connection.transport = control.transport;
       connection.far_ring = control.ring;
       connection.far_exposed = control.exposed;
     }

@@ -38,6 +38,7 @@ VerbRule Engine::rule_of(const Link& link, const Connection& connection) const {
 std::uint64_t Engine::sendable(const Connection& connection) const {
   if (connection.offered > 0) return 0;
   const std::uint64_t waiting = connection.stream.written - connection.posted;
+  if (!connection.is_stream()) return waiting;
   const std::uint64_t under_way = connection.posted - connection.far_consumed;
   if (under_way >= connection.far_ring.bytes) return 0;
   const std::uint64_t most = std::min(waiting, connection.far_ring.bytes - under_way);
@@ -53,22 +54,25 @@ bool Engine::has_work(const Connection& connection) const {
   if (!connection.controls.empty() || !connection.transfers.empty()) return true;
   if (pull && pull->posted < pull->range.bytes) return true;
   if (sendable(connection) > 0) return true;
+  if (!connection.is_stream()) return false;
   const bool all_sent = connection.posted == connection.stream.written && connection.offered == 0 &&
                         connection.transfers_open == 0 && !pull;
   return connection.wants_finish && !connection.finish_sent && all_sent;
 }
 
 std::uint16_t Engine::choose_lane(const Link& link, const Connection& connection) const {
+  if (!connection.is_stream()) return lane_over(link, connection.transport).index;
   std::uint64_t waiting = connection.stream.written - connection.posted;
   if (connection.pull) waiting += connection.pull->range.bytes;
   for (const Transfer& transfer : connection.transfers) waiting += transfer.bytes;
-  const bool bulk = waiting > options_.bulk_bytes && link.lanes.size() > options_.latency_lanes;
+  const bool bulk = waiting > options_.bulk_bytes && options_.bulk_lanes > 0;
   const std::uint32_t spread = connection.self & VirtualQpns<Connection>::kMost;
   if (!bulk) return static_cast<std::uint16_t>(spread % options_.latency_lanes);
   return static_cast<std::uint16_t>(options_.latency_lanes + spread % options_.bulk_lanes);
 }
 
 void Engine::touch(Connection& connection) {
+  if (!connection.is_stream()) finish_messages(connection);
   if (connection.queued || !has_work(connection)) return;
   Link& link = *link_of(connection.peer);
   // Only when nothing is under way: two lanes keep no order between each other.
@@ -80,7 +84,8 @@ void Engine::touch(Connection& connection) {
 }
 
 bool Engine::has_room(const Lane& lane, std::size_t reserve) const {
-  return lane.sent.size() + reserve <= options_.send_depth && !lane.free_slots.empty();
+  const bool has_slot = lane.transport != Transport::kRC || !lane.free_slots.empty();
+  return lane.sent.size() + reserve <= options_.send_depth && has_slot;
 }
 
 bool Engine::may_pay(const Link& link, std::uint64_t reserve) const {
@@ -115,6 +120,7 @@ void Engine::pump(Link& link, Lane& lane) {
     if (connection == nullptr || !connection->queued) continue;  // it ended while it waited
     connection->queued = false;
     if (!has_work(*connection)) continue;
+    ++(lane.index < options_.latency_lanes ? counters_.small_turns : counters_.bulk_turns);
     const std::uint64_t cost = send_next(link, lane, *connection);
     lane.turns.charge(turn->first, static_cast<std::int64_t>(cost));
     if (cost == 0) {  // the peer's receives are used up: on_credit() comes back here
@@ -181,6 +187,7 @@ Sent Engine::message(Lane& lane, const Link& link, std::uint32_t to, std::uint32
 }
 
 std::uint64_t Engine::send_next(Link& link, Lane& lane, Connection& connection) {
+  if (!connection.is_stream()) return send_message(lane, connection);
   if (!connection.controls.empty()) return send_record(link, lane, connection);
   if (connection.pull && connection.pull->posted < connection.pull->range.bytes) {
     return send_pull(lane, connection);

@@ -41,7 +41,7 @@ void encode(const Control& control, std::span<std::byte, kControlBytes> out) {
   to.put(control.from);
   to.put(control.ring.key);
   to.put(control.exposed.key);
-  to.put(std::uint32_t{0});
+  to.put(static_cast<std::uint32_t>(control.transport));
   to.put(control.value);
   to.put(control.ring.address);
   to.put(control.ring.bytes);
@@ -53,7 +53,7 @@ std::optional<Control> decode(std::span<const std::byte> record) {
   if (record.size() != kControlBytes) return std::nullopt;
   Cursor<const std::byte> from{record.data()};
   std::uint8_t magic = 0;
-  std::uint32_t nothing = 0;
+  std::uint32_t transport = 0;
   Control control;
   from.get(magic);
   from.get(control.kind);
@@ -62,14 +62,17 @@ std::optional<Control> decode(std::span<const std::byte> record) {
   from.get(control.from);
   from.get(control.ring.key);
   from.get(control.exposed.key);
-  from.get(nothing);
+  from.get(transport);
   from.get(control.value);
   from.get(control.ring.address);
   from.get(control.ring.bytes);
   from.get(control.exposed.address);
   from.get(control.exposed.bytes);
   const bool known = control.kind >= Control::Kind::kOpen && control.kind <= Control::Kind::kCredit;
-  if (magic != kControlMagic || !known || nothing != 0) return std::nullopt;
+  const std::uint32_t most = static_cast<std::uint32_t>(
+      control.kind == Control::Kind::kOpen ? Transport::kUD : Transport::kRC);
+  if (magic != kControlMagic || !known || transport > most) return std::nullopt;
+  control.transport = static_cast<Transport>(transport);
   if (wraps(control.ring) || wraps(control.exposed)) return std::nullopt;
   return control;
 }

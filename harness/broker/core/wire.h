@@ -16,7 +16,7 @@ namespace greynic::broker {
 /// A message of control, sent in band on the lane of its connection.
 struct Control {
   enum class Kind : std::uint8_t {
-    kOpen = 1,   ///< from, port, ring, exposed
+    kOpen = 1,   ///< from, port, ring, exposed, transport
     kAccept,     ///< to, from, ring, exposed
     kRefuse,     ///< to, value: errno
     kConsumed,   ///< to, value: bytes of the stream taken by the application so far
@@ -28,6 +28,7 @@ struct Control {
     kCredit,     ///< value: receives used and posted again so far; port: load, per mille
   };
   Kind kind = Kind::kCredit;
+  Transport transport = Transport::kRC;
   std::uint16_t port = 0;
   std::uint32_t to = 0, from = 0;  ///< virtual QPNs: of the reader, of the writer
   std::uint64_t value = 0;

@@ -42,15 +42,20 @@ class FabricNode::FabricDevice final : public Device {
     (void)fabric_.destroy(found->second);
     regions_.erase(found);
   }
-  Result<QpNumber> create_qp(std::uint32_t send_depth) override {
-    auto qp = fabric_.create_qp({.domain = domain_,
+  std::uint32_t mtu_bytes() const override { return options_.attributes.mtu_bytes; }
+  Result<QpNumber> create_qp(Transport transport, std::uint32_t send_depth,
+                             std::uint32_t receive_depth) override {
+    auto qp = fabric_.create_qp({.transport = transport,
+                                 .domain = domain_,
                                  .send_cq = cq,
                                  .receive_cq = cq,
-                                 .srq = srq_,
+                                 .srq = transport == Transport::kRC ? srq_ : twin::SrqId{},
                                  .send_depth = send_depth,
+                                 .receive_depth = receive_depth,
                                  .own_doorbell = true});
     if (!qp) return pass_on(qp);
     qps.push_back(qp->id);
+    if (transport == Transport::kUD) ways_[qp->id] = {};
     return qp->id;
   }
   QpAddress address_of(QpNumber qp) const override {
@@ -63,6 +68,11 @@ class FabricNode::FabricDevice final : public Device {
     twin::QpAttributes attributes = options_.attributes;
     std::memcpy(&attributes.peer_host, peer.data(), sizeof attributes.peer_host);
     std::memcpy(&attributes.peer_qp, peer.data() + 4, sizeof attributes.peer_qp);
+    if (const auto way = ways_.find(qp); way != ways_.end()) {
+      auto handle = fabric_.create_address_handle(domain_, attributes.peer_host);
+      if (!handle) return pass_on(handle);
+      way->second = {*handle, attributes.peer_qp};
+    }
     for (const auto state :
          {twin::QpState::kInit, twin::QpState::kReadyToReceive, twin::QpState::kReadyToSend}) {
       if (auto done = fabric_.modify({qp}, state, attributes); !done) return done;
@@ -76,10 +86,15 @@ class FabricNode::FabricDevice final : public Device {
   void destroy(QpNumber qp) override {
     (void)fabric_.destroy(twin::QpId{qp});
     std::erase(qps, qp);
+    if (const auto way = ways_.find(qp); way != ways_.end()) {
+      (void)fabric_.destroy(way->second.to);
+      ways_.erase(way);
+    }
   }
   std::size_t post(QpNumber qp, std::span<const Work> list) override {
     std::vector<twin::SendRequest> requests(list.size());
     std::vector<std::array<twin::Sge, 2>> elements(list.size());
+    const auto way = ways_.find(qp);
     for (std::size_t i = 0; i < list.size(); ++i) {
       const Work& work = list[i];
       twin::SendRequest& request = requests[i];
@@ -96,18 +111,23 @@ class FabricNode::FabricDevice final : public Device {
       request.signaled = work.signaled;
       request.has_immediate = work.has_immediate;
       request.immediate = work.immediate;
+      if (way == ways_.end()) continue;
+      request.to = way->second.to;
+      request.to_qp = way->second.qp;
     }
     return fabric_.post_send({qp}, requests).count;
   }
-  std::size_t post_receives(std::span<const std::uint64_t> ids,
-                            std::span<const Piece> buffers) override {
+  std::size_t post_receives(std::span<const std::uint64_t> ids, std::span<const Piece> buffers,
+                            QpNumber qp) override {
     std::vector<twin::Sge> elements(ids.size());
     std::vector<twin::ReceiveRequest> requests(ids.size());
     for (std::size_t i = 0; i < ids.size(); ++i) {
       elements[i] = {buffers[i].address, buffers[i].bytes, buffers[i].local_key};
       requests[i] = {ids[i], std::span(&elements[i], 1)};
     }
-    return fabric_.post_receive(srq_, requests).count;
+    return (qp == 0 ? fabric_.post_receive(srq_, requests)
+                    : fabric_.post_receive(twin::QpId{qp}, requests))
+        .count;
   }
   std::vector<Completion> poll() {
     std::vector<Completion> all;
@@ -154,6 +174,12 @@ class FabricNode::FabricDevice final : public Device {
   twin::DomainId domain_;
   twin::SrqId srq_;
   std::unordered_map<std::uint32_t, twin::RegionId> regions_;
+  /// Where QPs over UD send to.
+  struct Way {
+    twin::AddressHandleId to;
+    std::uint32_t qp = 0;
+  };
+  std::unordered_map<QpNumber, Way> ways_;
 };
 
 /// Receives show up so much later than they were acknowledged at most: some trips over PCIe.

@@ -67,7 +67,6 @@ class Bell {
 struct Cq;
 struct EventChannel {
   ibv_comp_channel seen{};
-  std::uint32_t number = 0;  ///< from 1
   Bell bell;
   std::deque<Cq*> events;
 };

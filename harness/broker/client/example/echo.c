@@ -2,6 +2,7 @@
  *
  *   echo SOCKET serve PORT
  *   echo SOCKET HOST PORT WORD...
+ *   echo --ud SOCKET HOST PORT WORD...    each word is a message (--uc: over UC)
  */
 #include <greynic_broker.h>
 #include <stdio.h>
@@ -31,8 +32,8 @@ static int serve(greynic_broker* broker, uint16_t port) {
   return complain("accept");
 }
 
-static int ask(greynic_broker* broker, const char* host, uint16_t port, char** words) {
-  greynic_broker_connection* connection = greynic_broker_connect(broker, host, port, 0);
+static int ask(greynic_broker* broker, const char* host, uint16_t port, int flags, char** words) {
+  greynic_broker_connection* connection = greynic_broker_connect(broker, host, port, flags);
   if (connection == NULL) return complain("connect");
   for (; *words != NULL; ++words) {
     const size_t bytes = strlen(*words);
@@ -51,15 +52,23 @@ static int ask(greynic_broker* broker, const char* host, uint16_t port, char** w
 }
 
 int main(int count, char** words) {
+  int flags = 0;
+  if (count > 1 && strcmp(words[1], "--uc") == 0) flags = GREYNIC_BROKER_UC;
+  if (count > 1 && strcmp(words[1], "--ud") == 0) flags = GREYNIC_BROKER_UD;
+  if (flags != 0) {
+    ++words;
+    --count;
+  }
   if (count < 4) {
-    fprintf(stderr, "usage: echo SOCKET serve PORT | echo SOCKET HOST PORT WORD...\n");
+    fprintf(stderr, "usage: echo SOCKET serve PORT | echo [--uc|--ud] SOCKET HOST PORT WORD...\n");
     return 2;
   }
   greynic_broker* broker = greynic_broker_open(words[1], NULL);
   if (broker == NULL) return complain("open");
   const uint16_t port = (uint16_t)atoi(words[3]);
   const int code =
-      strcmp(words[2], "serve") == 0 ? serve(broker, port) : ask(broker, words[2], port, words + 4);
+      strcmp(words[2], "serve") == 0 ? serve(broker, port)
+                                      : ask(broker, words[2], port, flags, words + 4);
   greynic_broker_close(broker);
   return code;
 }

@@ -11,7 +11,8 @@
  *   greynic_broker_disconnect(c);
  *   greynic_broker_close(broker);
  *
- * A connection is a stream of bytes each way, like TCP's: bytes arrive once and in order. Calls
+ * A connection is a stream of bytes each way, like TCP's: bytes arrive once and in order. With UC
+ * or UD it is a sequence of messages, like UDP's. Calls
  * that fail set errno and return NULL or -1. Calls may come from any thread; two calls that receive
  * on one connection at a time, or two that send, must not.
  *
@@ -38,11 +39,21 @@ typedef struct greynic_broker_listener greynic_broker_listener;
 #define GREYNIC_BROKER_WRITE 32
 #define GREYNIC_BROKER_READ 64
 
+/* Of connect, by what the connection is carried; who accepts takes what was asked for. None of them:
+ * RC, a stream. UC and UD carry messages: each send is one and each recv gives one, whole and once, in
+ * the order in which they were sent, or not at all: what the network loses is lost, and so is what
+ * comes when the receiver's ring is full. They are SENT. A longer one is EMSGSIZE. */
+#define GREYNIC_BROKER_UC 128
+#define GREYNIC_BROKER_UD 256
+#define GREYNIC_BROKER_UC_BYTES 4096
+#define GREYNIC_BROKER_UD_BYTES 1024
+
 struct greynic_broker_options {
   size_t segment_bytes; /* memory shared with the broker, for all connections; 0: 64 MiB */
   size_t ring_bytes;    /* for each direction of a connection; 0: 256 KiB */
   int reconnect;        /* not 0: when the broker dies, connect, listen and accept wait for a new
                            one, up to 10 s; listeners listen again. Connections end all the same */
+  int huge_pages;       /* not 0: lay the segment on huge pages, as far as there are any */
 };
 
 /* Attaches to the broker at a unix socket. NULL: /run/greynic/broker.sock. When the broker refuses,
@@ -52,6 +63,8 @@ greynic_broker* greynic_broker_open(const char* socket,
 /* Ends all its connections and listeners; their handles are void. It waits up to 5 s for what was
  * sent on connections that were disconnected before. */
 void greynic_broker_close(greynic_broker* broker);
+/* Bytes of the segment that lie on huge pages. Fewer than all: greynic_broker_reason() says why. */
+size_t greynic_broker_huge_bytes(greynic_broker* broker);
 /* Why the last open of this thread, or the last attachment, was refused or cut off; never NULL. */
 const char* greynic_broker_reason(void);
 
@@ -62,7 +75,8 @@ void greynic_broker_unlisten(greynic_broker_listener* listener);
 
 /* `host`: the address of the broker there, in numbers: "10.0.0.7", "fd00::7" (also a GID, which is
  * an IPv6 address), with its port where it is not the usual one: "10.0.0.7:18701",
- * "[fd00::7]:18701". "localhost" is a program of this host. With NONBLOCK it returns at once, and
+ * "[fd00::7]:18701", or the LID of its port on InfiniBand: "lid:12". "localhost" is a program of this
+ * host. With NONBLOCK it returns at once, and
  * the first call that sends or receives says EAGAIN until the connection is open. */
 greynic_broker_connection* greynic_broker_connect(greynic_broker* broker, const char* host,
                                                   uint16_t port, int flags);
@@ -72,13 +86,15 @@ int greynic_broker_state(greynic_broker_connection* connection);
 /* How many bytes were taken: all of them, or with NONBLOCK as many as there was room for. */
 ssize_t greynic_broker_send(greynic_broker_connection* connection, const void* data, size_t bytes,
                             int flags);
-/* At least one byte and at most so many; 0: the other side sends no more. */
+/* At least one byte and at most so many; 0: the other side sends no more. Of a message that is longer
+ * than `bytes` the rest is thrown away. */
 ssize_t greynic_broker_recv(greynic_broker_connection* connection, void* data, size_t bytes,
                             int flags);
 
 /* Memory that the RNIC fills itself. greynic_broker_register takes it out of the segment; a
  * connection made with it receives there, as into a ring: recv_zero_copy tells where the next bytes
- * lie, at most so many, and they stay until the next call that receives on this connection. */
+ * lie, at most so many, and they stay until the next call that receives on this connection. Streams
+ * only: with UC and UD it is EOPNOTSUPP. */
 void* greynic_broker_register(greynic_broker* broker, size_t bytes);
 void greynic_broker_unregister(greynic_broker* broker, void* memory);
 greynic_broker_connection* greynic_broker_connect_into(greynic_broker* broker, const char* host,
@@ -92,7 +108,8 @@ ssize_t greynic_broker_recv_zero_copy(greynic_broker_connection* connection, con
 /* The address of the broker at the other end of an accepted connection, as text. -1 with ENOTCONN
  * for a connection that was not accepted. */
 int greynic_broker_peer(greynic_broker_connection* connection, char* text, size_t bytes);
-/* Bytes that lie at the other broker for good, of all that were sent. */
+/* Bytes that lie at the other broker for good, of all that were sent. Over UC and UD: that have left,
+ * and 4 for each message. */
 uint64_t greynic_broker_sent(greynic_broker_connection* connection);
 /* Sends no more; the other side's recv says 0 after the last byte. */
 int greynic_broker_finish(greynic_broker_connection* connection);

@@ -70,7 +70,7 @@ int introduce(int socket, int memory, std::size_t bytes, std::string& reason) {
 }  // namespace
 
 std::shared_ptr<Attachment> Attachment::open(const std::string& path, std::size_t bytes,
-                                             std::string& reason) {
+                                             bool huge_pages, std::string& reason) {
   bytes = std::size_t{pages_of(bytes) + kFirstPage} * local::kPage;
   const int socket = connect_to(path);
   if (socket < 0) return nullptr;
@@ -87,8 +87,9 @@ std::shared_ptr<Attachment> Attachment::open(const std::string& path, std::size_
   }
   if (memory >= 0) close(memory);
   if (error == 0) {
-    return std::shared_ptr<Attachment>(
-        new Attachment(socket, static_cast<std::byte*>(base), bytes));
+    std::shared_ptr<Attachment> made(new Attachment(socket, static_cast<std::byte*>(base), bytes));
+    if (huge_pages) made->use_huge_pages();
+    return made;
   }
   if (base != MAP_FAILED) munmap(base, bytes);
   close(socket);
@@ -101,6 +102,23 @@ Attachment::Attachment(int socket, std::byte* base, std::size_t bytes)
   requests_ = {base + local::kRequestsAt, places().request_written, places().request_read};
   events_ = {base + local::kEventsAt, places().event_written, places().event_read};
   free_[kFirstPage] = static_cast<std::uint32_t>(bytes / local::kPage) - kFirstPage;
+}
+
+/// Of the kernel's own huge pages, not of a hugetlb pool: a program that punches holes into memory
+/// from a pool could leave its broker without a page at the next access.
+void Attachment::use_huge_pages() {
+  constexpr std::size_t kHuge = 2U << 20;
+  constexpr int kCollapse = 25;  // MADV_COLLAPSE, Linux 6.1
+  const auto begin = (reinterpret_cast<std::uintptr_t>(base_) + kHuge - 1) / kHuge * kHuge;
+  const auto end = reinterpret_cast<std::uintptr_t>(base_ + bytes_);
+  (void)madvise(base_, bytes_, MADV_HUGEPAGE);
+  for (std::uintptr_t at = begin; at + kHuge <= end; at += kHuge) {
+    if (madvise(reinterpret_cast<void*>(at), kHuge, kCollapse) == 0) {
+      huge_bytes_ += kHuge;
+    } else {
+      huge_error_ = errno;
+    }
+  }
 }
 
 Attachment::~Attachment() {

@@ -17,7 +17,7 @@ class Attachment {
  public:
   /// Null with errno; `reason` is the broker's word when it refused.
   static std::shared_ptr<Attachment> open(const std::string& socket, std::size_t bytes,
-                                          std::string& reason);
+                                          bool huge_pages, std::string& reason);
   ~Attachment();
   Attachment(const Attachment&) = delete;
   Attachment& operator=(const Attachment&) = delete;
@@ -45,14 +45,20 @@ class Attachment {
   [[nodiscard]] int socket() const { return socket_; }
   [[nodiscard]] bool dead() const { return dead_; }
   [[nodiscard]] const std::string& reason() const { return reason_; }
+  [[nodiscard]] std::size_t huge_bytes() const { return huge_bytes_; }
+  /// Why the rest does not lie on huge pages; 0: nobody asked for it, or all does.
+  [[nodiscard]] int huge_error() const { return huge_error_; }
 
  private:
   Attachment(int socket, std::byte* base, std::size_t bytes);
+  void use_huge_pages();
   [[nodiscard]] local::Places& places() const { return *reinterpret_cast<local::Places*>(base_); }
 
   int socket_;
   std::byte* base_;
   std::size_t bytes_;
+  std::size_t huge_bytes_ = 0;
+  int huge_error_ = 0;
   local::RequestWriter requests_;
   local::EventReader events_;
   std::map<std::uint32_t, std::uint32_t> free_;  ///< pages: first, count

@@ -19,8 +19,14 @@ namespace {
 
 thread_local std::string last_reason;
 
+static_assert(GREYNIC_BROKER_UC_BYTES == greynic::broker::kUcBytes);
+static_assert(GREYNIC_BROKER_UD_BYTES == greynic::broker::kUdBytes);
+
 constexpr int kKnownFlags =
     GREYNIC_BROKER_NONBLOCK | GREYNIC_BROKER_SEND | GREYNIC_BROKER_WRITE | GREYNIC_BROKER_READ;
+constexpr int kMessageFlags = GREYNIC_BROKER_UC | GREYNIC_BROKER_UD;
+using greynic::Transport;
+using greynic::broker::kLengthBytes;
 
 /// False with errno for flags that are none, or two verbs.
 bool take_flags(int flags, bool with_verb, std::uint8_t& rule) {
@@ -38,8 +44,32 @@ bool take_flags(int flags, bool with_verb, std::uint8_t& rule) {
   return true;
 }
 
-/// "10.0.0.7", "10.0.0.7:18701", "fd00::7", "[fd00::7]:18701", "localhost".
+/// Takes UC and UD out of the flags of a connect. False with errno: both, or with a verb that they do
+/// not carry.
+bool take_transport(int& flags, Request& into) {
+  const int asked = flags & kMessageFlags;
+  if (asked == kMessageFlags || (asked != 0 && (flags & GREYNIC_BROKER_READ) != 0) ||
+      (asked != 0 && (flags & GREYNIC_BROKER_WRITE) != 0)) {
+    errno = asked == kMessageFlags ? EINVAL : EOPNOTSUPP;
+    return false;
+  }
+  const Transport transport = asked == GREYNIC_BROKER_UC   ? Transport::kUC
+                              : asked == GREYNIC_BROKER_UD ? Transport::kUD
+                                                           : Transport::kRC;
+  into.transport = static_cast<std::uint8_t>(transport);
+  flags &= ~kMessageFlags;
+  return true;
+}
+
+/// "10.0.0.7", "10.0.0.7:18701", "fd00::7", "[fd00::7]:18701", "lid:12", "localhost".
 bool take_host(std::string host, Request& into) {
+  if (host.starts_with("lid:")) {
+    char* end = nullptr;
+    const unsigned long lid = std::strtoul(host.c_str() + 4, &end, 0);
+    constexpr unsigned long kLastUnicast = 0xbfff;
+    into.lid = static_cast<std::uint16_t>(lid);
+    return end != host.c_str() + 4 && *end == '\0' && lid >= 1 && lid <= kLastUnicast;
+  }
   const std::size_t bracket = host.find(']');
   const std::size_t colon = host.rfind(':');
   const bool v6 = std::count(host.begin(), host.end(), ':') > 1;
@@ -67,20 +97,53 @@ ssize_t fail_with(int error) {
   return -1;
 }
 
+/// Copies out of the receive ring what lies at `from`, and into the send ring.
+void copy_out(const greynic_broker_connection& c, std::uint64_t from, void* to, std::size_t bytes) {
+  const std::uint64_t ring = c.receive_ring.bytes, at = from % ring;
+  const std::byte* const base = c.attachment->at(c.receive_ring);
+  const std::size_t first = std::min<std::uint64_t>(bytes, ring - at);
+  std::memcpy(to, base + at, first);
+  std::memcpy(static_cast<std::byte*>(to) + first, base, bytes - first);
+}
+void copy_in(greynic_broker_connection& c, const void* from, std::size_t bytes) {
+  const std::uint64_t ring = c.send_ring.bytes, at = c.written % ring;
+  std::byte* const base = c.attachment->at(c.send_ring);
+  const std::size_t first = std::min<std::uint64_t>(bytes, ring - at);
+  std::memcpy(base + at, from, first);
+  std::memcpy(base, static_cast<const std::byte*>(from) + first, bytes - first);
+  c.written += bytes;
+}
+
 /// Room in the send ring, copied to; how many bytes.
 std::size_t put(greynic_broker_connection& c, const std::byte* data, std::size_t bytes) {
   const std::uint64_t ring = c.send_ring.bytes;
   const std::uint64_t room = ring - (c.written - c.sent);
   const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(room, bytes));
-  std::byte* const base = c.attachment->at(c.send_ring);
-  for (std::size_t done = 0; done < count;) {
-    const std::uint64_t at = (c.written + done) % ring;
-    const std::size_t piece = std::min<std::size_t>(count - done, ring - at);
-    std::memcpy(base + at, data + done, piece);
-    done += piece;
-  }
-  c.written += count;
+  copy_in(c, data, count);
   return count;
+}
+
+/// One message, whole, with its length before it.
+ssize_t send_message(std::unique_lock<std::mutex>& lock, greynic_broker_connection& c,
+                     const void* data, std::size_t bytes, bool waits) {
+  const std::size_t most =
+      c.transport == Transport::kUC ? GREYNIC_BROKER_UC_BYTES : GREYNIC_BROKER_UD_BYTES;
+  const std::size_t taken = kLengthBytes + bytes;
+  if (bytes == 0 || bytes > most || taken > c.send_ring.bytes) return fail_with(EMSGSIZE);
+  const auto ready = [&] {
+    return c.over || (c.open && c.written - c.sent + taken <= c.send_ring.bytes);
+  };
+  c.broker->take_events();
+  if (waits) (void)c.broker->wait(lock, ready);
+  if (c.over) return fail_with(c.error != 0 ? c.error : EPIPE);
+  if (c.wants_finish) return fail_with(EPIPE);
+  if (!ready()) return fail_with(EAGAIN);
+  const auto length = static_cast<std::uint32_t>(bytes);
+  copy_in(c, &length, sizeof length);
+  copy_in(c, data, bytes);
+  (void)c.attachment->post(
+      {.kind = RequestKind::kSend, .connection = c.number, .value = c.written});
+  return static_cast<ssize_t>(bytes);
 }
 
 /// Waits for bytes; how many lie there in one piece or more, 0 at the end, -1 with errno.
@@ -113,12 +176,14 @@ greynic_broker* greynic_broker_open(const char* socket,
   broker->segment_bytes = options->segment_bytes != 0 ? options->segment_bytes : 64U << 20;
   broker->ring_bytes = options->ring_bytes != 0 ? options->ring_bytes : 256U << 10;
   broker->reconnects = options->reconnect != 0;
+  broker->wants_huge_pages = options->huge_pages != 0;
   last_reason.clear();
   if (broker->ring_bytes > broker->segment_bytes || broker->ring_bytes > 1U << 31) {
     errno = EINVAL;
     return nullptr;
   }
-  broker->attachment = Attachment::open(broker->socket, broker->segment_bytes, last_reason);
+  broker->attachment = Attachment::open(broker->socket, broker->segment_bytes,
+                                        broker->wants_huge_pages, last_reason);
   return broker->attachment ? broker.release() : nullptr;
 }
 
@@ -131,6 +196,19 @@ void greynic_broker_close(greynic_broker* broker) {
   for (greynic_broker_connection* connection : broker->connections) delete connection;
   for (const auto& [port, listener] : broker->listeners) delete listener;
   delete broker;
+}
+
+size_t greynic_broker_huge_bytes(greynic_broker* broker) {
+  const std::lock_guard lock(broker->mutex);
+  last_reason.clear();
+  if (!broker->attachment) return 0;
+  if (const int error = broker->attachment->huge_error()) {
+    last_reason = std::string("no huge page: ") + std::strerror(error) +
+                  "; the rest of the segment lies on small ones";
+  } else if (!broker->wants_huge_pages) {
+    last_reason = "huge pages were not asked for: set huge_pages";
+  }
+  return broker->attachment->huge_bytes();
 }
 
 int greynic_broker_fd(greynic_broker* broker) {
@@ -194,6 +272,7 @@ greynic_broker_connection* greynic_broker_accept_into(greynic_broker_listener* l
   listener->incoming.pop_front();
   made->number = one.number;
   made->from = one.from;
+  made->transport = one.transport;
   made->accepted = made->open = true;
   broker.by_number[one.number] = made;
   (void)broker.attachment->post({.kind = RequestKind::kAccept,
@@ -213,7 +292,7 @@ greynic_broker_connection* greynic_broker_connect_into(greynic_broker* broker, c
                                                        int flags) {
   std::unique_lock lock(broker->mutex);
   Request request{.kind = RequestKind::kConnect, .port = port};
-  if (!take_flags(flags, true, request.rule)) return nullptr;
+  if (!take_transport(flags, request) || !take_flags(flags, true, request.rule)) return nullptr;
   if (port == 0 || !take_host(host, request)) {
     errno = EINVAL;
     return nullptr;
@@ -221,6 +300,7 @@ greynic_broker_connection* greynic_broker_connect_into(greynic_broker* broker, c
   if (!broker->be_attached(lock)) return nullptr;
   greynic_broker_connection* made = broker->make_connection(memory, bytes);
   if (made == nullptr) return nullptr;
+  made->transport = static_cast<Transport>(request.transport);
   request.value = made->cookie = broker->next_cookie++;
   request.send = made->send_ring;
   request.receive = made->receive_ring;
@@ -251,6 +331,7 @@ ssize_t greynic_broker_send(greynic_broker_connection* connection, const void* d
   std::uint8_t rule = 0;
   if (!take_flags(flags, false, rule)) return -1;
   const bool waits = (flags & GREYNIC_BROKER_NONBLOCK) == 0;
+  if (!c.is_stream()) return send_message(lock, c, data, bytes, waits);
   std::size_t done = 0;
   while (done < bytes) {
     broker.take_events();
@@ -273,6 +354,7 @@ ssize_t greynic_broker_recv_zero_copy(greynic_broker_connection* connection, con
   std::unique_lock lock(c.broker->mutex);
   std::uint8_t rule = 0;
   if (!take_flags(flags, false, rule)) return -1;
+  if (!c.is_stream()) return fail_with(EOPNOTSUPP);
   const ssize_t there = await_bytes(lock, c, flags);
   if (there <= 0) return there;
   const std::uint64_t at = c.consumed % c.receive_ring.bytes;
@@ -291,16 +373,13 @@ ssize_t greynic_broker_recv(greynic_broker_connection* connection, void* data, s
   if (bytes == 0) return 0;
   const ssize_t there = await_bytes(lock, c, flags);
   if (there <= 0) return there;
-  const std::size_t count = std::min(bytes, static_cast<std::size_t>(there));
-  const std::uint64_t ring = c.receive_ring.bytes;
-  const std::byte* const base = c.attachment->at(c.receive_ring);
-  for (std::size_t done = 0; done < count;) {
-    const std::uint64_t at = (c.consumed + done) % ring;
-    const std::size_t piece = std::min<std::size_t>(count - done, ring - at);
-    std::memcpy(static_cast<std::byte*>(data) + done, base + at, piece);
-    done += piece;
-  }
-  c.consumed += count;
+  std::uint32_t length = 0;
+  if (!c.is_stream()) copy_out(c, c.consumed, &length, sizeof length);
+  const std::size_t head = c.is_stream() ? 0 : kLengthBytes;
+  const std::size_t whole = c.is_stream() ? static_cast<std::size_t>(there) : length;
+  const std::size_t count = std::min(bytes, whole);
+  copy_out(c, c.consumed + head, data, count);
+  c.consumed += c.is_stream() ? count : head + whole;
   c.broker->tell_consumed(c, false);
   return static_cast<ssize_t>(count);
 }

@@ -54,7 +54,8 @@ void greynic_broker::take(const Event& event) {
       return;
     case EventKind::kIncoming:
       if (const auto found = listeners.find(event.port); found != listeners.end()) {
-        greynic_broker_listener::Incoming one{event.connection, {}};
+        greynic_broker_listener::Incoming one{
+            event.connection, static_cast<greynic::Transport>(event.transport), {}};
         std::memcpy(one.from.data(),
                     reinterpret_cast<const std::byte*>(&event) + greynic::broker::local::kAddressAt,
                     one.from.size());
@@ -183,7 +184,7 @@ bool greynic_broker::be_attached(std::unique_lock<std::mutex>& lock) {
   if (attachment) return true;
   const auto until = std::chrono::steady_clock::now() + kReconnectFor;
   while (reconnects && !attachment && std::chrono::steady_clock::now() < until) {
-    attachment = Attachment::open(socket, segment_bytes, reason);
+    attachment = Attachment::open(socket, segment_bytes, wants_huge_pages, reason);
     if (attachment) {
       for (const auto& [port, listener] : listeners) {
         listener->attachment = attachment;

@@ -25,6 +25,7 @@ struct greynic_broker_connection {
   std::uint64_t cookie = 0;  ///< of its connect
   greynic::broker::local::Part send_ring, receive_ring;
   std::array<std::uint8_t, 16> from{};
+  greynic::Transport transport = greynic::Transport::kRC;
   bool accepted = false;
   bool own_receive_ring = true;
   bool open = false, finished = false, over = false, released = false, wants_finish = false;
@@ -33,6 +34,8 @@ struct greynic_broker_connection {
   std::uint64_t lent = 0;  ///< bytes that recv_zero_copy has shown
   int changed = 0;         ///< for greynic_broker_ready
   void* context = nullptr;
+
+  [[nodiscard]] bool is_stream() const { return transport == greynic::Transport::kRC; }
 };
 
 struct greynic_broker_listener {
@@ -42,6 +45,7 @@ struct greynic_broker_listener {
   int error = 0;
   struct Incoming {
     std::uint32_t number = 0;
+    greynic::Transport transport = greynic::Transport::kRC;
     std::array<std::uint8_t, 16> from{};
   };
   std::deque<Incoming> incoming;
@@ -55,7 +59,7 @@ struct greynic_broker {
 
   std::string socket;
   std::size_t segment_bytes = 0, ring_bytes = 0;
-  bool reconnects = false;
+  bool reconnects = false, wants_huge_pages = false;
   std::mutex mutex;
   std::condition_variable woken;
   bool somebody_waits_at_socket = false;

@@ -159,6 +159,8 @@ std::optional<Rings> Application::rings_of(const Request& request) const {
   Rings rings{.send = extent_of(request.send), .receive = extent_of(request.receive)};
   if (request.rule > static_cast<std::uint8_t>(VerbRule::kRead)) return std::nullopt;
   rings.rule = static_cast<VerbRule>(request.rule);
+  if (request.transport > static_cast<std::uint8_t>(Transport::kUD)) return std::nullopt;
+  rings.transport = static_cast<Transport>(request.transport);
   for (const Extent& extent : {rings.send, rings.receive}) {
     // The core holds them against the segment's length too; its first pages are the rings' own.
     if (extent.offset < local::kDataAt || extent.bytes == 0 ||
@@ -211,11 +213,12 @@ void Application::note(VirtualQpn number, Entry& entry) {
   told_.push_back(number);
 }
 
-void Application::on_incoming(std::uint16_t port, VirtualQpn number,
+void Application::on_incoming(std::uint16_t port, VirtualQpn number, Transport transport,
                               const std::array<std::uint8_t, 16>& from) {
   Entry& entry = connections_[number];
   ++holdings_.connections;
   entry.port = port;
+  entry.transport = transport;
   entry.from = from;
   entry.incoming = true;
   note(number, entry);
@@ -273,7 +276,10 @@ bool Application::write_events(VirtualQpn number, Entry& entry) {
   const auto tell = [&](bool& due, EventKind kind, std::uint64_t value, int error = 0) {
     if (!due) return true;
     if (!events_.has_room() || events_.broken()) return false;
-    Event event{.kind = kind, .port = entry.port, .connection = number};
+    Event event{.kind = kind,
+                .transport = static_cast<std::uint8_t>(entry.transport),
+                .port = entry.port,
+                .connection = number};
     event.value = value;
     event.error = error;
     if (kind == EventKind::kIncoming) {

@@ -62,7 +62,8 @@ class Application {
   void fail_connect(std::uint64_t cookie, int error);
 
   // What the core says.
-  void on_incoming(std::uint16_t port, VirtualQpn number, const std::array<std::uint8_t, 16>& from);
+  void on_incoming(std::uint16_t port, VirtualQpn number, Transport transport,
+                   const std::array<std::uint8_t, 16>& from);
   void on_open(VirtualQpn number);
   void on_received(VirtualQpn number, std::uint64_t total);
   void on_sent(VirtualQpn number, std::uint64_t total);
@@ -93,6 +94,7 @@ class Application {
     std::uint64_t cookie = 0, received = 0, sent = 0, send_bytes = 0;
     std::array<std::uint8_t, 16> from{};
     std::uint16_t port = 0;
+    Transport transport = Transport::kRC;
     int error = 0;
     bool queued = false;
     bool incoming = false, opened = false, got_more = false, sent_more = false, finished = false,

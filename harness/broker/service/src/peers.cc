@@ -102,6 +102,13 @@ PeerId Peers::reach(const BrokerAddress& address) {
   return 0;
 }
 
+std::optional<BrokerAddress> Peers::with_lid(std::uint16_t lid) const {
+  for (const auto& [socket, link] : links_) {
+    if (link->peer != 0 && link->lid == lid && link->far.port != 0) return link->far;
+  }
+  return std::nullopt;
+}
+
 void Peers::dial(const BrokerAddress& address) {
   sockaddr_storage to{}, from{};
   const socklen_t bytes = fill(address, to);
@@ -202,6 +209,7 @@ void Peers::greet(Link& link, const Message& message) {
     link.stream.send(MessageKind::kHello, std::as_bytes(std::span(&own_, 1)));
   }
   link.number = hello.number;
+  link.lid = hello.lid;
   link.peer = next_++;
   if (link.far.port != 0) reached_[link.far] = link.peer;
   const PeerId peer = link.peer;

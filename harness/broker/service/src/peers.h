@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,10 +34,12 @@ struct BrokerAddress {
 
 /// What two brokers tell each other first.
 struct Hello {
-  std::uint32_t magic = 0x67'72'6c'01;
+  std::uint32_t magic = 0x67'72'6c'02;
   std::uint16_t lanes = 0;  ///< for each peer, latency and bulk
   std::uint16_t port = 0;   ///< where it listens; 0: nowhere
   std::uint64_t number = 0;
+  std::uint32_t lid = 0;  ///< of its port, on InfiniBand
+  std::uint32_t spare = 0;
 };
 
 class Peers {
@@ -61,6 +64,8 @@ class Peers {
 
   /// The link to it, or 0: on_answer follows.
   [[nodiscard]] PeerId reach(const BrokerAddress& address);
+  /// Where the broker listens whose port has this LID; nothing: none that is met has it.
+  [[nodiscard]] std::optional<BrokerAddress> with_lid(std::uint16_t lid) const;
   /// A connection that came in by the door.
   void take(int socket);
   /// The socket can be read or written.
@@ -82,6 +87,7 @@ class Peers {
     bool yields = false;  ///< the other side's call counts: wait for it
     PeerId peer = 0;      ///< 0: no hello has come yet
     std::uint64_t number = 0;
+    std::uint32_t lid = 0;
     Clock::time_point heard, beat;
   };
   void dial(const BrokerAddress& address);

@@ -230,7 +230,8 @@ void Server::on_incoming(AppId app, std::uint16_t port, VirtualQpn connection) {
   if (found != nullptr && !found->may_have_more()) {
     unwanted_.emplace_back(app, connection);
   } else if (found != nullptr) {
-    found->on_incoming(port, connection, own ? kHere : peers_->address_of(peer));
+    found->on_incoming(port, connection, core_->transport_of(connection),
+                       own ? kHere : peers_->address_of(peer));
   }
 }
 void Server::on_open(AppId app, VirtualQpn connection) {

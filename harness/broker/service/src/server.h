@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -68,6 +69,7 @@ class Server final : public Service, private Owner {
   void attach(const Visitor& who, const local::Attach& wish, int memory);
   void cut_off(AppId app, const std::string& why);
   void connect(AppId app, const local::Request& request);
+  [[nodiscard]] std::optional<BrokerAddress> target_of(const local::Request& request) const;
   [[nodiscard]] bool is_self(const BrokerAddress& address) const;
   void take_handed();
   Application* find(AppId app);

@@ -16,6 +16,11 @@
 namespace greynic::broker {
 
 Result<void> Server::open_doors() {
+  for (const auto& [lid, text] : options_.lids) {
+    if (const auto address = broker_address(text); !address) {
+      return address.error().while_doing(fmt::format("--lid {}", lid));
+    }
+  }
   auto attachments = Attachments::open(options_.socket);
   if (!attachments) return pass_on(attachments);
   attachments_ = std::move(*attachments);
@@ -50,7 +55,8 @@ Result<void> Server::open_doors() {
   const Hello hello{
       .lanes = static_cast<std::uint16_t>(options_.core.latency_lanes + options_.core.bulk_lanes),
       .port = listens_.port,
-      .number = daemon::unguessable_id()};
+      .number = daemon::unguessable_id(),
+      .lid = device_->lid()};
   peers_ = std::make_unique<Peers>(
       hello, listens_, options_.silence, std::move(security),
       Peers::Calls{
@@ -193,10 +199,24 @@ bool Server::is_self(const BrokerAddress& address) const {
          (text_of(address).starts_with("127.0.0.1:") || text_of(address).starts_with("[::1]:"));
 }
 
-void Server::connect(AppId id, const local::Request& request) {
+/// A LID has no address: it is one of a list, or of a broker that was met.
+std::optional<BrokerAddress> Server::target_of(const local::Request& request) const {
+  if (request.lid != 0) {
+    const auto known = options_.lids.find(request.lid);
+    if (known == options_.lids.end()) return peers_->with_lid(request.lid);
+    const auto address = broker_address(known->second);
+    return address ? std::optional(*address) : std::nullopt;
+  }
   BrokerAddress address{request.target, request.peer_port};
   if (address.port == 0) address.port = listens_.port != 0 ? listens_.port : kUsualPort;
+  return address;
+}
+
+void Server::connect(AppId id, const local::Request& request) {
   Application& app = *applications_.at(id);
+  const auto target = target_of(request);
+  if (!target) return app.fail_connect(request.value, EHOSTUNREACH);
+  const BrokerAddress& address = *target;
   const Clock::time_point asked = Clock::now();
   if (is_self(address)) return app.connect_to(kSelfOut, request);
   // It may fail at once, and then answers before reach() returns.

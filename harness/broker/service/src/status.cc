@@ -62,10 +62,10 @@ std::string Server::status() const {
   out["application_count"] = applications_.size();
   out["peers"] = ordered_json::array();
   for (const auto& [name, peer] : peers_->list()) out["peers"].push_back({{"address", name}});
-  out["decisions"] = {{"send", c.chose_send},
-                      {"write", c.chose_write},
-                      {"read", c.chose_read},
-                      {"switches", c.switches}};
+  out["decisions"] = {{"send", c.chose_send},         {"write", c.chose_write},
+                      {"read", c.chose_read},         {"switches", c.switches},
+                      {"small_turns", c.small_turns}, {"bulk_turns", c.bulk_turns}};
+  out["messages"] = {{"sent", c.messages}, {"no_room", c.no_room}};
   out["posted"] = {{"send", c.verbs[0]},
                    {"write", c.verbs[1]},
                    {"read", c.verbs[2]},

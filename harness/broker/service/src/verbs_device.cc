@@ -21,7 +21,7 @@ constexpr std::uint32_t kQueueDepth = 16384;
 /// A QpAddress in the order of its bytes.
 struct WireAddress {
   verbs::Gid gid{};
-  std::uint32_t qp = 0, psn = 0;
+  std::uint32_t qp = 0, psn = 0, key = 0;
   std::uint16_t lid = 0, mtu_bytes = 0;
 };
 static_assert(sizeof(WireAddress) <= sizeof(QpAddress));
@@ -70,6 +70,11 @@ void fill(ibv_send_wr& to, ibv_sge* elements, const Work& work) {
   }
   to.wr.rdma.remote_addr = work.remote_address;
   to.wr.rdma.rkey = work.remote_key;
+}
+
+std::uint32_t random_word(std::uint32_t otherwise) {
+  std::uint32_t word = 0;
+  return getrandom(&word, sizeof word, 0) == sizeof word ? word : otherwise;
 }
 
 void never_block(int fd) { fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); }
@@ -149,20 +154,28 @@ void VerbsDevice::deregister(const Memory& memory) {
   regions_.erase(found);
 }
 
-Result<QpNumber> VerbsDevice::create_qp(std::uint32_t send_depth) {
-  const verbs::QueuePairOptions options{.send_depth = send_depth, .send_sge = 2, .extended = false};
-  auto made = verbs::QueuePair::create(device_, domain_, send_cq_, receive_cq_, &srq_, options);
+Result<QpNumber> VerbsDevice::create_qp(Transport transport, std::uint32_t send_depth,
+                                        std::uint32_t receive_depth) {
+  const verbs::QueuePairOptions options{.transport = transport,
+                                        .send_depth = send_depth,
+                                        .receive_depth = receive_depth,
+                                        .send_sge = 2,
+                                        .extended = false};
+  auto made = verbs::QueuePair::create(device_, domain_, send_cq_, receive_cq_,
+                                       transport == Transport::kRC ? &srq_ : nullptr, options);
   if (!made) return pass_on(made);
   const QpNumber number = made->number();
-  std::uint32_t psn = 0;
-  if (getrandom(&psn, sizeof psn, 0) != sizeof psn) psn = number;
-  qps_.insert_or_assign(number, Qp{std::move(*made), psn & 0xffffff});
+  Qp qp{std::move(*made), random_word(number) & 0xffffff};
+  // The upper bit means another key in a request.
+  qp.key = random_word(number) & 0x7fffffff;
+  qps_.insert_or_assign(number, std::move(qp));
   return number;
 }
 
 QpAddress VerbsDevice::address_of(QpNumber qp) const {
-  const WireAddress wire{gid_.gid, qp, qps_.at(qp).psn, port_.lid,
-                         static_cast<std::uint16_t>(port_.active_mtu_bytes)};
+  const Qp& own = qps_.at(qp);
+  const WireAddress wire{gid_.gid, qp,        own.psn,
+                         own.key,  port_.lid, static_cast<std::uint16_t>(port_.active_mtu_bytes)};
   QpAddress address{};
   std::memcpy(address.data(), &wire, sizeof wire);
   return address;
@@ -186,6 +199,14 @@ Result<void> VerbsDevice::connect(QpNumber qp, const QpAddress& peer) {
   verbs::ConnectOptions options;
   options.mtu_bytes = std::min<std::uint32_t>(port_.active_mtu_bytes, wire.mtu_bytes);
   options.own_psn = own.psn;
+  options.qkey = own.key;
+  if (own.pair.transport() == Transport::kUD) {
+    auto way = verbs::AddressHandle::create(device_, domain_, remote);
+    if (!way) return pass_on(way);
+    own.way = std::move(*way);
+    own.far_qp = wire.qp;
+    own.far_key = wire.key;
+  }
   return own.pair.connect(remote, options);
 }
 
@@ -208,19 +229,23 @@ void VerbsDevice::destroy(QpNumber qp) {
 std::size_t VerbsDevice::post(QpNumber qp, std::span<const Work> list) {
   std::vector<ibv_send_wr> requests(list.size());
   std::vector<std::array<ibv_sge, 2>> elements(list.size());
+  const Qp& own = qps_.at(qp);
   for (std::size_t i = 0; i < list.size(); ++i) {
     fill(requests[i], elements[i].data(), list[i]);
+    if (own.pair.transport() == Transport::kUD) {
+      requests[i].wr.ud = {own.way.handle(), own.far_qp, own.far_key};
+    }
     if (i > 0) requests[i - 1].next = &requests[i];
   }
   ibv_send_wr* bad = nullptr;
-  if (list.empty() || ibv_post_send(qps_.at(qp).pair.handle(), requests.data(), &bad) == 0) {
+  if (list.empty() || ibv_post_send(own.pair.handle(), requests.data(), &bad) == 0) {
     return list.size();
   }
   return bad == nullptr ? 0 : static_cast<std::size_t>(bad - requests.data());
 }
 
 std::size_t VerbsDevice::post_receives(std::span<const std::uint64_t> ids,
-                                       std::span<const Piece> buffers) {
+                                       std::span<const Piece> buffers, QpNumber qp) {
   std::vector<ibv_recv_wr> requests(ids.size());
   std::vector<ibv_sge> elements(ids.size());
   for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -228,9 +253,10 @@ std::size_t VerbsDevice::post_receives(std::span<const std::uint64_t> ids,
     requests[i] = {ids[i], i + 1 < ids.size() ? &requests[i + 1] : nullptr, &elements[i], 1};
   }
   ibv_recv_wr* bad = nullptr;
-  if (ids.empty() || ibv_post_srq_recv(srq_.handle(), requests.data(), &bad) == 0) {
-    return ids.size();
-  }
+  if (ids.empty()) return 0;
+  const int error = qp == 0 ? ibv_post_srq_recv(srq_.handle(), requests.data(), &bad)
+                            : ibv_post_recv(qps_.at(qp).pair.handle(), requests.data(), &bad);
+  if (error == 0) return ids.size();
   return bad == nullptr ? 0 : static_cast<std::size_t>(bad - requests.data());
 }
 

@@ -29,14 +29,18 @@ class VerbsDevice final : public Device {
   bool has_immediate() const override { return true; }
   Result<Memory> register_memory(std::span<std::byte> memory) override;
   void deregister(const Memory& memory) override;
-  Result<QpNumber> create_qp(std::uint32_t send_depth) override;
+  std::uint32_t mtu_bytes() const override {
+    return static_cast<std::uint32_t>(port_.active_mtu_bytes);
+  }
+  Result<QpNumber> create_qp(Transport transport, std::uint32_t send_depth,
+                             std::uint32_t receive_depth) override;
   QpAddress address_of(QpNumber qp) const override;
   Result<void> connect(QpNumber qp, const QpAddress& peer) override;
   void to_error(QpNumber qp) override;
   void destroy(QpNumber qp) override;
   std::size_t post(QpNumber qp, std::span<const Work> list) override;
-  std::size_t post_receives(std::span<const std::uint64_t> ids,
-                            std::span<const Piece> buffers) override;
+  std::size_t post_receives(std::span<const std::uint64_t> ids, std::span<const Piece> buffers,
+                            QpNumber qp) override;
 
   /// Appends what has completed; how many there were.
   std::size_t poll(std::vector<Completion>& into);
@@ -52,12 +56,17 @@ class VerbsDevice final : public Device {
   [[nodiscard]] std::vector<QpNumber> drained(Clock::time_point now);
   [[nodiscard]] std::optional<Clock::time_point> next_drained() const;
   /// "mlx5_0 port 1, 10.0.0.7"
+  /// 0: it has none, as on Ethernet.
+  [[nodiscard]] std::uint16_t lid() const { return port_.lid; }
   [[nodiscard]] const std::string& description() const { return description_; }
 
  private:
   struct Qp {
     verbs::QueuePair pair;
     std::uint32_t psn = 0;
+    // Of UD: a key that no stranger knows, and where it sends to.
+    std::uint32_t key = 0, far_qp = 0, far_key = 0;
+    verbs::AddressHandle way{};
   };
   VerbsDevice(verbs::Device device, verbs::GidEntry gid, const verbs::PortState& port)
       : device_(std::move(device)), gid_(std::move(gid)), port_(port) {}

@@ -7,7 +7,10 @@
 /// after each batch; the core answers through Owner. So the same code runs on the twin's fabric and
 /// on libibverbs. It must not be used from two threads at once, nor from inside an Owner call.
 ///
-/// A connection is a stream of bytes each way between two rings in the segments of its applications.
+/// A connection is a stream of bytes each way between two rings in the segments of its applications,
+/// or, over UC and UD, a sequence of messages, each of which arrives whole or not at all. In a ring
+/// a message has its length before it, 4 bytes, little-endian.
+///
 /// The sender's broker sends small pieces, and writes large ones into the far ring, or has them
 /// read. Each shared QP is a lane: it carries small pieces (latency) or large ones (bulk), cut into
 /// segments and taken from applications in turn. A virtual QPN names a connection in wr_id and in
@@ -59,12 +62,18 @@ struct Extent {
 /// Which verb carries large pieces. kAuto: WRITE, or READ while this host is the busier one.
 enum class VerbRule : std::uint8_t { kAuto, kSend, kWrite, kRead };
 
-/// What a connection uses of its application's segment.
+/// What a connection uses of its application's segment, and by what it is carried.
 struct Rings {
   Extent send, receive;
   Extent exposed;  ///< what the other side may transfer from and to; may be empty
   VerbRule rule = VerbRule::kAuto;
+  Transport transport = Transport::kRC;  ///< of connect; who accepts takes what was asked for
 };
+
+/// Longest messages. UD carries a packet at most, and each RNIC has packets of so many bytes.
+inline constexpr std::uint32_t kUcBytes = 4096, kUdBytes = 1024;
+/// Before each message in a ring.
+inline constexpr std::uint32_t kLengthBytes = 4;
 
 /// What a connection has done, in bytes from its beginning.
 struct StreamState {
@@ -105,7 +114,10 @@ struct Counters {
   std::uint64_t forged = 0;              ///< messages for a connection of another peer
   std::uint64_t garbled = 0;             ///< records that are none
   std::uint64_t chose_write = 0, chose_read = 0, chose_send = 0;  ///< decisions on the verb
-  std::uint64_t switches = 0;  ///< from WRITE to READ and back, by load
+  std::uint64_t switches = 0;                     ///< from WRITE to READ and back, by load
+  std::uint64_t small_turns = 0, bulk_turns = 0;  ///< decisions on the lane
+  std::uint64_t messages = 0;                     ///< over UC and UD, sent
+  std::uint64_t no_room = 0;                      ///< and thrown away: the receiver's ring was full
 };
 
 class Core {
@@ -149,6 +161,8 @@ class Core {
   [[nodiscard]] virtual const StreamState* find(AppId app, VirtualQpn connection) const = 0;
   /// To whom a connection goes; also from within Owner::on_incoming. 0: there is none.
   [[nodiscard]] virtual PeerId peer_of(VirtualQpn connection) const = 0;
+  /// By what it is carried; also from within Owner::on_incoming.
+  [[nodiscard]] virtual Transport transport_of(VirtualQpn connection) const = 0;
 
   // ---- the device
 

@@ -1,7 +1,7 @@
 #pragma once
 
-/// What the broker needs of an RDMA device: memory, reliable QPs that share one receive queue, and
-/// posting. Two backends implement it: the twin's fabric and libibverbs. Completions are handed to
+/// What the broker needs of an RDMA device: memory, reliable QPs that share one receive queue, QPs
+/// over UC and UD with receives of their own, and posting. Two backends implement it: the twin's fabric and libibverbs. Completions are handed to
 /// the core by whoever polls; a device knows neither threads nor callbacks of the core.
 
 #include <array>
@@ -10,6 +10,7 @@
 #include <span>
 
 #include "greynic/core/result.h"
+#include "greynic/core/verbs_words.h"
 
 namespace greynic::broker {
 
@@ -64,6 +65,9 @@ struct Completion {
   bool written = false;  ///< a receive that a WRITE with immediate data took: bytes lie elsewhere
 };
 
+/// What a message over UD begins with where it arrives.
+inline constexpr std::uint32_t kRoutingHeaderBytes = 40;
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -72,8 +76,12 @@ class Device {
   /// For local and remote reading and writing. The memory stays the caller's.
   [[nodiscard]] virtual Result<Memory> register_memory(std::span<std::byte> memory) = 0;
   virtual void deregister(const Memory& memory) = 0;
-  /// A QP that takes receives from the one shared queue and whose completions reach the core.
-  [[nodiscard]] virtual Result<QpNumber> create_qp(std::uint32_t send_depth) = 0;
+  /// Longest packet; a message over UD is one.
+  [[nodiscard]] virtual std::uint32_t mtu_bytes() const = 0;
+  /// A QP whose completions reach the core. RC takes receives from the one shared queue; UC and UD
+  /// have `receive_depth` of their own, so that what they lose costs nobody else a receive.
+  [[nodiscard]] virtual Result<QpNumber> create_qp(Transport transport, std::uint32_t send_depth,
+                                                   std::uint32_t receive_depth) = 0;
   [[nodiscard]] virtual QpAddress address_of(QpNumber qp) const = 0;
   /// To ready-to-send. kBadInput for an address that is none: it came from a peer.
   [[nodiscard]] virtual Result<void> connect(QpNumber qp, const QpAddress& peer) = 0;
@@ -84,9 +92,9 @@ class Device {
   virtual void destroy(QpNumber qp) = 0;
   /// In order; how many were taken. Fewer than given: the QP is in error or full.
   virtual std::size_t post(QpNumber qp, std::span<const Work> list) = 0;
-  /// To the shared receive queue.
+  /// To the shared receive queue, or to that of a QP over UC or UD.
   virtual std::size_t post_receives(std::span<const std::uint64_t> ids,
-                                    std::span<const Piece> buffers) = 0;
+                                    std::span<const Piece> buffers, QpNumber qp = 0) = 0;
 };
 
 }  // namespace greynic::broker

@@ -19,7 +19,7 @@
 
 namespace greynic::broker::local {
 
-inline constexpr std::uint32_t kMagic = 0x67'72'62'01;  ///< the last byte is the version
+inline constexpr std::uint32_t kMagic = 0x67'72'62'02;  ///< the last byte is the version
 inline constexpr std::uint32_t kPage = 4096;
 inline constexpr std::uint32_t kRequests = 1024, kEvents = 4096;
 
@@ -48,7 +48,9 @@ struct Request {
   std::array<std::uint8_t, 16> target{};  ///< IPv6 address, or IPv4 as ::ffff:a.b.c.d
   Part send, receive;
   std::uint16_t peer_port = 0;  ///< of the broker there; 0: the usual one
-  std::array<std::uint8_t, 14> spare{};
+  std::uint16_t lid = 0;        ///< of the port there, in place of the target; 0: none
+  std::uint8_t transport = 0;   ///< of kConnect: Transport; RC, UC or UD
+  std::array<std::uint8_t, 11> spare{};
 };
 static_assert(sizeof(Request) == 64);
 
@@ -65,7 +67,7 @@ enum class EventKind : std::uint8_t {
 
 struct Event {
   EventKind kind = EventKind::kListening;
-  std::uint8_t spare = 0;
+  std::uint8_t transport = 0;  ///< of kIncoming
   std::uint16_t port = 0;
   std::uint32_t connection = 0;
   std::uint64_t value = 0;

@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -39,7 +40,10 @@ struct ServiceOptions {
   int port = 1;
   std::string gid_rule = "auto";
   std::string socket = kUsualSocket;
-  std::string listen;        ///< ADDRESS:PORT for other brokers; empty: none can come
+  std::string listen;  ///< ADDRESS:PORT for other brokers; empty: none can come
+  /// ADDRESS:PORT of brokers by the LID of their port, for targets that are given as LIDs. Those of
+  /// brokers that were met are known.
+  std::map<std::uint16_t, std::string> lids;
   std::string certificates;  ///< directory; empty: no TLS, loopback only
   CoreOptions core;
   Quota quota;
