@@ -15,7 +15,7 @@ struct LabRunFlags {
   std::string target;
   std::vector<std::string> words;
   bool pair = false, virtual_time = false;
-  std::string session, server, client;
+  std::string session, server, client, server_groups, client_groups;
   int host = 0;
 };
 
@@ -74,6 +74,18 @@ Result<lab::PairOptions::VirtualTime> time_of(const std::string& spec) {
   return time;
 }
 
+/// "0,20": groups out and in.
+Result<lab::PairOptions::VirtualTime::Groups> groups_of(const std::string& flag,
+                                                        const std::string& text) {
+  lab::PairOptions::VirtualTime::Groups groups;
+  if (text.empty()) return groups;
+  std::istringstream stream(text);
+  char comma = 0;
+  if (stream >> groups.out >> comma >> groups.in && comma == ',' && stream.eof()) return groups;
+  return fail(ErrorCode::kBadInput,
+              flag + ": two numbers, of groups out and in, as in 20,0; not '" + text + "'");
+}
+
 int run_lab(LabRunFlags flags) {
   // Without a target its place holds the first word of the command.
   std::string spec = "twin:cx6";
@@ -96,6 +108,12 @@ int run_lab(LabRunFlags flags) {
     auto found = time_of(spec);
     if (!found) return tell(found.error());
     time = std::move(*found);
+    const auto server = groups_of("--server-groups", flags.server_groups);
+    const auto client = groups_of("--client-groups", flags.client_groups);
+    if (!server) return tell(server.error());
+    if (!client) return tell(client.error());
+    time->server = *server;
+    time->client = *client;
   }
   const auto code =
       flags.pair
@@ -121,9 +139,15 @@ void add_lab_run(Program& program) {
   const Option pair = command.flag(
       "--pair", flags->pair,
       "The command is the server on host 0 and, with its address added, the client on host 1");
-  command.flag("--virtual-time", flags->virtual_time,
-               "Clocks of the programs show the twin's time, not that of this machine")
-      .needs(pair);
+  const Option virtual_time =
+      command.flag("--virtual-time", flags->virtual_time,
+                   "Clocks of the programs show the twin's time, not that of this machine");
+  virtual_time.needs(pair);
+  command.option("--server-groups", flags->server_groups,
+                 "OUT,IN: groups of flow rules that the server's packets are checked against")
+      .needs(virtual_time);
+  command.option("--client-groups", flags->client_groups, "The same of the client")
+      .needs(virtual_time);
   const Option session =
       command.option("--session", flags->session,
                      "Join these virtual hosts; others join from other shells");

@@ -59,8 +59,11 @@ Result<void> check_schema(const json& document, std::string_view schema,
       return fail(ErrorCode::kInternal, fmt::format("there is no schema {}", name));
     }
     valijson::Validator validator;
-    valijson::ValidationResults results;
     const valijson::adapters::NlohmannJsonAdapter adapter(document);
+    // Complaints are gathered only of a document that fails: each branch of an alternative that a
+    // good one does not take would write some, which took a third of the time of a check.
+    if (validator.validate(rules->compiled, adapter, nullptr)) return {};
+    valijson::ValidationResults results;
     if (validator.validate(rules->compiled, adapter, &results)) return {};
     // The deepest complaint is the most telling one: outer ones only say that a part failed. That
     // an alternative is meant for another constant tells least.

@@ -85,6 +85,12 @@ std::vector<std::string> ambiguous_pairs(const RuleSet& rules) {
   std::size_t more = 0;
   Effects effects;
   for (const auto& [table, members] : rules_by_table(rules)) {
+    // Most sets give what does different things different priorities: then there is nothing to find.
+    const auto tie = [&](std::uint32_t a, std::uint32_t b) {
+      const FlowRule &one = rules.rules[a], &other = rules.rules[b];
+      return one.priority == other.priority && one.actions != other.actions;
+    };
+    if (std::adjacent_find(members.begin(), members.end(), tie) == members.end()) continue;
     const Problem problem = make_problem(rules, members, effects);
     PairFinder finder(problem);
     std::vector<std::uint32_t> rows;

@@ -264,18 +264,22 @@ class Prover {
     };
     ByMask<std::vector<Joined>> joins;
     std::vector<Members> finals;
+    std::vector<std::vector<Word>> masks_of_finals;
     for (const Members& group : entry_groups) {
-      finals.emplace_back();
+      Members rows;
       for (const std::uint32_t row : group) {
-        if (scene.target[row] == kNone) finals.back().push_back(row);
+        if (scene.target[row] == kNone) rows.push_back(row);
       }
+      if (rows.empty()) continue;
+      masks_of_finals.push_back(mask_of(scene.entries, rows.front()));
+      finals.push_back(std::move(rows));
     }
     for (std::uint32_t i = 0; i < input_groups.size(); ++i) {
       const std::uint32_t input = input_groups[i].front();
       const std::vector<Word> mask = mask_of(scene.inputs, input);
       for (std::uint32_t e = 0; e < finals.size(); ++e) {
-        if (finals[e].empty() || scene.home[input] < scene.position[finals[e].front()]) continue;
-        joins[common(mask, mask_of(scene.entries, finals[e].front()))].push_back({i, e});
+        if (scene.home[input] < scene.position[finals[e].front()]) continue;
+        joins[common(mask, masks_of_finals[e])].push_back({i, e});
       }
     }
     for (const auto& [mask, pairs] : joins) {

@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -119,9 +120,21 @@ TEST(LabRun, PassesPyverbsTests) {
                            "/tests/test_mlx5* " + folder.path() + "/tests/test_efa*";
   ASSERT_EQ(std::system(copy.c_str()), 0);
   const Outcome run = greynic(folder, session("pyverbs") + "/usr/bin/python3 " + folder.path() +
-                                          "/tests/run_tests.py --dev twin0");
+                                          "/tests/run_tests.py --dev twin0 -v");
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_NE(run.err.find("OK (skipped="), std::string::npos) << run.err;
+  const std::string page = text_of(GREYNIC_SOURCE_DIR "/docs/lab_run.md");
+  std::istringstream lines(run.err);
+  std::string module;
+  int passed = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t at = line.find("(tests.test_");
+    if (at != std::string::npos) module = line.substr(at + 7, line.find('.', at + 8) - at - 7);
+    passed += line.ends_with("ok") ? 1 : 0;
+    if (line.find(" skipped ") == std::string::npos && !line.starts_with("skipped ")) continue;
+    EXPECT_NE(page.find("`" + module + "`"), std::string::npos) << "the page lacks " << line;
+  }
+  EXPECT_GE(passed, 100) << run.err;
 }
 
 // Claim:  the exit code is the command's, and a server that fails is shown.

@@ -9,7 +9,6 @@
 
 #include "preload/connection.h"
 #include "preload/gid.h"
-#include "preload/time/turns.h"
 
 namespace greynic::lab {
 namespace {
@@ -180,10 +179,6 @@ using namespace greynic::lab;
 extern "C" {
 
 rdma_event_channel* rdma_create_event_channel() {
-  if (std::getenv(kTurnsVariable)) {
-    not_offered("rdma_create_event_channel in virtual time");
-    return nullptr;
-  }
   if (!cm_context()) return nullptr;
   auto* const channel = new CmChannel;
   channel->seen.fd = channel->bell.fd();

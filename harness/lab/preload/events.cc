@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "preload/nic.h"
+#include "preload/time/turns.h"
 
 namespace greynic::lab {
 
@@ -79,7 +80,9 @@ using namespace greynic::lab;
 extern "C" {
 
 ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
+  static std::atomic<std::uint32_t> numbers{0};
   auto* const channel = new EventChannel;
+  channel->number = ++numbers;
   channel->seen.context = context;
   channel->seen.fd = channel->bell.fd();
   return &channel->seen;
@@ -97,16 +100,20 @@ int ibv_destroy_comp_channel(ibv_comp_channel* channel) {
 
 int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** cq_context) {
   auto& own = object_of<EventChannel>(channel);
+  const auto give = [&](Cq& of) {
+    ++of.events_given;
+    *cq = ibv_cq_ex_to_cq(&of.seen);
+    *cq_context = of.seen.cq_context;
+    return 0;
+  };
+  if (turns::taken()) return give(turns::wait_event(own));
   for (;;) {
     if (!own.bell.take()) return -1;
     const Hold hold(Nic::instance());
     if (own.events.empty()) continue;  // its CQ was destroyed
     Cq* const of = own.events.front();
     own.events.pop_front();
-    ++of->events_given;
-    *cq = ibv_cq_ex_to_cq(&of->seen);
-    *cq_context = of->seen.cq_context;
-    return 0;
+    return give(*of);
   }
 }
 

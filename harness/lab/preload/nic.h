@@ -129,6 +129,7 @@ class Nic {
   void publish(Peer& to, const Packet& packet);
   bool receive(Peer& from, int most);
   void loop();
+  void hear();
   void wait(int poll);
   void on_message(const Message& message, Descriptors& descriptors);
   void on_gone(std::uint32_t of_slot);

@@ -67,6 +67,7 @@ class Bell {
 struct Cq;
 struct EventChannel {
   ibv_comp_channel seen{};
+  std::uint32_t number = 0;  ///< from 1
   Bell bell;
   std::deque<Cq*> events;
 };

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "preload/nic.h"
+#include "preload/time/turns.h"
 
 namespace greynic::lab {
 namespace {
@@ -81,7 +82,8 @@ void Nic::start_thread() {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread([this] { loop(); }).detach();
+  // In virtual time the twin moves the bytes, and only the broker is heard.
+  std::thread([this, moves = !turns::taken()] { moves ? loop() : hear(); }).detach();
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
@@ -206,6 +208,15 @@ void Nic::loop() {
       mutex.lock();
     }
     mutex.unlock();
+  }
+}
+
+void Nic::hear() {
+  for (;;) {
+    Message message;
+    Descriptors descriptors;
+    if (!receive_message(socket_, message, descriptors)) return;  // the lab is over
+    on_message(message, descriptors);
   }
 }
 

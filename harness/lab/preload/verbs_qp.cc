@@ -35,8 +35,8 @@ int check(const ibv_qp_init_attr_ex& asked) {
     return not_offered("ibv_create_qp with raw packets or a driver's own transport");
   }
   if (!known(asked.qp_type)) return EINVAL;
-  if (turns::taken() && ((asked.qp_type != IBV_QPT_RC && asked.qp_type != IBV_QPT_UC) || asked.srq)) {
-    return not_offered("ibv_create_qp for UD, XRC or shared receive queues in virtual time");
+  if (turns::taken() && (asked.qp_type == IBV_QPT_XRC_SEND || asked.qp_type == IBV_QPT_XRC_RECV)) {
+    return not_offered("ibv_create_qp for XRC in virtual time");
   }
   const unsigned fields = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
                           IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | IBV_QP_INIT_ATTR_CREATE_FLAGS;

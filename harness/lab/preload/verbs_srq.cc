@@ -15,10 +15,6 @@ namespace {
 constexpr std::uint32_t kMostWork = (1U << 15) - 1, kMostElements = 30;
 
 Srq* make(ibv_context* context, ibv_pd* pd, void* srq_context, ibv_srq_attr& attributes) {
-  if (turns::taken()) {
-    not_offered("ibv_create_srq in virtual time");
-    return nullptr;
-  }
   if (attributes.max_wr > kMostWork || attributes.max_sge > kMostElements) {
     errno = EINVAL;
     return nullptr;
@@ -31,6 +27,11 @@ Srq* make(ibv_context* context, ibv_pd* pd, void* srq_context, ibv_srq_attr& att
   srq->seen.handle = ++handles;
   srq->depth = attributes.max_wr = std::max(1U, attributes.max_wr);
   srq->most_elements = attributes.max_sge = std::max(1U, attributes.max_sge);
+  if (const int error = turns::taken() ? turns::create_srq(*srq) : 0) {
+    delete srq;
+    errno = error;
+    return nullptr;
+  }
   pthread_mutex_init(&srq->seen.mutex, nullptr);
   pthread_cond_init(&srq->seen.cond, nullptr);
   ++object_of<Pd>(pd).users;
@@ -62,6 +63,10 @@ ibv_srq* create_srq_ex(ibv_context* context, ibv_srq_init_attr_ex* attributes) {
     errno = EINVAL;
     return nullptr;
   }
+  if (xrc && turns::taken()) {
+    not_offered("ibv_create_srq_ex for XRC in virtual time");
+    return nullptr;
+  }
   Nic& nic = Nic::instance();
   const Hold hold(nic);
   Srq* const srq = make(context, attributes->pd, attributes->srq_context, attributes->attr);
@@ -88,12 +93,17 @@ int post_srq_recv(ibv_srq* srq, ibv_recv_wr* list, ibv_recv_wr** bad) {
   Srq& own = object_of<Srq>(srq);
   for (ibv_recv_wr* request = list; request; request = request->next) {
     ReceiveWork work;
-    const bool fits = own.work.size() < own.depth;
-    if (!fits || !to_work(*request, own.most_elements, work)) {
-      if (bad) *bad = request;
-      return fits ? EINVAL : ENOMEM;
+    int error = to_work(*request, own.most_elements, work) ? 0 : EINVAL;
+    if (error == 0 && turns::taken()) {
+      error = turns::post_receive(own, work);
+    } else if (error == 0 && own.work.size() >= own.depth) {
+      error = ENOMEM;
+    } else if (error == 0) {
+      own.work.push_back(std::move(work));
     }
-    own.work.push_back(std::move(work));
+    if (error == 0) continue;
+    if (bad) *bad = request;
+    return error;
   }
   return 0;
 }
@@ -126,6 +136,7 @@ ibv_srq* ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr* attributes) {
 }
 
 int ibv_modify_srq(ibv_srq* srq, ibv_srq_attr* attributes, int mask) {
+  if (turns::taken()) return not_offered("ibv_modify_srq in virtual time");
   Nic& nic = Nic::instance();
   const Hold hold(nic);
   Srq& own = object_of<Srq>(srq);
@@ -160,6 +171,7 @@ int ibv_destroy_srq(ibv_srq* srq) {
     Nic& nic = Nic::instance();
     const Hold hold(nic);
     if (own.users > 0) return EBUSY;
+    if (turns::taken()) turns::destroy_srq(own);
     if (own.type == IBV_SRQT_XRC) {
       nic.srqs.erase(own.number);
       --own.domain->users;

@@ -26,15 +26,19 @@ inline constexpr int kTurnSignal = 61;
 
 enum class Ask : std::uint32_t {
   kJoin,        ///< `number`: the descriptor of the file behind registered memory
-  kCreateCq,    ///< `cq`, `number`: its depth
+  kCreateCq,    ///< `cq`, `number`: its depth, `channel`
   kDestroyCq,   ///< `cq`
+  kArm,         ///< `cq`: the next completion is an event of its channel
+  kWaitEvent,   ///< `channel`. Answered with the `cq` of an event
+  kCreateSrq,   ///< `srq`, `number`: its depth
+  kDestroySrq,  ///< `srq`
   kRegister,    ///< `key`, `address`, `length`, `access`, `number`: what peers call the address
   kDeregister,  ///< `key`
   kCreateQp,    ///< `qp`, `cq`, `receive_cq`, `shape`
   kModifyQp,    ///< `qp`, `number`: twin::QpState, `path`
   kDestroyQp,   ///< `qp`
   kPostSend,    ///< `qp`, `work`, `elements`, `inlined`
-  kPostReceive, ///< `qp`, `work.id`, `elements`
+  kPostReceive, ///< `qp` or, where that is 0, `srq`; `work.id`, `elements`
   kPoll,        ///< `cq`, `number`: at most. Answered with `completions` when there are some
   kSleep,       ///< `number` ns
   kAlarm,       ///< `number` s from now: an answer with `alarm`; 0: none
@@ -54,6 +58,7 @@ struct TurnCompletion {
   std::uint64_t id = 0, bytes = 0;
   std::uint32_t status = 0, kind = 0;  ///< twin::WcStatus and twin::WorkKind
   std::uint32_t qp = 0, immediate = 0;
+  std::uint32_t from_qp = 0, from_host = 0;  ///< of datagrams
   bool has_immediate = false;
 };
 
@@ -71,9 +76,9 @@ struct alignas(64) TurnSeat {
   std::uint32_t host = 0;
   double spent_ns = 0;  ///< what the program did since the last answer
   std::uint64_t number = 0, address = 0, length = 0;
-  std::uint32_t cq = 0, receive_cq = 0, qp = 0, key = 0, access = 0;
+  std::uint32_t cq = 0, receive_cq = 0, srq = 0, channel = 0, qp = 0, key = 0, access = 0;
   struct {
-    std::uint32_t transport = 0;  ///< 0 RC, 1 UC
+    std::uint32_t transport = 0;  ///< 0 RC, 1 UC, 2 UD
     std::uint32_t send_depth = 0, receive_depth = 0, send_elements = 0, receive_elements = 0;
     std::uint32_t inline_bytes = 0;
   } shape;
@@ -85,6 +90,7 @@ struct alignas(64) TurnSeat {
   struct {
     std::uint64_t id = 0, remote_address = 0, compare_add = 0, swap = 0;
     std::uint32_t kind = 0, rkey = 0, immediate = 0;
+    std::uint32_t to_host = 0, to_qp = 0;  ///< of datagrams
     bool signaled = false, inlined = false, has_immediate = false;
     std::uint32_t elements = 0;
   } work;

@@ -218,7 +218,7 @@ Result<Seat> join_session(const std::string& socket, std::uint32_t host, const D
 
 Result<std::unique_ptr<Sequencer>> start_time(const PairOptions::VirtualTime& time) {
 #if defined(__x86_64__)
-  return Sequencer::start(time.rnic, time.profile);
+  return Sequencer::start(time);
 #else
   (void)time;
   return fail(ErrorCode::kMissing,

@@ -28,17 +28,21 @@ constexpr int kQuietLooks = 20;
 constexpr twin::Time kSpinAgain = 1e6;
 /// A poll that finds nothing, while something lies in another queue.
 constexpr twin::Time kEmptyPollNs = 30, kLookAgain = 1e3;
-/// From a program's write to a socket until who reads it runs.
-constexpr twin::Time kSocketNs = 5e3;
+/// From a program's write to a socket, or a completion that is an event, until who waits runs.
+constexpr twin::Time kWakeNs = 5e3;
 
 }  // namespace
 
-Result<std::unique_ptr<Sequencer>> Sequencer::start(const std::string& rnic,
-                                                    const std::string& profile) {
+Result<std::unique_ptr<Sequencer>> Sequencer::start(const PairOptions::VirtualTime& time) {
   std::unique_ptr<Sequencer> made(new Sequencer);
   twin::FabricSpec spec;
-  spec.host.rnic = rnic;
-  spec.host.profile = profile;
+  spec.host.rnic = time.rnic;
+  spec.host.profile = time.profile;
+  for (const auto& [host, groups] : {std::pair(0U, time.server), std::pair(1U, time.client)}) {
+    spec.others[host] = spec.host;
+    spec.others[host].encap_groups = groups.out;
+    spec.others[host].decap_groups = groups.in;
+  }
   auto fabric = twin::Fabric::create(spec);
   if (!fabric) return pass_on(fabric);
   made->fabric_ = std::move(*fabric);
@@ -184,6 +188,10 @@ bool Sequencer::grant(Process& process) {
         return false;
       }
       return poll(process);
+    case Ask::kArm:
+      return arm(process);
+    case Ask::kWaitEvent:
+      return wait_event(process);
     case Ask::kPasses:
       if (fabric_->thread_time(process.host, 0) > fabric_->now()) {
         make_ready(process, 0);
@@ -206,7 +214,8 @@ bool Sequencer::grant(Process& process) {
       fabric_->at(when, [this, &process, order] {
         if (process.alarms != order) return;
         process.alarm = true;
-        const bool waits = process.state == State::kPolling || process.state == State::kSpinning;
+        const bool waits = process.state == State::kPolling || process.state == State::kSpinning ||
+                           process.state == State::kExpecting;
         if (waits) make_ready(process, 0);
       });
       break;
@@ -219,7 +228,7 @@ bool Sequencer::grant(Process& process) {
     case Ask::kWrote:
       for (Process& other : processes_) {
         if (other.pid == 0 || other.state != State::kAway) continue;
-        settle(other, fabric_->thread_time(process.host, 0) + kSocketNs);
+        settle(other, fabric_->thread_time(process.host, 0) + kWakeNs);
       }
       break;
     case Ask::kSpins:
@@ -258,14 +267,14 @@ bool Sequencer::poll(Process& process) {
   }
   std::array<twin::Completion, kTurnCompletions> seen;
   const std::size_t most = std::min<std::size_t>(seat.number, seen.size());
-  const int count = fabric_->poll(found->second.id, std::span(seen).first(most));
-  if (count < static_cast<int>(most)) {
-    found->second.filled = false;
-    fabric_->arm(found->second.id);
-  }
+  Queue& queue = found->second;
+  const int count = fabric_->poll(queue.id, std::span(seen).first(most));
+  queue.unannounced = queue.unannounced || count > 0;
+  queue.filled = fabric_->completion_count(queue.id) > 0;
+  if (!queue.filled) fabric_->arm(queue.id);
   if (count == 0 && most > 0 && !process.alarm) {
     bool others = false;
-    for (const auto& [name, queue] : process.queues) others = others || queue.filled;
+    for (const auto& [name, other] : process.queues) others = others || other.filled;
     if (!others) return wait_for(process, State::kPolling, 0);
     if (process.looked) return wait_for(process, State::kPolling, kLookAgain);
     process.looked = true;
@@ -275,10 +284,66 @@ bool Sequencer::poll(Process& process) {
   for (int i = 0; i < count; ++i) {
     const twin::Completion& one = seen[static_cast<std::size_t>(i)];
     TurnCompletion& to = seat.completions[static_cast<std::size_t>(i)];
-    to = {one.id, one.bytes, static_cast<std::uint32_t>(one.status),
-          static_cast<std::uint32_t>(one.kind), numbers_[one.qp], one.immediate, one.has_immediate};
+    to = {one.id,
+          one.bytes,
+          static_cast<std::uint32_t>(one.status),
+          static_cast<std::uint32_t>(one.kind),
+          numbers_[one.qp],
+          one.immediate,
+          one.from_qp == 0 ? 0 : numbers_[one.from_qp],
+          one.from_host,
+          one.has_immediate};
   }
   answer(process, count < 0 ? EIO : 0);
+  return true;
+}
+
+/// The fabric tells of a completion: who polls goes on, who waits for an event is woken.
+void Sequencer::completed(Process& process, std::uint32_t name) {
+  Queue& queue = process.queues[name];
+  queue.filled = true;
+  process.looked = false;
+  queue.unannounced = queue.unannounced || !queue.armed;
+  if (queue.armed) announce(process, name);
+  if (process.state != State::kPolling) return;
+  process.state = State::kReady;
+  take_turn(process);
+}
+
+void Sequencer::announce(Process& process, std::uint32_t name) {
+  Queue& queue = process.queues[name];
+  queue.armed = queue.unannounced = false;
+  if (queue.channel == 0) return;
+  process.events[queue.channel].push_back(name);
+  if (process.state != State::kExpecting || process.seat->channel != queue.channel) return;
+  make_ready(process, fabric_->now() + kWakeNs);
+}
+
+bool Sequencer::arm(Process& process) {
+  const auto found = process.queues.find(process.seat->cq);
+  if (found == process.queues.end()) {
+    answer(process, EINVAL);
+    return true;
+  }
+  Queue& queue = found->second;
+  queue.armed = true;
+  fabric_->arm(queue.id);
+  // What no event tells of is an event at once.
+  if (queue.unannounced && fabric_->completion_count(queue.id) > 0) announce(process, found->first);
+  answer(process);
+  return true;
+}
+
+bool Sequencer::wait_event(Process& process) {
+  std::deque<std::uint32_t>& events = process.events[process.seat->channel];
+  if (events.empty() && !process.alarm) return wait_for(process, State::kExpecting, 0);
+  if (events.empty()) {
+    answer(process, EINTR);
+    return true;
+  }
+  process.seat->cq = events.front();
+  events.pop_front();
+  answer(process);
   return true;
 }
 
@@ -299,6 +364,8 @@ void Sequencer::settle(Process& process, twin::Time earliest) {
 void Sequencer::let_go(Process& process) {
   for (const auto& [number, qp] : process.qps) (void)fabric_->destroy(qp);
   while (!process.memory.empty()) drop_memory(process, process.memory.begin()->first);
+  for (const auto& [name, srq] : process.srqs) (void)fabric_->destroy(srq);
+  for (const auto& [to, handle] : process.handles) (void)fabric_->destroy(handle);
   for (const auto& [name, queue] : process.queues) (void)fabric_->destroy(queue.id);
   if (process.file >= 0) close(process.file);
   TurnSeat* const seat = process.seat;

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <atomic>
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "greynic/core/result.h"
+#include "greynic/lab/lab_run.h"
 #include "greynic/twin/fabric.h"
 #include "protocol/turns.h"
 
@@ -22,9 +24,8 @@ namespace greynic::lab {
 
 class Sequencer {
  public:
-  /// Two hosts with this RNIC. What programs open is at path().
-  static Result<std::unique_ptr<Sequencer>> start(const std::string& rnic,
-                                                  const std::string& profile);
+  /// Two hosts. What programs open is at path().
+  static Result<std::unique_ptr<Sequencer>> start(const PairOptions::VirtualTime& time);
   ~Sequencer();
   Sequencer(const Sequencer&) = delete;
   Sequencer& operator=(const Sequencer&) = delete;
@@ -37,12 +38,16 @@ class Sequencer {
     kAway,     ///< no process, or one that waits outside the lab
     kReady,    ///< its turn comes as soon as its thread is free
     kTurn,     ///< it runs
-    kPolling,  ///< until something completes
-    kSpinning  ///< until its memory changes
+    kPolling,   ///< until something completes
+    kSpinning,  ///< until its memory changes
+    kExpecting  ///< until its channel has an event
   };
   struct Queue {
     twin::CqId id;
-    bool filled = false;  ///< something may lie in it
+    std::uint32_t channel = 0;  ///< 0: none
+    bool filled = false;        ///< something lies in it
+    bool armed = false;         ///< by the program
+    bool unannounced = false;   ///< something came, or was polled, since the last event
   };
   struct Memory {
     twin::RegionId region;
@@ -63,6 +68,9 @@ class Sequencer {
     int file = -1;
     twin::DomainId domain;
     std::map<std::uint32_t, Queue> queues;  ///< by the program's names
+    std::map<std::uint32_t, std::deque<std::uint32_t>> events;  ///< queues of them, by channel
+    std::map<std::uint32_t, twin::SrqId> srqs;
+    std::map<std::uint32_t, twin::AddressHandleId> handles;  ///< by host
     std::map<std::uint32_t, twin::QpId> qps;
     std::map<std::uint32_t, std::uint32_t> peers;  ///< number of the QP at the other end
     std::map<std::uint32_t, Memory> memory;
@@ -82,12 +90,18 @@ class Sequencer {
   bool grant(Process& process);
   bool grant_data(Process& process);
   bool poll(Process& process);
+  bool arm(Process& process);
+  bool wait_event(Process& process);
+  void completed(Process& process, std::uint32_t queue);
+  void announce(Process& process, std::uint32_t queue);
   bool wait_for(Process& process, State state, twin::Time most);
   void settle(Process& process, twin::Time earliest);
 
   int join(Process& process);
   int create_cq(Process& process);
   int destroy_cq(Process& process);
+  int create_srq(Process& process);
+  int destroy_srq(Process& process);
   int add_memory(Process& process);
   int drop_memory(Process& process, std::uint32_t key);
   int create_qp(Process& process);
@@ -96,6 +110,7 @@ class Sequencer {
   int post_send(Process& process);
   int post_receive(Process& process);
   std::vector<twin::Sge> elements_of(const Process& process) const;
+  void address(Process& process, twin::SendRequest& request);
   Process* owner_of(std::uint32_t qp);
 
   int file_ = -1;

@@ -34,6 +34,10 @@ bool Sequencer::grant_data(Process& process) {
         return create_cq(process);
       case Ask::kDestroyCq:
         return destroy_cq(process);
+      case Ask::kCreateSrq:
+        return create_srq(process);
+      case Ask::kDestroySrq:
+        return destroy_srq(process);
       case Ask::kRegister:
         return add_memory(process);
       case Ask::kDeregister:
@@ -69,16 +73,10 @@ int Sequencer::create_cq(Process& process) {
   const std::uint32_t name = process.seat->cq;
   twin::CqSpec spec;
   spec.depth = static_cast<std::uint32_t>(process.seat->number);
-  spec.on_event = [this, &process, name] {
-    process.queues[name].filled = true;
-    process.looked = false;
-    if (process.state != State::kPolling) return;
-    process.state = State::kReady;
-    take_turn(process);
-  };
+  spec.on_event = [this, &process, name] { completed(process, name); };
   const auto cq = fabric_->create_cq(process.host, spec);
   if (!cq) return EINVAL;
-  process.queues[name] = {*cq};
+  process.queues[name] = {.id = *cq, .channel = process.seat->channel};
   fabric_->arm(*cq);
   return 0;
 }
@@ -87,7 +85,24 @@ int Sequencer::destroy_cq(Process& process) {
   const auto found = process.queues.find(process.seat->cq);
   if (found == process.queues.end()) return EINVAL;
   const int error = error_of(fabric_->destroy(found->second.id));
-  if (error == 0) process.queues.erase(found);
+  if (error != 0) return error;
+  for (auto& [channel, events] : process.events) std::erase(events, found->first);
+  process.queues.erase(found);
+  return 0;
+}
+
+int Sequencer::create_srq(Process& process) {
+  const auto srq =
+      fabric_->create_srq(process.domain, static_cast<std::uint32_t>(process.seat->number));
+  if (srq) process.srqs[process.seat->srq] = *srq;
+  return error_of(srq);
+}
+
+int Sequencer::destroy_srq(Process& process) {
+  const auto found = process.srqs.find(process.seat->srq);
+  if (found == process.srqs.end()) return EINVAL;
+  const int error = error_of(fabric_->destroy(found->second));
+  if (error == 0) process.srqs.erase(found);
   return error;
 }
 
@@ -132,12 +147,18 @@ int Sequencer::drop_memory(Process& process, std::uint32_t key) {
 int Sequencer::create_qp(Process& process) {
   const TurnSeat& seat = *process.seat;
   const auto sends = process.queues.find(seat.cq), receives = process.queues.find(seat.receive_cq);
-  if (sends == process.queues.end() || receives == process.queues.end()) return EINVAL;
+  const auto srq = process.srqs.find(seat.srq);
+  if (sends == process.queues.end() || receives == process.queues.end() ||
+      (seat.srq != 0 && srq == process.srqs.end())) {
+    return EINVAL;
+  }
+  static constexpr std::array kTransports = {Transport::kRC, Transport::kUC, Transport::kUD};
   const auto qp = fabric_->create_qp(
-      {.transport = seat.shape.transport == 0 ? Transport::kRC : Transport::kUC,
+      {.transport = kTransports.at(seat.shape.transport),
        .domain = process.domain,
        .send_cq = sends->second.id,
        .receive_cq = receives->second.id,
+       .srq = seat.srq != 0 ? srq->second : twin::SrqId{},
        .send_depth = std::max(1U, seat.shape.send_depth),
        .receive_depth = std::max(1U, seat.shape.receive_depth),
        .send_elements = std::max(1U, seat.shape.send_elements),
@@ -163,13 +184,14 @@ int Sequencer::modify_qp(Process& process) {
   const auto to = static_cast<twin::QpState>(seat.number);
   twin::QpAttributes attributes;
   attributes.access = static_cast<std::uint8_t>(seat.access);
-  if (to == twin::QpState::kReadyToReceive || to == twin::QpState::kReadyToSend) {
+  attributes.mtu_bytes = seat.path.mtu_bytes;
+  const bool connects = seat.shape.transport != 2;
+  if (connects && (to == twin::QpState::kReadyToReceive || to == twin::QpState::kReadyToSend)) {
     Process* const peer = owner_of(seat.path.peer_qp);
     if (!peer || peer->host != seat.path.peer_host) return EINVAL;
     process.peers[seat.qp] = seat.path.peer_qp;
     attributes.peer_host = peer->host;
     attributes.peer_qp = peer->qps.at(seat.path.peer_qp).id;
-    attributes.mtu_bytes = seat.path.mtu_bytes;
     attributes.ack_timeout = seat.path.ack_timeout;
     attributes.retry_count = seat.path.retry_count;
     attributes.rnr_retry = seat.path.rnr_retry;
@@ -204,6 +226,34 @@ std::vector<twin::Sge> Sequencer::elements_of(const Process& process) const {
   return elements;
 }
 
+/// Where the request goes: memory of the QP at the other end or, of a datagram, a QP of a host.
+void Sequencer::address(Process& process, twin::SendRequest& request) {
+  const TurnSeat& seat = *process.seat;
+  if (seat.work.to_qp != 0) {
+    const Process* const to = owner_of(seat.work.to_qp);
+    const twin::HostId host = to != nullptr ? to->host : process.host;
+    auto handle = process.handles.find(host);
+    if (handle == process.handles.end()) {
+      const auto made = fabric_->create_address_handle(process.domain, host);
+      if (!made) return;
+      handle = process.handles.emplace(host, *made).first;
+    }
+    request.to = handle->second;
+    // A datagram to a QP of no host, or of another than it names, is lost.
+    if (to != nullptr && host == seat.work.to_host) {
+      request.to_qp = to->qps.at(seat.work.to_qp).id;
+    }
+    return;
+  }
+  const auto peer_qp = process.peers.find(seat.qp);
+  const Process* const peer = peer_qp == process.peers.end() ? nullptr : owner_of(peer_qp->second);
+  if (peer == nullptr) return;
+  if (const auto at = peer->memory.find(seat.work.rkey); at != peer->memory.end()) {
+    request.rkey = fabric_->key(at->second.region);
+    request.remote_address += at->second.first - at->second.begin;
+  }
+}
+
 int Sequencer::post_send(Process& process) {
   const TurnSeat& seat = *process.seat;
   const auto found = process.qps.find(seat.qp);
@@ -221,14 +271,7 @@ int Sequencer::post_send(Process& process) {
   request.elements = elements;
   request.rkey = kNoKey;
   request.remote_address = seat.work.remote_address;
-  const auto peer_qp = process.peers.find(seat.qp);
-  if (const Process* const peer =
-          peer_qp == process.peers.end() ? nullptr : owner_of(peer_qp->second)) {
-    if (const auto at = peer->memory.find(seat.work.rkey); at != peer->memory.end()) {
-      request.rkey = fabric_->key(at->second.region);
-      request.remote_address += at->second.first - at->second.begin;
-    }
-  }
+  address(process, request);
   request.signaled = seat.work.signaled;
   request.inlined = seat.work.inlined;
   request.has_immediate = seat.work.has_immediate;
@@ -239,10 +282,15 @@ int Sequencer::post_send(Process& process) {
 }
 
 int Sequencer::post_receive(Process& process) {
-  const auto found = process.qps.find(process.seat->qp);
-  if (found == process.qps.end()) return EINVAL;
   const std::vector<twin::Sge> elements = elements_of(process);
   const twin::ReceiveRequest request{process.seat->work.id, elements};
+  if (process.seat->qp == 0) {
+    const auto srq = process.srqs.find(process.seat->srq);
+    if (srq == process.srqs.end()) return EINVAL;
+    return fabric_->post_receive(srq->second, std::span(&request, 1)).error;
+  }
+  const auto found = process.qps.find(process.seat->qp);
+  if (found == process.qps.end()) return EINVAL;
   return fabric_->post_receive(found->second, std::span(&request, 1)).error;
 }
 

@@ -4,7 +4,7 @@
 
 #include "fabric/packet.h"
 #include "greynic/statistics/random.h"
-#include "stages/event_queue.h"
+#include "stages/calendar_queue.h"
 
 namespace greynic::twin::fabric {
 
@@ -43,7 +43,7 @@ enum Kind : std::uint8_t {
 
 struct Shared {
   explicit Shared(std::uint64_t seed) : random(seed) {}
-  EventQueue events;
+  CalendarQueue events;
   PacketPool packets;
   statistics::Random random;
   Time now = 0;

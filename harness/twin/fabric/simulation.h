@@ -127,6 +127,7 @@ class Simulation final : public Fabric {
   [[nodiscard]] Posted post_receive(QpId qp, std::span<const ReceiveRequest> list) override;
   [[nodiscard]] Posted post_receive(SrqId srq, std::span<const ReceiveRequest> list) override;
   [[nodiscard]] int poll(CqId cq, std::span<Completion> out) override;
+  [[nodiscard]] std::size_t completion_count(CqId cq) const override;
   void arm(CqId cq) override;
   void on_async_event(HostId host, std::function<void(const AsyncEvent&)> call) override;
   [[nodiscard]] Result<void> watch(RegionId region, std::uint32_t thread,

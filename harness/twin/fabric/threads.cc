@@ -41,7 +41,7 @@ void Simulation::run_call(std::uint32_t id) {
 }
 
 void Simulation::at(Time time, std::function<void()> call) {
-  s_.events.push(std::max(time, s_.now), event::kCall, keep(std::move(call)));
+  s_.events.push(std::max(s_.now, time), event::kCall, keep(std::move(call)));
 }
 
 void Simulation::on_thread(HostId host, std::uint32_t thread, std::function<void()> call,
@@ -295,6 +295,11 @@ int Simulation::poll(CqId id, std::span<Completion> out) {
                                                       thread.slowdown;
   }
   return static_cast<int>(count);
+}
+
+std::size_t Simulation::completion_count(CqId id) const {
+  const Cq* const cq = cqs_.find(id.id);
+  return cq == nullptr ? 0 : cq->entries.size();
 }
 
 void Simulation::arm(CqId id) {

@@ -14,6 +14,7 @@
 #include <map>
 #include <utility>
 
+#include "preload/nic.h"
 #include "preload/time/clock.h"
 
 namespace greynic::lab::turns {
@@ -34,6 +35,7 @@ struct Pages {
   std::uintptr_t begin, end;
 };
 std::map<std::uint32_t, Pages> pages_of;  ///< by key
+std::map<std::uint32_t, Cq*> cqs;         ///< by handle
 
 void put(std::uint32_t value) {
   seat->turn.store(value, std::memory_order_release);
@@ -182,17 +184,50 @@ double clock_ns(double cost_ns) {
   return clock_now + spent;
 }
 
-int create_cq(const Cq& cq) {
+int create_cq(Cq& cq) {
   Question question;
   question->cq = cq.seen.handle;
   question->number = cq.capacity;
-  return question.ask(Ask::kCreateCq);
+  question->channel =
+      cq.seen.channel ? object_of<EventChannel>(cq.seen.channel).number : 0;
+  const int error = question.ask(Ask::kCreateCq);
+  if (error == 0) cqs[cq.seen.handle] = &cq;
+  return error;
 }
 
 int destroy_cq(const Cq& cq) {
   Question question;
   question->cq = cq.seen.handle;
+  cqs.erase(cq.seen.handle);
   return question.ask(Ask::kDestroyCq);
+}
+
+int arm(const Cq& cq) {
+  Question question;
+  question->cq = cq.seen.handle;
+  return question.ask(Ask::kArm);
+}
+
+Cq& wait_event(const EventChannel& channel) {
+  for (;;) {
+    Question question;
+    question->channel = channel.number;
+    if (question.ask(Ask::kWaitEvent) != 0) continue;  // an alarm is on its way
+    return *cqs.at(question->cq);
+  }
+}
+
+int create_srq(const Srq& srq) {
+  Question question;
+  question->srq = srq.seen.handle;
+  question->number = srq.depth;
+  return question.ask(Ask::kCreateSrq);
+}
+
+int destroy_srq(const Srq& srq) {
+  Question question;
+  question->srq = srq.seen.handle;
+  return question.ask(Ask::kDestroySrq);
 }
 
 int add_memory(std::uint32_t key, void* address, std::size_t length, std::uint64_t begin,
@@ -236,14 +271,30 @@ int drop_memory(std::uint32_t key) {
   return question.ask(Ask::kDeregister);
 }
 
+namespace {
+
+std::uint32_t transport_of(const Qp& qp) {
+  return qp.type() == IBV_QPT_UC ? 1 : qp.type() == IBV_QPT_UD ? 2 : 0;
+}
+
+int post_receive(Question& question, const ReceiveWork& work) {
+  if (work.elements.size() > kTurnElements) return EINVAL;
+  question->work.id = work.id;
+  put_elements(question, work.elements);
+  return question.ask(Ask::kPostReceive);
+}
+
+}  // namespace
+
 int create_qp(const Qp& qp) {
   Question question;
   question->qp = qp.number();
   question->cq = object_of<Cq>(qp.seen.qp_base.send_cq).seen.handle;
   question->receive_cq = object_of<Cq>(qp.seen.qp_base.recv_cq).seen.handle;
   const ibv_qp_cap& cap = qp.asked.cap;
-  question->shape = {qp.type() == IBV_QPT_UC ? 1U : 0U, cap.max_send_wr,  cap.max_recv_wr,
-                     cap.max_send_sge,                  cap.max_recv_sge, cap.max_inline_data};
+  question->srq = qp.seen.qp_base.srq ? qp.seen.qp_base.srq->handle : 0;
+  question->shape = {transport_of(qp),  cap.max_send_wr,  cap.max_recv_wr,
+                     cap.max_send_sge, cap.max_recv_sge, cap.max_inline_data};
   return question.ask(Ask::kCreateQp);
 }
 
@@ -256,9 +307,13 @@ int modify_qp(const Qp& qp) {
   question->qp = qp.number();
   question->number = state == IBV_QPS_ERR ? 4 : kStates[std::min<std::size_t>(state, 3)];
   question->access = static_cast<std::uint32_t>(own.qp_access_flags) & 15U;
+  question->shape.transport = transport_of(qp);
+  const std::uint32_t mtu = !qp.connected()       ? Nic::port_mtu_bytes()
+                            : own.path_mtu == 0 ? 1024U
+                                                : 128U << own.path_mtu;
   question->path = {static_cast<std::uint32_t>(std::max<std::int64_t>(0, qp.peer_host)),
                     own.dest_qp_num,
-                    own.path_mtu == 0 ? 1024U : 128U << own.path_mtu,
+                    mtu,
                     own.timeout,
                     own.retry_cnt,
                     own.rnr_retry,
@@ -289,6 +344,8 @@ int post_send(const Qp& qp, const SendWork& work) {
                     static_cast<std::uint32_t>(kind),
                     work.rkey,
                     work.immediate,
+                    static_cast<std::uint32_t>(work.to_host),  // -1: nobody
+                    work.to_qp,
                     qp.asked.sq_sig_all != 0 || (work.flags & IBV_SEND_SIGNALED) != 0,
                     work.is_inline,
                     immediate,
@@ -303,12 +360,16 @@ int post_send(const Qp& qp, const SendWork& work) {
 }
 
 int post_receive(const Qp& qp, const ReceiveWork& work) {
-  if (work.elements.size() > kTurnElements) return EINVAL;
   Question question;
   question->qp = qp.number();
-  question->work.id = work.id;
-  put_elements(question, work.elements);
-  return question.ask(Ask::kPostReceive);
+  return post_receive(question, work);
+}
+
+int post_receive(const Srq& srq, const ReceiveWork& work) {
+  Question question;
+  question->qp = 0;
+  question->srq = srq.seen.handle;
+  return post_receive(question, work);
 }
 
 int poll(const Cq& cq, int most, ibv_wc* out) {
@@ -327,6 +388,12 @@ int poll(const Cq& cq, int most, ibv_wc* out) {
     wc.byte_len = static_cast<std::uint32_t>(from.bytes);
     wc.qp_num = from.qp;
     wc.imm_data = from.immediate;
+    if (from.from_qp != 0) {  // a datagram: the room for its routing header counts
+      static constexpr std::uint32_t kRoutingHeaderBytes = 40;
+      wc.src_qp = from.from_qp;
+      wc.slid = static_cast<std::uint16_t>(from.from_host + 1);
+      wc.byte_len += kRoutingHeaderBytes;
+    }
     if (from.has_immediate) wc.wc_flags |= IBV_WC_WITH_IMM;
   }
   return question->count;

@@ -33,8 +33,13 @@ class Question {
 /// Virtual nanoseconds. Reading them takes time too: at least so much.
 double clock_ns(double cost_ns);
 
-int create_cq(const Cq& cq);
+int create_cq(Cq& cq);
 int destroy_cq(const Cq& cq);
+int arm(const Cq& cq);
+/// Waits for an event of the channel; gives its queue.
+Cq& wait_event(const EventChannel& channel);
+int create_srq(const Srq& srq);
+int destroy_srq(const Srq& srq);
 /// The pages around this memory become the lab's, with what is in them.
 int add_memory(std::uint32_t key, void* address, std::size_t length, std::uint64_t begin,
                unsigned access);
@@ -44,6 +49,7 @@ int modify_qp(const Qp& qp);
 int destroy_qp(const Qp& qp);
 int post_send(const Qp& qp, const SendWork& work);
 int post_receive(const Qp& qp, const ReceiveWork& work);
+int post_receive(const Srq& srq, const ReceiveWork& work);
 int poll(const Cq& cq, int most, ibv_wc* out);
 
 }  // namespace greynic::lab::turns

@@ -30,6 +30,10 @@ struct PairOptions {
   /// in, or a file, and its profile. Unset: real time.
   struct VirtualTime {
     std::string rnic, profile;
+    struct Groups {
+      double out = 0, in = 0;
+    };
+    Groups client, server;  ///< of flow rules that packets out of the host and into it meet
   };
   std::optional<VirtualTime> virtual_time;
 };

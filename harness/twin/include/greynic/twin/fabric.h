@@ -319,6 +319,8 @@ class Fabric {
   [[nodiscard]] virtual Posted post_receive(SrqId srq, std::span<const ReceiveRequest> list) = 0;
   /// Fills `out`; returns how many. -1: no CQ, or one that has overrun.
   [[nodiscard]] virtual int poll(CqId cq, std::span<Completion> out) = 0;
+  /// Completions that lie in the queue.
+  [[nodiscard]] virtual std::size_t completion_count(CqId cq) const = 0;
   /// The next completion calls on_event, once. What lies in the queue already does not.
   virtual void arm(CqId cq) = 0;
   virtual void on_async_event(HostId host, std::function<void(const AsyncEvent&)> call) = 0;

@@ -5,7 +5,9 @@
 // one of twice its length. Points are measured in turn; the least of each run counts. Nothing is
 // asserted.
 //
-// usage: fabric_bench [rounds] [hosts]     hosts: only that many
+// usage: fabric_bench [rounds] [hosts]           hosts: only that many
+//        fabric_bench --once hosts messages      one run; prints packets, messages and CPU seconds
+//        fabric_bench --watched hosts messages   the same, with an observer at every switch port
 
 #include <fmt/core.h>
 #include <malloc.h>
@@ -15,6 +17,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "greynic/twin/fabric.h"
@@ -82,12 +85,25 @@ struct Cost {
   double seconds = 0, packets = 0, messages = 0;
 };
 
-Cost run(std::uint32_t hosts, std::uint64_t messages, bool counted) {
+/// Looks at what it is told, and no more.
+class Watcher : public PortObserver {
+ public:
+  void on_packet(const PacketRecord& record) override { most_ = std::max(most_, record.bytes); }
+
+ private:
+  std::uint32_t most_ = 0;
+};
+
+Cost run(std::uint32_t hosts, std::uint64_t messages, bool counted, bool watched = false) {
   FabricSpec spec;
   spec.host_count = hosts;
   if (counted) spec.bytes = FabricSpec::Bytes::kCounted;
   const std::clock_t began = std::clock();
   auto fabric = std::move(*Fabric::create(spec));
+  Watcher watcher;
+  for (const PortId port : watched ? fabric->ports() : std::vector<PortId>()) {
+    if (!port.of_host) (void)fabric->observe(port, &watcher);
+  }
   std::vector<std::unique_ptr<Writer>> writers;
   for (HostId host = 0; host + 1 < hosts; host += 2) {
     writers.push_back(std::make_unique<Writer>(*fabric, host, host + 1, 16, counted));
@@ -128,6 +144,14 @@ double idle_host_bytes() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const std::string first = argc > 1 ? argv[1] : "";
+  if (argc == 4 && (first == "--once" || first == "--watched")) {
+    const Cost cost =
+        run(static_cast<std::uint32_t>(std::atoi(argv[2])),
+            static_cast<std::uint64_t>(std::atoll(argv[3])), false, first == "--watched");
+    fmt::print("{:.0f} {:.0f} {:.6f}\n", cost.packets, cost.messages, cost.seconds);
+    return 0;
+  }
   const int rounds = argc > 1 ? std::max(1, std::atoi(argv[1])) : 3;
   std::vector<Point> points = {{2}, {2, true}, {16}, {128}, {1000}, {10000}, {10000, true}};
   if (argc > 2) points = {{static_cast<std::uint32_t>(std::atoi(argv[2]))}};
