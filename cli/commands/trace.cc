@@ -189,11 +189,13 @@ int run(const Flags& flags) {
   auto tracer = trace::Tracer::start(
       *rules, [&outlets](const trace::JourneyEvent& event) { outlets.add(event); });
   if (!tracer) return tell(tracer.error());
-  say(flags.duration ? "tracing" : "tracing until Ctrl-C");
+  const auto over = [&](Clock::time_point begin) {
+    return flags.duration ? Clock::now() - begin >= *flags.duration : (*tracer)->window_over();
+  };
+  say(flags.duration || rules->window.length ? "tracing" : "tracing until Ctrl-C");
   const auto begin = Clock::now();
   auto reported = begin;
-  while (!ending.asked()) {
-    if (flags.duration && Clock::now() - begin >= *flags.duration) break;
+  while (!ending.asked() && !over(begin)) {
     if (const auto done = (*tracer)->tend(kTend); !done) return tell(done.error());
     file.follow(**tracer);
     if (!outlets.wanted() || Clock::now() - reported < kReport) continue;
@@ -241,7 +243,8 @@ void add_trace(Program& program) {
       "Trace this host: hops, delays, losses. What an RNIC forwards by itself never passes here; "
       "use `greynic run` and its counters for that");
   traced.option("rules", flags->rules, "Rules file, or the name of a template").required();
-  traced.option("--for", flags->duration, "How long; until Ctrl-C when it is not given");
+  traced.option("--for", flags->duration,
+                "How long; else until the rules' window is over, or Ctrl-C");
   add_trace_outlets(traced, flags->outlets);
   traced.flag("--json", flags->json, "One JSON object a flow and hop, and a summary last");
   traced.flag(

@@ -160,6 +160,29 @@ def stream(made, data):
     print(f"TCP: {hop['packets']} packets with stamps")
 
 
+def ipv6():
+    """Packets of IPv6 arrive, and are counted as left out; those of IPv4 beside them carry stamps. A rule for IPv6 alone is
+    refused (see below)."""
+    with Lab() as made:
+        a, b = made.namespace("a"), made.namespace("b")
+        made.veth(a, "veth0", b, "veth0")
+        for i, place in enumerate((a, b), 1):
+            made.address(place, "veth0", f"10.8.0.{i}/24")
+            made.address(place, "veth0", f"fd08::{i}/64")
+        warm(a, "10.8.0.2")
+        warm(a, "fd08::2", socket.AF_INET6)
+        way = [(f"{a}/veth0", "queue"), (f"{b}/veth0", "receive")]
+        sinks = [lab.Sink(b, "10.8.0.2", 9000), lab.Sink(b, "fd08::2", 9000, socket.AF_INET6)]
+        with Trace(path(way, match={"container": a, "protocol": "udp", "port": 9000}, most_bytes=1000), claims.FOLDER) as trace:
+            send(a, ("10.8.0.1", 4000), ("10.8.0.2", 9000), b"x" * 99, 300)
+            send(a, ("fd08::1", 4000), ("fd08::2", 9000), b"x" * 99, 500, family=socket.AF_INET6)
+        for sink in sinks:
+            sink.close()
+        expect("received", [(sink.count, sink.bytes) for sink in sinks], [(300, 29700), (500, 49500)])
+        expect("with stamps", [(hop["packets"], hop["lost"]) for hop in trace.hops], [(300, 0)])
+        expect("left out", trace.summary["left_out"], {"of IPv6": 500})
+
+
 def refused():
     """A path that would harm packets is refused with exit code 3 and the reason, a rule without a path with 2 and its place
     in the file; nothing is attached then."""
@@ -264,4 +287,4 @@ def strays():
         expect("programs behind a trace that was killed", attached(), before)
 
 
-claims.hold(intact, refused, strays)
+claims.hold(intact, ipv6, refused, strays)

@@ -120,6 +120,8 @@ def campaign():
         print(explained.stdout)
         causes = json.loads(explained.stdout)
         assert "payload_bytes" in json.dumps(causes), explained.stderr
+        fitted = subprocess.run([lab.GREYNIC, "fit", paths["hops.db"]], capture_output=True, text=True)
+        assert f"hop_p99_us.{hop}" in fitted.stdout, fitted
 
 
 BURN = """

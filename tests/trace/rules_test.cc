@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "discovery/places.h"
 #include "greynic/trace/tracer.h"
 
@@ -44,6 +46,48 @@ TEST(TraceRules, NameTheFileAndThePlaceOfWhatIsNotThere) {
   EXPECT_NE(refused(R"({"match":{"port":"9-3"}})").find("/rules/0/match/port"), std::string::npos);
   EXPECT_NE(refused(R"({"nonsense":1})").find("nonsense"), std::string::npos);
   EXPECT_NE(refused(R"({"name":"a"},{"name":"a"})").find("/rules/1/name"), std::string::npos);
+}
+
+// Claim:  what greynic ships are rules, and each fits a host with a container.
+TEST(TraceRules, Templates) {
+  std::size_t templates = 0;
+  for (const auto& file :
+       std::filesystem::directory_iterator(GREYNIC_SOURCE_DIR "/configs/trace")) {
+    const auto rules = read_rules(file.path());
+    ASSERT_TRUE(rules) << rules.error().message;
+    EXPECT_TRUE(make_plan(*rules, small_topology())) << file.path();
+    EXPECT_FALSE(rules->rules.empty()) << file.path();
+    ++templates;
+  }
+  EXPECT_EQ(templates, 5U);
+}
+
+// Claim:  a window is open from `after` on, for as long as it says, and none is always open. Agents that put
+//         rules in force once more, later, keep its end.
+TEST(TraceRules, HaveAWindow) {
+  using std::chrono::seconds;
+  const auto window = [](const std::string& text) {
+    return parse_rules(R"({"version":1,"rules":[],"window":)" + text + "}", "rules.json");
+  };
+  const Window both = window(R"({"after":"10s","for":"1min"})")->window;
+  for (const int second : {0, 9, 70, 1000}) EXPECT_FALSE(both.open(seconds(second))) << second;
+  for (const int second : {10, 69}) EXPECT_TRUE(both.open(seconds(second))) << second;
+  EXPECT_TRUE(Window().open(seconds(0)) && !Window().over(std::chrono::hours(9)));
+  EXPECT_FALSE(window(R"({"after":"10s"})")->window.over(std::chrono::hours(9)));
+  for (int by = 0; by < 90; by += 5) {
+    const Window later = both.later(seconds(by));
+    for (int second = by; second < 90; second += 5) {
+      EXPECT_EQ(later.open(seconds(second - by)), both.open(seconds(second))) << by << second;
+      EXPECT_EQ(later.over(seconds(second - by)), both.over(seconds(second))) << by << second;
+    }
+  }
+  for (const char* wrong : {R"({"after":"10"})", R"({"for":"soon"})", R"({"for":"99999999s"})"}) {
+    const auto refused = window(wrong);
+    ASSERT_FALSE(refused) << wrong;
+    EXPECT_EQ(refused.error().message.find("rules.json: at /window/"), 0U)
+        << refused.error().message;
+  }
+  EXPECT_FALSE(window("{}"));
 }
 
 // Claim:  "either side" becomes both ways to fulfil it, and contradictions become none.

@@ -13,6 +13,14 @@ from claims import attached, expect, of, warm
 from lab import Lab, Sink, Trace, send, sh, skip
 
 
+def until(holds):
+    for _ in range(600):
+        if holds():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it never came")
+
+
 def rules_while_it_runs():
     """Rules change while a trace runs: none attaches nothing, and others count from then on; a wrong file changes nothing."""
     with Lab() as made:
@@ -47,6 +55,39 @@ def rules_while_it_runs():
         way = (f"{a}/veth0", "queue"), (f"{b}/veth0", "receive")
         counts = [(trace.hop(f":{port} >", *way) or {"packets": 0})["packets"] for port in (4000, 4001, 4002, 4003)]
         expect("packets under each set of rules", counts, [0, 200, 300, 0])
+
+
+def window():
+    """Programs are attached while the window is open: what passes before and behind it is not counted, and the trace ends."""
+    with Lab() as made:
+        a, b = made.namespace("a"), made.namespace("b")
+        made.veth(a, "veth0", b, "veth0")
+        made.address(a, "veth0", "10.8.0.1/24")
+        made.address(b, "veth0", "10.8.0.2/24")
+        warm(a, "10.8.0.2")
+        way = [(f"{a}/veth0", "queue"), (f"{b}/veth0", "receive")]
+        in_band = {"points": [{"device": device, "direction": direction} for device, direction in way], "most_bytes": 1000}
+        for engine, more, programs in (("out_of_band", {}, 4), ("in_band", in_band, 2)):
+            before = attached()
+            rules = of(a) | {"engine": engine, "window": {"after": "2s", "for": "2s"}}
+            rules["rules"][0] |= more
+            sink = Sink(b, "10.8.0.2", 9000)
+            counted = []
+
+            def send_while(count, port, packets):
+                """Packets that are sent while so many programs are attached."""
+                until(lambda: attached() == before + count)
+                send(a, ("10.8.0.1", port), ("10.8.0.2", 9000), b"x", packets)
+                expect("programs behind the packets", attached(), before + count)
+
+            with Trace(rules, claims.FOLDER) as trace:
+                send_while(0, 4000, 100)
+                send_while(programs, 4001, 200)
+                trace.process.wait(timeout=60)
+                send_while(0, 4002, 300)
+            sink.close()
+            for port, packets in ((4000, 0), (4001, 200), (4002, 0)):
+                expect(f"{engine}, packets from {port}", (trace.hop(f":{port} >", *way) or {"packets": 0})["packets"], packets)
 
 
 def governor():
@@ -132,4 +173,4 @@ def many():
         expect("lost events", trace.summary["events_lost"], 0)
 
 
-claims.hold(rules_while_it_runs, governor, killed, many)
+claims.hold(rules_while_it_runs, window, governor, killed, many)

@@ -62,8 +62,9 @@ std::optional<std::uint32_t> Cost::wanted_one_in(std::optional<double> budget) {
   const double share = *last_share_;
   last_share_.reset();
   std::uint32_t wanted = one_in_;
-  // Twice the sampling costs at most twice as much, so the way back cannot overshoot.
-  if (share > *budget) wanted = std::min(one_in_ * 2, kMostOneIn);
+  // As many steps of two as the cost is above the budget, were it all in packets that are followed. The
+  // way back is one step: twice the sampling costs at most twice as much, so it cannot overshoot.
+  for (double left = share; left > *budget && wanted < kMostOneIn; left /= 2) wanted *= 2;
   if (share < *budget / 3 && one_in_ > 1) wanted = one_in_ / 2;
   if (wanted == one_in_) return std::nullopt;
   return one_in_ = wanted;

@@ -183,6 +183,9 @@ Result<void> Tables::put(const Topology& topology, const DeviceNumbers& numbers,
   config_.half = half;
   config_.rules = static_cast<std::uint32_t>(plan.matches.size());
   config_.slow_ns = rules.slow ? static_cast<std::uint64_t>(rules.slow->count()) : 0;
+  config_.clockless =
+      !rules.slow && std::none_of(rules.rules.begin(), rules.rules.end(),
+                                  [](const Rule& one) { return one.timed || one.sample > 0; });
   if (new_rules) ++config_.epoch;
   ++config_.generation;
   return config_map_.put(0, config_);
@@ -190,11 +193,6 @@ Result<void> Tables::put(const Topology& topology, const DeviceNumbers& numbers,
 
 Result<void> Tables::follow_one_in(std::uint32_t one_in) {
   config_.one_in = one_in;
-  return config_map_.put(0, config_);
-}
-
-Result<void> Tables::begin_at(std::uint64_t start_ns) {
-  config_.start_ns = start_ns;
   return config_map_.put(0, config_);
 }
 

@@ -48,7 +48,6 @@ class Tables {
                                  const Rules& rules, const Plan& plan,
                                  const std::vector<std::uint32_t>& slots, bool new_rules);
   [[nodiscard]] Result<void> follow_one_in(std::uint32_t one_in);
-  [[nodiscard]] Result<void> begin_at(std::uint64_t start_ns);
   greynic_config& config() { return config_; }
 
  private:

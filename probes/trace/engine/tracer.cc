@@ -51,12 +51,14 @@ struct Tracer::State {
   UsageMeter usage;
   Clock::time_point looked = Clock::now();
   std::uint64_t unplaced = 0;
+  Clock::time_point in_force = Clock::now();  ///< these rules, since then
 
   Result<std::vector<std::uint32_t>> slots_of(const Rules& wanted);
   Result<void> load();
   Result<void> attach();
   Result<void> enforce(const Rules& wanted, bool new_rules);
   Result<void> enforce_in_band(const Rules& wanted);
+  Result<void> heed_window();
   Result<void> follow_topology();
 };
 
@@ -117,18 +119,40 @@ Result<void> Tracer::State::attach() {
   // Ends first, so that no journey begins whose end would not be seen.
   for (const char* program : {"on_consume", "on_free", "on_receive", "on_queue"}) {
     auto link = object->attach(program);
-    if (!link) return pass_on(link);
+    if (!link) {
+      links.clear();  // all or nothing
+      return pass_on(link);
+    }
     links.emplace_back(program, std::move(*link));
   }
-  return tables->begin_at(monotonic_ns());
+  return {};
 }
 
 Result<void> Tracer::State::enforce_in_band(const Rules& wanted) {
-  auto started = InBand::start(wanted, topology, on_event);
-  if (!started) return pass_on(started);
+  auto made = InBand::load(wanted, topology, on_event);
+  if (!made) return pass_on(made);
+  if (wanted.window.after.count() == 0) {
+    if (auto done = (*made)->attach(topology); !done) return done;
+  }
   links.clear();
-  in_band = std::move(*started);
+  in_band = std::move(*made);
   rules = wanted;
+  in_force = Clock::now();
+  return {};
+}
+
+/// Attaches when the window opens, detaches when it is over.
+Result<void> Tracer::State::heed_window() {
+  const auto since = Clock::now() - in_force;
+  if (in_band) {
+    if (rules.window.over(since)) in_band->stop();
+    return rules.window.open(since) ? in_band->attach(topology) : Result<void>();
+  }
+  if (rules.rules.empty() || !rules.window.open(since)) {
+    links.clear();
+  } else if (links.empty()) {
+    return attach();
+  }
   return {};
 }
 
@@ -148,12 +172,8 @@ Result<void> Tracer::State::enforce(const Rules& wanted, bool new_rules) {
   plan = std::move(*made);
   rules = wanted;
   in_band.reset();
-  if (rules.rules.empty()) {
-    links.clear();
-  } else if (links.empty()) {
-    return attach();
-  }
-  return {};
+  if (new_rules) in_force = Clock::now();
+  return heed_window();
 }
 
 Result<void> Tracer::State::follow_topology() {
@@ -194,11 +214,15 @@ Result<std::unique_ptr<Tracer>> Tracer::start(const Rules& rules, OnEvent on_eve
 Result<void> Tracer::change_rules(const Rules& rules) { return state_->enforce(rules, true); }
 
 Result<void> Tracer::tend(std::chrono::milliseconds patience) {
-  if (state_->in_band) return state_->in_band->tend(patience);
+  if (state_->in_band) {
+    if (auto done = state_->in_band->tend(patience); !done) return done;
+    return state_->heed_window();
+  }
   const auto end = Clock::now() + patience;
   do {
     std::this_thread::sleep_for(kReadEvery);
     state_->records->hand_over(monotonic_ns());
+    if (auto done = state_->heed_window(); !done) return done;
   } while (Clock::now() < end);
   if (auto done = state_->follow_topology(); !done) return done;
   state_->cost.tend(*state_->object, state_->links);
@@ -206,6 +230,10 @@ Result<void> Tracer::tend(std::chrono::milliseconds patience) {
     return state_->tables->follow_one_in(*one_in);
   }
   return {};
+}
+
+bool Tracer::window_over() const {
+  return state_->rules.window.over(Clock::now() - state_->in_force);
 }
 
 void Tracer::stop() {

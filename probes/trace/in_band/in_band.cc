@@ -29,9 +29,12 @@ constexpr std::uint32_t kCells = 1024;  // of one rule: flows times points
 constexpr std::chrono::milliseconds kHandOver{10};
 constexpr std::chrono::milliseconds kOnTheWay{100};
 constexpr const char* kNotThere = "NOT_AT_NEXT_POINT";
-constexpr const char* kLeftOut[GREYNIC_LEFT_OUT] = {
-    "larger than the path carries with stamps", "a large packet of GSO", "has options already",
-    "a fragment", "the kernel had no room to grow it"};
+constexpr const char* kLeftOut[GREYNIC_LEFT_OUT] = {"larger than the path carries with stamps",
+                                                    "a large packet of GSO",
+                                                    "has options already",
+                                                    "a fragment",
+                                                    "the kernel had no room to grow it",
+                                                    "of IPv6"};
 
 std::uint16_t unlikely_id() { return static_cast<std::uint16_t>(std::random_device()()); }
 
@@ -228,8 +231,8 @@ void InBand::Path::add_to(Report& report) {
 InBand::InBand() = default;
 InBand::~InBand() { stop(); }
 
-Result<std::unique_ptr<InBand>> InBand::start(const Rules& rules, const Topology& topology,
-                                              const Tracer::OnEvent& on_event) {
+Result<std::unique_ptr<InBand>> InBand::load(const Rules& rules, const Topology& topology,
+                                             const Tracer::OnEvent& on_event) {
   const auto plan = make_plan(rules, topology);
   if (!plan) return pass_on(plan);
   auto paths = make_in_band_paths(rules, topology);
@@ -243,10 +246,16 @@ Result<std::unique_ptr<InBand>> InBand::start(const Rules& rules, const Topology
     const Rule& rule = rules.rules[one.path.rule];
     if (auto done = one.load(rule, *plan, rules, topology, on_event); !done) return pass_on(done);
   }
-  for (const auto& path : made->paths_) {
-    if (auto done = path->attach_all(topology); !done) return pass_on(done);
-  }
   return made;
+}
+
+Result<void> InBand::attach(const Topology& topology) {
+  if (attached_) return {};
+  for (const auto& path : paths_) {
+    if (auto done = path->attach_all(topology); !done) return done;
+  }
+  attached_ = true;
+  return {};
 }
 
 Result<void> InBand::tend(std::chrono::milliseconds patience) {

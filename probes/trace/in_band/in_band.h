@@ -17,10 +17,12 @@ namespace greynic::trace {
 
 class InBand {
  public:
-  /// Checks all paths before the kernel is asked for anything.
-  [[nodiscard]] static Result<std::unique_ptr<InBand>> start(const Rules& rules,
-                                                             const Topology& topology,
-                                                             const Tracer::OnEvent& on_event);
+  /// Checks all paths before the kernel is asked for anything, and loads their programs.
+  [[nodiscard]] static Result<std::unique_ptr<InBand>> load(const Rules& rules,
+                                                            const Topology& topology,
+                                                            const Tracer::OnEvent& on_event);
+  /// Once: nothing happens when it was done before.
+  [[nodiscard]] Result<void> attach(const Topology& topology);
   ~InBand();
   /// Hands over journeys, measures the cost and keeps it in the budget.
   [[nodiscard]] Result<void> tend(std::chrono::milliseconds patience);
@@ -33,6 +35,7 @@ class InBand {
   InBand();
   std::vector<std::unique_ptr<Path>> paths_;
   std::optional<double> budget_;
+  bool attached_ = false;
 };
 
 }  // namespace greynic::trace

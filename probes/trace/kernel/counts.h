@@ -60,30 +60,43 @@ static __always_inline bool inside(const u64 *address, const u64 *prefix, const 
   return ((address[0] ^ prefix[0]) & mask[0]) == 0 && ((address[1] ^ prefix[1]) & mask[1]) == 0;
 }
 
-/* The index of the first rule that wants a flow; GREYNIC_ANY when none does. */
+struct rule_search {
+  const struct greynic_flow *flow;
+  u32 found;
+};
+
+/* Is it the rule with this number, of those in force? 1 ends the search. */
+static long try_rule(u32 i, struct rule_search *search) {
+  const struct greynic_flow *flow = search->flow;
+  u32 index = i + (config.half ? GREYNIC_RULES : 0);
+  const struct greynic_rule *rule = bpf_map_lookup_elem(&rules, &index);
+  if (!rule) return 1;
+  if (!inside(flow->source, rule->source, rule->source_mask) ||
+      !inside(flow->destination, rule->destination, rule->destination_mask) ||
+      (rule->protocol != 0 && rule->protocol != flow->protocol) ||
+      flow->source_port < rule->source_ports[0] || flow->source_port > rule->source_ports[1] ||
+      flow->destination_port < rule->destination_ports[0] ||
+      flow->destination_port > rule->destination_ports[1] ||
+      (rule->vni != GREYNIC_ANY && rule->vni != flow->vni) ||
+      (rule->queue_pair != GREYNIC_ANY && rule->queue_pair != flow->queue_pair)) {
+    return 0;
+  }
+  search->found = index;
+  return 1;
+}
+
+/* The index of the first rule that wants a flow; GREYNIC_ANY when none does. The verifier looks at one
+ * turn of the loop. */
 __noinline u32 rule_of(const struct greynic_flow *flow) {
   if (!flow) return GREYNIC_ANY;
-  for (u32 i = 0; i < GREYNIC_RULES; ++i) {
-    if (i >= config.rules) break;
-    u32 index = i + (config.half ? GREYNIC_RULES : 0);
-    const struct greynic_rule *rule = bpf_map_lookup_elem(&rules, &index);
-    if (!rule) break;
-    if (inside(flow->source, rule->source, rule->source_mask) &&
-        inside(flow->destination, rule->destination, rule->destination_mask) &&
-        (rule->protocol == 0 || rule->protocol == flow->protocol) &&
-        flow->source_port >= rule->source_ports[0] && flow->source_port <= rule->source_ports[1] &&
-        flow->destination_port >= rule->destination_ports[0] &&
-        flow->destination_port <= rule->destination_ports[1] &&
-        (rule->vni == GREYNIC_ANY || rule->vni == flow->vni) &&
-        (rule->queue_pair == GREYNIC_ANY || rule->queue_pair == flow->queue_pair)) {
-      return index;
-    }
-  }
-  return GREYNIC_ANY;
+  struct rule_search search = {.flow = flow, .found = GREYNIC_ANY};
+  bpf_loop(config.rules, try_rule, &search, 0);
+  return search.found;
 }
 
 /* The number of a flow; 0, which is "all others", when there is no room. */
-static __always_inline u32 number_of_flow(const struct greynic_flow *flow) {
+__noinline u32 number_of_flow(const struct greynic_flow *flow) {
+  if (!flow) return 0;
   const u32 *known = bpf_map_lookup_elem(&flows, flow);
   if (known) return *known;
   if (used_flows >= config.flows) {
@@ -98,7 +111,7 @@ static __always_inline u32 number_of_flow(const struct greynic_flow *flow) {
 }
 
 /* The number of a pair; 0 when there is no room. */
-static __noinline u32 find_cell(u32 flow, u32 from, u32 to) {
+__noinline u32 find_cell(u32 flow, u32 from, u32 to) {
   struct greynic_pair pair = {.flow = flow, .from = from, .to = to};
   const u32 *known = bpf_map_lookup_elem(&pairs, &pair);
   if (known) return *known;

@@ -16,6 +16,11 @@ char LICENSE[] SEC("license") = "GPL";
 /* With interfaces in the low half, their numbers being positive. */
 #define GREYNIC_KEY_TX 0x80000000ULL
 
+/* Jiffies take 1 ns, the clock 40. How many there are in a second is up to the kernel; 250 is usual. */
+static __always_inline u64 time_now(void) {
+  return config.clockless ? bpf_jiffies64() * 4000000 : bpf_ktime_get_ns();
+}
+
 static __always_inline u32 segments_of(const struct sk_buff *skb, const struct net_device *dev) {
   if (skb->len <= dev->mtu + 18) return 1;
   const struct skb_shared_info *shared =
@@ -102,14 +107,18 @@ static __always_inline bool may_follow(u32 last, const struct greynic_device *de
   return before && may_go_on(last, before, device, direction, received_at(before, skb));
 }
 
-/* Where a packet without a history must have been before; GREYNIC_NOWHERE when that is open. */
+/* Must a packet without a history have been at a point before? */
+static __always_inline bool was_before(const struct greynic_device *device, u32 direction,
+                                       const struct sk_buff *skb) {
+  if (direction == GREYNIC_RX) return device->kind == GREYNIC_VETH && device->peer;
+  return skb->skb_iif != 0;
+}
+
+/* Where it must have been; GREYNIC_NOWHERE when that is open. */
 static __always_inline u32 point_before(const struct greynic_device *device, u32 direction,
                                         const struct sk_buff *skb) {
-  if (direction == GREYNIC_RX) {
-    return device->kind == GREYNIC_VETH && device->peer ? device->peer << 1 | GREYNIC_TX
-                                                        : GREYNIC_NOWHERE;
-  }
-  if (skb->skb_iif == 0) return GREYNIC_NOWHERE;
+  if (!was_before(device, direction, skb)) return GREYNIC_NOWHERE;
+  if (direction == GREYNIC_RX) return device->peer << 1 | GREYNIC_TX;
   const struct greynic_device *in =
       device_by((device->identity & 0xffffffff00000000ULL) | (u32)skb->skb_iif);
   return in ? in->number << 1 | GREYNIC_RX : GREYNIC_NOWHERE;
@@ -236,24 +245,33 @@ static __always_inline bool is_kept(struct journey *journey, const struct parsed
   return sample && number % sample == 0;
 }
 
-/* A packet without a history that may follow: new, a copy, a fragment or a segment. */
-static __noinline struct journey *begin(const struct sk_buff *skb, const struct arrival *a,
+/*
+ * A packet without a history that may follow: new, a copy, a fragment or a segment. The clock is the
+ * dearest call, so it is read behind all that sends packets away.
+ */
+static __noinline struct journey *begin(const struct sk_buff *skb, struct arrival *a,
                                         struct journey *old) {
-  struct parsed *p = scratch(0);
-  struct greynic_counters *counters = my_counters();
   const u32 direction = a->point & 1;
-  struct journey made = {};
-  if (!p || !counters) return 0;
   // Copies share the bytes with a packet that we know.
   const struct journey *twin = skb->cloned ? journey_by_head(head_of(skb)) : 0;
+  if (twin && !may_follow(twin->at, a->device, direction, skb)) twin = 0;
+  // Packets that are not followed have no history anywhere: only a first point may begin one.
+  if (!twin && config.one_in > 1 &&
+      (was_before(a->device, direction, skb) || !begins_here(config.one_in))) {
+    return 0;
+  }
+  struct parsed *p = scratch(0);
+  struct greynic_counters *counters = my_counters();
+  struct journey made = {};
+  if (!p || !counters) return 0;
   bool timed = true;
-  if (twin && may_follow(twin->at, a->device, direction, skb)) {
+  if (twin) {
     made = *twin;
+    a->now = time_now();
   } else {
-    const u32 before = point_before(a->device, direction, skb);
-    // Packets that are not followed have no history anywhere: only a first point may begin one.
-    if (config.one_in > 1 && (before != GREYNIC_NOWHERE || !begins_here(config.one_in))) return 0;
     if (!read_flow(skb, a->device, direction, p, &made.row)) return 0;
+    a->now = time_now();
+    const u32 before = point_before(a->device, direction, skb);
     // What leaves a tunnel as new packets, in pieces, is made by the CPU that has just fed the tunnel.
     const struct journey *last = p->tunnelled || p->is_fragment ? last_virtual() : 0;
     if (before == GREYNIC_NOWHERE && last && last->row.flow == made.row.flow &&
@@ -268,7 +286,8 @@ static __noinline struct journey *begin(const struct sk_buff *skb, const struct 
       ++counters->journeys;
     }
   }
-  struct journey *journey = old ? old : room_for(address_of(skb), a->now, counters);
+  struct journey *journey =
+      old ? old : journey_at(address_of(skb), make_room(address_of(skb), a->now));
   if (!journey) return 0;
   made.skb = address_of(skb);
   *journey = made;
@@ -277,8 +296,9 @@ static __noinline struct journey *begin(const struct sk_buff *skb, const struct 
 }
 
 /* The long way: which device it is, whether the packet may come here, what flow it is of. */
-static __always_inline void look_closely(struct sk_buff *skb, struct journey *journey,
-                                         struct arrival *a, u32 direction) {
+static __always_inline void look_closely(struct sk_buff *skb, bool known, struct arrival *a,
+                                         u32 direction) {
+  struct journey *journey = known ? journey_at(address_of(skb), find_journey(address_of(skb))) : 0;
   const struct greynic_device *device = device_by(a->key & ~GREYNIC_KEY_TX);
   if (!device) {
     struct greynic_counters *counters = my_counters();
@@ -287,9 +307,9 @@ static __always_inline void look_closely(struct sk_buff *skb, struct journey *jo
   }
   a->device = device;
   a->point = device->number << 1 | direction;
-  if (a->now < config.start_ns) return;
   if (journey && journey->row.epoch == config.epoch &&
       may_follow(journey->at, device, direction, skb)) {
+    a->now = time_now();
     arrive(journey, a, true);
   } else {
     struct journey *begun = begin(skb, a, journey);
@@ -309,7 +329,6 @@ static __always_inline int on_hop(struct sk_buff *skb, u32 direction) {
   if (!dev) return 0;
   struct arrival a = {.key = (u64)dev->nd_net.net->ns.inum << 32 | (u32)dev->ifindex |
                              (direction == GREYNIC_TX ? GREYNIC_KEY_TX : 0),
-                      .now = bpf_ktime_get_ns(),
                       .segments = segments_of(skb, dev),
                       .bytes = skb->len};
   struct journey *journey = journey_of(address_of(skb));
@@ -322,11 +341,12 @@ static __always_inline int on_hop(struct sk_buff *skb, u32 direction) {
     into = stats_of(last->next_cell);
   }
   if (!into) {
-    look_closely(skb, journey, &a, direction);
+    look_closely(skb, journey != 0, &a, direction);
     return 0;
   }
   const u16 flags = last->next_flags;
   a.point = last->next_point;
+  a.now = time_now();
   count_arrival(journey, &a, last->next_cell, into, true);
   if (flags & GREYNIC_FEEDS_OTHERS) remember_virtual(journey);
   if (flags & GREYNIC_GOES_ON_AS_COPIES) remember_head(head_of(skb), journey);
@@ -390,8 +410,7 @@ int BPF_PROG(on_free, struct sk_buff *skb, void *location, u32 reason) {
   }
   if (is_no_loss(reason)) return 0;
   struct greynic_counters *counters = my_counters();
-  const u64 now = bpf_ktime_get_ns();
-  if (!counters || now < config.start_ns) return 0;
+  if (!counters) return 0;
   const struct net_device *dev = skb->dev;
   // A socket writes other things where the device was, which have no namespace. A device that is not
   // known yet has one: then the packet is another's that has the address now.
@@ -415,7 +434,7 @@ int BPF_PROG(on_free, struct sk_buff *skb, void *location, u32 reason) {
                               .reason = reason};
   count_loss(&loss, counters);
   if (made.recorded) {
-    send_record(GREYNIC_LOST, &made, to, now, skb->len, (u64)location, reason);
+    send_record(GREYNIC_LOST, &made, to, bpf_ktime_get_ns(), skb->len, (u64)location, reason);
   }
   return 0;
 }

@@ -74,13 +74,13 @@ struct greynic_rule {
 };
 
 struct greynic_config {
-  __u64 start_ns;   /* what happens before fills no table */
   __u64 slow_ns;    /* journeys that take longer are sent too; 0: none */
   __u32 half;       /* of devices and rules that is in force */
   __u32 epoch;      /* changes with the rules: journeys of before are forgotten */
   __u32 generation; /* changes with rules and devices: what was remembered of them is forgotten */
   __u32 rules;      /* in force */
   __u32 one_in;     /* only one of so many journeys is followed */
+  __u32 clockless;  /* no rule asks for times: a coarse one tells old journeys from new */
   __u32 cells;      /* room for them */
   __u32 flows;
   __u16 vxlan_ports[GREYNIC_TUNNEL_PORTS];

@@ -148,20 +148,17 @@ static __noinline int find_stamps(struct __sk_buff *skb, u32 ethernet) {
   return -1;
 }
 
-/* The flow of a packet without fragments whose ports are at `at`. */
-static __always_inline void read_flow(struct __sk_buff *skb, const struct ipv4 *ip, u32 at,
+/* All but the addresses of the flow of a packet without fragments whose ports are at `at`. */
+static __always_inline void read_flow(struct __sk_buff *skb, u8 protocol, u32 at,
                                       struct greynic_flow *flow) {
-  const u64 mapped = bpf_cpu_to_be64(0xffffULL << 32);
-  flow->source[1] = mapped | (u64)ip->source << 32;
-  flow->destination[1] = mapped | (u64)ip->destination << 32;
-  flow->protocol = ip->protocol;
+  flow->protocol = protocol;
   flow->vni = flow->queue_pair = GREYNIC_ANY;
   u8 ports[8];
-  if (ip->protocol != PROTOCOL_TCP && ip->protocol != PROTOCOL_UDP) return;
+  if (protocol != PROTOCOL_TCP && protocol != PROTOCOL_UDP) return;
   if (!load(skb, at, ports, 4)) return;
   flow->source_port = (u16)((u32)ports[0] << 8 | ports[1]);
   flow->destination_port = (u16)((u32)ports[2] << 8 | ports[3]);
-  if (ip->protocol != PROTOCOL_UDP || flow->destination_port != PORT_ROCE) return;
+  if (protocol != PROTOCOL_UDP || flow->destination_port != PORT_ROCE) return;
   if (load(skb, at + 13, ports, 3)) {
     flow->queue_pair = (u32)ports[0] << 16 | (u32)ports[1] << 8 | ports[2];
   }
@@ -174,15 +171,30 @@ static __always_inline void add_hop(struct __sk_buff *skb, u32 flow, u32 from, u
   if (into) add_to_cell(into, 1, from != GREYNIC_NOWHERE, (u32)now - since);
 }
 
+/* IPv6 has no such option: packets that a rule wants go on as they are, and are counted. */
+static __noinline void leave_ipv6(struct __sk_buff *skb, u32 at) {
+  u8 head[40];
+  struct greynic_flow flow = {};
+  if (!load(skb, at, head, sizeof head)) return;
+  __builtin_memcpy(flow.source, head + 8, 16);
+  __builtin_memcpy(flow.destination, head + 24, 16);
+  read_flow(skb, head[6], at + sizeof head, &flow);
+  if (rule_of(&flow) != GREYNIC_ANY) count(GREYNIC_IS_IPV6);
+}
+
 SEC("tc")
 int first_point(struct __sk_buff *skb) {
   u32 at = 0;
   const u32 type = has_ethernet(0) ? type_behind_ethernet(skb, &at) : bpf_ntohs(skb->protocol);
   struct stamped_ipv4 made = {};
+  if (type == ETHERTYPE_IPV6) leave_ipv6(skb, at);
   if (type != ETHERTYPE_IPV4 || !load(skb, at, &made.ip, IPV4_BYTES)) return GO_ON;
   struct greynic_flow flow = {};
   const u32 ip_bytes = (made.ip.version & 15) * 4;
-  read_flow(skb, &made.ip, at + ip_bytes, &flow);
+  const u64 mapped = bpf_cpu_to_be64(0xffffULL << 32);
+  flow.source[1] = mapped | (u64)made.ip.source << 32;
+  flow.destination[1] = mapped | (u64)made.ip.destination << 32;
+  read_flow(skb, made.ip.protocol, at + ip_bytes, &flow);
   const u32 index = rule_of(&flow);
   const struct greynic_rule *rule = bpf_map_lookup_elem(&rules, &index);
   if (!rule || !begins_here(config.one_in)) return GO_ON;

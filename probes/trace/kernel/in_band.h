@@ -42,9 +42,10 @@ enum {
   GREYNIC_HAS_OPTIONS = 2,
   GREYNIC_FRAGMENT = 3,
   GREYNIC_NOT_GROWN = 4, /* the kernel had no memory */
-  GREYNIC_LEFT_OUT = 5,  /* how many of these reasons */
-  GREYNIC_STRAYED = 5,
-  GREYNIC_IN_BAND_COUNTS = 6
+  GREYNIC_IS_IPV6 = 5,
+  GREYNIC_LEFT_OUT = 6, /* how many of these reasons */
+  GREYNIC_STRAYED = 6,
+  GREYNIC_IN_BAND_COUNTS = 7
 };
 
 struct greynic_in_band_counts {

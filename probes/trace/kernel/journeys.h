@@ -118,16 +118,29 @@ static __always_inline struct parsed *scratch(u32 which) {
   return bpf_map_lookup_elem(&scratches, &which);
 }
 
-static __always_inline const struct greynic_device *device_by(u64 identity) {
+/*
+ * Finders give a number, not a pointer, and are global functions: the verifier looks at each once, and
+ * behind it there is one state, where each of the ways would be one.
+ */
+__noinline u32 find_device(u64 identity) {
   u32 set = ((u32)(identity * 0x9E3779B97F4A7C15ULL >> 40) & (GREYNIC_DEVICE_SETS - 1)) |
             (config.half ? GREYNIC_DEVICE_SETS : 0);
   const struct greynic_device_set *found = bpf_map_lookup_elem(&devices, &set);
-  if (!found) return 0;
-#pragma unroll
-  for (int i = 0; i < GREYNIC_WAYS; ++i) {
-    if (found->way[i].identity == identity) return &found->way[i];
+  if (!found) return GREYNIC_ANY;
+  for (u32 i = 0; i < GREYNIC_WAYS; ++i) {
+    if (found->way[i].identity == identity) return set * GREYNIC_WAYS + i;
   }
-  return 0;
+  return GREYNIC_ANY;
+}
+
+static __always_inline const struct greynic_device *device_by(u64 identity) {
+  const u32 place = find_device(identity);
+  u32 set = place / GREYNIC_WAYS;
+  const struct greynic_device_set *found = bpf_map_lookup_elem(&devices, &set);
+  if (!found) return 0;
+  u32 way = place % GREYNIC_WAYS;
+  barrier_var(way); /* an addition to a pointer that may be null is refused: not before */
+  return &found->way[way];
 }
 
 static __always_inline const struct greynic_place *place_of(u32 number) {
@@ -149,30 +162,56 @@ static __always_inline struct journey *journey_of(u64 skb) {
   return 0;
 }
 
+/* Which of the ways of its set; GREYNIC_WAYS: none. */
+__noinline u32 find_journey(u64 skb) {
+  u32 set = set_of(skb);
+  const struct journey_set *found = bpf_map_lookup_elem(&journeys, &set);
+  if (!found) return GREYNIC_WAYS;
+  for (u32 i = 0; i < GREYNIC_WAYS; ++i) {
+    if (found->way[i].skb == skb) return i;
+  }
+  return GREYNIC_WAYS;
+}
+
+static __always_inline u64 last_time_of(const struct journey *journey) {
+  return journey->row.epoch == config.epoch ? journey->last_ns : 0;
+}
+
 /*
- * A place for a journey, taken by compare and swap. Without a free one the oldest makes room. A
- * packet that was received a second ago and was not queued since will not come again: TCP has it.
- * Any other that makes room is counted as cut short.
+ * A place for a journey, taken by compare and swap. Without a free one the oldest makes room, one under
+ * other rules first. A packet that was received a second ago and was not queued since will not come
+ * again: TCP has it. Any other that makes room is counted as cut short.
  */
-static __always_inline struct journey *room_for(u64 skb, u64 now, struct greynic_counters *mine) {
+__noinline u32 make_room(u64 skb, u64 now) {
   u32 set = set_of(skb);
   struct journey_set *found = bpf_map_lookup_elem(&journeys, &set);
-  if (!found) return 0;
-  struct journey *oldest = &found->way[0];
-#pragma unroll
-  for (int i = 0; i < GREYNIC_WAYS; ++i) {
+  struct greynic_counters *mine = my_counters();
+  if (!found || !mine) return GREYNIC_WAYS;
+  u32 oldest = 0;
+  for (u32 i = 0; i < GREYNIC_WAYS; ++i) {
     struct journey *way = &found->way[i];
-    if (way->skb == 0 && __sync_val_compare_and_swap(&way->skb, 0, skb) == 0) return way;
-    if (way->last_ns < oldest->last_ns) oldest = way;
+    if (way->skb == 0 && __sync_val_compare_and_swap(&way->skb, 0, skb) == 0) return i;
+    if (last_time_of(way) < last_time_of(&found->way[oldest % GREYNIC_WAYS])) oldest = i;
   }
-  const u64 victim = oldest->skb;
-  const bool over = (oldest->at & 1) == GREYNIC_RX && now - oldest->last_ns > 1000000000ULL;
-  if (__sync_val_compare_and_swap(&oldest->skb, victim, skb) != victim) {
+  struct journey *victim = &found->way[oldest % GREYNIC_WAYS];
+  const u64 of = victim->skb;
+  const u64 last = last_time_of(victim);
+  const bool over = !last || ((victim->at & 1) == GREYNIC_RX && now - last > 1000000000ULL);
+  if (__sync_val_compare_and_swap(&victim->skb, of, skb) != of) {
     ++mine->evicted;
-    return 0;
+    return GREYNIC_WAYS;
   }
   if (!over) ++mine->evicted;
   return oldest;
+}
+
+/* The journey of a packet by the number of its way. */
+static __always_inline struct journey *journey_at(u64 skb, u32 way) {
+  u32 set = set_of(skb);
+  struct journey_set *found = bpf_map_lookup_elem(&journeys, &set);
+  if (!found || way >= GREYNIC_WAYS) return 0;
+  barrier_var(way); /* as above */
+  return &found->way[way % GREYNIC_WAYS];
 }
 
 static __always_inline u32 head_slot(u64 head) {

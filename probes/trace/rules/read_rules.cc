@@ -146,6 +146,21 @@ struct Reader {
   }
 };
 
+Result<Window> window_of(const json& document, const Reader& reader) {
+  Window made;
+  const json window = document.value("window", json::object());
+  for (const auto& [key, value] : window.items()) {
+    const auto read = parse_duration(value.get<std::string>());
+    if (!read) return reader.wrong("/window/" + key, read.error().message);
+    if (*read > std::chrono::hours(24 * 366)) {
+      return reader.wrong("/window/" + key, "this is more than a year");
+    }
+    if (key == "after") made.after = *read;
+    if (key == "for") made.length = *read;
+  }
+  return made;
+}
+
 Result<Rules> rules_from(const json& document, const std::string& source) {
   const Reader reader{source};
   Rules made{.source = source};
@@ -158,6 +173,9 @@ Result<Rules> rules_from(const json& document, const std::string& source) {
     if (!slow) return reader.wrong("/slow", slow.error().message);
     made.slow = *slow;
   }
+  const auto window = window_of(document, reader);
+  if (!window) return pass_on(window);
+  made.window = *window;
   const json& rules = document.at("rules");
   for (std::size_t i = 0; i < rules.size(); ++i) {
     auto rule = reader.rule(rules[i], i);
@@ -179,6 +197,13 @@ Result<Rules> rules_from(const json& document, const std::string& source) {
 }
 
 }  // namespace
+
+Window Window::later(std::chrono::nanoseconds by) const {
+  Window made = *this;
+  made.after = std::max(after - by, std::chrono::nanoseconds(0));
+  if (length) made.length = after + *length - by - made.after;
+  return made;
+}
 
 std::optional<Prefix> parse_prefix(const std::string& text) {
   const std::size_t slash = text.find('/');

@@ -52,6 +52,7 @@ class Desk {
     if (!rules) return write(rules.error(), *reply.mutable_fault());
     const std::lock_guard lock(mutex_);
     wanted_ = std::move(*rules);
+    since_ = Clock::now();
     std::map<std::uint32_t, std::string> left_out;
     if (const auto done = enforce(left_out); !done) {
       return write(done.error(), *reply.mutable_fault());
@@ -99,6 +100,7 @@ class Desk {
   Result<void> enforce(std::map<std::uint32_t, std::string>& left_out) {
     trace::Rules fitting = wanted_;
     fitting.rules.clear();
+    fitting.window = wanted_.window.later(Clock::now() - since_);
     for (std::uint32_t i = 0; i < wanted_.rules.size(); ++i) {
       trace::Rules one = wanted_;
       one.rules = {wanted_.rules[i]};
@@ -138,6 +140,7 @@ class Desk {
   mutable std::mutex mutex_;
   std::unique_ptr<trace::Tracer> tracer_;
   trace::Rules wanted_;
+  Clock::time_point since_;  ///< these rules
   std::size_t missing_ = 0;
   Clock::time_point tried_;
   std::deque<Kept> events_;

@@ -56,12 +56,28 @@ struct Rule {
   bool through_netfilter = false;           ///< in band: bridges may show packets to netfilter
 };
 
+/// When packets are followed, counted from when rules come in force.
+struct Window {
+  std::chrono::nanoseconds after{0};
+  std::optional<std::chrono::nanoseconds> length;  ///< without: until other rules come
+
+  [[nodiscard]] bool open(std::chrono::nanoseconds since) const {
+    return since >= after && !over(since);
+  }
+  [[nodiscard]] bool over(std::chrono::nanoseconds since) const {
+    return length && since >= after + *length;
+  }
+  /// The same window for rules that come in force later by so much.
+  [[nodiscard]] Window later(std::chrono::nanoseconds by) const;
+};
+
 struct Rules {
   std::string source;  ///< the file, for messages
   Engine engine = Engine::kOutOfBand;
   std::vector<Rule> rules;
   std::optional<double> cpu_budget;              ///< share of all CPUs that tracing may take
   std::optional<std::chrono::nanoseconds> slow;  ///< keep journeys that take longer
+  Window window;
 };
 
 /// kBadInput with file, place and remedy.

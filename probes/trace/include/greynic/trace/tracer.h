@@ -133,6 +133,8 @@ class Tracer {
   /// To be called every 100 ms or so: hands over journeys, follows changes of the topology, measures
   /// the cost and keeps it in the budget. Waits for journeys for at most so long.
   [[nodiscard]] Result<void> tend(std::chrono::milliseconds patience);
+  /// Is the window of the rules over? What was counted stays.
+  [[nodiscard]] bool window_over() const;
   /// Detaches everything. Reports stay possible.
   void stop();
   [[nodiscard]] Result<Report> report() const;
