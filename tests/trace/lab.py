@@ -207,10 +207,13 @@ def send(namespace, source, destination, payload, count, family=socket.AF_INET, 
 
 
 class Trace:
-    """`greynic trace run` beside a test: with Trace(rules) as t: ...; t.hops, t.summary."""
+    """`greynic trace run` beside a test: with Trace(rules) as t: ...; t.hops, t.summary. Rules, or the name of a template."""
 
     def __init__(self, rules, folder, *options):
         self.options = options
+        self.path = rules
+        if isinstance(rules, str):  # a template
+            return
         self.path = os.path.join(folder, f"rules-{os.getpid()}.json")
         with open(self.path, "w") as file:
             json.dump(rules, file)
