@@ -277,9 +277,10 @@ def strays():
             json.dump(rules, file)
         run = subprocess.Popen([lab.GREYNIC, "trace", "run", trace.path], stderr=subprocess.PIPE, text=True)
         run.stderr.readline()
-        assert attached() > before
+        programs = attached()
         run.kill()
         run.communicate()
+        assert programs > before
         for _ in range(100):
             if attached() == before:
                 return

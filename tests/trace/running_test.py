@@ -125,9 +125,10 @@ def killed():
     trace = Trace({"version": 1, "rules": [{"match": {"protocol": "sctp"}}]}, claims.FOLDER)
     trace.process = subprocess.Popen([lab.GREYNIC, "trace", "run", trace.path], stderr=subprocess.PIPE, text=True)
     trace.process.stderr.readline()
-    expect("programs while it runs", attached(), before + 4)
+    programs = attached()
     trace.process.kill()
     trace.process.communicate()
+    expect("programs while it runs", programs, before + 4)
     for _ in range(100):
         if attached() == before:
             return

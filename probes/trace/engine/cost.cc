@@ -7,7 +7,8 @@ namespace {
 
 constexpr std::chrono::milliseconds kWindow{50};
 constexpr std::chrono::milliseconds kPause{950};
-constexpr std::uint32_t kMostOneIn = 1 << 20;
+/// Beyond it the cost is that of packets which are not followed, so more of them save nothing.
+constexpr std::uint32_t kMostOneIn = 1 << 12;
 
 }  // namespace
 

@@ -94,9 +94,11 @@ __noinline u32 rule_of(const struct greynic_flow *flow) {
   return search.found;
 }
 
-/* The number of a flow; 0, which is "all others", when there is no room. */
-__noinline u32 number_of_flow(const struct greynic_flow *flow) {
-  if (!flow) return 0;
+/*
+ * The number of a flow; 0, which is "all others", when there is no room. No global function: kernels of
+ * 6.1 take no argument of one as a key.
+ */
+static __noinline u32 number_of_flow(const struct greynic_flow *flow) {
   const u32 *known = bpf_map_lookup_elem(&flows, flow);
   if (known) return *known;
   if (used_flows >= config.flows) {
