@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "greynic/core/text.h"
 #include "places.h"
@@ -44,35 +46,52 @@ std::optional<std::size_t> too_deep(std::string_view text) {
 }
 
 /// Builds the document while refusing a key that stands twice in one object, and texts that unfold
-/// to far more than they are.
-class Builder {
+/// to far more than they are. json::parse() with a callback would do the same, but looks at all
+/// elements of a list again behind each object in it.
+class Builder final : public nlohmann::json_sax<json> {
  public:
-  explicit Builder(std::size_t text_bytes)
-      : left_(kFreeBytes + kBytesForEach * static_cast<double>(text_bytes)) {}
+  Builder(json& into, std::size_t text_bytes)
+      : into_(into), left_(kFreeBytes + kBytesForEach * static_cast<double>(text_bytes)) {}
 
-  bool operator()(int, json::parse_event_t event, json& parsed) {
-    if (event == json::parse_event_t::object_start) keys_.emplace_back();
-    if (event == json::parse_event_t::object_end) keys_.pop_back();
-    if (event == json::parse_event_t::key) {
-      take(keys_.back().size() > kManyKeys ? kLateKeyBytes : kKeyBytes);
-      if (!keys_.back().insert(parsed.get<std::string>()).second) {
-        throw Refused{ErrorCode::kBadInput,
-                      fmt::format("key \"{}\" stands twice in one object; keep one of them",
-                                  parsed.get<std::string>())};
-      }
+  bool null() override { return put(nullptr) != nullptr; }
+  bool boolean(bool value) override { return put(value) != nullptr; }
+  bool number_integer(number_integer_t value) override { return put(value) != nullptr; }
+  bool number_unsigned(number_unsigned_t value) override { return put(value) != nullptr; }
+  bool number_float(number_float_t value, const string_t& /*as written*/) override {
+    return put(value) != nullptr;
+  }
+  bool string(string_t& value) override { return put(std::move(value)) != nullptr; }
+  bool binary(binary_t& /*value*/) override { return false; }  // no text has any
+  bool start_object(std::size_t /*size*/) override { return open(json::object()); }
+  bool start_array(std::size_t /*size*/) override { return open(json::array()); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  bool key(string_t& name) override {
+    take(kKeyBytes);
+    const auto [entry, is_first] = open_.back()->emplace(name, nullptr);
+    if (!is_first) {
+      throw Refused{ErrorCode::kBadInput,
+                    fmt::format("key \"{}\" stands twice in one object; keep one of them", name)};
     }
-    take(kValueBytes);
+    member_ = &*entry;
     return true;
   }
+  bool parse_error(std::size_t position, const std::string& /*token*/,
+                   const json::exception& error) override {
+    wrong_at_ = position > 0 ? position - 1 : 0;
+    wrong_ = error.what();
+    return false;
+  }
+
+  [[nodiscard]] std::size_t wrong_at() const { return wrong_at_; }
+  [[nodiscard]] const std::string& wrong() const { return wrong_; }
 
  private:
   // What a document may take in memory: about four times its text, and so much for small ones.
   static constexpr double kFreeBytes = 192e6;
   static constexpr double kBytesForEach = 4.0;
   static constexpr double kValueBytes = 48.0;  // a list that grows is there twice for a moment
-  static constexpr double kKeyBytes = 112.0;
-  static constexpr double kLateKeyBytes = 200.0;  // while its object is open
-  static constexpr std::size_t kManyKeys = 1000;
+  static constexpr double kKeyBytes = 160.0;
 
   void take(double bytes) {
     left_ -= bytes;
@@ -83,8 +102,35 @@ class Builder {
     }
   }
 
-  std::vector<std::set<std::string>> keys_;
+  template <typename Value>
+  json* put(Value&& value) {
+    take(kValueBytes);
+    if (open_.empty()) {
+      into_ = std::forward<Value>(value);
+      return &into_;
+    }
+    if (open_.back()->is_array()) {
+      return &open_.back()->emplace_back(std::forward<Value>(value));
+    }
+    *member_ = std::forward<Value>(value);
+    return member_;
+  }
+  bool open(json value) {
+    open_.push_back(put(std::move(value)));
+    return true;
+  }
+  bool close() {
+    take(kValueBytes);
+    open_.pop_back();
+    return true;
+  }
+
+  json& into_;
+  std::vector<json*> open_;  ///< lists and objects that have not ended, from the outermost
+  json* member_ = nullptr;   ///< of the innermost object: what its last key names
   double left_;
+  std::size_t wrong_at_ = 0;
+  std::string wrong_;
 };
 
 }  // namespace
@@ -104,23 +150,23 @@ Result<json> parse_json(std::string_view text, const std::string& source) {
                 fmt::format("{}: {}: is nested more than {} deep; no format of greynic is", source,
                             place_of(text, *deep), kMostDepth));
   }
+  json document;
+  Builder builder(document, text.size());
   try {
-    return json::parse(text.begin(), text.end(), Builder(text.size()), true, true);
+    if (json::sax_parse(text.begin(), text.end(), &builder, json::input_format_t::json, true,
+                        true)) {
+      return document;
+    }
   } catch (const Refused& refused) {
     return fail(refused.code, fmt::format("{}: {}", source, refused.why));
-  } catch (const json::parse_error& error) {
-    std::string what = error.what();
-    if (const std::size_t detail = what.find("syntax error"); detail != std::string::npos) {
-      what = what.substr(detail);
-    }
-    const std::size_t offset = error.byte > 0 ? error.byte - 1 : 0;
-    return fail(ErrorCode::kBadInput,
-                fmt::format("{}: {}: not valid JSON: {}", source, place_of(text, offset),
-                            shortened(printable(what), 300)));
-  } catch (const json::exception& error) {
-    return fail(ErrorCode::kBadInput, fmt::format("{}: not valid JSON: {}", source,
-                                                  shortened(printable(error.what()), 300)));
   }
+  std::string what = builder.wrong();
+  if (const std::size_t detail = what.find("syntax error"); detail != std::string::npos) {
+    what = what.substr(detail);
+  }
+  return fail(ErrorCode::kBadInput,
+              fmt::format("{}: {}: not valid JSON: {}", source, place_of(text, builder.wrong_at()),
+                          shortened(printable(what), 300)));
 }
 
 std::string json_text(const json& document, int indent) {
@@ -138,7 +184,10 @@ Result<json> read_json(const std::filesystem::path& path, std::string_view schem
 
 tl::unexpected<Error> bad_value(const std::string& source, std::string_view json_path,
                                 std::string_view reason) {
-  return fail(ErrorCode::kBadInput, fmt::format("{}: at {}: {}", source, json_path, reason));
+  // Both may quote what stands in the file, however long it is and whatever its bytes are.
+  return fail(ErrorCode::kBadInput,
+              fmt::format("{}: at {}: {}", source, printable(shortened(json_path, 500)),
+                          printable(shortened(reason, 2000))));
 }
 
 }  // namespace greynic::files

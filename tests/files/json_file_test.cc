@@ -103,7 +103,25 @@ TEST(CheckSchema, SaysWhatWouldDo) {
   }
 }
 
+// Claim: a text of any length is held against its pattern, and is not told at that length.
+TEST(CheckSchema, RefusesLongTextsInFewWords) {
+  auto rnic = read_json(GREYNIC_SOURCE_DIR "/configs/rnics/cx6.json", "rnic");
+  ASSERT_TRUE(rnic) << rnic.error().message;
+  (*rnic)["id"] = std::string(2'000'000, 'a');
+  const auto refused = check_schema(*rnic, "rnic", "cx6.json");
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("cx6.json: at /id:"), std::string::npos);
+  EXPECT_LT(refused.error().message.size(), 3000U);
+}
+
+// Claim: what a message quotes of a file is text, whatever its bytes are.
+TEST(BadValue, IsText) {
+  const Error error = bad_value("run.db", "/outcome", "unknown outcome \"re\xac\"").value();
+  EXPECT_EQ(error.message, "run.db: at /outcome: unknown outcome \"re\\xac\"");
+}
+
 // Claim: whatever bytes are flipped, the reader answers; it never crashes.
+
 TEST(CampaignFile, SurvivesMutation) {
   std::mt19937_64 random(5);
   for (int round = 0; round < 2000; ++round) {
@@ -125,6 +143,31 @@ TEST(CampaignFile, SurvivesMutation) {
     }
     const auto read = parse_campaign(text, "mutated.json");
     if (!read) EXPECT_FALSE(read.error().message.empty());
+  }
+}
+
+// Claim:  each value is built once, and none is looked at again for those that follow it: a list of a
+//         million objects is read in a second, not in hours.
+TEST(ParseJson, BuildsWhatIsThere) {
+  std::string text = R"([{"a":[1,-2,3.5,true,null,"x",{}]})";
+  constexpr std::size_t kObjects = 1'000'000;
+  for (std::size_t i = 1; i < kObjects; ++i) text += ",{}";
+  const auto read = parse_json(text + "]", "list.json");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->size(), kObjects);
+  EXPECT_EQ(read->front(), nlohmann::json::parse(R"({"a":[1,-2,3.5,true,null,"x",{}]})"));
+  EXPECT_EQ(read->back(), nlohmann::json::object());
+  // In comments nothing counts, and what is wrong behind them is told with its place.
+  EXPECT_EQ(parse_json("/* x */ 7", "n").value(), 7);
+  for (const auto& [bad, place] :
+       std::vector<std::pair<std::string, std::string>>{{"[1,\n 2,, 3]", "line 2, column 4"},
+                                                        {"{\"a\":1e999}", "line 1, column "},
+                                                        {"[1] [2]", "line 1, column 5"},
+                                                        {"", "line 1, column 1"}}) {
+    const auto refused = parse_json(bad, "n");
+    ASSERT_FALSE(refused) << bad;
+    EXPECT_NE(refused.error().message.find("n: " + place), std::string::npos)
+        << refused.error().message;
   }
 }
 

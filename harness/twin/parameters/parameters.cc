@@ -258,6 +258,12 @@ Result<RnicModel> parse_model(const json& document, const std::string& source,
   if (const auto published = document.find("published");
       published != document.end() && published->contains("scalacn_fit")) {
     const json& fit = published->at("scalacn_fit");
+    for (const char* name : {"u", "v", "m", "n", "w", "a", "b", "c"}) {
+      const json& value = fit.at(name).at("value");
+      if (value.is_number() && (*name != 'v' || value.get<double>() != 0)) continue;
+      return files::bad_value(source, fmt::format("/published/scalacn_fit/{}/value", name),
+                              "a published surface needs numbers, and a width other than 0");
+    }
     const auto at = [&](const char* name) { return fit.at(name).at("value").get<double>(); };
     model.surface =
         PublishedSurface{at("u"), at("v"), at("m"), at("n"), at("w"), at("a"), at("b"), at("c")};
