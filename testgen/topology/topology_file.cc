@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "greynic/files/core_json.h"
@@ -63,9 +64,11 @@ class TopologyReader {
       const auto address = field_value_from_string(kIpv4Dst, item["ipv4"].get<std::string>());
       if (!address) return bad(place + "/ipv4", "not an IPv4 address");
       container.ipv4 = *address;
-      for (const TopologyContainer& other : out_.containers) {
-        if (other.name == container.name) return bad(place, "a second container of this name");
-        if (other.port == container.port) return bad(place, "a second container at this port");
+      if (!container_at_.emplace(container.name, out_.containers.size()).second) {
+        return bad(place, "a second container of this name");
+      }
+      if (!container_ports_.insert(container.port).second) {
+        return bad(place, "a second container at this port");
       }
       out_.containers.push_back(std::move(container));
     }
@@ -79,6 +82,9 @@ class TopologyReader {
     TopologySwitch made;
     made.name = name;
     made.ports = entry["ports"].get<std::vector<std::string>>();
+    if (std::set(made.ports.begin(), made.ports.end()).size() < made.ports.size()) {
+      return bad(path + "/ports", "a port stands there twice");
+    }
     std::set<std::uint32_t> ids;
     std::set<std::string> rule_names;
     for (std::size_t t = 0; t < entry["tables"].size(); ++t) {
@@ -208,8 +214,7 @@ class TopologyReader {
   }
 
   Result<void> wires(const json& document) {
-    std::set<PortRef> taken;
-    for (const TopologyContainer& container : out_.containers) taken.insert(container.port);
+    std::set<PortRef> taken = container_ports_;
     for (std::size_t i = 0; document.contains("wires") && i < document["wires"].size(); ++i) {
       std::vector<PortRef> ends;
       for (const json& end : document["wires"][i]) {
@@ -228,10 +233,9 @@ class TopologyReader {
   }
 
   std::optional<std::size_t> container_named(const std::string& name) const {
-    for (std::size_t c = 0; c < out_.containers.size(); ++c) {
-      if (out_.containers[c].name == name) return c;
-    }
-    return std::nullopt;
+    const auto found = container_at_.find(name);
+    if (found == container_at_.end()) return std::nullopt;
+    return found->second;
   }
 
   Result<void> flows(const json& list) {
@@ -267,6 +271,8 @@ class TopologyReader {
   }
 
   Topology out_;
+  std::map<std::string, std::size_t> container_at_;
+  std::set<PortRef> container_ports_;
   std::vector<std::string> places_;  ///< of each switch in the file
 };
 

@@ -124,6 +124,10 @@ TEST(HostsFile, SaysWhatIsWrongWhere) {
   says(R"({"version":2,"hosts":[{"name":"a","pid":3}]})", "/version");
   says(R"({"version":1,"hosts":[]})", "/hosts");
   says(R"({"version":1,"hosts":[{"name":"a","pid":3,"classes":["all"]}]})", "/hosts/0/classes/0");
+  std::string countless = "\"tidal\"";
+  for (int i = 0; i < 300'000; ++i) countless += ",\"tidal\"";
+  says(R"({"version":1,"hosts":[{"name":"a","pid":3,"classes":[)" + countless + "]}]}",
+       "/hosts/0/classes");
   says("{", "hosts.json");
   EXPECT_EQ(error_of(R"({"version":1,"interval":"5ms","hosts":[
       {"name":"a","agent":"/x","classes":["tidal"],"priority":"high"},{"name":"b","region":"/y"}]})"),

@@ -31,6 +31,8 @@ std::string with(const std::string& piece, const std::string& by) {
 // Claim:  a malformed topology is refused with the file, the place and the reason.
 TEST(TopologyFile, RefusesMalformedInputWithItsPlace) {
   ASSERT_TRUE(parse_topology(two_hosts(), "t"));
+  std::string countless;
+  for (int i = 0; i < 300'000; ++i) countless += "\"p" + std::to_string(i) + "\", ";
   const std::vector<std::pair<std::string, std::string>> bad = {
       {"", "t"},
       {"[]", "t"},
@@ -48,6 +50,9 @@ TEST(TopologyFile, RefusesMalformedInputWithItsPlace) {
       {with("client.uplink", "client.moon"), "/wires/0"},
       {with("client.uplink", "client.vf0"), "something is at 'client.vf0' already"},
       {with("\"to\": \"server.c0\"", "\"to\": \"server.c7\""), "/flows/0"},
+      {with("\"ports\": [\"vf0\"", "\"ports\": [\"uplink\""), "stands there twice"},
+      // As many as would be compared with each other for hours.
+      {with("\"ports\": [", "\"ports\": [" + countless), "4096"},
       {with("\"name\": \"plain\"", "\"name\": \"encap\""), "a second rule 'encap'"},
   };
   for (const auto& [text, message] : bad) {
