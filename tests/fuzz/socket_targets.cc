@@ -155,7 +155,8 @@ Target zero_directory() {
 struct RemoteCollector {
   RemoteCollector() {
     begin_agent();
-    const auto opened = sessions.open(caller, 7, std::chrono::hours(4));
+    const auto opened =
+        sessions.open(caller, 7, std::chrono::hours(4), [](const auto&) { return true; });
     claim(opened.has_value(), "a collector is served");
     session = opened->session;
   }

@@ -123,6 +123,33 @@ TEST_F(RemoteHost, IsRenewedWhileItRuns) {
   EXPECT_TRUE(wait_for([&] { return latest()["alice" + kRequests] > before + 3; })) << told_;
 }
 
+// Claim: collectors that are killed again and again keep none of their lab out: the door allows 16
+//        sessions of one certificate, which would else stay for a minute.
+TEST_F(RemoteHost, ForgetsWhoWasKilledWhenOthersCome) {
+  make_lab({"alice"});
+  start_agent();
+  open_door();
+  Program program({ZERO_WATCHED_C, "60"});
+  ASSERT_EQ(program.line(), "counting");
+  const HostSpec spec = behind_door("alice", of_client("alice"));
+  std::vector<std::unique_ptr<HostLink>> held;
+  const auto attach = [&] {
+    auto link = remote::link_to(spec);
+    if (link) held.push_back(std::move(*link));
+    return link.has_value();
+  };
+  for (int i = 0; i < 17; ++i) {
+    ASSERT_TRUE(wait_for(attach)) << i << told_;
+    held.clear();  // the end of a killed one: no goodbye is said
+  }
+  // Those who are connected keep what they have.
+  for (int i = 0; i < 16; ++i) ASSERT_TRUE(wait_for(attach)) << i << told_;
+  const auto refused = remote::link_to(spec);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("no more are given"), std::string::npos)
+      << refused.error().message;
+}
+
 // Claim: hosts that take a connection and never answer cost no other host its turn.
 TEST_F(RemoteHost, ThatHangsHoldsNoOther) {
   const int hung = ::socket(AF_INET, SOCK_STREAM, 0);

@@ -25,7 +25,8 @@ class ZeroService final : public wire::Zero::Service {
     const auto lease =
         std::min(request->lease_seconds(), static_cast<std::uint64_t>(kLongestLease.count()));
     const auto opened = sessions_.open(caller, request->classes(),
-                                       std::chrono::seconds(std::max<std::uint64_t>(lease, 1)));
+                                       std::chrono::seconds(std::max<std::uint64_t>(lease, 1)),
+                                       [this](const auto& one) { return lab_.is_open(one); });
     if (!opened) {
       write(opened.error(), *reply->mutable_fault());
     } else {

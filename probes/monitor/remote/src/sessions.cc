@@ -16,7 +16,7 @@ using Clock = daemon::Leases::Clock;
 }  // namespace
 
 Result<Sessions::Opened> Sessions::open(const agent::Caller& caller, std::uint32_t classes,
-                                        std::chrono::seconds lease) {
+                                        std::chrono::seconds lease, const IsOpen& is_open) {
   std::uint32_t may = 7;
   if (!options_.allowed.empty()) {
     const auto found = options_.allowed.find(caller.common_name);
@@ -33,8 +33,18 @@ Result<Sessions::Opened> Sessions::open(const agent::Caller& caller, std::uint32
   if (!link) return pass_on(link);
   session->link = std::move(*link);
   session->lease = lease;
+  session->connection = caller.connection;
+  Ended ended;  // goes after the lock
   const std::lock_guard lock(mutex_);
-  const auto id = leases_.grant(caller.owner, lease, Clock::now());
+  auto id = leases_.grant(caller.owner, lease, Clock::now());
+  if (!id || !*id) {
+    std::vector<std::uint64_t> gone;
+    for (const auto& [number, one] : sessions_) {
+      if (!is_open(one->connection)) gone.push_back(number);
+    }
+    ended = end(gone);
+    id = leases_.grant(caller.owner, lease, Clock::now());
+  }
   if (!id) return pass_on(id);
   if (!*id) return fail(ErrorCode::kTooBig, "too many collectors; close some and try again");
   sessions_[**id] = std::move(session);
@@ -47,7 +57,21 @@ Result<std::shared_ptr<Sessions::Session>> Sessions::find(const agent::Caller& c
   if (leases_.renew(session, caller.owner, Clock::now()) == nullptr) {
     return fail(ErrorCode::kRefused, "there is no such session; attach again");
   }
-  return sessions_.at(session);
+  const auto& found = sessions_.at(session);
+  found->connection = caller.connection;
+  return found;
+}
+
+Sessions::Ended Sessions::end(const std::vector<std::uint64_t>& ids) {
+  Ended ended;
+  for (const std::uint64_t id : ids) {
+    const auto session = sessions_.find(id);
+    if (session == sessions_.end()) continue;
+    ended.push_back(std::move(session->second));
+    sessions_.erase(session);
+    leases_.end(id);
+  }
+  return ended;
 }
 
 /// With the session's mutex held. Null: may not be seen, or is gone.
@@ -138,20 +162,14 @@ Result<std::optional<Place>> Sessions::expose(const agent::Caller& caller, std::
 }
 
 void Sessions::look(const std::function<bool(const std::string& owner)>& revoked) {
-  std::vector<std::shared_ptr<Session>> ended;  // go after the lock
+  Ended ended;  // goes after the lock
   const std::lock_guard lock(mutex_);
   std::vector<std::uint64_t> over = leases_.expired(Clock::now());
   for (const auto& [id, session] : sessions_) {
     const daemon::Leases::Lease* const lease = leases_.find(id);
     if (lease != nullptr && revoked(lease->owner)) over.push_back(id);
   }
-  for (const std::uint64_t id : over) {
-    const auto session = sessions_.find(id);
-    if (session == sessions_.end()) continue;
-    ended.push_back(std::move(session->second));
-    sessions_.erase(session);
-    leases_.end(id);
-  }
+  ended = end(over);
 }
 
 }  // namespace greynic::remote

@@ -13,6 +13,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "greynic/agent/lab.h"
 #include "greynic/daemon/leases.h"
@@ -37,9 +38,11 @@ class Sessions {
     std::uint64_t session = 0;
     std::uint32_t classes = 0;
   };
+  using IsOpen = std::function<bool(const std::string& connection)>;
+  /// Where too many are held, those go whose connection has gone: who was killed keeps nobody out.
   /// kMissing: the caller may see nothing; kTooBig: it has too many sessions.
   [[nodiscard]] Result<Opened> open(const agent::Caller& caller, std::uint32_t classes,
-                                    std::chrono::seconds lease);
+                                    std::chrono::seconds lease, const IsOpen& is_open);
 
   struct Asked {
     std::uint64_t arena = 0;  ///< 0: the directory
@@ -72,9 +75,13 @@ class Sessions {
     std::optional<RdmaQueue> queue;
     std::map<std::uint64_t, Held> arenas;
     std::chrono::seconds lease{};
+    std::string connection;  ///< of its last call; under the mutex of all
   };
+  using Ended = std::vector<std::shared_ptr<Session>>;
   static Result<Held*> held_of(Session& session, std::uint64_t arena);
   Result<std::shared_ptr<Session>> find(const agent::Caller& caller, std::uint64_t session);
+  /// With the mutex held. What it gives back goes after it.
+  Ended end(const std::vector<std::uint64_t>& ids);
 
   const DoorOptions& options_;
   std::shared_ptr<const verbs::Device> device_;
