@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <filesystem>
+#include <map>
 #include <new>
 #include <sstream>
 
@@ -58,6 +59,25 @@ CLI::Option* add_number(CLI::App& app, const std::string& names, T& into, const 
           },
           help)
       ->type_name("INT");
+}
+
+/// kBadInput where two options would write one file.
+Result<void> outputs_differ(const Option::Outputs& outputs) {
+  std::map<std::filesystem::path, std::string> named;
+  for (const CLI::Option* output : outputs) {
+    for (const std::string& path : output->results()) {
+      std::error_code none;
+      const auto file =
+          std::filesystem::weakly_canonical(std::filesystem::absolute(path, none), none);
+      if (std::filesystem::is_other(file, none)) continue;  // a device or a pipe takes both
+      const auto [other, first] = named.emplace(file, output->get_name());
+      if (first) continue;
+      return fail(ErrorCode::kBadInput,
+                  fmt::format("{}: both {} and {} would write it; name two files", path,
+                              other->second, output->get_name()));
+    }
+  }
+  return {};
 }
 
 /// kBadInput where an option of the command would write a file that another one reads.
@@ -124,6 +144,7 @@ std::string path_of(const CLI::App& app) {
 std::string complaint(const CLI::App& root, const CLI::ParseError& error) {
   const CLI::App& app = *called(&root);
   for (const std::string& word : root.remaining(true)) {
+    if (word == "--") break;  // what follows belongs to another program
     if (word.starts_with("-")) {
       const std::string name = word.substr(0, word.find('='));
       return fmt::format("there is no option {}{}", name, suggestion(name, names_of_options(app)));
@@ -221,7 +242,8 @@ void Command::run(std::function<int()> action) {
   app_->callback(
       [app = app_, exit_code = exit_code_, outputs = outputs_, action = std::move(action)] {
         if (!app->get_subcommands().empty()) return;
-        const auto good = outputs_are_no_inputs(*app, *outputs);
+        auto good = outputs_are_no_inputs(*app, *outputs);
+        if (good) good = outputs_differ(*outputs);
         *exit_code = good ? action() : tell(good.error());
       });
 }

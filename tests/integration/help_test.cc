@@ -22,6 +22,9 @@ TEST(CommandLine, SuggestsWhatWasProbablyMeant) {
   EXPECT_EQ(error_of("frobnicate").find("did you mean"), std::string::npos);
   EXPECT_NE(error_of("run c.json").find("--target is required"), std::string::npos);
   EXPECT_NE(error_of("").find("Usage: greynic"), std::string::npos);
+  // What follows -- is another program's, and never what is wrong.
+  EXPECT_NE(error_of("lab-run --session a --host 65001 -- true").find("65001 not in range"),
+            std::string::npos);
 }
 
 // Claim:  `greynic help COMMAND` is `greynic COMMAND --help`, also for a command below another.

@@ -158,7 +158,8 @@ TEST_F(Output, NeverGoesIntoAFileThatTookItsPlace) {
             lines(greynic(folder_, "export " + (folder_ / "open.db") + " --format csv").out));
 }
 
-// Claim:  -o writes through what is no file, follows links, and never replaces what is read.
+// Claim:  -o writes through what is no file, follows links, and never replaces what is read, nor
+//         one output by another.
 TEST_F(Output, LeavesWhatItIsNotAskedToReplace) {
   const std::string run = folder_ / "run.db";
   fs::copy_file(made("run.db"), run);
@@ -174,6 +175,15 @@ TEST_F(Output, LeavesWhatItIsNotAskedToReplace) {
     EXPECT_NE(text_of(errors).find("is what this command reads"), std::string::npos)
         << text_of(errors);
     EXPECT_EQ(text_of(run), before) << arguments;
+  }
+  for (const std::string arguments : {"--marks same -o same", "--marks same --perfetto ./same"}) {
+    const std::string errors = folder_ / "errors";
+    EXPECT_EQ(shell("cd " + folder_.path() + " && PROGRAM",
+                    "bursts --pcap incast.pcap " + arguments, errors),
+              2)
+        << arguments;
+    EXPECT_NE(text_of(errors).find("name two files"), std::string::npos) << text_of(errors);
+    EXPECT_FALSE(fs::exists(folder_ / "same")) << arguments;
   }
   const std::string null = folder_ / "null";
   if (mknod(null.c_str(), S_IFCHR | 0666, 0x103) != 0 || !std::ofstream(null)) {
