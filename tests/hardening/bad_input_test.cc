@@ -1,4 +1,5 @@
-/// Forty-odd kinds of bad files, each given to every reader: by day to every eighth, by night to all.
+/// Forty-odd kinds of bad files, each given to every reader: by day an eighth of them, by night all, or the
+/// eighth GREYNIC_PART (0, that of the day, to 7) where a whole night is too long.
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -121,6 +122,7 @@ std::vector<Kind> kinds() {
       {"many lines", fixed(S(2'000'000, '\n'))},
       {"wide list", fixed("[0" + repeated(",0", 10'000'000) + "]")},
       {"list of lists", fixed("[[]" + repeated(",[]", 3'000'000) + "]")},
+      {"list of objects", fixed("[{}" + repeated(",{}", 1'500'000) + "]")},
       {"null", fixed("null")},
       {"list", fixed("[]")},
       {"object", fixed("{}")},
@@ -135,6 +137,8 @@ std::vector<Kind> kinds() {
       {"numbers gone", [](const S& good) { return with_numbers(good, ""); }, false},
       {"keys twice", [](const S& good) { return replaced(good, "{", "{\"a\":1,\"a\":2,"); }, false},
       {"texts empty", [](const S& good) { return replaced(good, "e", ""); }, false},
+      {"texts long",
+       [](const S& good) { return replaced(good, "\": \"", "\": \"" + S(40'000, 'a')); }, false},
       {"letters raised",
        [](S good) {
          for (char& c : good) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
@@ -257,6 +261,9 @@ std::vector<Reader> readers(const Folder& made) {
   std::string campaign = text_of(mask_wall);
   file("campaign.json", campaign.insert(campaign.rfind('}'), ",\"topology\":\"bad.json\""));
   make_stores(made);
+  const std::string connections = kSource + "/configs/examples/connections.json";
+  must("optimize --connections " + connections + " --model published:cx6 -o " +
+       (made / "advice.json"));
   must("agent init " + (made / "lab") + " --name lab.example --client alice");
   std::vector<Reader> all = {
       {"campaign", mask_wall, "plan FILE -o OUT", ".json"},
@@ -311,6 +318,11 @@ std::vector<Reader> readers(const Folder& made) {
        ".json"},
       {"rnic of a lab", kSource + "/configs/rnics/cx6.json", "lab-run twin:FILE --pair -- true",
        ".json"},
+      {"rnic of a session", kSource + "/configs/rnics/cx6.json",
+       "lab-run twin:FILE --session bad-input --host 0 -- true", ".json"},
+      {"connections", connections, "optimize --connections FILE --model published:cx6 -o OUT",
+       ".json"},
+      {"advice", made / "advice.json", "broker --advice FILE --device bad0", ".json"},
       {"run to extend", made / "run.db", "plan --extend FILE -o OUT", ".db"}};
   for (Reader& reader : readers_of_rules(made)) all.push_back(std::move(reader));
   return all;
@@ -326,7 +338,7 @@ class Trial {
         reader.place.empty() ? folder_ / ("bad" + reader.extension) : made_ / reader.place;
     const std::string good = text_of(reader.good);
     for (std::size_t i = 0; i < kinds.size(); ++i) {
-      if (!kNight && (i + number) % 8 != 0) continue;
+      if (!kNight && (i + number) % 8 != kPart) continue;
       const std::string bytes = kinds[i].bytes(good);
       std::ofstream(path, std::ios::binary) << bytes;
       const bool is_bad = kinds[i].always_bad && !(reader.is_log && bytes.size() < 32);
@@ -350,6 +362,10 @@ class Trial {
 
  private:
   static inline const bool kNight = std::getenv("GREYNIC_NIGHTLY") != nullptr;
+  static inline const std::size_t kPart = [] {
+    const char* const part = std::getenv("GREYNIC_PART");
+    return part == nullptr ? 0 : std::strtoul(part, nullptr, 10) % 8;
+  }();
 
   void check(const Reader& reader, const std::string& kind, const std::string& path,
              std::uint64_t bytes, bool always_bad) {
