@@ -7,8 +7,8 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 # Most code runs once a command: -O1 compiles a third faster than -O3 and nobody can tell. Rooms that compute
 # say HOT.
 set(CMAKE_CXX_FLAGS_RELEASE "-O1 -DNDEBUG")
-# Headers cost more than code: ten files of a room at a time need half the time of ten by themselves. The presets dev
-# and asan compile file by file, so that each stays whole on its own.
+# Headers cost more than code: ten files of a room at a time need half the time of ten by themselves. The preset dev
+# compiles file by file, and clang-tidy reads what it says, so that each stays whole on its own.
 option(GREYNIC_JOIN_FILES "Compile the files of a room in tens" OFF)
 set(GREYNIC_SANITIZE "" CACHE STRING "Value of -fsanitize=, e.g. address,undefined")
 
