@@ -177,6 +177,17 @@ void set_up_flows(const Driver& driver, SwitchReport& report) {
   }
   report.frozen_share = timeouts > 0 ? frozen / now : 0.0;
   report.driver_timeouts = timeouts > 0 ? timeouts / now * 1e3 : 0.0;
+  report.kernel_stalls = report.driver_timeouts;
+}
+
+/// When flows come faster than the driver inserts them, the switch turns offload off. A sound one
+/// turns it on again as soon as the queue is empty, and leaves to software only what it cannot
+/// insert; with the fault nobody does so until the device is reset.
+void turn_offload_off(const Driver& driver, SwitchReport& report) {
+  if (!driver.faults.offload_stays_off) return;
+  const bool overloaded = driver.load.flow_setup_rate * 1e-3 > driver.inserts_per_ms();
+  report.offload_is_off = driver.load.offload_is_off || overloaded;
+  if (report.offload_is_off) report.software_share = 1.0;
 }
 
 /// A device that goes down, is probed anew, and fills up until it goes down again.
@@ -252,18 +263,22 @@ void unbind_functions(const Driver& driver, SwitchReport& report) {
 /// A sound driver keeps what the buffer cannot hold in host memory. With the fault, firmware waits
 /// for a place that traffic, which waits for firmware, never frees: nothing is sent and no command
 /// is answered, until the driver gives up those that it has sent and resets the device. Then
-/// contexts are created anew, until the buffer is full again.
+/// contexts are created anew, until the buffer is full again. Where who waits for the driver holds
+/// the kernel's lock (S2), the kernel stands still for as long again, and so does the reset.
 void create_contexts(const Driver& driver, SwitchReport& report) {
   const double limit = driver.rnic.encap_context_limit;
   if (!driver.faults.unchecked_contexts || driver.load.vxlan_contexts <= limit) return;
   const double resets_before = report.device_resets;
+  const bool stalls = driver.faults.stalls_on_timeout;
   go_through({.up_ms = limit / driver.inserts_per_ms(),
-              .hung_ms = driver.rnic.driver_timeout_ms,
+              .hung_ms = driver.rnic.driver_timeout_ms * (stalls ? 2 : 1),
               .held = limit,
               .wanted = driver.load.vxlan_contexts},
              driver, report);
   // Every command slot holds one that is never answered.
-  report.driver_timeouts += driver.s.insert_slot_count * (report.device_resets - resets_before);
+  const double times = report.device_resets - resets_before;
+  report.driver_timeouts += driver.s.insert_slot_count * times;
+  if (stalls) report.kernel_stalls += times;
 }
 
 }  // namespace
@@ -280,6 +295,7 @@ SwitchReport run_switch(const Parameters& rnic, const SwitchParameters& s, const
   sweep_flows(driver, report);
   create_flows(driver, report);
   create_contexts(driver, report);
+  turn_offload_off(driver, report);
   if (report.deletions > 0) {
     report.rule_insert_us = driver.insert_us();
     report.rule_delete_us = driver.delete_us();

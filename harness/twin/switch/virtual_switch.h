@@ -31,9 +31,10 @@ struct SwitchFaults {
   bool stale_is_slow = false;       ///< S5: a counter that was not read counts as no traffic
   bool racy_unbind = false;         ///< S7: a VF's port is freed after a fixed time
   bool unchecked_contexts = false;  ///< S8: contexts are created beyond the buffer
+  bool offload_stays_off = false;   ///< S9: after an overload nobody turns it on again
   [[nodiscard]] bool any() const {
     return late_counters || stalls_on_timeout || crashes_on_failure || slow_deletion ||
-           stale_is_slow || racy_unbind || unchecked_contexts;
+           stale_is_slow || racy_unbind || unchecked_contexts || offload_stays_off;
   }
 };
 
@@ -47,7 +48,8 @@ struct SwitchLoad {
   double container_count = 1;
   double vf_unbind_rate = 0;
   double vxlan_contexts = 0;
-  double lone_rule_share = 0;  ///< of rules that have a group of their own
+  double lone_rule_share = 0;   ///< of rules that have a group of their own
+  bool offload_is_off = false;  ///< since an earlier load
 };
 
 /// What comes of it. Counters are events a second of virtual time.
@@ -61,9 +63,11 @@ struct SwitchReport {
   double upcalls = 0;
   double deletions = 0;
   double driver_timeouts = 0;
-  double device_resets = 0;  ///< the device went down and was probed anew
-  double flows_lost = 0;     ///< rules and contexts that were in it
-  double outage_ms = 0;      ///< how long it was down each time, at most
+  double kernel_stalls = 0;     ///< who waited for the driver held the kernel's lock
+  double device_resets = 0;     ///< the device went down and was probed anew
+  double flows_lost = 0;        ///< rules and contexts that were in it
+  double outage_ms = 0;         ///< how long it was down each time, at most
+  bool offload_is_off = false;  ///< from now on, until the device is reset
 };
 
 [[nodiscard]] SwitchReport run_switch(const Parameters& rnic, const SwitchParameters& s,

@@ -52,6 +52,8 @@ std::vector<Defect> symptoms() {
       {"S7", "A race on VF unbind takes the link down", &SwitchFaults::racy_unbind},
       {"S8", "Encapsulation contexts over the buffer make the RNIC unresponsive",
        &SwitchFaults::unchecked_contexts},
+      {"S9", "After an overload flows stay in software until the device is reset",
+       &SwitchFaults::offload_stays_off},
   };
 }
 
@@ -214,7 +216,7 @@ Result<DefectSet> read_defects(std::string_view text) {
     if (found == defects().end()) {
       return fail(
           ErrorCode::kBadInput,
-          fmt::format("there is no defect '{}'; there are S1 to S8 and C1 to C18, or none", name));
+          fmt::format("there is no defect '{}'; there are S1 to S9 and C1 to C18, or none", name));
     }
     set.set(static_cast<std::size_t>(found - defects().begin()));
     text.remove_prefix(std::min(text.size(), name.size() + 1));

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Planted defects. ScalaCN's symptoms S1 to S8 (without S6) are faults of the simulated switch and
+/// Planted defects. ScalaCN's symptoms S1 to S9 (without S6) are faults of the simulated switch and
 /// driver (virtual_switch.h), S6 is how the eSwitch walks; Collie's anomalies C1 to C18, whose
 /// causes their vendors keep to themselves, are conjunctions of conditions on factors: such a
 /// defect shows when all of them hold and not otherwise. docs/twin/defects.md has both for people.
@@ -19,7 +19,7 @@
 
 namespace greynic::twin {
 
-inline constexpr std::size_t kDefectCount = 26;     ///< S1 to S8, then C1 to C18
+inline constexpr std::size_t kDefectCount = 27;     ///< S1 to S9, then C1 to C18
 inline constexpr std::size_t kMasksInSequence = 5;  ///< S6
 
 /// Which defects are on, by index.
@@ -40,7 +40,7 @@ struct Condition {
 struct Defect {
   std::string_view name;  ///< "S1", "C18"
   std::string_view title;
-  bool SwitchFaults::*fault = nullptr;  ///< S1 to S8: what is wrong; S6 has none
+  bool SwitchFaults::*fault = nullptr;  ///< S1 to S9: what is wrong; S6 has none
   std::vector<Condition> trigger{};     ///< C1 to C18
   void (*plant)(Effects&) = nullptr;    ///< C1 to C18: what happens when the trigger holds
 };

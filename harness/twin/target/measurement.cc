@@ -191,6 +191,7 @@ void count_switch(const SwitchReport& report, double seconds, Observation& obser
   count("upcalls", report.upcalls);
   count("flow_deletions", report.deletions);
   count("driver_timeouts", report.driver_timeouts);
+  if (report.kernel_stalls > 0) count("kernel_stalls", report.kernel_stalls);
   if (report.device_resets <= 0) return;
   count("device_resets", report.device_resets);
   count("flows_lost", report.flows_lost);
@@ -214,7 +215,8 @@ double most_masks(const Configuration& configuration) {
   return most;
 }
 
-Observation observe_pair(const Settings& settings, const target::MeasureRequest& request) {
+Observation observe_pair(const Settings& settings, const target::MeasureRequest& request,
+                         DeviceState& device) {
   Observation observation;
   auto load = read_host_load(request.configuration, settings.model.parameters, settings.options);
   if (!load) {
@@ -251,9 +253,11 @@ Observation observe_pair(const Settings& settings, const target::MeasureRequest&
   SwitchLoad asked = switch_load(request.configuration, settings.model.parameters);
   asked.lone_rule_share =
       lone_rule_share(most_masks(request.configuration), settings.options.grouping);
+  asked.offload_is_off = device.offload_is_off;
   const SwitchReport vswitch =
       run_switch(settings.model.parameters, settings.virtual_switch.parameters, asked,
                  faults_of(settings.defects));
+  device.offload_is_off = vswitch.offload_is_off;
   if (vswitch.outcome != Outcome::kMeasured) {
     observation.outcome = vswitch.outcome;
     observation.reason = vswitch.reason;
@@ -280,12 +284,13 @@ Observation observe_pair(const Settings& settings, const target::MeasureRequest&
 
 }  // namespace
 
-Observation observe(const Settings& settings, const target::MeasureRequest& request) {
+Observation observe(const Settings& settings, const target::MeasureRequest& request,
+                    DeviceState& device) {
   const auto began = std::chrono::steady_clock::now();
   Observation observation = request.configuration.text("fault") != "none"
                                 ? observe_fault(request.configuration)
                             : settings.fleet ? observe_fleet(settings, request)
-                                             : observe_pair(settings, request);
+                                             : observe_pair(settings, request, device);
   observation.asked = request.configuration;
   observation.repeat = request.repeat;
   observation.seed = request.seed;

@@ -29,7 +29,13 @@ struct Settings {
   std::array<std::optional<GroupWalk>, 4> installed;  ///< by apply, by hop
 };
 
-[[nodiscard]] Observation observe(const Settings& settings, const target::MeasureRequest& request);
+/// What a device keeps from one measurement to the next, until it is reset.
+struct DeviceState {
+  bool offload_is_off = false;  ///< defect S9
+};
+
+[[nodiscard]] Observation observe(const Settings& settings, const target::MeasureRequest& request,
+                                  DeviceState& device);
 /// burst_count, burst_p99_us and victim_share of the queue in front of the server, where they can be
 /// had: all senders write in a closed loop, on a fabric.
 void observe_bursts(const Settings& settings, const HostLoad& load,

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "greynic/core/units.h"
+#include "greynic/target/resettable.h"
 #include "greynic/twin/twin.h"
 #include "switch/layout_walk.h"
 #include "target/measurement.h"
@@ -69,7 +70,7 @@ Result<std::optional<FleetModel>> read_fleet(const std::optional<std::string>& f
   return std::optional(std::move(*fleet));
 }
 
-class TwinTarget final : public Twin, public target::RuleHolder {
+class TwinTarget final : public Twin, public target::RuleHolder, public target::Resettable {
  public:
   TwinTarget(target::Spec spec, Settings settings, unsigned threads)
       : spec_(std::move(spec)), settings_(std::move(settings)), threads_(threads) {}
@@ -81,12 +82,14 @@ class TwinTarget final : public Twin, public target::RuleHolder {
 
   Result<void> measure(std::span<const MeasureRequest> requests,
                        const target::ObservationSink& sink) override {
-    // Who watches the counters sees one device, which does one thing at a time.
-    const std::size_t most = settings_.sink ? 1 : threads_;
+    // Who watches the counters sees one device, which does one thing at a time; so does one on which
+    // a measurement leaves something to the next.
+    const bool one_device = settings_.sink || faults_of(settings_.defects).offload_stays_off;
+    const std::size_t most = one_device ? 1 : threads_;
     const auto workers = static_cast<unsigned>(std::min(most, requests.size()));
     if (workers <= 1) {
       for (std::size_t i = 0; i < requests.size(); ++i) {
-        if (!sink(i, observe(settings_, requests[i]))) return {};
+        if (!sink(i, observe(settings_, requests[i], device_))) return {};
       }
       return {};
     }
@@ -113,6 +116,11 @@ class TwinTarget final : public Twin, public target::RuleHolder {
     if (auto ok = check(fitted, placement); !ok) return ok;
     settings_.installed[static_cast<std::size_t>(placement.hop)] =
         walk_of(fitted.layout(), traffic, settings_.options.grouping);
+    return {};
+  }
+
+  Result<void> reset() override {
+    device_ = {};
     return {};
   }
 
@@ -158,7 +166,8 @@ class TwinTarget final : public Twin, public target::RuleHolder {
     std::atomic<bool> stop{false};
     const auto work = [&] {
       for (std::size_t i = next++; i < requests.size() && !stop; i = next++) {
-        Observation observation = observe(settings_, requests[i]);
+        DeviceState device;
+        Observation observation = observe(settings_, requests[i], device);
         const std::lock_guard lock(mutex);
         finished.emplace(i, std::move(observation));
         done.notify_one();
@@ -183,6 +192,7 @@ class TwinTarget final : public Twin, public target::RuleHolder {
   target::Spec spec_;
   Settings settings_;
   unsigned threads_;
+  DeviceState device_;
 };
 
 }  // namespace

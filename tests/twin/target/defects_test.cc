@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "greynic/target/resettable.h"
 #include "symptom.h"
 
 namespace greynic::twin {
@@ -166,6 +167,54 @@ TEST(DeviceDown, FailsQpsWhoseRetriesRunOut) {
               8 + seen.counters_after.at("req_cqe_flush_error"));
     EXPECT_GT(seen.counters_after.at("device_resets"), 0.9);
   }
+}
+
+// Claim:  where who waits for the driver holds the kernel's lock, contexts beyond the buffer end in
+//         stalls of the kernel, and the outage lasts as much longer; alone, neither defect does that.
+// Oracle: the cycle by hand, as above, with 60 s more.
+TEST(DeviceDown, StallsTheKernelOfThoseWhoWait) {
+  target::MeasureRequest request;
+  request.configuration =
+      parse_configuration("qp_count=8,message_bytes=65536,vxlan_contexts=4097").value();
+  request.duration = std::chrono::seconds(1);
+  const auto run = [&](const char* twin) {
+    return target::measure_one(*create(twin).value(), request).value();
+  };
+  const double cycle_s = 4096 * 50e-6 / 8 + 60 + 60 + 5;
+  const Observation chain = run("twin:cx6?defects=S2,S8");
+  EXPECT_NEAR(chain.counters_after.at("kernel_stalls"), 1 / cycle_s, 1e-6);
+  EXPECT_NEAR(chain.counters_after.at("device_resets"), 1 / cycle_s, 1e-6);
+  EXPECT_NE(chain.reason.find("down for 125000 ms"), std::string::npos) << chain.reason;
+  EXPECT_FALSE(run("twin:cx6?defects=S8").counters_after.contains("kernel_stalls"));
+  EXPECT_FALSE(run("twin:cx6?defects=S2").counters_after.contains("kernel_stalls"));
+}
+
+// Claim:  after an overload a device with S9 stays slow, whatever is asked of it, until it is reset;
+//         before the overload and after the reset it is as a sound one, which recovers by itself.
+TEST(Overload, StaysUntilTheReset) {
+  const auto gbps = [](Twin& twin, const char* more) {
+    target::MeasureRequest request;
+    request.configuration =
+        parse_configuration(std::string("qp_count=8,message_bytes=16384,flow_count=1000") + more)
+            .value();
+    request.duration = std::chrono::milliseconds(2);
+    request.seed = 7;
+    return *target::measure_one(twin, request).value().value(measure::kBandwidth);
+  };
+  const char* overload = ",flow_setup_rate=1000000";
+  auto sound = create("twin:cx6?defects=none").value();
+  auto defective = create("twin:cx6?defects=S9").value();
+  const double usual = gbps(*sound, "");
+  (void)gbps(*sound, overload);
+  EXPECT_EQ(gbps(*sound, ""), usual);
+  EXPECT_EQ(gbps(*defective, ""), usual);
+  (void)gbps(*defective, overload);
+  EXPECT_LT(gbps(*defective, ""), 0.8 * usual);
+  EXPECT_LT(gbps(*defective, ",flow_setup_rate=10"), 0.8 * usual);
+  auto* device = dynamic_cast<target::Resettable*>(defective.get());
+  ASSERT_NE(device, nullptr);
+  ASSERT_TRUE(device->reset());
+  EXPECT_EQ(gbps(*defective, ""), usual);
 }
 
 // Claim:  a device that sends in a part of the time carries that part of what it carries.

@@ -11,7 +11,7 @@
 #include "target/defects.h"
 
 /// Every planted defect, every part of its trigger, from one table: what the twin plants C1 to C18
-/// by, and for S1 to S8, whose thresholds come out of simulated processes, a load and what puts
+/// by, and for S1 to S9, whose thresholds come out of simulated processes, a load and what puts
 /// each part of it at rest.
 
 namespace greynic::twin {
@@ -41,6 +41,7 @@ const std::vector<Load>& loads() {
       {"S6", Symptom::kPauses, {{"server_decap_masks", 200, 0}}},
       {"S7", Symptom::kOutcome, {{"vf_unbind_rate", 1, 0}, {"container_count", 16, 8}}},
       {"S8", Symptom::kOutcome, {{"vxlan_contexts", 4097, 4096}}},
+      {"S9", Symptom::kSlow, {{"flow_setup_rate", 100000, 20000}, {"rules_per_mask", 10000, 1000}}},
   };
   return all;
 }
