@@ -77,6 +77,10 @@ class Symptoms {
 
   void name(CriticalPath& path) const {
     for (const auto& [symptom, text, seen] : {
+             Symptom{"S2",
+                     "more encapsulation contexts than the device holds: it answers no command, "
+                     "operations time out, and the kernel stalls",
+                     rose("device_resets") && rose("kernel_stalls") && has("vxlan_contexts")},
              Symptom{"S8", "the device answers no command until it is reset",
                      rose("device_resets") && rose("driver_timeouts")},
              Symptom{"S3", "the driver crashes and all rules are lost",

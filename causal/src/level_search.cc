@@ -174,24 +174,32 @@ Result<Condition> LevelSearch::term_of(std::size_t setting, bool absent) {
 }
 
 /// Two numbers of which one makes up for the other are a sum: the least sum that is a wall is
-/// searched for among those that the levels can make.
+/// searched for among those that the levels can make. Of pairs with one sum, a tested one stands for
+/// all, so thresholds that were searched before narrow the search.
 Result<bool> LevelSearch::join_to_sum(Cause& cause, std::size_t a, std::size_t b) {
   Condition& first = cause.all_of[a];
   const Condition& second = cause.all_of[b];
   const double wall_a = std::get<double>(*base_.find(first.factor));
   const double wall_b = std::get<double>(*base_.find(second.factor));
-  // What the thresholds say already.
-  const double clear = std::max(*first.clear_level + wall_b, wall_a + *second.clear_level);
-  const double wall =
-      std::min(std::get<double>(first.level) + wall_b, wall_a + std::get<double>(second.level));
+  // Each of the two alone is clear, or it would be the only term.
+  const auto usual = [&](const Condition& one, double wall) {
+    const FactorValue* level = settings_.baseline().find(one.factor);
+    const double* number = level != nullptr ? std::get_if<double>(level) : nullptr;
+    return number != nullptr ? *number : wall;
+  };
+  const double clear = std::max(wall_a + usual(second, *second.clear_level),
+                                usual(first, *first.clear_level) + wall_b);
   std::map<double, Id> sums;
-  for (const double x : numbers_of(first.factor, wall_a, wall_a)) {
-    for (const double y : numbers_of(second.factor, wall_b, wall_b)) {
-      if (x + y <= clear || x + y > wall || sums.contains(x + y)) continue;
-      Configuration whole = base_;
-      whole.set(first.factor, x);
-      whole.set(second.factor, y);
-      if (const auto id = settings_.id_of(whole)) sums.emplace(x + y, *id);
+  for (const bool tested : {true, false}) {
+    for (const double x : numbers_of(first.factor, wall_a, wall_a)) {
+      for (const double y : numbers_of(second.factor, wall_b, wall_b)) {
+        if (x + y <= clear || x + y > wall_a + wall_b || sums.contains(x + y)) continue;
+        Configuration whole = base_;
+        whole.set(first.factor, x);
+        whole.set(second.factor, y);
+        if (tested && !session_.was_tested(whole)) continue;
+        if (const auto id = settings_.id_of(whole)) sums.emplace(x + y, *id);
+      }
     }
   }
   Row row{.steps = {},
@@ -243,7 +251,7 @@ Result<bool> LevelSearch::is_sum(const Condition& a, const Condition& b) {
     auto verdict =
         session_.decide(*id, 1.0 - kCornerHolds, level_error(), "does one make up for the other?");
     if (!verdict) return pass_on(verdict);
-    return *verdict == Verdict::kWall;
+    if (*verdict == Verdict::kWall) return true;
   }
   return false;
 }

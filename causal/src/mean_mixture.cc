@@ -8,8 +8,7 @@
 namespace greynic::causal {
 namespace {
 
-constexpr double kDeepest = 2.0;     // walls beyond the bound, in scores, before one was seen
-constexpr double kStallRange = 4.0;  // a stall scores anywhere up to this
+constexpr double kStallRange = 2.0;  // a stall scores anywhere up to this
 constexpr double kFloor = 1e-6;      // density of what nothing else explains
 constexpr double kStep = 1.0 / 3.0;  // between two places, in noises
 constexpr double kReach = 3.0;       // standard errors around each sample
@@ -156,7 +155,8 @@ MeanMixture::Chances MeanMixture::chances(const Candidate& candidate, const Like
       (std::max(0.0, explained[0]) + kClearBefore * kAtBaseline * at_baseline) / clear_all +
       chance.clear_new;
   const double fresh = std::max(kLeastNewDepth, kWallBefore / (kWallBefore + wall_held));
-  const double deepest = std::max(deepest_, candidate.bound + kDeepest);
+  // The wall itself has all causes, so no other is much deeper than what was seen.
+  const double deepest = std::max(deepest_, candidate.bound + room);
   chance.wall_new = fresh * between(one, count, candidate.bound, deepest);
   chance.wall = chance.wall_new;
   if (wall_held > 1e-9) chance.wall += (1.0 - fresh) * std::max(0.0, explained[1]) / wall_held;

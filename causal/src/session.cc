@@ -17,6 +17,8 @@ constexpr std::size_t kHopelessFrom = 16;  // tests of one configuration,
 constexpr double kHopelessRate = 0.05;     // and what each must have told at least
 constexpr double kNearBound = 0.08;        // of the way from the baseline to it
 constexpr int kMostTooShort = 2;
+constexpr double kSurelyWall = 5.0;       // log odds
+constexpr std::size_t kOwnTests = 2;      // of a configuration, before the baseline is asked again
 constexpr std::size_t kFollowDrift = 24;  // tests, where nothing else is learned from each
 constexpr int kMostFirstTests = 6;        // of the baseline, until one gives a value
 
@@ -138,6 +140,12 @@ void Session::refit() {
 }
 
 Result<void> Session::measure(std::span<const Id> ids, const std::string& why) {
+  if (sticky_ && ids.size() > 1) {  // each may follow a wall
+    for (const Id id : ids) {
+      if (auto done = measure({&id, 1}, why); !done) return done;
+    }
+    return {};
+  }
   if (sticky_) {
     if (auto done = recover(); !done) return done;
   }
@@ -186,6 +194,7 @@ void Session::ignore(std::span<const std::size_t> places) {
 
 Result<void> Session::recover() {
   if (!last_is_slow()) return {};
+  if (stuck_ && laboratory_.reset) return laboratory_.reset();
   sticky_ = false;  // the tests below must not wait for themselves
   Result<void> done;
   bool back = false;
@@ -221,6 +230,17 @@ bool Session::hopeless(Id id) const {
          kNearBound * room * static_cast<double>(scores.size());
 }
 
+void Session::ask_baseline_first(std::vector<Id>& next) const {
+  const auto waits = [&](Id id) {
+    const std::size_t count = tests_of(id);
+    return count > kOwnTests && count > tests_of(baseline_) &&
+           model_.baseline_error() * std::sqrt(static_cast<double>(count)) > model_.sigma();
+  };
+  if (!is_relative(campaign_.wall) || std::none_of(next.begin(), next.end(), waits)) return;
+  std::erase_if(next, waits);
+  next.push_back(baseline_);
+}
+
 Result<std::vector<Verdict>> Session::decide(const std::vector<Id>& ids, double before,
                                              double error, const std::string& why) {
   const double prior = std::log(before / (1.0 - before));
@@ -247,6 +267,7 @@ Result<std::vector<Verdict>> Session::decide(const std::vector<Id>& ids, double 
     }
     if (open.empty()) return verdicts;
     if (std::ssize(open) > options_.batch) open.resize(static_cast<std::size_t>(options_.batch));
+    ask_baseline_first(open);
     if (auto done = measure(open, why); !done) return pass_on(done);
   }
 }
@@ -315,6 +336,7 @@ Result<Place> Session::first_wall(const Row& row, double error) {
     std::vector<Id> next = questions(row, chance);
     std::erase_if(next, [&](Id id) { return hopeless(id); });
     if (next.empty()) return place;
+    ask_baseline_first(next);
     if (auto done = measure(next, row.why); !done) return pass_on(done);
   }
 }
@@ -335,11 +357,15 @@ std::size_t Session::failures_of(Id id) const {
 }
 
 bool Session::is_noisy(Id wall) const {
-  std::vector<double> scores = scores_of(wall);
-  if (scores.empty()) return false;
-  std::sort(scores.begin(), scores.end());
-  const double depth = std::max(scores[(scores.size() - 1) / 2], model_.bound());
-  return model_.sigma() > kLargeNoise * (depth - model_.baseline());
+  for (Id id = 0; id < asked_.size(); ++id) {
+    const bool seen = tests_of(id) >= kOwnTests && evidence(id) > kSurelyWall;
+    std::vector<double> scores = id == wall || seen ? scores_of(id) : std::vector<double>();
+    if (scores.empty()) continue;
+    std::sort(scores.begin(), scores.end());
+    const double depth = std::max(scores[scores.size() / 2], model_.bound()) - model_.baseline();
+    if (model_.sigma() > (id == wall ? kLargeNoise : kLargeForLeast) * depth) return true;
+  }
+  return false;
 }
 
 Ratio Session::ratio_of(Id id) const {

@@ -18,7 +18,9 @@
 namespace greynic::causal {
 
 /// Of what lies between baseline and wall: larger noise makes single answers wrong too often.
-inline constexpr double kLargeNoise = 0.22;
+inline constexpr double kLargeNoise = 0.26;
+/// The same, of the least deep wall that was seen: step by step is the better way for longer there.
+inline constexpr double kLargeForLeast = 0.4;
 
 /// A configuration that was asked about, by number.
 using Id = std::size_t;
@@ -61,6 +63,10 @@ class Session {
   /// log odds of all tests of it.
   [[nodiscard]] double evidence(Id id) const { return asked_[id].evidence; }
   [[nodiscard]] std::size_t tests_of(Id id) const { return asked_[id].readings.size(); }
+  [[nodiscard]] bool was_tested(const Configuration& configuration) const {
+    const auto known = ids_.find(configuration.name());
+    return known != ids_.end() && tests_of(known->second) > 0;
+  }
   [[nodiscard]] bool too_short(Id id) const {
     return asked_[id].readings.empty() && asked_[id].was_short;
   }
@@ -87,7 +93,8 @@ class Session {
   [[nodiscard]] std::string failure_of(Id id) const { return asked_[id].failure; }
   /// The metric over the baseline (or the absolute bound) at this configuration.
   [[nodiscard]] Ratio ratio_of(Id id) const;
-  /// Noise is large beside the depth of a wall: single answers are often wrong.
+  /// Noise is large beside the depth of a wall, or of the least one that was seen since: single
+  /// answers are often wrong. A wall of several causes is deeper than each of them.
   [[nodiscard]] bool is_noisy(Id wall) const;
   [[nodiscard]] ValueModel& model() { return model_; }
   [[nodiscard]] const ValueModel& model() const { return model_; }
@@ -134,6 +141,8 @@ class Session {
   void add(Id id, const Observation& observation);
   [[nodiscard]] Result<void> recover();
   [[nodiscard]] bool hopeless(Id id) const;
+  /// The baseline in place of what waits for it: its mean, and so the bound, is known less well.
+  void ask_baseline_first(std::vector<Id>& next) const;
   [[nodiscard]] std::vector<double> chances(const Row& row) const;
   [[nodiscard]] std::vector<Id> questions(const Row& row, const std::vector<double>& chances) const;
 

@@ -33,7 +33,13 @@ constexpr double kNoiseSpread = 1.1;  // of its logarithm
 constexpr double kMayBeNoisy = 0.5;
 // Log odds of what is surely worse than the baseline to be worse by the whole share: the search tests
 // it further, and to be surer of a wall near the bound takes as many tests as all its causes.
-constexpr double kBeyondBound = 3.0;
+constexpr double kBeyondBound = 2.0;
+constexpr double kNextToBound = 1.0;    // the same, of what is still undecided
+constexpr std::size_t kManyTests = 40;  // after so many
+// What is still undecided after more tests is a wall near the bound more often than most: log odds
+// beyond the asked ones before it is refused.
+constexpr std::size_t kManyForClear = 8;
+constexpr double kNearMargin = 1.6;
 
 struct Values {
   std::vector<double> baseline;
@@ -153,6 +159,7 @@ class Stickiness {
       }
       slow = is_slow();
     }
+    if (slow) slow_.push_back(session_.last());
     if (!is_sticky()) return {};
     session_.ignore(slow_);
     session_.refit();
@@ -162,8 +169,11 @@ class Stickiness {
         "baseline is back");
     if (slow) {
       session_.call_stuck();
-      check_.notes.push_back(
-          "its performance did not come back by itself (symptom S9); reset it before each test");
+      check_.notes.push_back(session_.laboratory().reset
+                                 ? "its performance did not come back by itself (symptom S9); it "
+                                   "was reset after each wall"
+                                 : "its performance did not come back by itself (symptom S9); "
+                                   "reset it before each test");
     }
     return {};
   }
@@ -225,9 +235,11 @@ Result<WallCheck> check_wall(Session& session, Id id) {
     const std::size_t of_wall = session.tests_of(id);
     const std::size_t of_baseline = session.tests_of(baseline);
     const bool started = of_wall >= 1 && of_baseline >= 2;
-    const bool wall = odds.worse >= sure && odds.wall >= kBeyondBound;
+    const double beyond = of_wall + of_baseline < kManyTests ? kBeyondBound : kNextToBound;
+    const bool wall = odds.worse >= sure && odds.wall >= beyond;
     const bool few = of_wall + of_baseline <= kFirstTests;
-    const bool clear = odds.wall <= -sure || (few && odds.at_first <= -sure);
+    const double surely = sure + (of_wall + of_baseline > kManyForClear ? kNearMargin : 0.0);
+    const bool clear = odds.wall <= -surely || (few && odds.at_first <= -sure);
     if (started && (wall || clear)) {
       check.verdict = wall ? Verdict::kWall : Verdict::kClear;
       session.believe(id, check.chance);

@@ -10,10 +10,9 @@ namespace {
 constexpr double kStalledUpTo = 2.0;  // scores
 constexpr double kStallShare = 0.015;
 constexpr double kStallBelief = 40.0;
-constexpr double kRest = 1e-4;       // density of what nothing explains
-constexpr double kOwnClear = 0.03;   // share of clear configurations with a mean of their own
-constexpr double kNewDepth = 0.12;   // share of walls with a depth not seen before
-constexpr double kDeepestNew = 2.0;  // beyond the bound
+constexpr double kRest = 1e-4;      // density of what nothing explains
+constexpr double kOwnClear = 0.03;  // share of clear configurations with a mean of their own
+constexpr double kNewDepth = 0.12;  // share of walls with a depth not seen before
 constexpr int kGrid = 16;
 constexpr double kUsualNoise = 0.05;
 constexpr double kNoiseBelief = 1.0;
@@ -77,7 +76,10 @@ Depths::Chances Depths::chances(const Tested& one) const {
       between(one.scores, baseline_, std::max(bound, baseline_ + 1e-3)) + std::log(kOwnClear);
   chances.clear = log_sum(home, own);
   chances.at_baseline = std::exp(home - chances.clear);
-  const double fresh = between(one.scores, bound, bound + kDeepestNew) + std::log(kNewDepth);
+  // The wall itself has all causes, so no other is much deeper than what was seen.
+  double deepest = 2.0 * bound - baseline_;
+  for (const Depth& depth : depths_) deepest = std::max(deepest, depth.mean + 2.0 * spread_);
+  const double fresh = between(one.scores, bound, deepest) + std::log(kNewDepth);
   chances.wall = fresh;
   for (const Depth& depth : depths_) {
     chances.at_depth.push_back(log_chance(one.scores, depth.mean) +

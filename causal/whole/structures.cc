@@ -9,12 +9,11 @@ namespace {
 constexpr std::uint64_t kWalkSeed = 0x77616c6b;  // any fixed number
 constexpr std::array<double, kMostOfWall + 1> kCausesBefore = {0.0,  0.80, 0.14, 0.04,
                                                                0.01, 5e-3, 2e-3};
-constexpr double kFurtherBefore = 0.12;  // odds that a healed wall holds one more
 constexpr double kOpenEnd = 0.6;
 constexpr double kAmong = 0.3;
+constexpr double kEmergent = 0.05;  // odds of a cause to need that a term of another is absent
 constexpr std::size_t kMostKept = 1500;
 constexpr std::size_t kChains = 24;
-constexpr std::size_t kMostHealings = 60;
 
 /// All settings of the one are settings of the other.
 bool within(const Conjunction& one, const Conjunction& other) {
@@ -119,6 +118,7 @@ int Structures::open_after(const Term& term) const {
 /// The chance that a term holds at a position, where its classes leave that open.
 double Structures::share_of(const Term& term, int position) const {
   const Axis& axis = axes_[term.setting];
+  if (is_absent(term)) return position == axis.base ? 1.0 : 0.0;
   if (!axis.ordered) {
     if (position == axis.base || was_tested(term.setting, position)) {
       return holds(term, position) ? 1.0 : 0.0;
@@ -140,6 +140,7 @@ double Structures::share_of(const Term& term, int position) const {
 
 double Structures::odds_before(const Term& term) const {
   const Axis& axis = axes_[term.setting];
+  if (is_absent(term)) return 0.0;
   if (!axis.ordered) {
     double odds = 0.0;
     for (const Seen& one : seen_[term.setting]) {
@@ -161,12 +162,46 @@ double Structures::odds_of_count(std::size_t causes) {
   return std::log(kCausesBefore[causes]) + std::lgamma(static_cast<double>(causes) + 1.0);
 }
 
+std::vector<std::size_t> Structures::terms_of_others(const std::vector<Conjunction>& causes,
+                                                     std::size_t c) const {
+  std::vector<std::size_t> settings;
+  for (std::size_t i = 0; i < causes.size(); ++i) {
+    if (i == c) continue;
+    for (const Term& term : causes[i]) {
+      const bool known =
+          std::find(settings.begin(), settings.end(), term.setting) != settings.end();
+      if (!known && !is_absent(term)) settings.push_back(term.setting);
+    }
+  }
+  return settings;
+}
+
+/// Of the settings of one cause, wherever its terms begin and end.
+double Structures::odds_of_order(const std::vector<Conjunction>& causes, std::size_t c) const {
+  const Conjunction& cause = causes[c];
+  const auto absent = static_cast<std::size_t>(
+      std::count_if(cause.begin(), cause.end(), [&](const Term& term) { return is_absent(term); }));
+  const std::size_t present = cause.size() - absent;
+  if (present == 0 || present > kMostTerms) return -1e300;
+  if (absent == 0) return order_odds_[present];
+  const std::vector<std::size_t> others = terms_of_others(causes, c);
+  double odds = order_odds_[present];
+  for (const Term& term : cause) {
+    if (!is_absent(term)) continue;
+    if (std::find(others.begin(), others.end(), term.setting) == others.end()) return -1e300;
+    odds += std::log(kEmergent / static_cast<double>(others.size()));
+  }
+  return odds;
+}
+
 double Structures::odds_before(const std::vector<Conjunction>& causes) const {
   if (causes.empty() || causes.size() > kMostOfWall) return -1e300;
   double odds = odds_of_count(causes.size());
-  for (const Conjunction& cause : causes) {
-    if (cause.empty() || cause.size() > kMostTerms) return -1e300;
-    odds += order_odds_[cause.size()];
+  for (std::size_t c = 0; c < causes.size(); ++c) {
+    const Conjunction& cause = causes[c];
+    const double of_order = odds_of_order(causes, c);
+    if (of_order < -1e200) return -1e300;
+    odds += of_order;
     for (const Term& term : cause) odds += odds_before(term);
     for (const Conjunction& other : causes) {
       if (&other != &cause && within(cause, other)) return -1e300;
@@ -177,10 +212,15 @@ double Structures::odds_before(const std::vector<Conjunction>& causes) const {
 
 TestSet Structures::tests_of(const Term& term) const {
   TestSet tests;
+  const bool absent = is_absent(term);  // all but those that were seen elsewhere
   for (const Seen& one : seen_[term.setting]) {
-    if (!holds(term, one.position)) continue;
+    if (!absent && !holds(term, one.position)) continue;
     for (std::size_t w = 0; w < words_; ++w) tests.word(w) |= one.tests.word(w);
   }
+  if (!absent) return tests;
+  for (std::size_t w = 0; w < words_; ++w) tests.word(w) = ~tests.word(w);
+  const std::size_t beyond = 64 * words_ - tests_.size();  // not tested yet
+  tests.word(words_ - 1) &= beyond < 64 ? ~std::uint64_t{0} >> beyond : 0;
   return tests;
 }
 
@@ -227,7 +267,7 @@ void Structures::split(std::size_t setting, int position) {
     for (std::size_t c = 0; c < structure.causes.size(); ++c) {
       for (std::size_t t = 0; t < structure.causes[c].size(); ++t) {
         const Term& term = structure.causes[c][t];
-        if (term.setting != setting || holds(term, position)) continue;
+        if (term.setting != setting || is_absent(term) || holds(term, position)) continue;
         Structure other = structure;
         Term& changed = other.causes[c][t];
         if (!axis.ordered) {
@@ -336,46 +376,6 @@ void Structures::settle() {
   const double all = fewer + (more > 0.0 ? scale * more : wanted);
   for (Structure& one : likely_) {
     one.chance *= (one.causes.size() > count ? scale : 1.0) / all;
-  }
-}
-
-void Structures::heal() {
-  std::vector<std::vector<std::size_t>> healings = {{}};
-  for (const Conjunction& cause : likely_.front().causes) {
-    std::vector<std::vector<std::size_t>> next;
-    for (const auto& one : healings) {
-      const bool met =
-          std::any_of(one.begin(), one.end(), [&](std::size_t s) { return has_setting(cause, s); });
-      if (met) next.push_back(one);
-      for (std::size_t t = 0; t < cause.size() && !met; ++t) {
-        next.push_back(one);
-        next.back().push_back(cause[t].setting);
-      }
-    }
-    for (auto& one : next) std::sort(one.begin(), one.end());
-    std::sort(next.begin(), next.end(),
-              [](const auto& a, const auto& b) { return a.size() < b.size(); });
-    healings.clear();
-    for (const auto& one : next) {
-      const bool needless = std::any_of(healings.begin(), healings.end(), [&](const auto& less) {
-        return std::includes(one.begin(), one.end(), less.begin(), less.end());
-      });
-      if (!needless && healings.size() < kMostHealings) healings.push_back(one);
-    }
-  }
-  healed_.clear();
-  further_ = 0.0;
-  for (const auto& healing : healings) {
-    Positions healed = all_at_wall();
-    for (const std::size_t setting : healing) {
-      healed[setting] = static_cast<std::uint16_t>(axes_[setting].base);
-    }
-    double evidence = 0.0;
-    for (std::size_t i = 0; i < tests_.size(); ++i) {
-      if (tests_[i] == healed) evidence += evidence_[i];
-    }
-    further_ += kFurtherBefore / static_cast<double>(healings.size()) * std::exp(evidence);
-    healed_.push_back(std::move(healed));
   }
 }
 

@@ -16,6 +16,9 @@
 /// Levels between two tested ones cannot be told apart. They are one class, and a term's end is
 /// named by the level of the class that was tested as a wall.
 ///
+/// A cause that healing another brings about (emergent) has a term that is absent: a setting of
+/// another cause, which must be at the baseline's level.
+///
 /// Positions count levels from the baseline's side to the wall's and beyond, so a wall begins at
 /// `from` and ends at `to`, whichever way the numbers run.
 
@@ -78,6 +81,7 @@ inline constexpr std::array<double, kMostTerms + 1> kTermsBefore = {0.0,  0.22, 
 inline constexpr double kFarBehind = 13.0;  ///< behind the best, in logarithms: not kept
 inline constexpr std::size_t kNoTerm = static_cast<std::size_t>(-1);
 
+/// The setting is a term, or must be absent.
 [[nodiscard]] bool has_setting(const Conjunction& cause, std::size_t setting);
 
 /// The logarithm of the number of ways to choose k of n.
@@ -102,11 +106,17 @@ class Structures {
   [[nodiscard]] double chance_of_settings() const;
   /// How many levels the class of an end holds.
   [[nodiscard]] int open_before(const Term& term) const;
+  /// It holds at the baseline's level.
+  [[nodiscard]] bool is_absent(const Term& term) const {
+    return axes_[term.setting].ordered ? term.from == axes_[term.setting].base : term.among == 1;
+  }
   [[nodiscard]] int open_after(const Term& term) const;
   [[nodiscard]] bool was_tested(std::size_t setting, int position) const;
   /// The wall with all causes of the likeliest structure healed, in every least way.
   [[nodiscard]] const std::vector<Positions>& healed() const { return healed_; }
-  /// Odds that one of them still is a wall, by a cause that no kept structure has.
+  /// The chance of each of them to be a wall still, by a cause that no kept structure has.
+  [[nodiscard]] const std::vector<double>& further_at() const { return further_at_; }
+  /// Odds that one of them is.
   [[nodiscard]] double further_cause() const { return further_; }
   [[nodiscard]] Positions all_at_wall() const;
   [[nodiscard]] Positions all_at_base() const;
@@ -131,6 +141,9 @@ class Structures {
   [[nodiscard]] static double odds_of_count(std::size_t causes);
   [[nodiscard]] double odds_before(const Term& term) const;
   [[nodiscard]] double odds_before(const std::vector<Conjunction>& causes) const;
+  [[nodiscard]] double odds_of_order(const std::vector<Conjunction>& causes, std::size_t c) const;
+  [[nodiscard]] std::vector<std::size_t> terms_of_others(const std::vector<Conjunction>& causes,
+                                                         std::size_t c) const;
   [[nodiscard]] Term usual_term(std::size_t setting) const;
   void split(std::size_t setting, int position);
   void keep(const std::vector<Conjunction>& causes, double before, double score);
@@ -138,6 +151,7 @@ class Structures {
   void step(Chain& chain);
   void move_term(Chain& chain, std::size_t cause, std::size_t but);
   void move_ends(Chain& chain, std::size_t cause, std::size_t term);
+  void move_absent(Chain& chain, std::size_t cause);
   void add_cause(Chain& chain);
   void drop_cause(Chain& chain, std::size_t cause);
   [[nodiscard]] Conjunction random_cause(const Positions* within);
@@ -145,6 +159,8 @@ class Structures {
   [[nodiscard]] std::size_t draw(const std::vector<double>& scores, double heat);
   void settle();
   void heal();
+  void doubt(const std::vector<std::vector<std::size_t>>& healings,
+             const std::vector<double>& told);
 
   std::vector<Axis> axes_;
   std::vector<double> order_odds_;  // of a cause of so many terms, for each choice of settings
@@ -160,6 +176,7 @@ class Structures {
   std::vector<Structure> likely_;
   std::vector<Positions> healed_;
   double further_ = 1.0;
+  std::vector<double> further_at_;
   statistics::Random random_;
 };
 

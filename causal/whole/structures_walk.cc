@@ -6,7 +6,8 @@
 namespace greynic::causal {
 namespace {
 
-constexpr double kMostAlike = 16.0;  // neighbours of a structure that are kept at a time
+constexpr double kMostAlike = 16.0;          // neighbours of a structure that are kept at a time
+constexpr double kEmergentAmongMany = 0.01;  // where the others' terms are not counted
 
 bool in_order(const Term& a, const Term& b) { return a.setting < b.setting; }
 
@@ -32,18 +33,22 @@ void Structures::move_term(Chain& chain, std::size_t c, std::size_t but) {
   if (rest.size() >= kMostTerms) return;
   const TestSet others = walls_of(chain.causes, c);
   const TestSet base = tests_of(rest, kNoTerm);
-  std::vector<double> scores;
+  std::vector<double> scores, befores;
   std::vector<std::size_t> settings;
   double before_rest = odds_of_count(chain.causes.size());
-  causes[c] = rest;
   for (std::size_t i = 0; i < causes.size(); ++i) {
-    if (i != c) before_rest += order_odds_[causes[i].size()];
-    for (const Term& term : causes[i]) before_rest += odds_before(term);
+    if (i != c) before_rest += odds_of_order(causes, i);
+    for (const Term& term : i == c ? rest : causes[i]) before_rest += odds_before(term);
   }
+  causes[c] = rest;
+  const auto absent = static_cast<std::size_t>(
+      std::count_if(rest.begin(), rest.end(), [&](const Term& term) { return is_absent(term); }));
+  const std::size_t present = rest.size() - absent;
+  before_rest += static_cast<double>(absent) * std::log(kEmergentAmongMany);
   TestSet walls;
   for (std::size_t s = 0; s <= size(); ++s) {
-    if (s == size() ? rest.empty() : has_setting(rest, s)) continue;
-    double before = before_rest + order_odds_[rest.size() + (s < size() ? 1 : 0)];
+    if (s == size() ? present == 0 : has_setting(rest, s)) continue;
+    double before = before_rest + order_odds_[present + (s < size() ? 1 : 0)];
     if (s < size()) {
       const Term term = usual_term(s);
       const TestSet one = tests_of(term);
@@ -56,6 +61,7 @@ void Structures::move_term(Chain& chain, std::size_t c, std::size_t but) {
     }
     scores.push_back(before + evidence_of(walls));
     settings.push_back(s);
+    befores.push_back(before);
   }
   const auto with = [&](std::size_t s) {
     causes[c] = rest;
@@ -71,12 +77,45 @@ void Structures::move_term(Chain& chain, std::size_t c, std::size_t but) {
     if (scores[i] < best_ && random_.uniform() * all_alike > kMostAlike) continue;
     with(settings[i]);
     const double before = odds_before(causes);
-    if (before > -1e200) keep(causes, before, scores[i]);
+    if (before > -1e200) keep(causes, before, scores[i] - befores[i] + before);
   }
   const std::size_t chosen = draw(scores, chain.heat);
   with(settings[chosen]);
-  if (odds_before(causes) < -1e200) return;
+  const double before = odds_before(causes);
+  if (before < -1e200) return;
   chain.causes = causes;
+  chain.score = scores[chosen] - befores[chosen] + before;
+}
+
+/// A setting of another cause must be absent, beside the terms or in place of one of them; or none.
+void Structures::move_absent(Chain& chain, std::size_t c) {
+  std::vector<Conjunction> causes = chain.causes;
+  Conjunction rest = causes[c];
+  std::erase_if(rest, [&](const Term& term) { return is_absent(term); });
+  std::vector<Conjunction> options = {rest};
+  for (const std::size_t s : terms_of_others(chain.causes, c)) {
+    if (has_setting(rest, s)) continue;
+    const auto base = static_cast<std::int16_t>(axes_[s].base);
+    for (std::size_t but = 0; but <= rest.size(); ++but) {
+      Conjunction option = rest;
+      if (but < rest.size()) option.erase(option.begin() + static_cast<std::ptrdiff_t>(but));
+      option.push_back({static_cast<std::uint16_t>(s), base, base, 1});
+      std::sort(option.begin(), option.end(), in_order);
+      options.push_back(std::move(option));
+    }
+  }
+  std::vector<double> scores;
+  std::erase_if(options, [&](const Conjunction& option) {
+    causes[c] = option;
+    const double before = odds_before(causes);
+    if (before < -1e200) return true;
+    scores.push_back(before + evidence_of(walls_of(causes, kNoTerm)));
+    keep(causes, before, scores.back());
+    return false;
+  });
+  if (options.empty()) return;
+  const std::size_t chosen = draw(scores, chain.heat);
+  chain.causes[c] = options[chosen];
   chain.score = scores[chosen];
 }
 
@@ -84,7 +123,7 @@ void Structures::move_term(Chain& chain, std::size_t c, std::size_t but) {
 void Structures::move_ends(Chain& chain, std::size_t c, std::size_t t) {
   const Term term = chain.causes[c][t];
   const Axis& axis = axes_[term.setting];
-  if (seen_[term.setting].size() < 2) return;
+  if (seen_[term.setting].size() < 2 || is_absent(term)) return;
   std::vector<Term> options;
   if (axis.ordered) {
     for (const bool begin : {true, false}) {
@@ -165,6 +204,7 @@ void Structures::add_cause(Chain& chain) {
   for (int round = 0; round < 6; ++round) {
     const std::size_t terms = longer.causes[c].size();
     move_term(longer, c, random_.below(static_cast<std::uint32_t>(terms + 1)));
+    if (round % 2 == 0) move_absent(longer, c);
   }
   if (std::log(random_.uniform() + 1e-300) * chain.heat < longer.score - chain.score) {
     chain = longer;
@@ -190,6 +230,7 @@ void Structures::step(Chain& chain) {
   const double move = random_.uniform();
   if (move < 0.12) return add_cause(chain);
   if (move < 0.17) return drop_cause(chain, c);
+  if (move < 0.22 && chain.causes.size() > 1) return move_absent(chain, c);
   if (move < 0.72) move_term(chain, c, random_.below(static_cast<std::uint32_t>(terms + 1)));
   const std::size_t now = chain.causes[c].size();
   move_ends(chain, c, random_.below(static_cast<std::uint32_t>(now)));

@@ -169,6 +169,7 @@ void WholeSearch::learn(int steps) {
 bool WholeSearch::is_resolved(const Structure& structure) const {
   for (const Conjunction& cause : structure.causes) {
     for (const Term& term : cause) {
+      if (structures_.is_absent(term)) continue;
       const Axis& axis = lanes_[term.setting].axis;
       if (axis.ordered) {
         const bool open_end = term.to < axis.last && structures_.open_after(term) > 1;
@@ -280,20 +281,21 @@ void WholeSearch::add_halves(std::vector<Candidate>& all) {
 }
 
 void WholeSearch::add_checks(std::vector<Candidate>& all) {
-  const double further = structures_.further_cause() / (1.0 + structures_.further_cause());
-  for (const Positions& healed : structures_.healed()) {
-    add(all, healed, "healing all known causes",
-        further / static_cast<double>(structures_.healed().size()));
+  for (std::size_t i = 0; i < structures_.healed().size(); ++i) {
+    add(all, structures_.healed()[i], "healing all known causes", structures_.further_at()[i]);
   }
   for (const Conjunction& cause : structures_.likely().front().causes) {
     Positions alone = structures_.all_at_base();
-    for (const Term& term : cause) {
-      alone[term.setting] = static_cast<std::uint16_t>(lanes_[term.setting].axis.wall);
-    }
+    const auto level = [&](const Term& term, bool holds) {
+      const Axis& axis = lanes_[term.setting].axis;
+      return static_cast<std::uint16_t>(holds != structures_.is_absent(term) ? axis.wall
+                                                                             : axis.base);
+    };
+    for (const Term& term : cause) alone[term.setting] = level(term, true);
     add(all, alone, "the terms alone");
     for (const Term& term : cause) {
       Positions less = alone;
-      less[term.setting] = static_cast<std::uint16_t>(lanes_[term.setting].axis.base);
+      less[term.setting] = level(term, false);
       add(all, less, "the terms but one");
     }
   }
@@ -306,6 +308,7 @@ void WholeSearch::add_levels(std::vector<Candidate>& all, const Conjunction& cau
   const Axis& axis = lanes_[term.setting].axis;
   std::vector<Positions> contexts(3, structures_.all_at_base());
   for (const Term& other : cause) {
+    if (structures_.is_absent(other)) continue;
     const Axis& lane = lanes_[other.setting].axis;
     contexts[0][other.setting] = static_cast<std::uint16_t>(lane.wall);
     contexts[1][other.setting] = static_cast<std::uint16_t>(lane.ordered ? other.from : lane.wall);
@@ -335,7 +338,9 @@ std::vector<WholeSearch::Candidate> WholeSearch::candidates() {
   add_checks(all);
   if (structures_.chance_of_settings() < kSettled) return all;
   for (const Conjunction& cause : structures_.likely().front().causes) {
-    for (const Term& term : cause) add_levels(all, cause, term);
+    for (const Term& term : cause) {
+      if (!structures_.is_absent(term)) add_levels(all, cause, term);
+    }
   }
   return all;
 }
@@ -453,6 +458,10 @@ void WholeSearch::conclude(CausesOfWall& found) {
   for (const Conjunction& cause : best.causes) {
     FoundCause one;
     for (const Term& term : cause) {
+      if (structures_.is_absent(term)) {
+        one.absent.set(term.setting);
+        continue;
+      }
       one.terms.set(term.setting);
       one.classes.push_back(Set().set(term.setting));
       one.levels.push_back(condition_of(term));

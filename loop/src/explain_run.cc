@@ -9,6 +9,7 @@
 #include "greynic/files/campaign_file.h"
 #include "greynic/loop/counter_notes.h"
 #include "greynic/target/interrupt.h"
+#include "greynic/target/resettable.h"
 #include "greynic/testgen/compiled_campaign.h"
 #include "greynic/testgen/plan.h"
 
@@ -53,7 +54,8 @@ Result<RunCampaign> campaign_for(Campaign campaign, const ExplainRequest& reques
 }
 
 /// What the engine may ask of the run's campaign and of its device.
-causal::Laboratory laboratory_of(RunCampaign& run, campaign::Laboratory& tests, const Talk& talk,
+causal::Laboratory laboratory_of(RunCampaign& run, target::Target& device,
+                                 campaign::Laboratory& tests, const Talk& talk,
                                  std::size_t most_tests) {
   causal::Laboratory laboratory;
   laboratory.measure = [&](std::span<const Configuration> wanted) { return tests.measure(wanted); };
@@ -70,6 +72,9 @@ causal::Laboratory laboratory_of(RunCampaign& run, campaign::Laboratory& tests, 
   laboratory.progress = [&talk, most_tests](std::size_t done, const std::string& what) {
     talk.show("explaining", static_cast<double>(done), static_cast<double>(most_tests), what);
   };
+  if (auto* resettable = dynamic_cast<target::Resettable*>(&device)) {
+    laboratory.reset = [resettable] { return resettable->reset(); };
+  }
   return laboratory;
 }
 
@@ -93,7 +98,8 @@ Result<causal::Explanation> explain_with(target::Target& device, results::RunSto
   auto ordered = campaign::Laboratory::ordered(store);
   if (!ordered) return pass_on(ordered);
   judged.ordered = std::move(*ordered);
-  const causal::Laboratory laboratory = laboratory_of(run, *tests, talk, options.most_tests);
+  const causal::Laboratory laboratory =
+      laboratory_of(run, device, *tests, talk, options.most_tests);
   auto explanation = causal::explain(run.campaign, observations, judged, &laboratory);
   if (!explanation) return explanation;
   add_counters(*explanation, observations);

@@ -205,6 +205,23 @@ TEST(CriticalPath, NamesTheStageThatHoldsTheWall) {
   EXPECT_EQ(found.tests, device.tests);
 }
 
+// Claim:  of a device that answers no command, it is told whether the kernel stalls as well.
+TEST(CriticalPath, FollowsAnOverflowToTheKernel) {
+  for (const bool stalls : {false, true}) {
+    Device device({"qp_count", "vxlan_contexts"},
+                  [](const Configuration& at) { return is_on(at, "vxlan_contexts") ? 0.1 : 1.0; });
+    device.count = [stalls](Observation& one) {
+      const double down = is_on(one.asked, "vxlan_contexts") ? 1.0 : 0.0;
+      one.counters_after["device_resets"] = down;
+      one.counters_after["driver_timeouts"] = 8.0 * down;
+      if (stalls) one.counters_after["kernel_stalls"] = down;
+    };
+    const Explanation found = device.explain_with({.critical_path = true});
+    ASSERT_TRUE(found.path);
+    EXPECT_EQ(found.path->symptom, stalls ? "S2" : "S8");
+  }
+}
+
 // Claim:  a cause with settings in two stages is held by both, and neither brings it alone.
 TEST(CriticalPath, NamesBothStagesOfACauseInTwo) {
   Device device({"qp_count", "flow_count", "mtu_bytes"}, [](const Configuration& at) {

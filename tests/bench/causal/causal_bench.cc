@@ -92,8 +92,8 @@ void run_case(const Family& family, std::uint64_t seed, int batch, bool talk, Ta
   if (std::getenv("WHERE") != nullptr) {
     std::map<std::string, int> by;
     for (const causal::TrailTest& test : explanation->trail) ++by[test.why.substr(0, 18)];
-    fmt::print("seed {} {} x {:.2f} = {} / {:.0f}:", seed, exact ? "ok " : "BAD",
-               planted.tests / planted.bound(), planted.tests, planted.bound());
+    fmt::print("seed {} {} {} tests, S {:.0f}:", seed, exact ? "ok " : "BAD", planted.tests,
+               planted.bound());
     for (const auto& [why, n] : by) fmt::print(" [{} {}]", why, n);
     fmt::print("\n");
   }

@@ -280,6 +280,7 @@ causal::Laboratory PlantedCase::laboratory() {
 }
 
 double PlantedCase::bound() const {
+  if (causes.empty()) return 0.0;
   double bits = 0.0;
   double healings = 1.0;
   double drop = 1.0;
@@ -310,6 +311,23 @@ double PlantedCase::bound() const {
   return (bits + certificate) / capacity(apart, timeouts_ + stalls_);
 }
 
+/// Two thresholds that no pair of the campaign's levels tells from the sum.
+bool PlantedCase::same_pairs(const PlantedCause& planted, const causal::Cause& cause) const {
+  const Factor& a = campaign.factors[planted.sum[0]];
+  const Factor& b = campaign.factors[planted.sum[1]];
+  if (cause.all_of.size() != planted.terms.size() + 2) return false;
+  for (const FactorValue& x : a.levels) {
+    for (const FactorValue& y : b.levels) {
+      const bool holds =
+          std::all_of(cause.all_of.begin(), cause.all_of.end(), [&](const causal::Condition& one) {
+            return (one.factor != a.name || one.holds(x)) && (one.factor != b.name || one.holds(y));
+          });
+      if (holds != (std::get<double>(x) + std::get<double>(y) >= planted.least)) return false;
+    }
+  }
+  return true;
+}
+
 bool PlantedCase::same(const PlantedCause& planted, const causal::Cause& cause) const {
   std::set<std::string> factors;
   for (const PlantedTerm& term : planted.terms) {
@@ -329,7 +347,8 @@ bool PlantedCase::same(const PlantedCause& planted, const causal::Cause& cause) 
   const auto told =
       std::find_if(cause.all_of.begin(), cause.all_of.end(),
                    [&](const causal::Condition& one) { return one.with.size() == 1; });
-  if (told == cause.all_of.end() || cause.all_of.size() != factors.size() + 1) return false;
+  if (told == cause.all_of.end()) return same_pairs(planted, cause);
+  if (cause.all_of.size() != factors.size() + 1) return false;
   // Within the levels that the wall and the baseline span, the sum must part the same.
   for (std::size_t i = of_baseline_[planted.sum[0]]; i <= of_witness_[planted.sum[0]]; ++i) {
     for (std::size_t j = of_baseline_[planted.sum[1]]; j <= of_witness_[planted.sum[1]]; ++j) {

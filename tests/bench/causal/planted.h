@@ -65,6 +65,8 @@ class PlantedCase {
   [[nodiscard]] Observation measure(const Configuration& configuration);
   /// Measures this case, which must outlive it. Constraints are the caller's.
   [[nodiscard]] causal::Laboratory laboratory();
+  /// Whatever an earlier wall left.
+  void reset() { slow_for_ = 0; }
   [[nodiscard]] bool is_wall(const Configuration& configuration) const;
   /// Tests that information theory allows: (bits of structure and levels, and a certificate) over
   /// the capacity of one test.
@@ -89,6 +91,7 @@ class PlantedCase {
   void make_sum(PlantedCause& cause, std::vector<std::size_t>& free);
   void make_forbidden();
   [[nodiscard]] bool holds(const PlantedCause& cause, const Configuration& configuration) const;
+  [[nodiscard]] bool same_pairs(const PlantedCause& planted, const causal::Cause& cause) const;
   [[nodiscard]] bool same(const PlantedCause& planted, const causal::Cause& cause) const;
   [[nodiscard]] std::size_t below(std::size_t bound) { return random_() % bound; }
   [[nodiscard]] double uniform(double low, double high) {

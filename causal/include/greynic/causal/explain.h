@@ -196,12 +196,14 @@ struct ExplainOptions {
 /// whole valid configuration of a few levels, all others as near to the baseline as constraints and
 /// conditional factors allow; nothing where they allow none. `allows` says whether a whole
 /// configuration is valid. `plan` gives configurations among which a wall may be found.
+/// `reset` brings a device back that a wall left slow.
 struct Laboratory {
   std::function<Result<std::vector<Observation>>(std::span<const Configuration>)> measure;
   std::function<std::optional<Configuration>(const Configuration& levels)> complete;
   std::function<bool(const Configuration& whole)> allows;
   std::function<Result<std::vector<Configuration>>()> plan;
   std::function<void(std::size_t tests, const std::string& what)> progress;
+  std::function<Result<void>()> reset;
 };
 
 /// Errors: kNotMeasured (the baseline, or the metric), kBadInput (a relative bound of a baseline
