@@ -9,25 +9,38 @@ constexpr std::uint64_t kMostSteps = 200'000;  // of one subtraction
 
 class Subtraction {
  public:
-  Subtraction(const Pool& pool, const Cube& cube, std::vector<Cube>& left)
-      : pool_(pool), cube_(cube), left_(left) {}
+  Subtraction(const Pool& pool, const Cube& cube, const std::vector<std::uint32_t>& takers,
+              std::vector<Cube>& left)
+      : pool_(pool), cube_(cube), left_(left), takers_(takers) {}
 
-  /// Halves the cube where the widest taker that meets it ends, until it is inside of one.
-  void run(const std::vector<std::uint32_t>& takers) {
-    steps_ += takers.size() + 1;
-    std::vector<std::uint32_t> meeting;
+  void run() { run(0, takers_.size()); }
+
+  [[nodiscard]] std::uint64_t steps() const { return steps_; }
+
+ private:
+  /// Halves the cube where the widest taker that meets it ends, until it is inside of one. The
+  /// takers in question lie at these places of takers_; those that meet the cube go behind them.
+  void run(std::size_t begin, std::size_t end) {
+    steps_ += end - begin + 1;
     std::uint32_t widest = 0;
     int fewest = 1 << 20;
-    for (const std::uint32_t taker : takers) {
+    const std::size_t first = takers_.size();
+    for (std::size_t i = begin; i < end && fewest > 0; ++i) {
+      const std::uint32_t taker = takers_[i];
       const int open = open_bits(taker);
-      if (open == 0) return;
       if (open < 0) continue;
-      meeting.push_back(taker);
+      takers_.push_back(taker);
       if (open >= fewest) continue;
       fewest = open;
       widest = taker;
     }
-    if (meeting.empty() || steps_ > kMostSteps) {
+    if (fewest > 0) halve(widest, first);
+    takers_.resize(first);
+  }
+
+  void halve(std::uint32_t widest, std::size_t first) {
+    const std::size_t last = takers_.size();
+    if (first == last || steps_ > kMostSteps) {
       left_.push_back(cube_);
       return;
     }
@@ -37,15 +50,12 @@ class Subtraction {
     cube_.fixed[w] |= bit;
     for (const std::uint64_t side : {std::uint64_t{0}, bit}) {
       cube_.value[w] = (cube_.value[w] & ~bit) | side;
-      run(meeting);
+      run(first, last);
     }
     cube_.fixed[w] &= ~bit;
     cube_.value[w] &= ~bit;
   }
 
-  [[nodiscard]] std::uint64_t steps() const { return steps_; }
-
- private:
   /// Bits at which the taker looks and that the cube leaves open; -1 when they do not meet.
   [[nodiscard]] int open_bits(std::uint32_t taker) const {
     const std::uint64_t* const value = pool_.value(taker);
@@ -67,6 +77,7 @@ class Subtraction {
   const Pool& pool_;
   Cube cube_;
   std::vector<Cube>& left_;
+  std::vector<std::uint32_t> takers_;  ///< all; then, halving by halving, those still in question
   std::uint64_t steps_ = 0;
 };
 
@@ -102,8 +113,8 @@ bool narrow(const Pool& pool, std::uint32_t entry, Cube& cube) {
 
 void subtract(const Pool& pool, const Cube& cube, const std::vector<std::uint32_t>& takers,
               std::vector<Cube>& left, std::uint64_t& comparisons) {
-  Subtraction subtraction(pool, cube, left);
-  subtraction.run(takers);
+  Subtraction subtraction(pool, cube, takers, left);
+  subtraction.run();
   comparisons += subtraction.steps();
 }
 

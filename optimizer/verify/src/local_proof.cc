@@ -213,11 +213,13 @@ class Prover {
   }
 
   /// What the takers leave of the cube, and comes to the place, is left.
-  void take_away(PlaceId place, const Cube& cube, const std::vector<std::uint32_t>& takers) {
-    comparisons_ += takers.size() + 1;
-    for (const std::uint32_t taker : takers) {
-      if (contains(pool_, taker, cube)) return;
-    }
+  void take_away(PlaceId place, const Cube& cube, std::vector<std::uint32_t> takers) {
+    const auto& missed = regions_.missed(place);
+    comparisons_ += takers.size() + missed.size() + 1;
+    const auto takes_all = [&](std::uint32_t taker) { return contains(pool_, taker, cube); };
+    if (std::any_of(takers.begin(), takers.end(), takes_all)) return;
+    if (std::any_of(missed.begin(), missed.end(), takes_all)) return;
+    takers.insert(takers.end(), missed.begin(), missed.end());
     std::vector<Cube> open;
     subtract(pool_, cube, takers, open, comparisons_);
     for (const Cube& part : open) regions_.come_to(place, part, left_, comparisons_);

@@ -21,9 +21,7 @@ void PacketSpace::close() {
   if (bits_.empty()) bits_.push_back({MatchField::kInPort, 0});  // only rules that match all
 }
 
-Cube PacketSpace::whole() const {
-  return {std::vector<std::uint64_t>(words(), 0), std::vector<std::uint64_t>(words(), 0)};
-}
+Cube PacketSpace::whole() const { return {CubeBits(words(), 0), CubeBits(words(), 0)}; }
 
 Cube PacketSpace::cube(const Match& match) const {
   Cube result = whole();

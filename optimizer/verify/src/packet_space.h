@@ -2,6 +2,7 @@
 
 /// The packet space of one comparison: only bits that some rule looks at, packed side by side.
 
+#include <boost/container/small_vector.hpp>
 #include <cstdint>
 #include <vector>
 
@@ -9,10 +10,13 @@
 
 namespace greynic::verify {
 
+/// The bits of one region, without an allocation for as many as IPv4 rules look at.
+using CubeBits = boost::container::small_vector<std::uint64_t, 4>;
+
 /// A set of packets: each bit 0, 1 or free.
 struct Cube {
-  std::vector<std::uint64_t> value;
-  std::vector<std::uint64_t> fixed;
+  CubeBits value;
+  CubeBits fixed;
 };
 
 class PacketSpace {

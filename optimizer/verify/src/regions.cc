@@ -9,15 +9,19 @@ constexpr std::size_t kMostMet = 256;     // steps of a place, by one cube
 constexpr std::size_t kFewSteps = 16;     // looked through without an index
 constexpr int kMostVisits = 500;          // of places, by one cube
 constexpr std::size_t kMostPieces = 256;  // of one cube
+constexpr std::size_t kFewToMiss = 16;    // steps of a place, to be kept in mind
+constexpr std::size_t kMostMissed = 64;   // entries kept in mind at one place
 
 }  // namespace
 
 Regions::Regions(const Pool& pool, const Places& places)
     : pool_(pool), places_(places), regions_(places.size()) {
-  const std::vector<std::uint64_t> none(pool.words, 0);
-  regions_[places.start()] = {true, {none, none}, kEnd, 0, 0, nullptr};
+  const CubeBits none(pool.words, 0);
+  regions_[places.start()] = {true, {none, none}, kEnd, 0, 0, nullptr, {}, false};
+  regions_[places.start()].missed = std::make_shared<const std::vector<std::uint32_t>>();
   for (auto place = static_cast<PlaceId>(places.size() - 1); place != kEnd; --place) {
     if (!regions_[place].reached) continue;
+    keep_in_mind(place);
     Cube both;
     for (const Step& step : places[place].steps) {
       if (step.jumps && meet(place, step.entry, both)) come(step.to, both, place, &step);
@@ -31,10 +35,24 @@ bool Regions::meet(PlaceId place, std::uint32_t entry, Cube& both) const {
   return narrow(pool_, entry, both);
 }
 
+/// All ways to the place are known by now.
+void Regions::keep_in_mind(PlaceId place) {
+  Region& region = regions_[place];
+  if (region.before == kEnd) return;  // the start
+  region.missed = regions_[region.before].missed;
+  if (region.edges > 1 || region.by_jump != nullptr) return;
+  const auto& steps = places_[region.before].steps;
+  if (steps.size() > kFewToMiss || region.missed->size() + steps.size() > kMostMissed) return;
+  auto more = std::make_shared<std::vector<std::uint32_t>>(*region.missed);
+  for (const Step& step : steps) more->push_back(step.entry);
+  region.missed = std::move(more);
+  region.misses_kept = true;
+}
+
 void Regions::come(PlaceId place, const Cube& common, PlaceId from, const Step* by_jump) {
   Region& region = regions_[place];
   if (!region.reached) {
-    region = {true, common, from, regions_[from].depth + 1, 1, by_jump};
+    region = {true, common, from, regions_[from].depth + 1, 1, by_jump, {}, false};
     return;
   }
   ++region.edges;
@@ -117,18 +135,24 @@ void Regions::come_to(PlaceId place, const Cube& cube, std::vector<Cube>& coming
   for (PlaceId at = place; regions_[at].before != kEnd && !pieces.empty();
        at = regions_[at].before) {
     const Region& region = regions_[at];
+    if (region.misses_kept) continue;
+    if (region.edges == 1 && region.by_jump != nullptr) {
+      std::size_t left = 0;
+      for (std::size_t i = 0; i < pieces.size(); ++i) {
+        if (!narrow(pool_, region.by_jump->entry, pieces[i])) continue;
+        if (left != i) pieces[left] = std::move(pieces[i]);
+        ++left;
+      }
+      pieces.resize(left);
+      continue;
+    }
     std::vector<Cube> arrived;
     for (Cube& piece : pieces) {
       const std::size_t before = arrived.size();
-      bool followed = true;
-      if (region.edges > 1) {
-        int visits = 0;
-        followed = walk(region.before, piece, at, arrived, visits, comparisons);
-      } else if (region.by_jump == nullptr) {
-        followed = miss(region.before, piece, arrived, comparisons);
-      } else if (narrow(pool_, region.by_jump->entry, piece)) {
-        arrived.push_back(piece);
-      }
+      int visits = 0;
+      const bool followed = region.edges > 1
+                                ? walk(region.before, piece, at, arrived, visits, comparisons)
+                                : miss(region.before, piece, arrived, comparisons);
       if (followed && arrived.size() <= kMostPieces) continue;
       arrived.resize(before);
       arrived.push_back(piece);

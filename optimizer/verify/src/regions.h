@@ -1,7 +1,7 @@
 #pragma once
 
 /// Which packets come to each place: at least those that do. Known are the bits that they have in
-/// common and the place that all of them come by.
+/// common, the place that all of them come by, and some entries that none of them is in.
 
 #include <map>
 #include <memory>
@@ -19,10 +19,16 @@ class Regions {
   [[nodiscard]] bool reached(PlaceId place) const { return regions_[place].reached; }
   /// The bits that the packets of a place have in common.
   [[nodiscard]] const Cube& common(PlaceId place) const { return regions_[place].common; }
+  /// Entries of the pool that all packets of a place missed on their way, of places with few: what
+  /// a guard sends away is not asked for again behind it.
+  [[nodiscard]] const std::vector<std::uint32_t>& missed(PlaceId place) const {
+    return *regions_[place].missed;
+  }
   /// The packets of a place that are also in an entry; false when there are none.
   [[nodiscard]] bool meet(PlaceId place, std::uint32_t entry, Cube& both) const;
 
-  /// Adds to `coming` cubes that hold what comes to the place of a cube; comparisons are counted.
+  /// Adds to `coming` cubes that hold what comes to the place of a cube from which missed() was
+  /// taken away; comparisons are counted.
   void come_to(PlaceId place, const Cube& cube, std::vector<Cube>& coming,
                std::uint64_t& comparisons);
 
@@ -34,12 +40,15 @@ class Regions {
     std::uint32_t depth = 0;
     std::uint32_t edges = 0;        ///< ways that lead here from one place or another
     const Step* by_jump = nullptr;  ///< of the first; null: by missing there
+    std::shared_ptr<const std::vector<std::uint32_t>> missed;  ///< shared along a way
+    bool misses_kept = false;  ///< `missed` has all steps of the place before
   };
   struct StepIndex {
     std::vector<std::uint32_t> entries;
     std::unique_ptr<RuleIndex> index;
   };
   void come(PlaceId place, const Cube& common, PlaceId from, const Step* by_jump);
+  void keep_in_mind(PlaceId place);
   /// False when it takes too long to follow.
   bool walk(PlaceId at, Cube cube, PlaceId to, std::vector<Cube>& arrived, int& visits,
             std::uint64_t& comparisons);

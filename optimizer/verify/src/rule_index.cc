@@ -104,10 +104,10 @@ std::uint32_t RuleIndex::first_of(const Node& node) const {
 void RuleIndex::meeting(const std::uint64_t* value, const std::uint64_t* fixed, std::uint32_t bound,
                         std::vector<std::uint32_t>& found, std::uint64_t& comparisons) const {
   found.clear();
-  std::vector<std::uint32_t> open = {0};
-  while (!open.empty()) {
-    const Node& node = nodes_[open.back()];
-    open.pop_back();
+  open_.assign(1, 0);
+  while (!open_.empty()) {
+    const Node& node = nodes_[open_.back()];
+    open_.pop_back();
     ++comparisons;
     if (node.count == 0 || node.first >= bound) continue;
     if (node.bit == kNone) {
@@ -128,7 +128,7 @@ void RuleIndex::meeting(const std::uint64_t* value, const std::uint64_t* fixed, 
     const unsigned wanted = value[node.bit / 64] >> node.bit % 64 & 1;
     for (unsigned i = 0; i < 3; ++i) {
       if (node.child[i] == kNone || (known && i == 1 - wanted)) continue;
-      open.push_back(node.child[i]);
+      open_.push_back(node.child[i]);
     }
   }
   std::sort(found.begin(), found.end());

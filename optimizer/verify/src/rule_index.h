@@ -49,6 +49,7 @@ class RuleIndex {
   std::vector<Node> nodes_;
   std::vector<std::uint32_t> leaf_of_;
   std::vector<bool> present_;
+  mutable std::vector<std::uint32_t> open_;  ///< nodes that meeting() has to look at
 };
 
 }  // namespace greynic::verify
