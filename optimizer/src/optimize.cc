@@ -13,21 +13,21 @@
 #include "greynic/verify/verify.h"
 #include "problem.h"
 #include "proof.h"
+#include "src/counted/walk.h"
 #include "table_cut.h"
 
 namespace greynic::optimizer {
 namespace {
 
-/// The packets that enter at one table, packed for it.
+/// The packets that come to one table, packed for it.
 struct Entering {
   Rows packets;
   std::vector<double> weight;
 };
 
-Entering entering(const Traffic& traffic, std::uint32_t table, const Columns& columns) {
+Entering entering(const Traffic& traffic, const Columns& columns) {
   Entering result{Rows(columns.words()), {}};
   for (const TrafficFlow& flow : traffic.flows) {
-    if (flow.table != table) continue;
     columns.pack(flow.packet, result.packets.add());
     result.weight.push_back(flow.weight);
   }
@@ -41,10 +41,11 @@ Entering entering(const Traffic& traffic, std::uint32_t table, const Columns& co
 constexpr double kTrace = 1e-6;
 
 /// Sets the weight of each row to the traffic that it decides; where there is none, to equal parts.
-/// A trace of equal weight keeps rules that the traffic misses from being thrown about.
-void weigh(Problem& problem, const Entering& traffic) {
+/// A trace of equal weight keeps rules that the traffic misses from being thrown about. Returns the
+/// row that decides each packet.
+std::vector<std::uint32_t> weigh(Problem& problem, const Entering& traffic) {
   double all = 0.0;
-  const auto hits = first_matches(problem.rows, traffic.packets);
+  auto hits = first_matches(problem.rows, traffic.packets);
   for (std::size_t i = 0; i < hits.size(); ++i) {
     if (hits[i] == kNoRow) continue;
     problem.weight[hits[i]] += traffic.weight[i];
@@ -54,6 +55,27 @@ void weigh(Problem& problem, const Entering& traffic) {
   for (double& weight : problem.weight) {
     weight = all > 0.0 ? (weight / all + kTrace * part) / (1.0 + kTrace) : part;
   }
+  return hits;
+}
+
+/// The row that decides each packet once only the rows `kept` are there, as numbered in `deciding`.
+std::vector<std::uint32_t> among_kept(std::vector<std::uint32_t> hits, std::size_t rows,
+                                      const std::vector<std::uint32_t>& kept,
+                                      const Problem& deciding, const Rows& packets) {
+  std::vector<std::uint32_t> number(rows, kNoRow);
+  for (std::uint32_t i = 0; i < kept.size(); ++i) number[kept[i]] = i;
+  Rows again(packets.words());
+  std::vector<std::size_t> asked;
+  for (std::size_t i = 0; i < hits.size(); ++i) {
+    if (hits[i] == kNoRow) continue;
+    hits[i] = number[hits[i]];
+    if (hits[i] != kNoRow) continue;
+    again.add(packets[i]);
+    asked.push_back(i);
+  }
+  const auto found = first_matches(deciding.rows, again);
+  for (std::size_t i = 0; i < asked.size(); ++i) hits[asked[i]] = found[i];
+  return hits;
 }
 
 /// The first id that neither a table nor a jump of the input uses.
@@ -68,45 +90,70 @@ std::uint32_t first_free_table(const RuleSet& rules) {
   return static_cast<std::uint32_t>(highest) + 1;
 }
 
+RuleSet rules_of(const RuleSet& rules, const std::vector<std::uint32_t>& members) {
+  RuleSet part{{}, rules.source};
+  for (const std::uint32_t index : members) part.rules.push_back(rules.rules[index]);
+  return part;
+}
+
+/// Layout tables, and the mean of matchers tried in them.
+struct Costed {
+  std::vector<LayoutTable> tables;
+  double cost = 0.0;
+};
+
 /// One input table in all the ways there are; the cheapest under its traffic is taken.
 class TablePlanner {
  public:
   TablePlanner(const RuleSet& rules, const Problem& problem, const Entering& entering,
-               const Traffic& traffic)
-      : rules_(rules), problem_(problem), entering_(entering), traffic_(traffic) {}
+               const Traffic& traffic, std::vector<std::uint32_t> decider)
+      : rules_(rules),
+        problem_(problem),
+        entering_(entering),
+        traffic_(traffic),
+        decider_(std::move(decider)) {}
 
-  std::vector<LayoutTable> cheapest(const TreeOptions& options) {
-    consider(options);
+  /// By cuts with a way back, with filters and without.
+  Costed joined(chained::TableOptions options) {
+    chained::TableSearch search(rules_, problem_, entering_.packets, entering_.weight, decider_);
+    auto filtered = search.lay_out(options);
+    Costed best = costed(std::move(filtered.tables));
+    if (!filtered.filtered) return best;
+    options.filters = false;
+    Costed without = costed(search.lay_out(options).tables);
+    return without.cost < best.cost ? without : best;
+  }
+
+  /// The order given, a tree of cuts without a way back, or a chain.
+  Costed without_way_back(const TreeOptions& options) {
+    Costed best = costed(layout_in_rule_order(rules_of(rules_, problem_.rule)).tables);
+    consider(options, best);
     TreeOptions chain = options;
     chain.single_table = true;
     // A chain cannot do better than if no precedence stood against the weights.
-    const double missing = missing_weight();
-    if (!options.single_table && !(best_cost_ <= hoped_cost(problem_, missing))) consider(chain);
-    return std::move(best_);
+    if (!options.single_table && !(best.cost <= hoped_cost(problem_, missing_weight()))) {
+      consider(chain, best);
+    }
+    return best;
   }
 
   /// No chain comes near these tables, nor is it worth a search for others: on every set measured,
   /// cuts without a way back saved less.
-  [[nodiscard]] bool suffices(const std::vector<LayoutTable>& tables) const {
-    return cost(tables) < 0.5 * hoped_cost(problem_, 0.0);
-  }
-
-  [[nodiscard]] double cost(const std::vector<LayoutTable>& tables) const {
-    return cost_of(Layout{tables}, traffic_).matchers_tried;
-  }
-
-  /// The layout that changes nothing, should it be the cheapest.
-  void consider(std::vector<LayoutTable> tables) {
-    const double tried = cost(tables);
-    if (best_.empty() || tried < best_cost_) {
-      best_ = std::move(tables);
-      best_cost_ = tried;
-    }
+  [[nodiscard]] bool suffices(const Costed& layout) const {
+    return layout.cost < 0.5 * hoped_cost(problem_, 0.0);
   }
 
  private:
-  void consider(const TreeOptions& options) {
-    consider(build_tree(rules_, problem_, entering_.packets, entering_.weight, options));
+  [[nodiscard]] Costed costed(std::vector<LayoutTable> tables) const {
+    Layout layout{std::move(tables)};
+    const double cost = cost_of(layout, traffic_).matchers_tried;
+    return {std::move(layout.tables), cost};
+  }
+
+  void consider(const TreeOptions& options, Costed& best) {
+    Costed made =
+        costed(build_tree(rules_, problem_, entering_.packets, entering_.weight, options));
+    if (made.cost < best.cost) best = std::move(made);
   }
 
   [[nodiscard]] double missing_weight() const {
@@ -119,23 +166,25 @@ class TablePlanner {
   const Problem& problem_;
   const Entering& entering_;
   const Traffic& traffic_;
-  std::vector<LayoutTable> best_;
-  double best_cost_ = 0.0;
+  std::vector<std::uint32_t> decider_;  ///< row of the problem by packet
 };
 
-/// The part of the traffic that enters at one table.
-Traffic traffic_of(const Traffic& traffic, std::uint32_t table) {
-  Traffic part;
-  for (const TrafficFlow& flow : traffic.flows) {
-    if (flow.table == table) part.flows.push_back(flow);
+/// The packets that come to each input table: from outside, and by the rules' own jumps.
+std::map<std::uint32_t, Traffic> traffic_by_table(const Layout& in_order, const Traffic& traffic) {
+  std::map<std::uint32_t, Traffic> by_table;
+  if (in_order.tables.size() == 1) {  // nothing but this table decides
+    const std::uint32_t only = in_order.tables.front().id;
+    for (const TrafficFlow& flow : traffic.flows) {
+      if (flow.table == only) by_table[only].flows.push_back(flow);
+    }
+    return by_table;
   }
-  return part;
-}
-
-RuleSet rules_of(const RuleSet& rules, const std::vector<std::uint32_t>& members) {
-  RuleSet part{{}, rules.source};
-  for (const std::uint32_t index : members) part.rules.push_back(rules.rules[index]);
-  return part;
+  walk(in_order, traffic, [&](const Step& step) {
+    if (step.table == nullptr) return;
+    const TrafficFlow& flow = traffic.flows[step.flow];
+    by_table[step.table->id].flows.push_back({flow.packet, flow.weight, step.table->id});
+  });
+  return by_table;
 }
 
 Result<void> check(const RuleSet& rules, const Traffic& traffic, const OptimizeOptions& options) {
@@ -166,8 +215,7 @@ Result<void> predict(LayoutCost& cost, const CostModel& model) {
 /// comparisons: a count, so that the same input gives the same layout on every machine.
 class QuickProver {
  public:
-  bool proves(const RuleSet& rules, const std::vector<LayoutTable>& tables, Proof& proof) {
-    const Layout layout{tables};
+  bool proves(const RuleSet& rules, const Layout& layout, Proof& proof) {
     verify::VerifyOptions options;
     options.quick = true;
     options.most_comparisons = std::min(options.most_comparisons, left_);
@@ -216,7 +264,8 @@ Result<void> prove_either_way(const RuleSet& rules, const Layout& layout, Proof&
   return {};
 }
 
-/// The part of all packets that enters at one table.
+/// The packets that come to one table against those that enter: more than 1 when some come by
+/// several tables' jumps.
 double traffic_share(const Traffic& all, const Traffic& part) {
   const auto weight = [](const Traffic& traffic) {
     double sum = 0.0;
@@ -258,10 +307,13 @@ Result<OptimizedLayout> optimize(const RuleSet& rules, const Traffic& traffic,
   RuleSet unproven{{}, rules.source};
   Layout unproven_layout;
   std::uint32_t next_table = first_free_table(rules);
+  const Layout in_order = layout_in_rule_order(rules);
+  auto arriving = traffic_by_table(in_order, traffic);
   for (const auto& [id, members] : rules_by_table(rules)) {
     Problem problem = make_problem(rules, members, effects);
-    const Entering traffic_here = entering(traffic, id, problem.columns);
-    weigh(problem, traffic_here);
+    const Traffic& arriving_here = arriving[id];
+    const Entering traffic_here = entering(arriving_here, problem.columns);
+    const std::vector<std::uint32_t> hits = weigh(problem, traffic_here);
     const std::vector<bool> redundant = redundant_rows(problem);
     std::vector<std::uint32_t> kept;
     for (std::uint32_t row = 0; row < redundant.size(); ++row) {
@@ -273,33 +325,29 @@ Result<OptimizedLayout> optimize(const RuleSet& rules, const Traffic& traffic,
     tree.most_rules = std::max(
         kept.size(),
         static_cast<std::size_t>(options.max_growth * static_cast<double>(members.size())));
-    const Traffic entering_here = traffic_of(traffic, id);
     const Problem deciding = part_of(problem, kept);
     const RuleSet rules_here = rules_of(rules, members);
-    TablePlanner planner(rules, deciding, traffic_here, entering_here);
-    planner.consider(layout_in_rule_order(rules_of(rules, deciding.rule)).tables);
-    add_bound(deciding, traffic_share(traffic, entering_here), result.bound);
-    std::vector<LayoutTable> joined;
-    for (const bool filters : {true, false}) {
-      if (options.single_table) break;
-      auto made = chained::lay_out(rules, deciding, traffic_here.packets, traffic_here.weight,
-                                   {id, next_table, tree.most_rules, tree.most_tables, filters});
-      if (joined.empty() || planner.cost(made) < planner.cost(joined)) joined = std::move(made);
-    }
-    std::vector<LayoutTable> tables;
+    TablePlanner planner(rules, deciding, traffic_here, arriving_here,
+                         among_kept(hits, redundant.size(), kept, deciding, traffic_here.packets));
+    add_bound(deciding, traffic_share(traffic, arriving_here), result.bound);
+    Costed made;
     bool proven = false;
-    if (!joined.empty() && planner.suffices(joined)) {
-      proven = quick.proves(rules_here, joined, result.proof);
+    const auto prove_made = [&] {
+      Layout layout{std::move(made.tables)};
+      proven = quick.proves(rules_here, layout, result.proof);
+      made.tables = std::move(layout.tables);
+    };
+    if (!options.single_table) {
+      made = planner.joined({id, next_table, tree.most_rules, tree.most_tables, true});
+      if (planner.suffices(made)) prove_made();
     }
     if (!proven) {
-      tables = planner.cheapest(tree);
-      proven = !joined.empty() && !planner.suffices(joined) &&
-               planner.cost(joined) < planner.cost(tables) &&
-               quick.proves(rules_here, joined, result.proof);
+      Costed other = planner.without_way_back(tree);
+      if (!made.tables.empty() && !planner.suffices(made) && made.cost < other.cost) prove_made();
+      if (!proven) made = std::move(other);
     }
-    if (proven) {
-      tables = std::move(joined);
-    } else {
+    std::vector<LayoutTable>& tables = made.tables;
+    if (!proven) {
       unproven.rules.insert(unproven.rules.end(), rules_here.rules.begin(), rules_here.rules.end());
       unproven_layout.tables.insert(unproven_layout.tables.end(), tables.begin(), tables.end());
     }
@@ -317,7 +365,7 @@ Result<OptimizedLayout> optimize(const RuleSet& rules, const Traffic& traffic,
     return pass_on(proven);
   }
 
-  result.before = cost_of(layout_in_rule_order(rules), traffic);
+  result.before = cost_of(in_order, traffic);
   result.after = cost_of(result.layout, traffic);
   for (LayoutCost* cost : {&result.before, &result.after}) {
     if (const auto predicted = predict(*cost, options.cost); !predicted) return pass_on(predicted);

@@ -18,7 +18,10 @@ std::size_t bit_count(U128 bits) {
 
 Columns::Columns(const Mask& all) {
   for (const FieldMask& entry : all.fields()) {
-    fields_.push_back({entry.field, entry.bits, count_});
+    unsigned lowest = 0;
+    while ((entry.bits >> lowest & 1) == 0) ++lowest;
+    const U128 shifted = entry.bits >> lowest;
+    fields_.push_back({entry.field, entry.bits, count_, lowest, (shifted & (shifted + 1)) == 0});
     count_ += bit_count(entry.bits);
   }
   words_ = std::max<std::size_t>(1, (count_ + 63) / 64);
@@ -26,6 +29,13 @@ Columns::Columns(const Mask& all) {
 
 void Columns::scatter(const FieldColumns& place, U128 bits, Word* out) const {
   std::size_t column = place.first;
+  if (place.run) {
+    U128 left = (bits & place.bits) >> place.lowest;
+    for (; left != 0; left >>= 64 - column % 64, column += 64 - column % 64) {
+      out[column / 64] |= static_cast<Word>(left) << column % 64;
+    }
+    return;
+  }
   for (U128 rest = place.bits; rest != 0; rest &= rest - 1, ++column) {
     const U128 lowest = rest & (~rest + 1);
     if ((bits & lowest) != 0) out[column / 64] |= Word{1} << column % 64;
@@ -35,6 +45,15 @@ void Columns::scatter(const FieldColumns& place, U128 bits, Word* out) const {
 U128 Columns::gather(const FieldColumns& place, const Word* row) const {
   U128 bits = 0;
   std::size_t column = place.first;
+  if (place.run) {
+    const std::size_t end = column + bit_count(place.bits);
+    for (std::size_t done = 0; column < end;) {
+      bits |= static_cast<U128>(row[column / 64] >> column % 64) << done;
+      done += 64 - column % 64;
+      column += 64 - column % 64;
+    }
+    return bits << place.lowest & place.bits;
+  }
   for (U128 rest = place.bits; rest != 0; rest &= rest - 1, ++column) {
     if ((row[column / 64] >> column % 64 & 1) != 0) bits |= rest & (~rest + 1);
   }
@@ -77,7 +96,7 @@ Match Columns::unpack(const Word* value, const Word* mask) const {
 
 int best_split(const Ternaries& rows, std::span<const std::uint32_t> members,
                const std::vector<Word>& decided) {
-  constexpr std::size_t kSample = 128;
+  constexpr std::size_t kSample = 48;
   const std::size_t words = rows.words();
   const std::size_t step = std::max<std::size_t>(1, members.size() / kSample);
   std::vector<std::uint16_t> zeros(words * 64, 0);
@@ -136,7 +155,7 @@ class Classifier {
   }
 
   void split(const std::vector<std::uint32_t>& rows, const std::vector<std::uint32_t>& packets) {
-    constexpr std::size_t kFewRows = 12;
+    constexpr std::size_t kFewRows = 16;
     if (packets.empty() || rows.empty()) return;
     const int column =
         rows.size() <= kFewRows || packets.size() <= 2 ? -1 : best_split(rows_, rows, decided_);

@@ -32,6 +32,8 @@ class Columns {
     MatchField field;
     U128 bits;          ///< the bits with a column
     std::size_t first;  ///< column of the lowest of them; the others follow
+    unsigned lowest;    ///< of the bits
+    bool run;           ///< the bits lie side by side
   };
   void scatter(const FieldColumns& place, U128 bits, Word* out) const;
   [[nodiscard]] U128 gather(const FieldColumns& place, const Word* row) const;

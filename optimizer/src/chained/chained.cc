@@ -70,36 +70,44 @@ class Writer {
 
 }  // namespace
 
-std::vector<LayoutTable> lay_out(const RuleSet& rules, const Problem& problem, const Rows& packets,
-                                 const std::vector<double>& packet_weight,
-                                 const TableOptions& options) {
-  Units units(problem);
-  std::vector<std::uint32_t> decider = first_matches(problem.rows, packets);
-  for (std::uint32_t& row : decider) {
-    if (row != kNoRow) row = units.unit_of_row[row];
+TableSearch::TableSearch(const RuleSet& rules, const Problem& problem, const Rows& packets,
+                         const std::vector<double>& packet_weight,
+                         std::vector<std::uint32_t> decider)
+    : rules_(rules),
+      packets_(packets),
+      packet_weight_(packet_weight),
+      units_(problem),
+      conflicts_(conflicts_of(units_, units_.rows)),
+      decider_(std::move(decider)) {
+  for (std::uint32_t& row : decider_) {
+    if (row != kNoRow) row = units_.unit_of_row[row];
   }
-  const auto most = static_cast<double>(options.most_rules);
-  double price = 1.0 / most;
-  Plan best;
+}
+
+LaidOut TableSearch::lay_out(const TableOptions& options) {
+  constexpr double kDearer = 2.5;
   constexpr int kRounds = 8;
   constexpr std::size_t kMostJumps = 60;  // devices and core's look_up follow 64
-  for (int round = 0; round < kRounds && best.empty(); ++round) {
-    Plan plan =
-        grow_plan(units, packets, packet_weight, decider,
-                  {price, options.most_tables, options.most_rules, kMostJumps, options.filters});
+  double price = 1.0 / static_cast<double>(options.most_rules);  // of an entry
+  bool filtered = false;
+  Plan best;
+  const auto grow = [&](const GrowOptions& limits) {
+    Grown grown = grow_plan(units_, conflicts_, packets_, packet_weight_, decider_, limits);
+    filtered = filtered || grown.filtered;
+    return std::move(grown.plan);
+  };
+  for (int round = 0; round < kRounds && best.empty(); ++round, price *= kDearer) {
+    Plan plan = grow({price, options.most_tables, options.most_rules, kMostJumps, options.filters});
     const std::size_t entries = entries_of(plan);
     if (plan.empty() || entries > options.most_rules || plan.size() > options.most_tables + 1) {
-      price *= 2.5;
       continue;
     }
     inline_exits(plan, options.most_rules - entries);
-    if (longest_way(plan) <= kMostJumps) best = std::move(plan);
+    if (longest_way(plan) > kMostJumps) continue;
+    best = std::move(plan);
   }
-  if (best.empty()) {
-    best = grow_plan(units, packets, packet_weight, decider,
-                     {price, 0, static_cast<std::size_t>(-1), 0, false});
-  }
-  return Writer(rules, units, best, options).run();
+  if (best.empty()) best = grow({price, 0, static_cast<std::size_t>(-1), 0, false});
+  return {Writer(rules_, units_, best, options).run(), filtered};
 }
 
 }  // namespace greynic::optimizer::chained

@@ -2,6 +2,7 @@
 
 /// One input table as layout tables: grown within a number of rules, and written as rules.
 
+#include "src/chained/units.h"
 #include "src/problem.h"
 
 namespace greynic::optimizer::chained {
@@ -14,11 +15,28 @@ struct TableOptions {
   bool filters = true;           ///< may be put in
 };
 
-/// The layout tables, the input table's first. `packets` are packed with the problem's columns,
-/// their weights sum to 1 or less. Rows of the problem must not shadow each other.
-[[nodiscard]] std::vector<LayoutTable> lay_out(const RuleSet& rules, const Problem& problem,
-                                               const Rows& packets,
-                                               const std::vector<double>& packet_weight,
-                                               const TableOptions& options);
+struct LaidOut {
+  std::vector<LayoutTable> tables;  ///< the input table's first
+  bool filtered = false;            ///< without, options.filters changed nothing
+};
+
+/// What all layouts of one input table have in common, found once.
+class TableSearch {
+ public:
+  /// `packets` are packed with the problem's columns, their weights sum to 1 or less; `decider` is
+  /// the row of each. Rows of the problem must not shadow each other. All must outlive the search.
+  TableSearch(const RuleSet& rules, const Problem& problem, const Rows& packets,
+              const std::vector<double>& packet_weight, std::vector<std::uint32_t> decider);
+
+  [[nodiscard]] LaidOut lay_out(const TableOptions& options);
+
+ private:
+  const RuleSet& rules_;
+  const Rows& packets_;
+  const std::vector<double>& packet_weight_;
+  Units units_;
+  Conflicts conflicts_;
+  std::vector<std::uint32_t> decider_;  ///< units by packet
+};
 
 }  // namespace greynic::optimizer::chained

@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "src/chained/key_numbers.h"
 #include "src/chained/node.h"
 
 namespace greynic::optimizer::chained {
@@ -51,6 +52,13 @@ struct Filter {
 /// What a port set leaves out, when that is one prefix from port 0 on.
 [[nodiscard]] std::optional<Prefix> left_out(const std::vector<Prefix>& set, const Slot& slot);
 
+/// A node's weights by kind, for a bound on what cuts cost.
+struct KindSums {
+  explicit KindSums(const Node& node);
+  std::vector<double> weight;
+  std::vector<std::uint32_t> order;  ///< kinds, as a chain would have them
+};
+
 class CutChooser {
  public:
   CutChooser(const Units& units, const Rows& packets, const std::vector<double>& packet_weight,
@@ -63,8 +71,8 @@ class CutChooser {
 
   /// The node as one chain.
   [[nodiscard]] double chain(const Node& node) const;
-  /// A few cuts, the cheapest first.
-  [[nodiscard]] std::vector<Cut> best_cuts(const Node& node) const;
+  /// The cheapest cuts, in order; `chain`: what they must cost less than.
+  [[nodiscard]] std::vector<Cut> best_cuts(const Node& node, double chain, std::size_t most) const;
   [[nodiscard]] std::optional<Guard> best_guard(const Node& node) const;
   [[nodiscard]] std::optional<Filter> best_filter(const Node& node) const;
   /// What the cut makes of the node; exact where the choice only estimates.
@@ -72,17 +80,39 @@ class CutChooser {
 
  private:
   [[nodiscard]] double cost_of(const Node& node, const std::vector<Word>& mask) const;
+  /// At least the rows that do not look at the mask stay in the rest, so no cut costs less.
+  [[nodiscard]] double least_cost(const Node& node, const KindSums& sums,
+                                  const std::vector<Word>& mask) const;
+  void look_inside(const Node& node, const std::vector<Word>& mask) const;
+  std::size_t sort_rows(const Node& node, const std::vector<Word>& mask) const;
   /// Behind the guard, and in each of the regions that jump away.
   [[nodiscard]] double guard_cost(const Node& node, const Guard& guard) const;
   [[nodiscard]] std::vector<std::vector<Word>> candidates(const Node& node, std::size_t most) const;
   /// Rows of the rest that a row may take along: as many as its packets are worth.
   [[nodiscard]] std::size_t most_copies(const Node& node, std::size_t row) const;
 
+  /// What cost_of works with.
+  struct Scratch {
+    std::vector<std::uint8_t> covers;   ///< by kind: looks at all bits of the cut
+    std::vector<std::uint32_t> inside;  ///< by kind: its number in a part
+    std::vector<double> masks;          ///< by that number
+    std::vector<std::uint8_t> open;     ///< by that number: some bit is still looked at
+    KeyNumbers keys;                    ///< of kinds, then of parts
+    std::vector<std::uint32_t> part;    ///< by row; kNoRow: the rest
+    std::vector<std::pair<std::uint32_t, Share>> in_parts;
+    std::vector<double> rest_weight;   ///< by kind; negative: no row in the rest
+    std::vector<double> passing;       ///< by part
+    std::vector<std::uint32_t> begin;  ///< by part, in `sorted`
+    std::vector<Share> sorted;
+    std::vector<Share> shares;
+  };
+
   const Units& units_;
   const Rows& packets_;
   const std::vector<double>& packet_weight_;
   const std::vector<std::uint32_t>& decider_;
   double entry_price_;
+  mutable Scratch scratch_;
 };
 
 }  // namespace greynic::optimizer::chained

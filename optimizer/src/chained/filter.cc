@@ -24,7 +24,7 @@ constexpr std::size_t kFewBlockers = 2;
 /// Rows that must come before a row and do not belong to the side; as far as they are known.
 std::size_t blockers_outside(const Node& node, std::size_t row, const Side& side) {
   return static_cast<std::size_t>(
-      std::count_if(node.blockers[row].begin(), node.blockers[row].end(),
+      std::count_if(node.conflicts.before[row].begin(), node.conflicts.before[row].end(),
                     [&](std::uint32_t other) { return !side.row[other]; }));
 }
 
@@ -34,7 +34,9 @@ std::optional<Filter> CutChooser::best_filter(const Node& node) const {
   constexpr std::size_t kFewRows = 32;
   constexpr double kGain = 30.0;  // matchers that a packet is spared whose rule is freed
   if (node.rows.size() < kFewRows || node.filters >= 2) return std::nullopt;
-  const auto bound = [&](std::size_t row) { return node.blockers[row].size() > kFewBlockers; };
+  const auto bound = [&](std::size_t row) {
+    return node.conflicts.before[row].size() > kFewBlockers;
+  };
   double bound_weight = 0.0;
   for (std::size_t row = 0; row < node.rows.size(); ++row) {
     if (bound(row)) bound_weight += node.weight[row];

@@ -7,32 +7,36 @@
 
 #include "src/chain.h"
 #include "src/chained/cut.h"
-#include "src/key_table.h"
+#include "src/chained/key_numbers.h"
 
 namespace greynic::optimizer::chained {
 namespace {
 
 class Grower {
  public:
-  Grower(Units& units, const Rows& packets, const std::vector<double>& packet_weight,
-         const std::vector<std::uint32_t>& decider, const GrowOptions& options)
+  Grower(Units& units, const Conflicts& conflicts, const Rows& packets,
+         const std::vector<double>& packet_weight, const std::vector<std::uint32_t>& decider,
+         const GrowOptions& options)
       : units_(units),
+        conflicts_(conflicts),
         packets_(packets),
         packet_weight_(packet_weight),
         decider_(decider),
         options_(options),
         chooser_(units, packets, packet_weight, decider, options.entry_price),
-        local_(units.rows.size(), kNoRow) {}
+        local_(units.rows.size(), kNoRow),
+        row_inside_(units.rows.size(), kNoRow) {}
 
-  Plan run() {
+  Grown run() {
     Node root(packets_.words());
     root.rows = units_.rows;
+    root.conflicts = conflicts_;
     root.packets.resize(packets_.size());
     std::iota(root.packets.begin(), root.packets.end(), 0U);
     plan_.emplace_back();
     grow(std::move(root), 0, kNowhere, {0, options_.most_jumps});
-    if (entries_ > options_.most_rules) return {};
-    return std::move(plan_);
+    if (entries_ > options_.most_rules) return {{}, filtered_};
+    return {std::move(plan_), filtered_};
   }
 
  private:
@@ -68,10 +72,13 @@ class Grower {
       }
       const auto filter = options_.filters ? chooser_.best_filter(node) : std::nullopt;
       if (filter) {
+        filtered_ = true;
         node = put_filter(std::move(node), *filter, table, exit, way, deepest);
         continue;
       }
-      const std::vector<Cut> cuts = chooser_.best_cuts(node);
+      constexpr std::size_t kFewCuts = 3;
+      constexpr std::size_t kManyCuts = 24;
+      const std::vector<Cut> cuts = chooser_.best_cuts(node, chain, kFewCuts);
       const auto guard = chooser_.best_guard(node);
       if (guard && guard->cost < chain && (cuts.empty() || guard->cost < cuts.front().cost)) {
         node = put_guard(std::move(node), *guard, table, exit, way, deepest);
@@ -79,9 +86,14 @@ class Grower {
       }
       Node rest(packets_.words());
       // A cut may come to nothing: its cost is an estimate.
-      const bool made = std::any_of(cuts.begin(), cuts.end(), [&](const Cut& cut) {
+      const auto make = [&](const Cut& cut) {
         return cut.cost < chain && make_cut(node, cut.mask, table, exit, rest, way, deepest);
-      });
+      };
+      bool made = std::any_of(cuts.begin(), cuts.end(), make);
+      if (!made && cuts.size() == kFewCuts) {
+        const std::vector<Cut> more = chooser_.best_cuts(node, chain, kManyCuts);
+        made = std::any_of(more.begin(), more.end(), make);
+      }
       if (!made) {
         finish(node, table);
         return deepest;
@@ -104,6 +116,10 @@ class Grower {
                  node.rows.unit[i]);
       }
       node.rows = std::move(kept);
+      if (node.conflicts.before.size() > row + 1) {
+        node.conflicts.before.resize(row + 1);
+        node.conflicts.many.resize(row + 1);
+      }
       return true;
     }
     return false;
@@ -121,16 +137,15 @@ class Grower {
         node.weight[local_[unit]] += packet_weight_[packet];
       }
     }
-    std::map<std::pair<std::vector<Word>, PortIds>, std::uint32_t> known;
+    kinds_.restart(n);
     node.kind.clear();
     node.kind_example.clear();
     node.kind_masks.clear();
     node.kind_written.clear();
     for (std::uint32_t row = 0; row < n; ++row) {
-      const auto [place, fresh] =
-          known.try_emplace({mask_of(node.rows.hull, row), node.rows.ports[row]},
-                            static_cast<std::uint32_t>(node.kind_example.size()));
-      if (fresh) {
+      const std::uint32_t kind =
+          kinds_.number(kind_key(node.rows.hull.mask[row], node.decided, node.rows.ports[row]));
+      if (kind == node.kind_example.size()) {
         node.kind_example.push_back(row);
         double masks = 1.0;
         double written = 1.0;
@@ -144,12 +159,15 @@ class Grower {
         node.kind_masks.push_back(masks);
         node.kind_written.push_back(written);
       }
-      node.kind.push_back(place->second);
+      node.kind.push_back(kind);
     }
-    Conflicts conflicts = conflicts_of(units_, node.rows);
-    node.blockers = std::move(conflicts.before);
-    node.blocked = std::move(conflicts.many);
     for (const std::uint32_t unit : node.rows.unit) local_[unit] = kNoRow;
+  }
+
+  /// What of the conflicts of a node is left in a region inside of it, of its rows `from`.
+  void inherit(const Node& node, std::vector<std::uint32_t> from, Node& inside) {
+    from.resize(inside.rows.size());
+    inside.conflicts = conflicts_within(units_, node.conflicts, inside.rows, from, row_inside_);
   }
 
   [[nodiscard]] double missing(const Node& node) const {
@@ -222,10 +240,12 @@ class Grower {
     PlanMatcher matcher(mask.data(), words);
     bool comes_back = false;
     std::vector<bool> ends;
-    for (Node& part : inside) {
-      ends.push_back(end_at_last_word(part));
+    for (std::size_t i = 0; i < inside.size(); ++i) {
+      ends.push_back(end_at_last_word(inside[i]));
       comes_back = comes_back || !ends.back();
+      inherit(node, parts.parts[i].rows, inside[i]);
     }
+    inherit(node, parts.rest, rest);
     const bool something_left = rest.rows.size() > 0;
     std::uint32_t after = exit;
     if (comes_back && something_left) {
@@ -300,10 +320,13 @@ class Grower {
       low.back().filters = node.filters;
       for (std::size_t w = 0; w < words; ++w)
         low.back().decided[w] = node.decided[w] | guard.mask[w];
-      for (std::size_t row = 0; row < node.rows.size(); ++row) {
+      std::vector<std::uint32_t> from;
+      for (std::uint32_t row = 0; row < node.rows.size(); ++row) {
         if (!units_.meets(node.rows, row, value.data(), guard.mask.data())) continue;
         units_.add_within(low.back().rows, node.rows, row, value.data(), guard.mask.data());
+        from.push_back(row);
       }
+      inherit(node, std::move(from), low.back());
       matcher.values.add(value.data());
     }
     const auto holds = [&](const Word* bits, const std::vector<Word>& value) {
@@ -316,7 +339,8 @@ class Grower {
       }
       place->packets.push_back(packet);
     }
-    for (std::size_t row = 0; row < node.rows.size(); ++row) {
+    std::vector<std::uint32_t> from;
+    for (std::uint32_t row = 0; row < node.rows.size(); ++row) {
       const Word* value = node.rows.hull.value[row];
       const Word* mask = node.rows.hull.mask[row];
       bool looks = true;
@@ -337,7 +361,9 @@ class Grower {
       PortIds ports = node.rows.ports[row];
       if (freed && ports[guard.field] == guard.set) ports[guard.field] = 0;
       behind.rows.add(value, mask, ports, node.rows.unit[row]);
+      from.push_back(row);
     }
+    inherit(node, std::move(from), behind);
     for (Node& part : low) {
       PlanEntry entry;
       for (const std::uint32_t packet : part.packets) entry.weight += packet_weight_[packet];
@@ -367,11 +393,13 @@ class Grower {
     std::map<std::uint64_t, std::size_t> known;
     const auto target = static_cast<std::uint32_t>(plan_.size());
     plan_.emplace_back();
-    for (std::size_t row = 0; row < node.rows.size(); ++row) {
+    std::vector<std::uint32_t> from;
+    for (std::uint32_t row = 0; row < node.rows.size(); ++row) {
       const Word* value = node.rows.hull.value[row];
       if (!covers_all(node.rows.hull.mask[row], mask)) {
         without.rows.add(value, node.rows.hull.mask[row], node.rows.ports[row],
                          node.rows.unit[row]);
+        from.push_back(row);
         continue;
       }
       if (!known.try_emplace(hash_under(value, mask.data(), words), matcher.entries.size()).second)
@@ -380,6 +408,7 @@ class Grower {
       for (std::size_t w = 0; w < words; ++w) bits[w] = value[w] & mask[w];
       matcher.entries.push_back({kNowhere, target, 0.0});
     }
+    inherit(node, std::move(from), without);
     for (const std::uint32_t packet : node.packets) {
       const auto found = known.find(hash_under(packets_[packet], mask.data(), words));
       (found == known.end() ? without : with).packets.push_back(packet);
@@ -406,8 +435,10 @@ class Grower {
     Node both = child();
     const std::uint32_t first = send_away(node, filter.first, table, one, without);
     one.rows = node.rows;
+    one.conflicts = node.conflicts;
     const std::uint32_t second = send_away(one, filter.second, first, both, other);
     both.rows = std::move(node.rows);
+    both.conflicts = std::move(node.conflicts);
     deepest = std::max(deepest, grow(std::move(other), first, exit, {way.jumps + 1, way.most}));
     deepest = std::max(deepest, grow(std::move(both), second, exit, {way.jumps + 2, way.most}));
     return without;
@@ -423,22 +454,27 @@ class Grower {
   }
 
   Units& units_;
+  const Conflicts& conflicts_;  ///< of all units
   const Rows& packets_;
   const std::vector<double>& packet_weight_;
   const std::vector<std::uint32_t>& decider_;
   const GrowOptions& options_;
   CutChooser chooser_;
-  std::vector<std::uint32_t> local_;  ///< by unit: its row in the node at hand
+  std::vector<std::uint32_t> local_;       ///< by unit: its row in the node at hand
+  std::vector<std::uint32_t> row_inside_;  ///< for inherit
+  KeyNumbers kinds_;                       ///< for scout
   std::array<std::vector<Word>, kPortFields> port_bits_;
   Plan plan_;
   std::size_t entries_ = 0;  ///< of the matchers so far
+  bool filtered_ = false;
 };
 
 }  // namespace
 
-Plan grow_plan(Units& units, const Rows& packets, const std::vector<double>& packet_weight,
-               const std::vector<std::uint32_t>& decider, const GrowOptions& options) {
-  return Grower(units, packets, packet_weight, decider, options).run();
+Grown grow_plan(Units& units, const Conflicts& conflicts, const Rows& packets,
+                const std::vector<double>& packet_weight, const std::vector<std::uint32_t>& decider,
+                const GrowOptions& options) {
+  return Grower(units, conflicts, packets, packet_weight, decider, options).run();
 }
 
 }  // namespace greynic::optimizer::chained

@@ -24,10 +24,16 @@ struct GrowOptions {
   bool filters = true;          ///< may be put in
 };
 
-/// Empty when it would have too many rules. `decider`: for each packet its unit, kNoRow when none;
-/// packets are packed as the problem's rows.
-[[nodiscard]] Plan grow_plan(Units& units, const Rows& packets,
-                             const std::vector<double>& packet_weight,
-                             const std::vector<std::uint32_t>& decider, const GrowOptions& options);
+struct Grown {
+  Plan plan;              ///< empty when it would have too many rules
+  bool filtered = false;  ///< a filter was put in; without, options.filters changed nothing
+};
+
+/// `conflicts`: of the units' rows. `decider`: for each packet its unit, kNoRow when none; packets
+/// are packed as the problem's rows.
+[[nodiscard]] Grown grow_plan(Units& units, const Conflicts& conflicts, const Rows& packets,
+                              const std::vector<double>& packet_weight,
+                              const std::vector<std::uint32_t>& decider,
+                              const GrowOptions& options);
 
 }  // namespace greynic::optimizer::chained

@@ -16,15 +16,20 @@ struct Node {
   int filters = 0;                     ///< that its packets went through
 
   // Made by NodeScout.
-  std::vector<double> weight;                        ///< by row: of the packets it decides
-  double all_weight = 0.0;                           ///< of the packets
-  std::vector<std::uint32_t> kind;                   ///< by row: units of equal mask and ports
-  std::vector<std::uint32_t> kind_example;           ///< by kind: a row
-  std::vector<double> kind_written;                  ///< by kind: masks when written out
-  std::vector<double> kind_masks;                    ///< by kind: masks that guards would leave
-  std::vector<std::vector<std::uint32_t>> blockers;  ///< by row: rows that must come before it
-  std::vector<bool> blocked;                         ///< by row: by more than were looked for
+  std::vector<double> weight;               ///< by row: of the packets it decides
+  double all_weight = 0.0;                  ///< of the packets
+  std::vector<std::uint32_t> kind;          ///< by row: units of equal mask and ports
+  std::vector<std::uint32_t> kind_example;  ///< by kind: a row
+  std::vector<double> kind_written;         ///< by kind: masks when written out
+  std::vector<double> kind_masks;           ///< by kind: masks that guards would leave
+
+  Conflicts conflicts;  ///< by row: rows that must come before it
 };
+
+/// Tells kinds apart, once the bits of `without` are fixed. Two that share a key, which nobody has
+/// seen yet, are priced as one.
+[[nodiscard]] std::uint64_t kind_key(const Word* mask, const std::vector<Word>& without,
+                                     const PortIds& ports);
 
 /// What falls on one kind.
 struct Share {
@@ -37,6 +42,11 @@ struct Share {
 struct ChainCost {
   double tried = 0.0;
   double matchers = 0.0;
+  /// So many masks more at the end, which decide so much.
+  void add(double weight, double masks) {
+    tried += weight * (matchers + (masks + 1.0) / 2.0);
+    matchers += masks;
+  }
 };
 [[nodiscard]] ChainCost chain_cost(std::vector<Share>& shares,
                                    const std::vector<double>& kind_masks);

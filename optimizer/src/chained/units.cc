@@ -4,6 +4,7 @@
 #include <memory>
 #include <numeric>
 #include <set>
+#include <span>
 
 namespace greynic::optimizer::chained {
 
@@ -163,15 +164,16 @@ bool Units::overlap(const UnitRows& rows_a, std::size_t a, const UnitRows& rows_
     const std::uint32_t id_a = rows_a.ports[a][i];
     const std::uint32_t id_b = rows_b.ports[b][i];
     if (id_a == 0 && id_b == 0) continue;
-    const auto prefixes = [&](const UnitRows& of, std::size_t row, std::uint32_t id) {
-      return id != 0 ? sets[id]
-                     : std::vector<Prefix>{
-                           {slot[i].get(of.hull.value[row]), slot[i].get(of.hull.mask[row])}};
-    };
     if (id_a == id_b) continue;
+    std::array<Prefix, kPortFields> lone;
+    const auto prefixes = [&](const UnitRows& of, std::size_t row, std::uint32_t id, Prefix& hull) {
+      if (id != 0) return std::span<const Prefix>(sets[id]);
+      hull = {slot[i].get(of.hull.value[row]), slot[i].get(of.hull.mask[row])};
+      return std::span<const Prefix>(&hull, 1);
+    };
     bool some = false;
-    for (const Prefix& p : prefixes(rows_a, a, id_a)) {
-      for (const Prefix& q : prefixes(rows_b, b, id_b)) {
+    for (const Prefix& p : prefixes(rows_a, a, id_a, lone[0])) {
+      for (const Prefix& q : prefixes(rows_b, b, id_b, lone[1])) {
         some = some || ((p.value ^ q.value) & p.mask & q.mask) == 0;
       }
     }
@@ -311,12 +313,48 @@ Conflicts conflicts_of(const Units& units, const UnitRows& rows) {
   Conflicts result;
   result.before.resize(rows.size());
   result.many.assign(rows.size(), false);
-  for (std::uint32_t unit = 0; unit < rows.size(); ++unit) {
-    auto& before = result.before[unit];
-    finder.find(unit, before, Conflicts::kMost);
-    result.many[unit] = before.size() > Conflicts::kMost;
+  for (std::uint32_t row = 0; row < rows.size(); ++row) {
+    auto& before = result.before[row];
+    finder.find(row, before, Conflicts::kMost);
+    result.many[row] = before.size() > Conflicts::kMost;
     std::sort(before.begin(), before.end());
   }
+  return result;
+}
+
+Conflicts conflicts_within(const Units& units, const Conflicts& among, const UnitRows& inner,
+                           const std::vector<std::uint32_t>& from,
+                           std::vector<std::uint32_t>& row_inside) {
+  constexpr std::uint32_t kFew = 256;  // rows that are simply looked through
+  Conflicts result;
+  result.before.resize(inner.size());
+  result.many.assign(inner.size(), false);
+  std::unique_ptr<ConflictFinder> finder;
+  for (std::uint32_t row = 0; row < inner.size(); ++row) {
+    row_inside[from[row]] = row;
+    auto& before = result.before[row];
+    const auto consider = [&](std::uint32_t other) {
+      if (other != kNoRow && units.effect[inner.unit[other]] != units.effect[inner.unit[row]] &&
+          units.overlap(inner, other, inner, row)) {
+        before.push_back(other);
+      }
+    };
+    if (!among.many[from[row]]) {
+      for (const std::uint32_t other : among.before[from[row]]) consider(row_inside[other]);
+      continue;
+    }
+    if (row > kFew) {
+      if (!finder) finder = std::make_unique<ConflictFinder>(units, inner);
+      finder->find(row, before, Conflicts::kMost);
+      std::sort(before.begin(), before.end());
+    } else {
+      for (std::uint32_t other = 0; other < row && before.size() <= Conflicts::kMost; ++other) {
+        consider(other);
+      }
+    }
+    result.many[row] = before.size() > Conflicts::kMost;
+  }
+  for (std::uint32_t row = 0; row < inner.size(); ++row) row_inside[from[row]] = kNoRow;
   return result;
 }
 

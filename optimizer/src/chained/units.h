@@ -117,5 +117,12 @@ struct Conflicts {
   std::vector<bool> many;                          ///< there are more than listed
 };
 [[nodiscard]] Conflicts conflicts_of(const Units& units, const UnitRows& rows);
+/// Those of `inner`, whose rows are what is open of the rows `from` of a region around it: its
+/// conflicts, `among`, are looked through instead of all rows. `row_inside` is kNoRow for each row
+/// of the outer region, before and after.
+[[nodiscard]] Conflicts conflicts_within(const Units& units, const Conflicts& among,
+                                         const UnitRows& inner,
+                                         const std::vector<std::uint32_t>& from,
+                                         std::vector<std::uint32_t>& row_inside);
 
 }  // namespace greynic::optimizer::chained
