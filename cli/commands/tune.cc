@@ -12,6 +12,7 @@
 #include "greynic/files/output_file.h"
 #include "greynic/files/shipped.h"
 #include "progress.h"
+#include "rule_options.h"
 
 namespace greynic::cli {
 namespace {
@@ -187,6 +188,7 @@ void add_tune(Program& program) {
   command.option("--format", options.rules_format,
                  "Format of the rules; told from the text when absent");
   command.option("--traffic", options.traffic, "uniform, zipf:EXPONENT or a traffic file");
+  add_growth(command, options.growth);
   command.option("--form", options.model_form, "Law to fit: " + std::string(model::kFormNames));
   command.option("--seed", options.job.seed, "Seed of everything random");
   command.option("--plan-seed", options.job.plan_seed, "Seed of the plan alone");

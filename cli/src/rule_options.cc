@@ -1,5 +1,9 @@
 #include "rule_options.h"
 
+#include <fmt/core.h>
+
+#include <charconv>
+
 namespace greynic::cli {
 
 Option add_rule_input(Command& command, loop::RuleInput& input) {
@@ -11,6 +15,26 @@ Option add_rule_input(Command& command, loop::RuleInput& input) {
                  "classbench, openflow, fields, megaflow, tc or layout; else told from the "
                  "text (docs/formats/rules.md)");
   return rules;
+}
+
+void add_growth(Command& command, std::optional<double>& growth) {
+  const auto read = [&growth](const std::string& text) -> Result<void> {
+    growth.reset();
+    if (text == "auto") return {};
+    double number = 0.0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc{} || end != text.data() + text.size()) {
+      return fail(ErrorCode::kBadInput,
+                  fmt::format("--growth {}: is neither a number nor auto", text));
+    }
+    growth = number;
+    return {};
+  };
+  command.option("--growth", read,
+                 fmt::format("The layout may have this many times the rules of the input, jumps "
+                             "included ({} unless told); auto draws the curve of matchers tried "
+                             "against rules and takes the knee",
+                             *growth));
 }
 
 void add_hop(Command& command, Hop& hop) {

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "greynic/files/json_file.h"
+#include "greynic/loop/layout_explanation.h"
 
 namespace greynic::loop {
 
@@ -57,6 +58,7 @@ std::string optimization_text(const TuneOptions& options, const TuneOutcome& out
   if (const Layout& fitted = outcome.fitted->layout(); !(fitted == optimized.layout)) {
     document["applied"] = {{"matchers", fitted.matcher_count()}, {"rules", fitted.rule_count()}};
   }
+  if (outcome.curve) document["curve"] = to_json(*outcome.curve);
   return files::json_text(document);
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "greynic/files/core_json.h"
 #include "greynic/files/json_file.h"
@@ -125,9 +126,17 @@ Result<void> optimize_rules(const TuneOptions& options, const target::RuleHolder
   if (outcome.fit) {
     optimize_options.cost = optimizer::mask_cost(*outcome.fit->model, at, outcome.hop);
   }
-  auto optimized = optimizer::optimize(rules, traffic, optimize_options);
-  if (!optimized) return optimized.error().while_doing("optimizing " + options.rules);
-  outcome.layout = std::move(*optimized);
+  if (options.growth) {
+    optimize_options.max_growth = *options.growth;
+    auto optimized = optimizer::optimize(rules, traffic, optimize_options);
+    if (!optimized) return optimized.error().while_doing("optimizing " + options.rules);
+    outcome.layout = std::move(*optimized);
+  } else {
+    auto curve = optimizer::optimize_at_knee(rules, traffic, optimize_options);
+    if (!curve) return curve.error().while_doing("optimizing " + options.rules);
+    outcome.layout = std::exchange(curve->layout, {});
+    outcome.curve = std::move(*curve);
+  }
   step(options.talk, "verify: by other code");
   if (auto same = check_equivalent(rules, outcome.layout->layout); !same) return same;
   outcome.verified = true;

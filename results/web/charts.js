@@ -307,6 +307,18 @@
         lineStyle: {width: 2.4, type: s.name === 'before' ? 'dashed' : 'solid'}, areaStyle: {opacity: 0.08}}))
     }),
 
+    // Matchers tried against the rules of a layout, and the layout that was taken.
+    tradeoff: (d) => ({
+      legend: legend({}),
+      grid: underLegend(d.series.length),
+      xAxis: below('rules of the layout', {scale: true, splitLine: {show: false}}),
+      yAxis: axis('matchers tried', {min: 0}),
+      tooltip: tip({trigger: 'axis', valueFormatter: short}),
+      series: d.series.map((s, i) => ({name: s.name, type: 'line', data: s.points,
+        color: i === 0 ? colour.clear : colour.before, lineStyle: {width: 2, type: i === 0 ? 'solid' : 'dashed'},
+        markLine: i === 0 ? {symbol: 'none', silent: true, data: [{xAxis: d.taken, label: {formatter: 'taken'}, lineStyle: {color: colour.limit}}]} : undefined}))
+    }),
+
     // What a counter did while traffic ran, a line a configuration.
     rates: (d) => ({
       legend: legend({}),

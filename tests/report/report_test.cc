@@ -67,6 +67,8 @@ constexpr const char* kOptimization = R"({
   "after": { "tables": 7, "matchers": 108, "rules": 369, "matchers_tried_mean": 20.0312,
              "matchers_tried_most": 41, "shares_by_tried": [[2, 0.25], [41, 0.75]],
              "predicted": { "bandwidth_gbps": { "value": 97.23, "low": 96.27, "high": 98.21 } } },
+  "curve": [{ "growth": 1, "rules": 277, "matchers_tried_mean": 60.5, "matchers_tried_p99": 90 },
+            { "growth": 1.5, "rules": 369, "matchers_tried_mean": 20.0312, "matchers_tried_p99": 41 }],
   "proof": { "tables": 7, "pairs": 24513, "verified": true } })";
 
 constexpr const char* kGain =
@@ -407,6 +409,8 @@ TEST(Report, SaysOfTheLayoutsWhatTheTerminalSaid) {
   }
   const auto walk = charts_of(full_report(Scratch()), "walk").at(0).at("series");
   EXPECT_EQ(walk.at(1).at("points").dump(), "[[0,0.0],[2,0.25],[41,1.0]]");
+  const auto tradeoff = charts_of(full_report(Scratch()), "tradeoff").at(0).at("series");
+  EXPECT_EQ(tradeoff.at(0).at("points").dump(), "[[277,60.5],[369,20.0312]]");
 }
 
 /// A run without a campaign, whose two configurations differ in one measure.

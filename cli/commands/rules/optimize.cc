@@ -1,6 +1,6 @@
 #include "greynic/optimizer/optimize.h"
 
-#include <charconv>
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -8,12 +8,15 @@
 #include <vector>
 
 #include "command.h"
+#include "follow_rules.h"
 #include "greynic/files/core_json.h"
 #include "greynic/flows/rule_commands.h"
 #include "greynic/loop/layout_cost.h"
 #include "greynic/loop/layout_explanation.h"
 #include "greynic/model/model.h"
 #include "greynic/rules/traffic.h"
+#include "greynic/target/interrupt.h"
+#include "greynic/target/target.h"
 #include "progress.h"
 #include "rule_options.h"
 #include "sharing_advice.h"
@@ -30,11 +33,14 @@ struct OptimizeFlags {
   std::string traffic = "uniform";
   std::string out;
   std::uint64_t seed = 1;
-  std::string growth = fmt::format("{}", optimizer::OptimizeOptions{}.max_growth);
+  std::optional<double> growth = optimizer::OptimizeOptions{}.max_growth;
   std::optional<flows::CommandForm> as;
   bool single_table = false;
   bool explain = false;
   bool as_json = false;
+  bool follow = false;
+  std::string target;
+  FollowFlags following;
 };
 
 std::string cell(const optimizer::LayoutCost& cost, const std::string& name) {
@@ -73,17 +79,6 @@ void print_table(const optimizer::OptimizedLayout& result) {
   print("equivalent: proven for {} layout tables over {} pairs of rules, {} regions\n",
         result.proof.tables, result.proof.pairs, result.proof.regions);
   for (const std::string& note : result.notes) print("{}\n", note);
-}
-
-constexpr std::string_view kAuto = "auto";
-
-/// The growth that --growth names; empty for auto.
-Result<std::optional<double>> growth_named(const std::string& text) {
-  if (text == kAuto) return std::optional<double>();
-  double number = 0.0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error == std::errc{} && end == text.data() + text.size()) return std::optional(number);
-  return fail(ErrorCode::kBadInput, fmt::format("--growth {}: is neither a number nor auto", text));
 }
 
 void print_curve(const optimizer::GrowthCurve& curve) {
@@ -154,6 +149,25 @@ int show(const OptimizeFlags& flags, const Found& found, const RuleSet& rules,
   return 0;
 }
 
+/// The rules as the target spells them, laid out within its limits, and kept in order there.
+int follow(OptimizeFlags flags, RuleSet given, optimizer::OptimizeOptions options) {
+  const target::InterruptGuard guard;
+  auto target = target::open(flags.target);
+  if (!target) return tell(target.error());
+  target::RuleHolder& holder = (*target)->rules();
+  RuleSet rules = holder.spell_out(std::move(given));
+  const auto traffic = rules::traffic_for(flags.traffic, rules, flags.seed);
+  if (!traffic) return tell(traffic.error());
+  const target::LayoutLimits limits = holder.limits();
+  options.last_table = std::min(options.last_table, limits.last_table);
+  options.single_table = options.single_table || !limits.cuts_pay;
+  const auto found = search(rules, *traffic, options, !flags.growth);
+  if (!found) return tell(found.error());
+  flags.following.as_json = flags.as_json;
+  flags.following.options.placement.hop = flags.hop;
+  return follow_rules(flags.following, std::move(rules), found->result.layout, holder);
+}
+
 int run(const OptimizeFlags& flags) {
   if (!flags.connections.empty()) {
     return advise_sharing({flags.connections, flags.models, flags.out, flags.as_json});
@@ -163,12 +177,10 @@ int run(const OptimizeFlags& flags) {
   }
   const auto at = parse_configuration(flags.at);
   if (!at) return tell(at.error());
-  const auto growth = growth_named(flags.growth);
-  if (!growth) return tell(growth.error());
   std::unique_ptr<model::Model> model;
   optimizer::OptimizeOptions options;
   options.seed = flags.seed;
-  if (*growth) options.max_growth = **growth;
+  if (flags.growth) options.max_growth = *flags.growth;
   options.single_table = flags.single_table;
   if (flags.as) options.last_table = flows::last_table_of(flags.as->program);
   if (flags.models.size() > 1) {
@@ -182,9 +194,10 @@ int run(const OptimizeFlags& flags) {
   }
   const auto rules = loop::load_rules(flags.rules, terminal_talk());
   if (!rules) return tell(rules.error());
+  if (flags.follow) return follow(flags, *rules, options);
   const auto traffic = rules::traffic_for(flags.traffic, *rules, flags.seed);
   if (!traffic) return tell(traffic.error());
-  const auto found = search(*rules, *traffic, options, !*growth);
+  const auto found = search(*rules, *traffic, options, !flags.growth);
   if (!found) return tell(found.error());
   if (!flags.out.empty()) {
     if (const auto written = files::write_layout(found->result.layout, flags.out); !written) {
@@ -192,6 +205,40 @@ int run(const OptimizeFlags& flags) {
     }
   }
   return show(flags, *found, *rules, *traffic);
+}
+
+/// --follow and what belongs to it.
+void add_following(Command& command, OptimizeFlags& flags, const Option& connections) {
+  FollowFlags& following = flags.following;
+  const Option follow = command.flag(
+      "--follow", flags.follow,
+      "Install the layout on --target and keep its matchers in order by the counters of its rules, "
+      "until Ctrl-C; each step is proven first, and taken back when its gain does not come");
+  follow.excludes(connections);
+  const Option target =
+      command.option("--target", flags.target, "Target that --follow installs on");
+  target.needs(follow);
+  follow.needs(target);
+  command
+      .option("--store", following.options.store,
+              "Folder in which --follow keeps the layout of the device, to go on with it later")
+      .needs(follow);
+  command.option("--every", following.every, "How often --follow looks at the counters")
+      .needs(follow);
+  command
+      .option("--act-above", following.options.act_above,
+              "Share of the matchers tried that must be to save before --follow acts")
+      .range(0.0, 1.0)
+      .needs(follow);
+  command
+      .option("--rules-a-step", following.options.most_rules,
+              "Rules that may change their place in one step of --follow")
+      .needs(follow);
+  command
+      .option("--packets", following.options.fewest_packets,
+              "Packets between two looks below which --follow concludes nothing")
+      .needs(follow);
+  command.option("--polls", following.polls, "Looks after which --follow ends").needs(follow);
 }
 
 }  // namespace
@@ -208,13 +255,14 @@ void add_optimize(Program& program) {
       "                   --hop client_encap --traffic traffic.json -o layout.json\n"
       "  greynic optimize --connections connections.json --model model.json -o advice.json\n"
       "  greynic optimize made:acl:1000:7 --growth auto --explain\n"
+      "  greynic optimize filters.rules --follow --target flows:tc:enp1s0f0 --store kept\n"
       "  greynic optimize container_host --as tc:enp1s0f0 > filters.tc   # to review");
   const Option rules = add_rule_input(command, flags->rules);
-  command
-      .option("--connections", flags->connections,
-              "Connections between hosts (docs/formats/connections.md): whether and how they share "
-              "QPs, for `greynic broker --advice`")
-      .excludes(rules);
+  const Option connections = command.option(
+      "--connections", flags->connections,
+      "Connections between hosts (docs/formats/connections.md): whether and how they share "
+      "QPs, for `greynic broker --advice`");
+  connections.excludes(rules);
   command.option("--model", flags->models,
                  "Model file, or published:cx4 cx5 cx6 cx7 bf3 e810; without it nothing is "
                  "predicted. With --connections it may come again, for other message sizes");
@@ -224,9 +272,7 @@ void add_optimize(Program& program) {
                  "uniform (one packet inside each rule), zipf:EXPONENT, or a traffic file");
   command.option("-o,--out", flags->out, "Write the layout, or the advice, here").writes();
   command.option("--seed", flags->seed, "Seed of the made-up traffic and of the search");
-  command.option("--growth", flags->growth,
-                 "The layout may have this many times the rules of the input, jumps included; "
-                 "auto draws the curve and takes the knee");
+  add_growth(command, flags->growth);
   command.flag("--single-table", flags->single_table, "No jumps: one chain for each table");
   command.flag(
       "--explain", flags->explain,
@@ -241,6 +287,7 @@ void add_optimize(Program& program) {
   command.option("--as", read_form,
                  "The layout as commands on stdout: ovs (ovs-ofctl), tc:INTERFACE (tc -batch) or "
                  "rte_flow:PORT (testpmd)");
+  add_following(command, *flags, connections);
   command.flag("--json", flags->as_json, "JSON on stdout");
   command.run([flags] { return run(*flags); });
 }

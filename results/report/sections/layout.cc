@@ -118,6 +118,29 @@ void add_costs(const Content& content, const json& optimization, Page& page) {
              "rises, the shorter the walk.");
 }
 
+/// Matchers tried against the rules that a layout may have, with the point that was taken.
+void add_tradeoff(const json& optimization, Page& page) {
+  const json curve = optimization.value("curve", json::array());
+  if (curve.size() < 2) return;
+  json mean = json::array();
+  json p99 = json::array();
+  Table table({">growth allowed", ">rules", ">matchers tried, mean", ">99 %"});
+  for (const json& point : curve) {
+    const double tried = point.at("matchers_tried_mean").get<double>();
+    mean.push_back({point.at("rules"), tried});
+    p99.push_back({point.at("rules"), point.at("matchers_tried_p99")});
+    table.add({number(point.at("growth").get<double>()), files::json_text(point.at("rules")),
+               fmt::format("{:.2f}", tried), files::json_text(point.at("matchers_tried_p99"))});
+  }
+  page.chart(
+      {{"kind", "tradeoff"},
+       {"taken", optimization.at("after").at("rules")},
+       {"series", {{{"name", "mean"}, {"points", mean}}, {{"name", "99 %"}, {"points", p99}}}}},
+      "Matchers that a packet tries against the rules of the layout: what more entries in "
+      "the device buy. The line marks the layout that was taken.");
+  page.folded("Matchers tried against rules, as a table", table.text());
+}
+
 }  // namespace
 
 void add_layout(const Content& content, Page& page) {
@@ -127,6 +150,7 @@ void add_layout(const Content& content, Page& page) {
   page.section("layout", "Rule layout");
   if (optimization != nullptr) {
     add_costs(content, *optimization, page);
+    add_tradeoff(*optimization, page);
   } else {
     page.paragraph(
         "How many matchers a packet tries is not kept with this run; `greynic tune` keeps it.");

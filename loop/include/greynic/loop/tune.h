@@ -13,6 +13,7 @@
 #include "greynic/loop/gain.h"
 #include "greynic/loop/talk.h"
 #include "greynic/model/model.h"
+#include "greynic/optimizer/growth.h"
 #include "greynic/optimizer/optimize.h"
 
 namespace greynic::loop {
@@ -23,6 +24,8 @@ struct TuneOptions {
   std::string rules;         ///< rule file; empty: stop after the fit
   std::string rules_format;  ///< empty: told from the text
   std::string traffic = "zipf:1.1";
+  /// Times the rules of the input that the layout may have; empty: as the curve's knee says.
+  std::optional<double> growth = optimizer::OptimizeOptions{}.max_growth;
   std::string model_form = "auto";
   int pairs = 5;      ///< of the gain measurement
   bool keep = false;  ///< leave the new layout on the device
@@ -37,6 +40,9 @@ struct TuneOutcome {
   std::string no_fit;           ///< why there is no law; empty when there is one
   Hop hop = Hop::kServerDecap;  ///< where the layout is placed
   std::optional<optimizer::OptimizedLayout> layout;
+  /// Matchers tried against rules, when the growth was to be found; without its layout, which is
+  /// above.
+  std::optional<optimizer::GrowthCurve> curve;
   /// That layout as the device is given it, verified too; with `layout`.
   std::optional<target::FittedLayout> fitted;
   bool verified = false;  ///< by the independent check
