@@ -14,6 +14,7 @@
 
 #include "greynic/agent/agent.h"
 #include "greynic/agent/lab_files.h"
+#include "greynic/daemon/leases.h"
 #include "greynic/daemon/log.h"
 
 namespace greynic::agent {
@@ -178,6 +179,41 @@ Result<void> write_client(const std::string& directory, const Made& ca, const st
   return write_identity(directory, "client", *client, true);
 }
 
+Result<void> write_lab(const std::string& directory, const std::vector<std::string>& agent_names,
+                       const std::vector<std::string>& client_names) {
+  const auto ca = make_identity("greynic lab", nullptr, {});
+  if (!ca) return pass_on(ca);
+  const auto agent = make_identity("greynic agent", &*ca, agent_names);
+  if (!agent) return pass_on(agent);
+  // The CA's key is not kept: nobody can add to this lab, a new one is made instead.
+  if (auto done = write_identity(directory, "ca", *ca, false); !done) return done;
+  if (auto done = write_identity(directory, "agent", *agent, true); !done) return done;
+  if (auto done = write_client(directory, *ca, "greynic client"); !done) return done;
+  for (const std::string& name : client_names) {
+    const std::string own = directory + "/" + name;
+    if (auto done = make_directory(own); !done) return done;
+    if (auto done = write_identity(own, "ca", *ca, false); !done) return done;
+    if (auto done = write_client(own, *ca, name); !done) return done;
+  }
+  return {};
+}
+
+/// A directory beside this one, which takes its place when it is whole: who is killed meanwhile
+/// leaves nothing that is in the way of the next.
+std::string place_beside(const std::string& directory) {
+  const std::filesystem::path parent = std::filesystem::path(directory).parent_path();
+  return (parent / fmt::format(".greynic-{:016x}.tmp", daemon::unguessable_id())).string();
+}
+
+/// False where that cannot be: at a mount point, say.
+bool moved_into_place(const std::string& made, const std::string& directory) {
+  struct stat there {};
+  return ::stat(directory.c_str(), &there) == 0 &&
+         ::chmod(made.c_str(), there.st_mode & 07777) == 0 &&
+         ::chown(made.c_str(), there.st_uid, there.st_gid) == 0 &&
+         ::rename(made.c_str(), directory.c_str()) == 0;
+}
+
 }  // namespace
 
 Result<void> create_certificates(const std::string& path,
@@ -195,21 +231,17 @@ Result<void> create_certificates(const std::string& path,
                   fmt::format("{}/{} is there already; give an empty directory", directory, name));
     }
   }
-  const auto ca = make_identity("greynic lab", nullptr, {});
-  if (!ca) return pass_on(ca);
-  const auto agent = make_identity("greynic agent", &*ca, agent_names);
-  if (!agent) return pass_on(agent);
-  // The CA's key is not kept: nobody can add to this lab, a new one is made instead.
-  if (auto done = write_identity(directory, "ca", *ca, false); !done) return done;
-  if (auto done = write_identity(directory, "agent", *agent, true); !done) return done;
-  if (auto done = write_client(directory, *ca, "greynic client"); !done) return done;
-  for (const std::string& name : client_names) {
-    const std::string own = directory + "/" + name;
-    if (auto done = make_directory(own); !done) return done;
-    if (auto done = write_identity(own, "ca", *ca, false); !done) return done;
-    if (auto done = write_client(own, *ca, name); !done) return done;
-  }
-  return {};
+  std::error_code none;
+  const bool replaceable = std::filesystem::is_empty(directory, none) &&
+                           !std::filesystem::is_symlink(directory, none) &&
+                           !std::filesystem::equivalent(directory, ".", none);
+  if (!replaceable) return write_lab(directory, agent_names, client_names);
+  const std::string beside = place_beside(directory);
+  if (auto done = make_directory(beside); !done) return done;
+  auto done = write_lab(beside, agent_names, client_names);
+  if (done && moved_into_place(beside, directory)) return {};
+  std::filesystem::remove_all(beside, none);
+  return done ? write_lab(directory, agent_names, client_names) : done;
 }
 
 Result<void> revoke_certificate(const std::string& directory, const std::string& pem) {
