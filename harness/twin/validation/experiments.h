@@ -11,11 +11,15 @@ namespace greynic::twin {
 /// What every experiment needs: where it writes, and how it measures.
 class Bench {
  public:
-  Bench(const RnicModel& model, std::uint64_t seed, ValidationReport& report)
-      : model_(model), seed_(seed), report_(report) {}
+  Bench(const RnicModel& model, const std::string& rnic, std::uint64_t seed,
+        ValidationReport& report)
+      : model_(model), rnic_(rnic), seed_(seed), report_(report) {}
 
   /// The model, under another profile of its file.
   [[nodiscard]] const RnicModel& model() const { return model_; }
+  /// Its name or file, for fabrics.
+  [[nodiscard]] const std::string& rnic() const { return rnic_; }
+  [[nodiscard]] std::uint64_t seed() const { return seed_; }
   [[nodiscard]] BandwidthResult rate(const HostLoad& load, std::uint64_t most_packets = 200000);
   /// Median half round trip, us.
   [[nodiscard]] double half_rtt_us(const HostLoad& load, std::uint64_t rounds = 200);
@@ -36,6 +40,7 @@ class Bench {
 
  private:
   const RnicModel& model_;
+  const std::string& rnic_;
   std::uint64_t seed_;
   ValidationReport& report_;
 };

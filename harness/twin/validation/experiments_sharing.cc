@@ -111,7 +111,7 @@ void doorbell_sharing(Bench& bench, Operation operation) {
   const auto& usual = seen["default doorbells"];
   const auto& own = seen["own doorbells"];
   const std::string name(to_string(operation));
-  bench.accept(8, name + ", shared QP, one thread", "Mops", layouts[0].published[0], shared[0], 0,
+  bench.accept(8, name + ", shared QP, one thread", "Mops", layouts[0].published[0], shared[0], 1.6,
                2);
   bench.accept(8, name + ", shared QP, 48 threads", "Mops", layouts[0].published[6], shared[6], 0.2,
                0.35);

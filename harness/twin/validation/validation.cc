@@ -77,7 +77,7 @@ Result<ValidationReport> validate(const std::string& name, std::uint64_t seed,
   if (usual->id == "cx7") add(*usual, qp_count_cx7);
   add(*usual, pcie_bandwidth);
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    Bench bench(steps[i].model, seed, report);
+    Bench bench(steps[i].model, name, seed, report);
     steps[i].run(bench);
     if (progress) progress(static_cast<double>(i + 1) / static_cast<double>(steps.size()));
   }

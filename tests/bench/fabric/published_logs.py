@@ -15,8 +15,9 @@ import re
 import subprocess
 import sys
 
-LATENCY = ["-a", "-n", "30", "-m", "1024", "-I", "220"]
-BANDWIDTH = ["-a", "-n", "200", "-q", "4", "-m", "1024"]
+LATENCY = [["-a", "-n", "30", "-m", "1024", "-I", "220"]]
+BANDWIDTH = [["-s", size, "-n", count, "-q", "4", "-m", "1024"]
+             for size, count in (("64", "2000"), ("4096", "1000"), ("8388608", "100"))]
 
 
 def table_of(text, column):
@@ -43,18 +44,18 @@ def main():
         if not found or not all(word in name for word in wanted):
             continue
         client_out, client_in, server_out, server_in, verb, kind = found.groups()
-        command = [greynic, "lab-run", "twin:cx6", "--virtual-time",
-                   "--client-groups", f"{client_out},{client_in}",
-                   "--server-groups", f"{server_out},{server_in}",
-                   "--pair", "--", f"ib_{verb}_{kind}"]
-        command += LATENCY if kind == "lat" else BANDWIDTH
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            sys.exit(f"published_logs.py: {' '.join(command)}: {done.stderr}")
+        lab = [greynic, "lab-run", "twin:cx6", "--virtual-time",
+               "--client-groups", f"{client_out},{client_in}",
+               "--server-groups", f"{server_out},{server_in}", "--pair", "--", f"ib_{verb}_{kind}"]
         column = 4 if kind == "lat" else 3
+        shown = {}
+        for options in LATENCY if kind == "lat" else BANDWIDTH:
+            done = subprocess.run(lab + options, capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                sys.exit(f"published_logs.py: {' '.join(lab + options)}: {done.stderr}")
+            shown.update(table_of(done.stdout, column))
         with open(name, encoding="utf-8") as file:
             published = table_of(file.read(), column)
-        shown = table_of(done.stdout, column)
         error = {size: shown[size] / value - 1 for size, value in published.items() if size in shown}
         setting = f"ib_{verb}_{kind} {client_out}/{client_in}/{server_out}/{server_in}"
         if kind == "lat":
