@@ -125,6 +125,7 @@ void Engine::on_message_receive(const Completion& one) {
   if (found == by_qp_.end() || one.status != Status::kDone || index >= kMessageReceives) return;
   Link& link = *found->second.link;
   const Lane& lane = *found->second.lane;
+  if (lane.transport == Transport::kRC) return;  // no receive of such a lane
   const Block& block = *message_blocks_.at({link.peer, lane.index});
   const std::uint32_t skipped = lane.transport == Transport::kUD ? kRoutingHeaderBytes : 0;
   if (one.has_immediate && one.bytes > skipped && one.bytes <= kReceiveBytes) {

@@ -40,6 +40,7 @@ void Engine::on_receive(const Completion& one) {
   const auto found = by_qp_.find(one.qp);
   if (one.status != Status::kDone || found == by_qp_.end()) return;
   const Place place = found->second;
+  if (place.lane->transport != Transport::kRC) return;  // its receives are its own
   ++place.lane->received;
   std::span<const std::byte> payload(receive_data_[one.id],
                                      std::min(one.bytes, options_.receive_bytes));
