@@ -185,7 +185,10 @@ void Session::note_beliefs() {
 bool Session::last_is_slow() const {
   if (readings_.empty()) return false;
   const std::size_t last = readings_.size() - 1;
-  return model_.evidence(readings_[last], last) > 0.0;
+  // A device may be slower now than any wall that it was seen at.
+  const Reading& one = readings_[last];
+  if (!one.failed && one.score - model_.offset(last) > model_.bound()) return true;
+  return model_.evidence(one, last) > 0.0;
 }
 
 void Session::ignore(std::span<const std::size_t> places) {

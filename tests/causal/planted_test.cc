@@ -181,6 +181,7 @@ TEST(Planted, StickyWallsAreWaitedFor) {
       {.name = "sticky", .most_factors = 40, .most_order = 3, .least_drop = 0.3, .sticky = 3}, 9900,
       12);
   EXPECT_GE(outcomes.right, 11) << outcomes.wrong;
+  EXPECT_LT(outcomes.tests, 7.0 * outcomes.bound);
 }
 
 // Claim:  a device that never recovers by itself is reset after each wall, and the wall's cause is
