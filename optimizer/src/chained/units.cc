@@ -242,8 +242,11 @@ class ConflictFinder {
     root_ = build(std::move(all), decided);
   }
 
-  void find(std::uint32_t unit, std::vector<std::uint32_t>& found, std::size_t most) const {
-    search(*root_, unit, found, most);
+  /// Lists the rows that must come before one, ascending; whether there are more than listed.
+  bool find(std::uint32_t row, std::vector<std::uint32_t>& found) const {
+    search(*root_, row, found, Conflicts::kMost);
+    std::sort(found.begin(), found.end());
+    return found.size() > Conflicts::kMost;
   }
 
  private:
@@ -314,10 +317,7 @@ Conflicts conflicts_of(const Units& units, const UnitRows& rows) {
   result.before.resize(rows.size());
   result.many.assign(rows.size(), false);
   for (std::uint32_t row = 0; row < rows.size(); ++row) {
-    auto& before = result.before[row];
-    finder.find(row, before, Conflicts::kMost);
-    result.many[row] = before.size() > Conflicts::kMost;
-    std::sort(before.begin(), before.end());
+    result.many[row] = finder.find(row, result.before[row]);
   }
   return result;
 }
@@ -325,7 +325,6 @@ Conflicts conflicts_of(const Units& units, const UnitRows& rows) {
 Conflicts conflicts_within(const Units& units, const Conflicts& among, const UnitRows& inner,
                            const std::vector<std::uint32_t>& from,
                            std::vector<std::uint32_t>& row_inside) {
-  constexpr std::uint32_t kFew = 256;  // rows that are simply looked through
   Conflicts result;
   result.before.resize(inner.size());
   result.many.assign(inner.size(), false);
@@ -333,26 +332,15 @@ Conflicts conflicts_within(const Units& units, const Conflicts& among, const Uni
   for (std::uint32_t row = 0; row < inner.size(); ++row) {
     row_inside[from[row]] = row;
     auto& before = result.before[row];
-    const auto consider = [&](std::uint32_t other) {
-      if (other != kNoRow && units.effect[inner.unit[other]] != units.effect[inner.unit[row]] &&
-          units.overlap(inner, other, inner, row)) {
-        before.push_back(other);
-      }
-    };
-    if (!among.many[from[row]]) {
-      for (const std::uint32_t other : among.before[from[row]]) consider(row_inside[other]);
+    if (among.many[from[row]]) {  // there are more than listed
+      if (!finder) finder = std::make_unique<ConflictFinder>(units, inner);
+      result.many[row] = finder->find(row, before);
       continue;
     }
-    if (row > kFew) {
-      if (!finder) finder = std::make_unique<ConflictFinder>(units, inner);
-      finder->find(row, before, Conflicts::kMost);
-      std::sort(before.begin(), before.end());
-    } else {
-      for (std::uint32_t other = 0; other < row && before.size() <= Conflicts::kMost; ++other) {
-        consider(other);
-      }
+    for (const std::uint32_t listed : among.before[from[row]]) {
+      const std::uint32_t other = row_inside[listed];
+      if (other != kNoRow && units.overlap(inner, other, inner, row)) before.push_back(other);
     }
-    result.many[row] = before.size() > Conflicts::kMost;
   }
   for (std::uint32_t row = 0; row < inner.size(); ++row) row_inside[from[row]] = kNoRow;
   return result;
