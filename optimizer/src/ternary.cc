@@ -96,7 +96,7 @@ Match Columns::unpack(const Word* value, const Word* mask) const {
 
 int best_split(const Ternaries& rows, std::span<const std::uint32_t> members,
                const std::vector<Word>& decided) {
-  constexpr std::size_t kSample = 48;
+  constexpr std::size_t kSample = 128;
   const std::size_t words = rows.words();
   const std::size_t step = std::max<std::size_t>(1, members.size() / kSample);
   std::vector<std::uint16_t> zeros(words * 64, 0);
@@ -155,7 +155,7 @@ class Classifier {
   }
 
   void split(const std::vector<std::uint32_t>& rows, const std::vector<std::uint32_t>& packets) {
-    constexpr std::size_t kFewRows = 16;
+    constexpr std::size_t kFewRows = 12;
     if (packets.empty() || rows.empty()) return;
     const int column =
         rows.size() <= kFewRows || packets.size() <= 2 ? -1 : best_split(rows_, rows, decided_);
