@@ -43,6 +43,17 @@ void read_tunnel(os::ByteView data, bool vxlan, Device& device) {
   });
 }
 
+/// The key that a GRE tunnel sends is its VNI; 0 is what tunnels without a key tell.
+void read_gre(os::ByteView data, Device& device) {
+  constexpr std::uint16_t kOutputKey = 5;  // IFLA_GRE_OKEY; its header clashes with those of IP
+  os::each_attribute(data, [&](std::uint16_t type, os::ByteView value) {
+    if (type != kOutputKey || value.size() != 4) return;
+    std::uint32_t key = 0;
+    for (const std::uint8_t byte : value) key = key << 8 | byte;
+    if (key != 0) device.vni = key;
+  });
+}
+
 void read_link_info(os::ByteView info, Device& device) {
   os::each_attribute(info, [&](std::uint16_t type, os::ByteView value) {
     if (type == IFLA_INFO_KIND) device.kind = os::text_of(value);
@@ -51,6 +62,8 @@ void read_link_info(os::ByteView info, Device& device) {
     if (type != IFLA_INFO_DATA) return;
     if (device.kind == "vxlan" || device.kind == "geneve") {
       read_tunnel(value, device.kind == "vxlan", device);
+    } else if (device.kind.find("gre") != std::string::npos) {
+      read_gre(value, device);
     } else if (device.kind == "bridge") {
       os::each_attribute(value, [&](std::uint16_t own, os::ByteView setting) {
         if (own == IFLA_BR_NF_CALL_IPTABLES) device.netfilter = os::native_number(setting) != 0;
