@@ -122,7 +122,7 @@ TEST(Twin, RefusesWhatVerbsForbid) {
 TEST(Twin, NamesWhatIsWrongInATargetName) {
   for (const char* name :
        {"twin:cx99", "twin:cx6?profile=nope", "twin:cx6?speed=9", "twin:cx6?threads=none",
-        "twin:cx6?defects=S9", "twin:/no/such.json", "twin:cx6?stop=never"}) {
+        "twin:cx6?defects=S10", "twin:/no/such.json", "twin:cx6?stop=never"}) {
     const auto twin = create(name);
     ASSERT_FALSE(twin) << name;
     EXPECT_EQ(twin.error().code, ErrorCode::kBadInput) << name << ": " << twin.error().message;
