@@ -86,6 +86,11 @@ function(greynic_library name)
     PUBLIC ${arg_PUBLIC} PRIVATE $<BUILD_INTERFACE:greynic_settings> ${arg_PRIVATE})
   if(arg_HOT)
     target_compile_options(greynic_${name} PRIVATE $<$<CONFIG:Release>:-O3>)
+    if(GREYNIC_JOIN_FILES AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+      # gcc stops inlining where a large unit has grown by two fifths. Ten joined files may be as large as ten: with
+      # the limit for one, inner loops called push_back.
+      target_compile_options(greynic_${name} PRIVATE --param=large-unit-insns=100000)
+    endif()
   endif()
   greynic_join_files(greynic_${name})
 endfunction()

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "greynic/files/json_file.h"
 #include "store/checksum.h"
 #include "store/run_schema.h"
 
@@ -65,9 +66,8 @@ Result<RunHeader> read_header(SQLite::Database& database, const std::string& pat
   const std::string seed = fields["seed"];
   const auto [end, error] = std::from_chars(seed.data(), seed.data() + seed.size(), header.seed);
   if (error != std::errc() || end != seed.data() + seed.size()) {
-    return fail(
-        ErrorCode::kBadInput,
-        fmt::format("{}: table header: seed must be a whole number, not \"{}\"", path, seed));
+    return files::bad_value(path, "table header",
+                            fmt::format("seed must be a whole number, not \"{}\"", seed));
   }
   for (const auto& [name, value] : fields) {
     if (name.starts_with(kEnvironmentPrefix)) {

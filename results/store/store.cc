@@ -287,7 +287,7 @@ Result<void> RunStore::append_all(std::span<const Observation> observations) {
       return fail(ErrorCode::kInternal, fmt::format("{}: an observation would be stored twice: {}",
                                                     state_->path, error.what()));
     }
-    return fail(ErrorCode::kIo, fmt::format("{}: {}", state_->path, error.what()));
+    return fail(ErrorCode::kIo, fmt::format("{}: {}", state_->path, printable(error.what())));
   }
 }
 

@@ -42,6 +42,16 @@ def warm(place, address, family=socket.AF_INET):
         time.sleep(0.2)
 
 
+def veth_pair(made):
+    """Two namespaces, 10.8.0.1 and 10.8.0.2 at the ends of a veth pair between them."""
+    a, b = made.namespace("a"), made.namespace("b")
+    made.veth(a, "veth0", b, "veth0")
+    made.address(a, "veth0", "10.8.0.1/24")
+    made.address(b, "veth0", "10.8.0.2/24")
+    warm(a, "10.8.0.2")
+    return a, b
+
+
 def expect(what, got, wanted):
     assert got == wanted, f"{what}: {got} instead of {wanted}"
 

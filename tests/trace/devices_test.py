@@ -10,7 +10,7 @@ import time
 
 import claims
 import lab
-from claims import check_path, expect, of, warm
+from claims import check_path, expect, of, veth_pair, warm
 from lab import Lab, Sink, Trace, send, sh, skip
 
 
@@ -70,11 +70,7 @@ def parsing():
 def queue_pairs():
     """RoCE's queue pair is part of a flow, and a rule takes the packets of one alone."""
     with Lab() as made:
-        a, b = made.namespace("a"), made.namespace("b")
-        made.veth(a, "veth0", b, "veth0")
-        made.address(a, "veth0", "10.8.0.1/24")
-        made.address(b, "veth0", "10.8.0.2/24")
-        warm(a, "10.8.0.2")
+        a, b = veth_pair(made)
         sink = Sink(b, "10.8.0.2", 4791)
         transport = lambda pair: struct.pack(">BBHII", 4, 0, 0xFFFF, pair, 77) + b"x" * 64
         with Trace(of(a, queue_pair=0x1234), claims.FOLDER) as trace:
@@ -109,10 +105,7 @@ def macvlans():
 def ifbs():
     """A packet that is sent through an ifb on its way in is seen there, and where it comes back."""
     with Lab() as made:
-        a, b = made.namespace("a"), made.namespace("b")
-        made.veth(a, "veth0", b, "veth0")
-        made.address(a, "veth0", "10.8.0.1/24")
-        made.address(b, "veth0", "10.8.0.2/24")
+        a, b = veth_pair(made)
         if not lab.tried(f"ip -n {b} link add shaped type ifb"):
             skip("this kernel has no ifb")
         sh(f"ip -n {b} link set shaped up; ip netns exec {b} tc qdisc add dev veth0 clsact;"

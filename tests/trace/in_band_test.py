@@ -13,7 +13,7 @@ import time
 
 import claims
 import lab
-from claims import attached, expect, pairs, warm
+from claims import attached, expect, pairs, veth_pair, warm
 from lab import Lab, Overlay, Trace, send, sh
 
 OPTION = bytes((94, 40))  # type and length
@@ -164,12 +164,9 @@ def ipv6():
     """Packets of IPv6 arrive, and are counted as left out; those of IPv4 beside them carry stamps. A rule for IPv6 alone is
     refused (see below)."""
     with Lab() as made:
-        a, b = made.namespace("a"), made.namespace("b")
-        made.veth(a, "veth0", b, "veth0")
+        a, b = veth_pair(made)
         for i, place in enumerate((a, b), 1):
-            made.address(place, "veth0", f"10.8.0.{i}/24")
             made.address(place, "veth0", f"fd08::{i}/64")
-        warm(a, "10.8.0.2")
         warm(a, "fd08::2", socket.AF_INET6)
         way = [(f"{a}/veth0", "queue"), (f"{b}/veth0", "receive")]
         sinks = [lab.Sink(b, "10.8.0.2", 9000), lab.Sink(b, "fd08::2", 9000, socket.AF_INET6)]

@@ -13,7 +13,7 @@ import urllib.request
 
 import claims
 import lab
-from claims import expect, of, warm
+from claims import expect, of, veth_pair, warm
 from lab import Lab, Sink, Trace, send, sh, skip
 
 
@@ -34,11 +34,7 @@ def outlets():
     threading.Thread(target=database.serve_forever, daemon=True).start()
     journeys = os.path.join(claims.FOLDER, "journeys.json")
     with Lab() as made:
-        a, b = made.namespace("a"), made.namespace("b")
-        made.veth(a, "veth0", b, "veth0")
-        made.address(a, "veth0", "10.8.0.1/24")
-        made.address(b, "veth0", "10.8.0.2/24")
-        warm(a, "10.8.0.2")
+        a, b = veth_pair(made)
         sink = Sink(b, "10.8.0.2", 9000)
         rules = of(a, port=9000)
         rules["rules"][0]["sample"] = 10
@@ -141,11 +137,7 @@ def page():
     if not browser:
         skip("no Chromium here; scripts/setup.sh --test installs it")
     with Lab() as made:
-        a, b = made.namespace("a"), made.namespace("b")
-        made.veth(a, "veth0", b, "veth0")
-        made.address(a, "veth0", "10.8.0.1/24")
-        made.address(b, "veth0", "10.8.0.2/24")
-        warm(a, "10.8.0.2")
+        a, b = veth_pair(made)
         sink = Sink(b, "10.8.0.2", 9000)
         rules = of(a, port=9000)
         rules["rules"][0]["sample"] = 10

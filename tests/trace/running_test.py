@@ -9,7 +9,7 @@ import time
 
 import claims
 import lab
-from claims import attached, expect, of, warm
+from claims import attached, expect, of, veth_pair
 from lab import Lab, Sink, Trace, send, sh, skip
 
 
@@ -24,11 +24,7 @@ def until(holds):
 def rules_while_it_runs():
     """Rules change while a trace runs: none attaches nothing, and others count from then on; a wrong file changes nothing."""
     with Lab() as made:
-        a, b = made.namespace("a"), made.namespace("b")
-        made.veth(a, "veth0", b, "veth0")
-        made.address(a, "veth0", "10.8.0.1/24")
-        made.address(b, "veth0", "10.8.0.2/24")
-        warm(a, "10.8.0.2")
+        a, b = veth_pair(made)
         before = attached()
         sink = Sink(b, "10.8.0.2", 9000)
 
@@ -60,11 +56,7 @@ def rules_while_it_runs():
 def window():
     """Programs are attached while the window is open: what passes before and behind it is not counted, and the trace ends."""
     with Lab() as made:
-        a, b = made.namespace("a"), made.namespace("b")
-        made.veth(a, "veth0", b, "veth0")
-        made.address(a, "veth0", "10.8.0.1/24")
-        made.address(b, "veth0", "10.8.0.2/24")
-        warm(a, "10.8.0.2")
+        a, b = veth_pair(made)
         way = [(f"{a}/veth0", "queue"), (f"{b}/veth0", "receive")]
         in_band = {"points": [{"device": device, "direction": direction} for device, direction in way], "most_bytes": 1000}
         for engine, more, programs in (("out_of_band", {}, 4), ("in_band", in_band, 2)):
@@ -93,11 +85,7 @@ def window():
 def governor():
     """Above the budget fewer packets are followed, and the summary says so; all losses stay counted."""
     with Lab() as made:
-        a, b = made.namespace("a"), made.namespace("b")
-        made.veth(a, "veth0", b, "veth0")
-        made.address(a, "veth0", "10.8.0.1/24")
-        made.address(b, "veth0", "10.8.0.2/24")
-        warm(a, "10.8.0.2")
+        a, b = veth_pair(made)
         rules = of(a) | {"cpu_budget_percent": 0.001}
         sink = Sink(b, "10.8.0.2", 9000)
         sent = 0
