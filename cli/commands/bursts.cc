@@ -95,8 +95,15 @@ class Publisher {
       return latest_;
     });
     server_->start();
+    update({});  // who asks before the first burst hears of none
     say(fmt::format("metrics at http://{}/metrics", server_->address()));
     return {};
+  }
+  void add(const burst::Findings& findings, const burst::Burst& burst, bool may_wait) {
+    if (!sender_) return;
+    sender_->send(burst_outlets::influx_line(findings, burst));
+    // A source that can wait is not faster than the database.
+    if (++sent_ % kMostAhead == 0 && may_wait) (void)sender_->flush(std::chrono::seconds(10));
   }
   void update(const burst::Findings& findings) {
     if (server_) {
@@ -104,9 +111,7 @@ class Publisher {
       const std::lock_guard lock(mutex_);
       latest_ = std::move(metrics);
     }
-    if (!sender_) return;
-    sender_->send(burst_outlets::influx_lines(findings, sent_));
-    sent_ = findings.bursts.size();
+    if (sender_) sender_->send(burst_outlets::influx_totals(findings));
   }
   /// Sends what waits; gives the exit code.
   int finish(const std::atomic<bool>* ending) {
@@ -120,11 +125,12 @@ class Publisher {
   [[nodiscard]] bool serves() const { return server_ != nullptr; }
 
  private:
+  static constexpr std::uint64_t kMostAhead = 50'000;
   std::mutex mutex_;
   outlets::OpenMetrics latest_;
+  std::uint64_t sent_ = 0;
   std::unique_ptr<http::Server> server_;
   std::unique_ptr<http::InfluxSender> sender_;
-  std::size_t sent_ = 0;
 #else
   [[nodiscard]] Result<void> open(const BurstsFlags& flags) {
     if (flags.metrics.empty() && flags.influx.empty()) return {};
@@ -132,52 +138,85 @@ class Publisher {
                 "--openmetrics and --influx need cpp-httplib, which this greynic was built "
                 "without; install libcpp-httplib-dev (scripts/setup.sh does) and build again");
   }
+  void add(const burst::Findings&, const burst::Burst&, bool) {}
   void update(const burst::Findings&) {}
   int finish(const std::atomic<bool>*) { return 0; }
   [[nodiscard]] bool serves() const { return false; }
 #endif
 };
 
-/// Prints and writes what was found; gives the exit code.
-int show(const burst::Findings& findings, const std::string& source, const BurstsFlags& flags,
-         Publisher& publisher, const std::atomic<bool>* ending) {
-  if (flags.as_json) {
-    put_json(to_json(findings));
-  } else {
-    put(to_text(findings));
+/// All that is printed, written, served and sent of bursts.
+class Outputs {
+ public:
+  explicit Outputs(const BurstsFlags& flags) : flags_(flags) {}
+  [[nodiscard]] Result<void> open() {
+    if (flags_.as_json) {
+      auto list = burst_outlets::JsonList::open();
+      if (!list) return pass_on(list);
+      list_.emplace(std::move(*list));
+    }
+    if (!flags_.timeline.empty()) {
+      auto timeline = burst_outlets::Timeline::open(flags_.timeline);
+      if (!timeline) return pass_on(timeline);
+      timeline_.emplace(std::move(*timeline));
+    }
+    if (!flags_.report.empty()) report_.emplace();
+    return publisher_.open(flags_);
   }
-  flush_output();
-  if (findings.clock_ran_back > 0) {
-    say(
-        fmt::format("{} packets have a time before that of the packet before them, and count as "
-                    "arriving with it; put them in order first (reordercap) if that is wrong",
-                    findings.clock_ran_back));
+  void add(const burst::Findings& findings, const burst::Burst& burst) {
+    if (list_) list_->add(findings, burst);
+    if (timeline_) timeline_->add(burst);
+    if (report_) report_->add(findings, burst);
+    publisher_.add(findings, burst, flags_.live.empty());
+    if (findings.tally.bursts() % kMetricsEach == 0) publisher_.update(findings);
   }
-  if (!flags.timeline.empty()) {
-    const auto written = burst_outlets::write_timeline(findings, flags.timeline);
-    if (!written) return tell(written.error());
-  }
-  if (!flags.report.empty()) {
-    const auto written = burst_outlets::write_report(findings, source, flags.report);
-    if (!written) return tell(written.error());
-  }
-  publisher.update(findings);
-  if (const int code = publisher.finish(ending); code != 0) return code;
-  if (!findings.incomplete.empty()) return tell({ErrorCode::kBadInput, findings.incomplete});
-  return 0;
-}
+  void update(const burst::Findings& findings) { publisher_.update(findings); }
+  [[nodiscard]] bool serves() const { return publisher_.serves(); }
 
-/// The same for a source that has ended: metrics are served until somebody ends us.
-int show_and_serve(const burst::Findings& findings, const std::string& source,
-                   const BurstsFlags& flags) {
-  std::optional<daemon::Ending> ending;
-  if (!flags.metrics.empty()) ending.emplace("greynic bursts");
-  Publisher publisher;
-  if (const auto opened = publisher.open(flags); !opened) return tell(opened.error());
-  const int code = show(findings, source, flags, publisher, ending ? &ending->asked() : nullptr);
-  while (ending && publisher.serves() && !ending->asked()) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  /// Prints and writes what was found; gives the exit code.
+  int finish(const burst::Findings& findings, const std::string& source,
+             const std::atomic<bool>* ending) {
+    if (list_) {
+      const auto whole = list_->finish(findings, [](std::string_view text) { put(text); });
+      if (!whole) return tell(whole.error());
+    } else {
+      put(to_text(findings));
+    }
+    flush_output();
+    if (findings.clock_ran_back > 0) {
+      say(
+          fmt::format("{} packets have a time before that of the packet before them, and count as "
+                      "arriving with it; put them in order first (reordercap) if that is wrong",
+                      findings.clock_ran_back));
+    }
+    if (timeline_) {
+      if (const auto whole = timeline_->finish(findings); !whole) return tell(whole.error());
+    }
+    if (report_) {
+      const auto written = report_->write(findings, source, flags_.report);
+      if (!written) return tell(written.error());
+    }
+    publisher_.update(findings);
+    if (const int code = publisher_.finish(ending); code != 0) return code;
+    if (!findings.incomplete.empty()) return tell({ErrorCode::kBadInput, findings.incomplete});
+    return 0;
   }
+
+ private:
+  static constexpr std::uint64_t kMetricsEach = 1000;  ///< bursts, while a replay goes on
+  const BurstsFlags& flags_;
+  std::optional<burst_outlets::JsonList> list_;
+  std::optional<burst_outlets::Timeline> timeline_;
+  std::optional<burst_outlets::Report> report_;
+  Publisher publisher_;
+};
+
+/// The end of a source that has one: metrics are served until somebody ends us.
+int finish_and_serve(Outputs& outputs, const burst::Findings& findings, const std::string& source) {
+  std::optional<daemon::Ending> ending;
+  if (outputs.serves()) ending.emplace("greynic bursts");
+  const int code = outputs.finish(findings, source, ending ? &ending->asked() : nullptr);
+  while (ending && !ending->asked()) std::this_thread::sleep_for(std::chrono::milliseconds(50));
   return code;
 }
 
@@ -189,9 +228,15 @@ int replay(const BurstsFlags& flags) {
       return tell(good.error());
     if (const auto opened = marks.open(flags.marks); !opened) return tell(opened.error());
   }
+  Outputs outputs(flags);
+  if (const auto opened = outputs.open(); !opened) return tell(opened.error());
+  burst::ReplayOptions options = flags.replay;
+  options.found = [&outputs](const burst::Findings& findings, const burst::Burst& burst) {
+    outputs.add(findings, burst);
+  };
   Progress progress("replaying", 1.0);
   const auto findings = capture::replay_capture(
-      flags.pcap, flags.replay,
+      flags.pcap, options,
       marks.is_open() ? burst::Replay::Marked([&marks](std::uint64_t number) { marks.add(number); })
                       : burst::Replay::Marked(),
       [&progress](double share) { progress.update(share); });
@@ -200,7 +245,7 @@ int replay(const BurstsFlags& flags) {
   if (marks.is_open()) {
     if (const auto kept = marks.finish(); !kept) return tell(kept.error());
   }
-  return show_and_serve(*findings, flags.pcap, flags);
+  return finish_and_serve(outputs, *findings, flags.pcap);
 }
 
 /// Traffic of a workload file on a twin.
@@ -214,6 +259,8 @@ int simulate(const BurstsFlags& flags) {
   const auto workload = twin::read_burst_workload(files::shipped_file("examples", flags.workload),
                                                   flags.target.substr(kKind.size()));
   if (!workload) return tell(workload.error());
+  Outputs outputs(flags);
+  if (const auto opened = outputs.open(); !opened) return tell(opened.error());
   Progress progress("simulating", 1.0);
   twin::BurstWatchOptions options;
   options.allowance = flags.replay.allowance;
@@ -223,7 +270,8 @@ int simulate(const BurstsFlags& flags) {
   const auto findings = twin::watch_bursts(*workload, options);
   progress.clear();
   if (!findings) return tell(findings.error());
-  return show_and_serve(*findings, flags.target, flags);
+  for (const burst::Burst& burst : findings->bursts) outputs.add(*findings, burst);
+  return finish_and_serve(outputs, *findings, flags.target);
 }
 
 /// Steps of the threshold that were asked for by signals and not taken yet.
@@ -257,12 +305,20 @@ int watch_device(const BurstsFlags& flags) {
   if (!flags.rate_given) options.allowance.bits_per_second = 0;
   options.ring_records = flags.ring;
   options.mode = flags.replay.mode;
+  std::vector<burst::Burst> fresh;
+  options.found = [&fresh](const burst::Burst& burst) { fresh.push_back(burst); };
   const daemon::Ending ending("greynic bursts");
   listen_for_steps();
   auto probe = live::LiveProbe::open(options);
   if (!probe) return tell(probe.error());
-  Publisher publisher;
-  if (const auto opened = publisher.open(flags); !opened) return tell(opened.error());
+  Outputs outputs(flags);
+  if (const auto opened = outputs.open(); !opened) return tell(opened.error());
+  const auto hand_on = [&] {
+    const burst::Findings so_far = (*probe)->findings();
+    for (const burst::Burst& burst : fresh) outputs.add(so_far, burst);
+    fresh.clear();
+    return so_far;
+  };
   say(fmt::format("watching {}; Ctrl-C ends", flags.live));
   const auto start = std::chrono::steady_clock::now();
   auto told = start;
@@ -279,16 +335,16 @@ int watch_device(const BurstsFlags& flags) {
     }
     if (std::chrono::steady_clock::now() - told < std::chrono::seconds(1)) continue;
     told = std::chrono::steady_clock::now();
-    publisher.update((*probe)->findings());
+    outputs.update(hand_on());
   }
-  const burst::Findings findings = (*probe)->findings();
+  const burst::Findings findings = hand_on();
   if (findings.left_unseen > 0) {
     say(
         fmt::format("{} packets left without an event; that they left was told from the queue's "
                     "length, when is known no better than to the next packet",
                     findings.left_unseen));
   }
-  return show(findings, flags.live, flags, publisher, &ending.asked());
+  return outputs.finish(findings, flags.live, &ending.asked());
 }
 
 /// One source, and no option that it would not look at.

@@ -95,8 +95,10 @@ class Watch {
         states_(ports_.size()),
         ring_(std::max<std::size_t>(options.ring_records, 1)),
         snapshot_(states_, ring_, options.mode),
-        analyser_(ports_.size(),
-                  [this](burst::Burst&& found) { findings_.bursts.push_back(std::move(found)); }) {
+        analyser_(ports_.size(), [this](const burst::Burst& found) {
+          findings_.tally.add(found);
+          findings_.bursts.push_back(found);
+        }) {
     findings_.allowance = options.allowance;
     findings_.mode = options.mode;
     for (std::size_t i = 0; i < ports_.size(); ++i) {

@@ -39,18 +39,15 @@ void FlowTable::clear() {
   used_.clear();
 }
 
-std::vector<FlowShare> FlowTable::sorted() const {
+void FlowTable::sort_into(std::vector<FlowShare>& all) {
   // Places are sorted, not flows: those are long.
-  std::vector<std::pair<std::uint64_t, std::uint32_t>> order;
-  order.reserve(used_.size());
-  for (const std::uint32_t at : used_) order.emplace_back(slots_[at].bytes, at);
-  std::ranges::sort(order, [this](const auto& a, const auto& b) {
+  order_.clear();
+  for (const std::uint32_t at : used_) order_.emplace_back(slots_[at].bytes, at);
+  std::ranges::sort(order_, [this](const auto& a, const auto& b) {
     return a.first != b.first ? a.first > b.first : slots_[a.second].flow < slots_[b.second].flow;
   });
-  std::vector<FlowShare> all;
-  all.reserve(order.size());
-  for (const auto& [bytes, at] : order) all.push_back(slots_[at]);
-  return all;
+  all.clear();
+  for (const auto& [bytes, at] : order_) all.push_back(slots_[at]);
 }
 
 void FlowTable::grow() {
@@ -74,7 +71,8 @@ bool Analyser::add(const CourierRecord& record) {
     open.is_open = true;
     open.run = record.run();
     open.packets.clear();
-    open.burst = {.queue = record.queue, .start_ns = record.enqueued_ns()};
+    open.burst.queue = record.queue;
+    open.burst.start_ns = record.enqueued_ns();
   }
   Burst& burst = open.burst;
   burst.end_ns = std::max(burst.end_ns, record.dequeued_ns);
@@ -96,24 +94,27 @@ void Analyser::finish(std::uint64_t now_ns) {
 
 void Analyser::close(Open& open) {
   Burst& burst = open.burst;
-  burst.flows = open.flows.sorted();
-  burst.indirect = open.indirect.sorted();
+  open.flows.sort_into(burst.flows);
+  open.indirect.sort_into(burst.indirect);
   for (auto flow = burst.flows.rbegin(); flow != burst.flows.rend(); ++flow) {
     if (flow->bytes * burst.flows.size() * 2 >= burst.bytes) break;
     ++burst.victims;
   }
-  std::vector<Sender> senders;
-  senders.reserve(burst.flows.size());
-  for (const FlowShare& flow : burst.flows) senders.push_back(sender(flow.flow));
-  std::ranges::sort(senders);
-  const auto again = std::ranges::unique(senders);
-  burst.incast_degree = static_cast<std::uint32_t>(again.begin() - senders.begin());
+  senders_.clear();
+  for (const FlowShare& flow : burst.flows) senders_.push_back(sender(flow.flow));
+  std::ranges::sort(senders_);
+  const auto again = std::ranges::unique(senders_);
+  burst.incast_degree = static_cast<std::uint32_t>(again.begin() - senders_.begin());
   add_profile(open, burst);
   open.flows.clear();
   open.indirect.clear();
   open.is_open = false;
-  found_(std::move(burst));
-  burst = {};
+  found_(burst);
+  // The next burst of this queue needs as much memory again.
+  Burst next;
+  std::swap(next.flows, burst.flows);
+  std::swap(next.indirect, burst.indirect);
+  burst = std::move(next);
 }
 
 void Analyser::add_profile(const Open& open, Burst& burst) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 namespace greynic::burst {
@@ -22,6 +21,26 @@ std::string rate_for_people(std::uint64_t bits_per_second) {
   if (rate >= 1e6) return fmt::format("{:g} Mbit/s", rate / 1e6);
   return fmt::format("{:g} kbit/s", rate / 1e3);
 }
+
+std::string line_of(const Findings& findings, const Burst& burst, bool named) {
+  std::string out =
+      fmt::format("{:>12}  {:>10}  {:>10}  {:>8}  {:>6}  ", for_people(burst.start_ns),
+                  for_people(burst.end_ns - burst.start_ns),
+                  to_string(Bytes{burst.peak_depth_bytes}), burst.packets, burst.incast_degree);
+  constexpr std::size_t kMostFlows = 3;
+  const std::size_t culprits = burst.flows.size() - burst.victims;
+  for (std::size_t i = 0; i < std::min(culprits, kMostFlows); ++i) {
+    out += fmt::format("{}{} {:.1f} %", i == 0 ? "" : ", ", to_string(burst.flows[i].flow),
+                       burst.share(burst.flows[i]) * 100.0);
+  }
+  if (culprits > kMostFlows) out += fmt::format(", {} more", culprits - kMostFlows);
+  if (burst.victims > 0)
+    out += fmt::format("; {} victim{}", burst.victims, burst.victims == 1 ? "" : "s");
+  if (named) out += fmt::format("; at {}", findings.queues[burst.queue].name);
+  return out + "\n";
+}
+
+}  // namespace
 
 nlohmann::json to_json(const Findings& findings, const Burst& burst) {
   nlohmann::json flows = nlohmann::json::array(), victims = nlohmann::json::array(),
@@ -49,29 +68,8 @@ nlohmann::json to_json(const Findings& findings, const Burst& burst) {
           {"related", burst.related}};
 }
 
-std::string line_of(const Findings& findings, const Burst& burst, bool named) {
-  std::string out =
-      fmt::format("{:>12}  {:>10}  {:>10}  {:>8}  {:>6}  ", for_people(burst.start_ns),
-                  for_people(burst.end_ns - burst.start_ns),
-                  to_string(Bytes{burst.peak_depth_bytes}), burst.packets, burst.incast_degree);
-  constexpr std::size_t kMostFlows = 3;
-  const std::size_t culprits = burst.flows.size() - burst.victims;
-  for (std::size_t i = 0; i < std::min(culprits, kMostFlows); ++i) {
-    out += fmt::format("{}{} {:.1f} %", i == 0 ? "" : ", ", to_string(burst.flows[i].flow),
-                       burst.share(burst.flows[i]) * 100.0);
-  }
-  if (culprits > kMostFlows) out += fmt::format(", {} more", culprits - kMostFlows);
-  if (burst.victims > 0)
-    out += fmt::format("; {} victim{}", burst.victims, burst.victims == 1 ? "" : "s");
-  if (named) out += fmt::format("; at {}", findings.queues[burst.queue].name);
-  return out + "\n";
-}
-
-}  // namespace
-
 nlohmann::json to_json(const Findings& findings) {
-  nlohmann::json bursts = nlohmann::json::array(), queues = nlohmann::json::array();
-  for (const Burst& burst : findings.bursts) bursts.push_back(to_json(findings, burst));
+  nlohmann::json queues = nlohmann::json::array();
   for (const QueueName& queue : findings.queues) {
     queues.push_back({{"name", queue.name},
                       {"rate_bps", queue.bits_per_second},
@@ -88,12 +86,12 @@ nlohmann::json to_json(const Findings& findings) {
                         {"left_unseen", findings.left_unseen},
                         {"clock_ran_back", findings.clock_ran_back},
                         {"duration_ns", findings.duration_ns},
-                        {"bursts", bursts}};
+                        {"bursts", nlohmann::json::array()}};
   if (!findings.incomplete.empty()) out["incomplete"] = findings.incomplete;
   return out;
 }
 
-std::string to_text(const Findings& findings, std::size_t most) {
+std::string to_text(const Findings& findings) {
   const double share = findings.packets_seen == 0 ? 0.0
                                                   : static_cast<double>(findings.packets_marked) /
                                                         static_cast<double>(findings.packets_seen);
@@ -113,40 +111,18 @@ std::string to_text(const Findings& findings, std::size_t most) {
   if (findings.records_lost > 0) {
     out += fmt::format("lost        {} records, the ring was full\n", findings.records_lost);
   }
-  out += fmt::format("bursts      {}\n", findings.bursts.size());
-  if (findings.bursts.empty()) return out;
+  const std::uint64_t bursts = findings.tally.bursts();
+  out += fmt::format("bursts      {}\n", bursts);
+  if (bursts == 0) return out;
   out += fmt::format("\n{:>12}  {:>10}  {:>10}  {:>8}  {:>6}  {}\n", "start", "duration", "peak",
                      "packets", "incast", "flows by share");
-  std::vector<const Burst*> shown;
-  for (const Burst& burst : findings.bursts) shown.push_back(&burst);
-  std::ranges::stable_sort(shown, std::greater(), &Burst::peak_depth_bytes);
-  if (shown.size() > most) shown.resize(most);
-  std::ranges::stable_sort(shown, {}, &Burst::start_ns);
-  for (const Burst* burst : shown) out += line_of(findings, *burst, findings.queues.size() > 1);
-  if (findings.bursts.size() > most) {
-    out += fmt::format("{:>12}  the {} deepest of {}; --json has all\n", "", most,
-                       findings.bursts.size());
+  const std::vector<Burst> deepest = findings.tally.deepest();
+  for (const Burst& burst : deepest) out += line_of(findings, burst, findings.queues.size() > 1);
+  if (bursts > deepest.size()) {
+    out +=
+        fmt::format("{:>12}  the {} deepest of {}; --json has all\n", "", deepest.size(), bursts);
   }
   return out;
-}
-
-double duration_us(const Findings& findings, double share) {
-  if (findings.bursts.empty()) return 0.0;
-  std::vector<std::uint64_t> all;
-  for (const Burst& burst : findings.bursts) all.push_back(burst.end_ns - burst.start_ns);
-  const auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(all.size())));
-  const std::size_t place = std::min(all.size(), std::max<std::size_t>(rank, 1)) - 1;
-  std::ranges::nth_element(all, all.begin() + static_cast<std::ptrdiff_t>(place));
-  return static_cast<double>(all[place]) * 1e-3;
-}
-
-double victim_share(const Findings& findings) {
-  std::uint64_t victims = 0, all = 0;
-  for (const Burst& burst : findings.bursts) {
-    victims += burst.victim_packets();
-    all += burst.packets;
-  }
-  return all == 0 ? 0.0 : static_cast<double>(victims) / static_cast<double>(all);
 }
 
 }  // namespace greynic::burst

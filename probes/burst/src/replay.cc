@@ -17,7 +17,7 @@ struct Replay::Work {
         ring(std::max<std::size_t>(given.ring_records, 1)),
         snapshot(queues, ring, given.mode),
         fifo(given.allowance.bits_per_second, given.most_queued),
-        analyser(1, [this](Burst&& burst) { findings.bursts.push_back(std::move(burst)); }) {
+        analyser(1, [this](const Burst& burst) { keep(burst); }) {
     analyser.keep_profiles(options.keep_profiles);
     queues[0].threshold_bytes = options.allowance.threshold_bytes();
     findings.allowance = options.allowance;
@@ -40,6 +40,23 @@ struct Replay::Work {
         analyser.add_indirect(0, before.flow, before.bytes);
       });
     }
+  }
+
+  void keep(const Burst& burst) {
+    findings.tally.add(burst);
+    if (options.found) {
+      count();
+      options.found(findings, burst);
+    } else {
+      findings.bursts.push_back(burst);
+    }
+  }
+
+  void count() {
+    findings.packets_seen = queues[0].seen;
+    findings.packets_marked = queues[0].marked;
+    findings.records_lost = snapshot.ring().lost();
+    findings.duration_ns = latest_ns;
   }
 
   /// One record of the ring to the analyser.
@@ -112,10 +129,7 @@ Findings Replay::finish() {
   while (work.take()) {
   }
   work.analyser.finish();
-  work.findings.packets_seen = work.queues[0].seen;
-  work.findings.packets_marked = work.queues[0].marked;
-  work.findings.records_lost = work.snapshot.ring().lost();
-  work.findings.duration_ns = work.latest_ns;
+  work.count();
   return std::move(work.findings);
 }
 

@@ -268,7 +268,7 @@ void endure(std::uint64_t seconds) {
     std::thread sender([&] { send_until(over); });
     const auto start = std::chrono::steady_clock::now();
     fmt::print(
-        "seconds,seen,marked,lost,left_unseen,bursts_kept,rss_kib,maps,maps_kib,programs_and_links,"
+        "seconds,seen,marked,lost,left_unseen,bursts,rss_kib,maps,maps_kib,programs_and_links,"
         "cpu_s\n");
     for (std::uint64_t told = 0; told < seconds;) {
       (void)probe->poll(std::chrono::milliseconds(20));
@@ -284,7 +284,7 @@ void endure(std::uint64_t seconds) {
       status >> pages >> pages;
       auto maps = descriptor_sums("map_type:");
       fmt::print("{},{},{},{},{},{},{},{},{},{},{}\n", told, found.packets_seen,
-                 found.packets_marked, found.records_lost, found.left_unseen, found.bursts.size(),
+                 found.packets_marked, found.records_lost, found.left_unseen, found.tally.bursts(),
                  pages * 4, maps["descriptors"], maps["memlock:"] / 1024,
                  descriptor_sums("prog_tag:")["descriptors"],
                  usage.ru_utime.tv_sec + usage.ru_stime.tv_sec);

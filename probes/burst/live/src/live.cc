@@ -7,7 +7,6 @@
 #include <bit>
 #include <cstring>
 #include <ctime>
-#include <deque>
 
 #ifdef GREYNIC_LIVE_WITH_BPF
 #include "burst_record.h"
@@ -42,7 +41,7 @@ class Probe final : public LiveProbe {
   Probe(LiveOptions options, bpf::Object object)
       : options_(std::move(options)),
         object_(std::move(object)),
-        analyser_(BURST_MOST_QUEUES, [this](burst::Burst&& found) { keep(std::move(found)); }) {}
+        analyser_(BURST_MOST_QUEUES, [this](const burst::Burst& found) { keep(found); }) {}
 
   Result<void> attach(const Discipline& discipline) {
     const bool dequeue_only = options_.mode == burst::Mode::kDequeueOnly;
@@ -118,7 +117,7 @@ class Probe final : public LiveProbe {
       out.queues.push_back({options_.interface, options_.allowance.bits_per_second,
                             options_.allowance.threshold_bytes()});
     }
-    out.bursts.assign(bursts_.begin(), bursts_.end());
+    out.tally = tally_;
     return out;
   }
 
@@ -151,9 +150,9 @@ class Probe final : public LiveProbe {
     if (!options_.every_packet) analyser_.add(courier);
   }
 
-  void keep(burst::Burst&& found) {
-    bursts_.push_back(std::move(found));
-    if (bursts_.size() > options_.most_bursts) bursts_.pop_front();
+  void keep(const burst::Burst& found) {
+    tally_.add(found);
+    if (options_.found) options_.found(found);
   }
 
   LiveOptions options_;
@@ -161,7 +160,7 @@ class Probe final : public LiveProbe {
   std::uint64_t start_ns_ = 0;  ///< when the programs were there
   std::int64_t start_unix_ns_ = 0;
   burst::Analyser analyser_;
-  std::deque<burst::Burst> bursts_;
+  burst::Tally tally_;
   std::optional<bpf::RingBuffer> ring_;
   std::vector<bpf::Link> links_;
 };

@@ -4,8 +4,6 @@
 #include <chrono>
 
 #include "greynic/burst_outlets/burst_outlets.h"
-#include "greynic/files/output_file.h"
-#include "greynic/web/page.h"
 
 namespace greynic::burst_outlets {
 
@@ -40,59 +38,59 @@ void add_picture(const burst::Findings& findings, const burst::Burst& burst, web
                   burst.peak_depth_bytes, burst.packets, burst.incast_degree));
 }
 
-web::Table table_of(const burst::Findings& findings) {
-  web::Table table({"queue", ">start (us)", ">duration (us)", ">peak (bytes)", ">packets",
-                    ">senders", "flows by share", "victims"});
-  constexpr std::size_t kMost = 2000, kMostFlows = 8;
-  for (const burst::Burst& burst : findings.bursts) {
-    if (table.size() == kMost) break;
-    std::string flows, victims;
-    for (std::size_t i = 0; i < std::min(kMostFlows, burst.flows.size() - burst.victims); ++i) {
-      flows += fmt::format("{}{} {:.1f} %", i == 0 ? "" : ", ", to_string(burst.flows[i].flow),
-                           burst.share(burst.flows[i]) * 100.0);
-    }
-    for (const burst::FlowShare& victim : burst.victim_flows()) {
-      if (victims.size() < 400) victims += (victims.empty() ? "" : ", ") + to_string(victim.flow);
-    }
-    table.add({findings.queues[burst.queue].name,
-               fmt::format("{:.1f}", static_cast<double>(burst.start_ns) * 1e-3),
-               fmt::format("{:.1f}", static_cast<double>(burst.end_ns - burst.start_ns) * 1e-3),
-               std::to_string(burst.peak_depth_bytes), std::to_string(burst.packets),
-               std::to_string(burst.incast_degree), flows, victims});
-  }
-  return table;
-}
+constexpr std::size_t kMostRows = 2000, kMostCulprits = 8;
 
 }  // namespace
 
-Result<void> write_report(const burst::Findings& findings, const std::string& source,
-                          const std::string& path) {
+Report::Report()
+    : table_({"queue", ">start (us)", ">duration (us)", ">peak (bytes)", ">packets", ">senders",
+              "flows by share", "victims"}) {}
+
+void Report::add(const burst::Findings& findings, const burst::Burst& burst) {
+  if (!burst.profile.empty()) {
+    const auto after = std::ranges::upper_bound(pictured_, burst.peak_depth_bytes, std::greater(),
+                                                &burst::Burst::peak_depth_bytes);
+    pictured_.insert(after, burst);
+    if (pictured_.size() > burst::Analyser::kMostProfiles) pictured_.pop_back();
+  }
+  if (table_.size() == kMostRows) return;
+  std::string flows, victims;
+  for (std::size_t i = 0; i < std::min(kMostCulprits, burst.flows.size() - burst.victims); ++i) {
+    flows += fmt::format("{}{} {:.1f} %", i == 0 ? "" : ", ", to_string(burst.flows[i].flow),
+                         burst.share(burst.flows[i]) * 100.0);
+  }
+  for (const burst::FlowShare& victim : burst.victim_flows()) {
+    if (victims.size() < 400) victims += (victims.empty() ? "" : ", ") + to_string(victim.flow);
+  }
+  table_.add({findings.queues[burst.queue].name,
+              fmt::format("{:.1f}", static_cast<double>(burst.start_ns) * 1e-3),
+              fmt::format("{:.1f}", static_cast<double>(burst.end_ns - burst.start_ns) * 1e-3),
+              std::to_string(burst.peak_depth_bytes), std::to_string(burst.packets),
+              std::to_string(burst.incast_degree), flows, victims});
+}
+
+Result<void> Report::write(const burst::Findings& findings, const std::string& source,
+                           const std::string& path) const {
   web::Page page("Bursts of " + source);
   page.fact("allowed delay", fmt::format("{:g} us", findings.allowance.delay_ns() * 1e-3));
   page.fact("time", for_people(findings.duration_ns));
   const auto number = [](std::uint64_t value) { return std::to_string(value); };
-  page.card("bursts", number(findings.bursts.size()),
-            fmt::format("99 % end within {:.1f} us", duration_us(findings, 0.99)));
+  const burst::Tally& tally = findings.tally;
+  page.card(
+      "bursts", number(tally.bursts()),
+      "99 % end within " + for_people(static_cast<std::uint64_t>(tally.duration_us(0.99) * 1e3)));
   page.card("packets", number(findings.packets_seen), "seen");
   page.card("took part", number(findings.packets_marked),
             fmt::format("{} records lost", findings.records_lost));
-  page.card("victims", web::percent(victim_share(findings)), "of the packets that took part");
+  page.card("victims", web::percent(tally.victim_share()), "of the packets that took part");
   if (!findings.incomplete.empty()) page.paragraph(findings.incomplete);
-  std::vector<const burst::Burst*> pictured;
-  for (const burst::Burst& burst : findings.bursts) {
-    if (!burst.profile.empty()) pictured.push_back(&burst);
-  }
-  std::ranges::stable_sort(pictured, std::greater(), &burst::Burst::peak_depth_bytes);
-  if (pictured.size() > burst::Analyser::kMostProfiles)
-    pictured.resize(burst::Analyser::kMostProfiles);
   page.section("depth", "The deepest bursts");
-  for (const burst::Burst* burst : pictured) add_picture(findings, *burst, page);
+  for (const burst::Burst& burst : pictured_) add_picture(findings, burst, page);
   page.section("all", "All bursts");
-  const web::Table table = table_of(findings);
-  page.table(table);
-  if (table.size() < findings.bursts.size()) {
-    page.paragraph(fmt::format("The first {} of {}; greynic bursts --json has all.", table.size(),
-                               findings.bursts.size()));
+  page.table(table_);
+  if (table_.size() < tally.bursts()) {
+    page.paragraph(fmt::format("The first {} of {}; greynic bursts --json has all.", table_.size(),
+                               tally.bursts()));
   }
   return files::write_text(path, page.text());
 }

@@ -3,8 +3,6 @@
 #include <algorithm>
 
 #include "greynic/burst_outlets/burst_outlets.h"
-#include "greynic/files/output_file.h"
-#include "greynic/outlets/trace_events.h"
 
 namespace greynic::burst_outlets {
 namespace {
@@ -29,38 +27,44 @@ outlets::TraceEvents::Details details_of(const burst::Burst& burst) {
   return details;
 }
 
+constexpr std::uint32_t kProcess = 1;
+
+outlets::TraceEvents::Track track(std::uint32_t queue) { return {kProcess, queue + 1}; }
+
 }  // namespace
 
-Result<void> write_timeline(const burst::Findings& findings, const std::string& path) {
+Result<Timeline> Timeline::open(const std::string& path) {
   auto file = files::OutputFile::open(path);
   if (!file) return pass_on(file);
-  Result<void> written;
-  outlets::TraceEvents events([&](std::string_view text) {
-    if (written) written = file->write(text);
-  });
-  constexpr std::uint32_t kProcess = 1;
-  const auto track = [](std::uint32_t queue) {
-    return outlets::TraceEvents::Track{kProcess, queue + 1};
-  };
-  events.name_process(kProcess, "queues");
+  return Timeline(std::make_unique<Written>(std::move(*file)));
+}
+
+Timeline::Timeline(std::unique_ptr<Written> written)
+    : written_(std::move(written)), events_([to = written_.get()](std::string_view text) {
+        if (to->all) to->all = to->file.write(text);
+      }) {}
+
+void Timeline::add(const burst::Burst& burst) {
+  const auto start = static_cast<std::int64_t>(burst.start_ns);
+  events_.slice(track(burst.queue), title_of(burst), start,
+                static_cast<std::int64_t>(burst.end_ns - burst.start_ns), details_of(burst));
+  for (const std::size_t earlier : burst.related) {
+    const auto from = related_.find(earlier);
+    if (from == related_.end()) continue;
+    events_.arrow(++arrows_, "same cause", track(from->second.queue),
+                  static_cast<std::int64_t>(from->second.ns), track(burst.queue), start);
+  }
+  if (!burst.related.empty()) related_[bursts_] = {burst.queue, burst.start_ns};
+  ++bursts_;
+}
+
+Result<void> Timeline::finish(const burst::Findings& findings) {
+  events_.name_process(kProcess, "queues");
   for (std::uint32_t i = 0; i < findings.queues.size(); ++i) {
-    events.name_track(track(i), findings.queues[i].name);
+    events_.name_track(track(i), findings.queues[i].name);
   }
-  std::uint64_t arrows = 0;
-  for (std::size_t i = 0; i < findings.bursts.size(); ++i) {
-    const burst::Burst& burst = findings.bursts[i];
-    const auto start = static_cast<std::int64_t>(burst.start_ns);
-    events.slice(track(burst.queue), title_of(burst), start,
-                 static_cast<std::int64_t>(burst.end_ns - burst.start_ns), details_of(burst));
-    for (const std::size_t j : burst.related) {
-      if (j <= i) continue;
-      const burst::Burst& other = findings.bursts[j];
-      events.arrow(++arrows, "same cause", track(burst.queue), start, track(other.queue),
-                   static_cast<std::int64_t>(other.start_ns));
-    }
-  }
-  events.finish();
-  return written ? file->finish() : written;
+  events_.finish();
+  return written_->all ? written_->file.finish() : written_->all;
 }
 
 }  // namespace greynic::burst_outlets

@@ -19,6 +19,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "greynic/burst/snapshot.h"
@@ -61,18 +62,20 @@ class FlowTable {
   void add(const FlowKey& flow, std::uint64_t bytes);
   void clear();
   /// Most bytes first, then by name.
-  [[nodiscard]] std::vector<FlowShare> sorted() const;
+  void sort_into(std::vector<FlowShare>& all);
 
  private:
   void grow();
   std::vector<FlowShare> slots_;
   std::vector<std::uint32_t> used_;  ///< places of the slots in use, in order of arrival
-  std::uint32_t last_ = 0;           ///< most packets are of the flow of the one before
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> order_;
+  std::uint32_t last_ = 0;  ///< most packets are of the flow of the one before
 };
 
 class Analyser {
  public:
-  using Found = std::function<void(Burst&&)>;
+  /// Told each burst when it has ended; what it was told does not outlive the call.
+  using Found = std::function<void(const Burst&)>;
   static constexpr std::size_t kMostProfiles = 12;
 
   Analyser(std::size_t queue_count, Found found) : open_(queue_count), found_(std::move(found)) {}
@@ -103,6 +106,7 @@ class Analyser {
   Found found_;
   bool keeps_profiles_ = true;
   std::vector<std::uint64_t> deepest_;  ///< peaks of bursts with a profile, a heap
+  std::vector<Sender> senders_;
 };
 
 /// Fills `related`: bursts of other queues that overlap in time, give or take `slack_ns`, and share

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "greynic/burst/analyser.h"
+#include "greynic/burst/tally.h"
 #include "greynic/burst/threshold.h"
 
 namespace greynic::burst {
@@ -28,16 +29,15 @@ struct Findings {
   std::uint64_t duration_ns = 0;     ///< from the first packet to the last
   std::int64_t origin_unix_ns = 0;   ///< of time 0; 0: virtual time
   std::string incomplete;            ///< why the source ended too early; empty: it did not
-  std::vector<Burst> bursts;         ///< in the order in which they ended
+  Tally tally;                       ///< of all bursts
+  /// In the order in which they ended. Empty where the source told each to somebody as it ended.
+  std::vector<Burst> bursts;
 };
 
+/// Without bursts: "bursts" is an empty list.
 [[nodiscard]] nlohmann::json to_json(const Findings& findings);
-/// At most `most` bursts, the deepest, in the order of their beginning.
-[[nodiscard]] std::string to_text(const Findings& findings, std::size_t most = 20);
-
-/// The value below which this share of the bursts lasted, in microseconds; 0 of no bursts.
-[[nodiscard]] double duration_us(const Findings& findings, double share);
-/// Of all marked packets, those of victims.
-[[nodiscard]] double victim_share(const Findings& findings);
+[[nodiscard]] nlohmann::json to_json(const Findings& findings, const Burst& burst);
+/// Its numbers, and the deepest bursts.
+[[nodiscard]] std::string to_text(const Findings& findings);
 
 }  // namespace greynic::burst

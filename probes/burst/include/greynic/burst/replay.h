@@ -4,8 +4,8 @@
 ///
 /// Every frame joins the queue when it was captured, with its ORIGINAL length (a snap length
 /// changes nothing), and drains at the rate (fifo.h). greynic/capture/capture.h reads captures. A time before the one before it counts as
-/// equal to that one. Memory depends on the queue's depth and the bursts found, not on the
-/// capture's length.
+/// equal to that one. Memory depends on the queue's depth, not on the capture's length, where the
+/// options name somebody to tell of bursts; else Findings::bursts keeps them all.
 
 #include <cstdint>
 #include <functional>
@@ -25,6 +25,8 @@ struct ReplayOptions {
   std::uint64_t mirror_bits_per_second = 0;
   bool keep_profiles = false;                      ///< for pictures
   std::size_t most_queued = std::size_t{1} << 24;  ///< packets that wait at once; beyond: kTooBig
+  /// Told each burst as it ends, with what is known of the queue by then.
+  std::function<void(const Findings& so_far, const Burst& burst)> found = {};
 };
 
 /// Packets of one queue in the order of their arrival, from wherever they come.

@@ -24,9 +24,10 @@ struct LiveOptions {
   burst::Mode mode = burst::Mode::kArmedAtEnqueue;
   std::size_t ring_records = 1000;  ///< between kernel and reader, at least; 2^24 at most
   bool every_packet = false;        ///< a record of every packet: to compare costs
-  std::size_t most_bursts = 10000;  ///< kept; of more, the oldest go
   /// Told of every record.
   std::function<void(const burst::CourierRecord&)> record = {};
+  /// Told of every burst as it ends. Nobody else keeps it: Findings::bursts of a probe is empty.
+  burst::Analyser::Found found = {};
 };
 
 /// Is the program part of this build?
