@@ -54,7 +54,10 @@ void JsonList::flush(std::size_t at_least) {
 Result<void> JsonList::finish(const burst::Findings& findings,
                               const std::function<void(std::string_view)>& put) {
   flush(0);
-  if (!written_) return written_;
+  if (!written_) {
+    return fail(ErrorCode::kIo, written_.error().message +
+                                    "; set TMPDIR to a folder with room for the list of bursts");
+  }
   const std::string around = files::json_text(to_json(findings), 1);
   const std::size_t list_end = around.find(kEmptyList) + kEmptyList.size() - 1;
   put(std::string_view(around).substr(0, list_end));
