@@ -41,6 +41,11 @@ void print_advice(const sharing::Advice& advice, const sharing::Matrix& matrix) 
     print("{:<24} {:>12} {:>14.4g} {:>16.4g}\n", demand.from + " to " + demand.to,
           demand.connections, advice.demands[i].own_gbps, advice.demands[i].advised_gbps);
   }
+  if (advice.unsure) {
+    say("note: the gain may be off by more than a tenth: READs meet WRITEs at a host, or a host "
+        "has "
+        "READs and more QPs than its chip holds; measure both ways before you rely on it");
+  }
   if (advice.extrapolated) {
     say("note: outside of what the model was fitted to; measure the campaign `connections` first");
   }

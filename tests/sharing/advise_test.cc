@@ -109,6 +109,21 @@ TEST(Advice, LetsRequestsWaitForTheirTurn) {
   EXPECT_NEAR(advice->demands[1].own_gbps, 100, 3);
 }
 
+// Claim:  it says where a predicted gain is doubtful: READs that meet WRITEs, or more QPs than a chip
+//         holds; not for WRITEs alone, nor where nothing is to change.
+TEST(Advice, SaysWhereItIsUnsure) {
+  EXPECT_TRUE(advise(Planted(), one_kind(1400, 8192))->unsure);
+  Matrix writes = one_kind(1400, 8192);
+  writes.demands[0].operation = Operation::kWrite;
+  EXPECT_EQ(advise(Planted(), writes)->choice, Choice::kShare);
+  EXPECT_FALSE(advise(Planted(), writes)->unsure);
+  writes.demands.push_back({.from = "b", .to = "c", .connections = 4, .message_bytes = 8192});
+  EXPECT_TRUE(advise(Planted(), writes)->unsure) << "4 READs of a host that is written to";
+  writes.demands.back().from = "d";
+  EXPECT_FALSE(advise(Planted(), writes)->unsure) << "READs between other hosts";
+  EXPECT_FALSE(advise(Planted(), one_kind(300, 8192))->unsure);
+}
+
 // Claim:  where sharing gains nothing, things stay as they are.
 TEST(Advice, DoesNotShareBelowTheWall) {
   const auto advice = advise(Planted(), one_kind(300, 8192));

@@ -44,6 +44,24 @@ std::uint32_t most_qps(const Matrix& matrix, const Way& way) {
   return static_cast<std::uint32_t>(most);
 }
 
+/// Whether a READ is asked of, or by, a host that WRITEs too, or that has more QPs than its chip holds.
+/// There a context that came in with a request may be gone before the answer comes, and whether it is
+/// decides which end is slower: a law of rates does not tell.
+bool has_doubtful_reads(const Matrix& matrix, double contexts) {
+  const auto qps = qps_of(matrix, {});
+  std::map<std::string, std::pair<bool, bool>> reads_and_writes;
+  for (const Demand& demand : matrix.demands) {
+    for (const std::string& host : {demand.from, demand.to}) {
+      auto& [reads, writes] = reads_and_writes[host];
+      (demand.operation == Operation::kRead ? reads : writes) = true;
+    }
+  }
+  return std::any_of(reads_and_writes.begin(), reads_and_writes.end(), [&](const auto& entry) {
+    const auto& [reads, writes] = entry.second;
+    return reads && (writes || qps.at(entry.first) > contexts);
+  });
+}
+
 /// The network tells the rates, the law how sure it is of such rates on such RNICs.
 Result<Total> predict(const model::Model& model, const Matrix& matrix, const Way& way) {
   auto each = play(model, matrix, way);
@@ -167,6 +185,9 @@ Result<Advice> advise(const model::Model& model, const Matrix& matrix) {
     advice.gain = advice.if_shared;
     advised = &shared->second;
     way.shared = advice.setting;
+    const auto contexts = contexts_of(model);
+    if (!contexts) return pass_on(contexts);
+    advice.unsure = has_doubtful_reads(matrix, contexts->entries);
   }
   for (std::size_t i = 0; i < matrix.demands.size(); ++i) {
     advice.demands.push_back({own->each[i], advised->each[i]});

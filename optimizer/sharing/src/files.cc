@@ -57,6 +57,7 @@ std::string to_json_text(const Advice& advice, const Matrix& matrix) {
       {"gain", to_json(advice.gain)},
       {"gain_if_shared", to_json(advice.if_shared)},
       {"qps_of_busiest_host", {{"own", advice.own_qps}, {"advised", advice.advised_qps}}},
+      {"unsure", advice.unsure},
       {"extrapolated", advice.extrapolated},
       {"connections", json::array()}};
   for (std::size_t i = 0; i < matrix.demands.size(); ++i) {

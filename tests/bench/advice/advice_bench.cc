@@ -51,6 +51,7 @@ Matrix random_matrix(statistics::Random& random, bool one_way) {
 struct Tally {
   std::vector<double> errors;  ///< of gains that were predicted of what was advised
   std::vector<double> shared_errors;
+  int sure = 0, sure_within = 0, sure_shared = 0;
   int shared = 0, within = 0, inside = 0, worse = 0, missed = 0, count = 0;
 };
 
@@ -73,6 +74,11 @@ void try_one(int index, const model::Model& model, const std::string& rnic, cons
   tally.shared_errors.push_back(std::abs(advice->if_shared.value / if_shared - 1));
   tally.shared += advice->choice == Choice::kShare;
   tally.within += std::abs(error) <= 0.1;
+  if (!advice->unsure) {
+    ++tally.sure;
+    tally.sure_within += std::abs(error) <= 0.1;
+    tally.sure_shared += advice->choice == Choice::kShare;
+  }
   tally.inside += gain >= advice->gain.low && gain <= advice->gain.high;
   tally.worse += gain < 0.99;
   tally.missed += advice->choice != Choice::kShare && if_shared > 1.1;
@@ -128,8 +134,9 @@ int main(int argc, char** argv) {
   };
   fmt::print(
       "{} matrices, {} advised to share; gain within 10 % in {} (worst {:.1f} %), in its "
-      "interval in {}; worse than not sharing by over 1 %: {}; not advised although it gains "
+      "interval in {}; sure of {}, of which it shares {}, and within 10 % in {}; worse than not "
+      "sharing by over 1 %: {}; not advised although it gains "
       "over 10 %: {}; worst error of sharing {:.1f} %\n",
-      tally.count, tally.shared, tally.within, worst(tally.errors), tally.inside, tally.worse,
-      tally.missed, worst(tally.shared_errors));
+      tally.count, tally.shared, tally.within, worst(tally.errors), tally.inside, tally.sure,
+      tally.sure_shared, tally.sure_within, tally.worse, tally.missed, worst(tally.shared_errors));
 }

@@ -61,6 +61,9 @@ struct Advice {
   model::PredictedMeasure if_shared{1, 1, 1};  ///< the same if all share, advised or not
   std::vector<Reached> demands;                ///< in the order of the matrix
   std::uint32_t own_qps = 0, advised_qps = 0;  ///< of the host that has most
+  /// Sharing is advised where the prediction has been off by more than a tenth: READs meet WRITEs at a
+  /// host, or READs are of a host with more QPs than its chip holds.
+  bool unsure = false;
   bool extrapolated = false;  ///< the law was asked outside of what it was fitted to
 };
 
