@@ -19,6 +19,7 @@ struct BrokerFlags {
   std::optional<int> latency_qps, bulk_qps;
   std::string advice;
   std::optional<int> cpu;
+  std::string register_from = "auto", registered_memory = "1GiB";
   std::string segment_quota = "4GiB", outstanding_quota = "1GiB";
   std::chrono::nanoseconds poll_for = std::chrono::microseconds(50);
 };
@@ -50,10 +51,20 @@ int serve(BrokerFlags flags) {
         {ErrorCode::kBadInput, "name the device: --device DEVICE (`greynic devices` lists them)"});
   }
   for (const auto& [text, into] : {std::pair{&flags.segment_quota, &options.quota.segment_bytes},
-                                   {&flags.outstanding_quota, &options.quota.outstanding_bytes}}) {
+                                   {&flags.outstanding_quota, &options.quota.outstanding_bytes},
+                                   {&flags.registered_memory, &options.core.registered_bytes}}) {
     const auto bytes = parse_bytes(*text);
     if (!bytes) return tell(bytes.error());
     *into = bytes->count;
+  }
+  options.measures_crossover = flags.register_from == "auto";
+  if (!options.measures_crossover && flags.register_from != "never") {
+    const auto bytes = parse_bytes(flags.register_from);
+    if (!bytes) {
+      return tell({ErrorCode::kBadInput,
+                   "--register-from (auto, never, or a size): " + bytes.error().message});
+    }
+    options.register_from = bytes->count;
   }
   if (const auto set = set_sharing(flags, options.core); !set) return tell(set.error());
   options.cpu = flags.cpu.value_or(-1);
@@ -85,10 +96,17 @@ Result<void> take_lid(const std::string& text, broker::ServiceOptions& options) 
   return {};
 }
 
-int show_status(const std::string& socket) {
-  const auto status = broker::ask_status(socket);
-  if (!status) return tell(status.error());
-  print("{}\n", *status);
+struct BrokerStatusFlags {
+  std::string socket = broker::kUsualSocket;
+  bool decisions = false, json = false;
+};
+
+int show_status(const BrokerStatusFlags& flags) {
+  const auto answer =
+      flags.decisions ? broker::ask_decisions(flags.socket) : broker::ask_status(flags.socket);
+  if (!answer) return tell(answer.error());
+  const bool as_table = flags.decisions && !flags.json;
+  print("{}\n", as_table ? broker::decisions_table(*answer) : *answer);
   return 0;
 }
 
@@ -145,14 +163,26 @@ void add_broker(Program& program) {
   command.option("--quota-memory", flags->segment_quota, "Most memory of one user's segments");
   command.option("--quota-outstanding", flags->outstanding_quota,
                  "Most bytes of one user's send rings: so much can be on its way");
+  command.option("--register-from", flags->register_from,
+                 "From which length on lent memory is registered and not copied: a size, never, or "
+                 "auto: as measured when the broker starts");
+  command
+      .option("--registrations", options.core.registrations,
+              "Most registrations of lent memory that are kept")
+      .range(1, 100000);
+  command.option("--registered-memory", flags->registered_memory,
+                 "Most lent memory that is registered at a time");
   command.option("--cpu", flags->cpu, "Processor to which the serving thread is bound");
   command.option("--poll-for", flags->poll_for, "How long it polls after the last work");
   command.run([flags] { return serve(*flags); });
 
   Command status = command.command("status", "Show what a broker does, as JSON");
-  auto socket = std::make_shared<std::string>(broker::kUsualSocket);
-  status.option("--socket", *socket, "Unix socket of the broker");
-  status.run([socket] { return show_status(*socket); });
+  auto asked = std::make_shared<BrokerStatusFlags>();
+  status.option("--socket", asked->socket, "Unix socket of the broker");
+  status.flag("--decisions", asked->decisions,
+              "The last 256 pieces of streams: by which verb and QP each went, and why");
+  status.flag("--json", asked->json, "The decisions as JSON");
+  status.run([asked] { return show_status(*asked); });
 
   Command over = command.command("run", "Run a TCP program, unmodified, over a broker");
   auto run_options = std::make_shared<broker::RunOptions>();

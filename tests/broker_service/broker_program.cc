@@ -6,6 +6,8 @@
 //        broker_program hostile SOCKET KIND
 //        broker_program wrapped SOCKET HOST PORT WORDS [again]
 //        broker_program huge SOCKET
+//        broker_program lend SOCKET HOST PORT ROUNDS BYTES [again]
+//        broker_program lend_much SOCKET
 
 #include <poll.h>
 
@@ -26,6 +28,9 @@
 int hostile(const char* socket, const std::string& kind);
 int wrapped(const char* socket, const char* host, std::uint16_t port, const std::string& words,
             bool reconnects);
+int lend(const char* socket, const char* host, std::uint16_t port, int rounds, std::size_t bytes,
+         bool reconnects);
+int lend_much(const char* socket);
 
 namespace {
 
@@ -222,6 +227,11 @@ int main(int count, char** words) {
                                              : 0);
   }
   if (mode == "huge" && count == 3) return huge(words[2]);
+  if (mode == "lend" && count >= 7) {
+    return lend(words[2], words[3], static_cast<std::uint16_t>(std::atoi(words[4])),
+                std::atoi(words[5]), std::strtoull(words[6], nullptr, 10), count > 7);
+  }
+  if (mode == "lend_much" && count == 3) return lend_much(words[2]);
   if (mode == "hostile" && count == 4) return hostile(words[2], words[3]);
   if (mode == "wrapped" && count >= 6) {
     return wrapped(words[2], words[3], static_cast<std::uint16_t>(std::atoi(words[4])), words[5],

@@ -95,6 +95,27 @@ local::Places& places_of(Attachment& attachment) {
   return *reinterpret_cast<local::Places*>(attachment.at({0, 0}));
 }
 
+int memory_of(std::uint64_t bytes, int seals) {
+  const int memory = memfd_create("hostile", MFD_ALLOW_SEALING);
+  if (ftruncate(memory, static_cast<off_t>(bytes)) != 0) return -1;
+  (void)fcntl(memory, F_ADD_SEALS, seals);
+  return memory;
+}
+
+/// Sends so many bytes from there, of region 5, which is lent and has 1 MiB.
+void send_from(Attachment& attachment, std::uint32_t number, std::uint32_t region,
+               std::uint64_t place, std::uint32_t bytes) {
+  (void)attachment.post({.kind = RequestKind::kSendFrom,
+                         .connection = number,
+                         .value = place,
+                         .send = {region, bytes}});
+}
+std::uint32_t lend_and_open(Attachment& attachment) {
+  (void)attachment.lend(memory_of(1 << 20, F_SEAL_SHRINK), 5, 1 << 20);
+  (void)await(attachment, local::EventKind::kLent);
+  return open_connection(attachment);
+}
+
 const std::map<std::string, std::function<void(Attachment&)>>& breakers() {
   static const std::map<std::string, std::function<void(Attachment&)>> all = {
       {"garbage", write_garbage},
@@ -138,6 +159,29 @@ const std::map<std::string, std::function<void(Attachment&)>>& breakers() {
            if (!a.post({.kind = RequestKind::kListen, .port = 3})) return;
          }
          for (int i = 0; i < 4000; ++i) (void)a.post({.kind = RequestKind::kListen, .port = 3});
+       }},
+      {"lends_unsealed", [](Attachment& a) { (void)a.lend(memory_of(1 << 20, 0), 5, 1 << 20); }},
+      {"lends_less",
+       [](Attachment& a) { (void)a.lend(memory_of(1 << 20, F_SEAL_SHRINK), 5, 2 << 20); }},
+      {"lends_a_file", [](Attachment& a) { (void)a.lend(open("/dev/null", O_RDWR), 5, 1 << 20); }},
+      {"lends_twice",
+       [](Attachment& a) {
+         for (int i = 0; i < 2; ++i) (void)a.lend(memory_of(4096, F_SEAL_SHRINK), 5, 4096);
+       }},
+      {"sends_beyond", [](Attachment& a) { send_from(a, lend_and_open(a), 5, 1 << 20, 1); }},
+      {"sends_beyond_all", [](Attachment& a) { send_from(a, lend_and_open(a), 5, ~0ULL, 4096); }},
+      {"sends_unlent", [](Attachment& a) { send_from(a, lend_and_open(a), 6, 0, 4096); }},
+      {"sends_two",
+       [](Attachment& a) {
+         const std::uint32_t number = lend_and_open(a);
+         for (int i = 0; i < 2; ++i) send_from(a, number, 5, 0, 1 << 20);
+       }},
+      {"takes_back_twice",
+       [](Attachment& a) {
+         (void)lend_and_open(a);
+         for (int i = 0; i < 2; ++i) {
+           (void)a.post({.kind = RequestKind::kTakeBack, .connection = 5});
+         }
        }},
       {"never_reads",
        [](Attachment& a) {

@@ -138,8 +138,10 @@ TEST(BrokerService, CutsOffWhoBreaksTheRules) {
   const auto a = lab.start("a", 0);
   const auto echo = echo_at(a.socket, "7");
   int cut = 0, refused = 0;
-  for (const char* kind : {"garbage", "forged", "length", "backwards", "taken", "rings",
-                           "own_rings", "request_place", "event_place", "never_reads"}) {
+  for (const char* kind :
+       {"garbage", "forged", "length", "backwards", "taken", "rings", "own_rings", "request_place",
+        "event_place", "never_reads", "lends_unsealed", "lends_less", "lends_a_file", "lends_twice",
+        "sends_beyond", "sends_beyond_all", "sends_unlent", "sends_two", "takes_back_twice"}) {
     Process load({BROKER_PROGRAM, "load", a.socket, "localhost", "7", "5", "200000", "9"});
     Process one({BROKER_PROGRAM, "hostile", a.socket, kind});
     EXPECT_EQ(one.join(), 0) << kind << ": " << one.text();
@@ -156,6 +158,49 @@ TEST(BrokerService, CutsOffWhoBreaksTheRules) {
     const nlohmann::json status = a.status();
     return status["connections"] == 0 && status["application_count"] == 1;
   })) << a.status();
+}
+
+// Claim:  large sends of lent memory are registered on the fly, once for as long as there is room, and
+//         not copied; what comes back is whole; a broker that comes after has the memory too; what is
+//         taken back, or belongs to a program that is gone, is registered no more.
+// Oracle: every byte; the broker's counts.
+TEST(BrokerService, SendsLentMemoryFromWhereItLies) {
+  const Lab lab;
+  auto a = lab.start("a", 0, {"--register-from", "300KiB"});
+  const auto b = lab.start("b", 1);
+  const auto echo = echo_at(b.socket, "7");
+  const auto memory = [&] { return a.status()["memory"]; };
+  EXPECT_EQ(memory()["register_from_bytes"], 300 << 10);
+  EXPECT_GT(b.status()["memory"]["copy_page_ns"], 0) << "measured, and it is some time";
+  {
+    Process program({BROKER_PROGRAM, "lend", a.socket, b.address, "7", "8", "1000000", "again"});
+    ASSERT_TRUE(program.says("wrong 0\n")) << program.text();
+    // A mebibyte is registered at first sight, and serves its own half as well.
+    EXPECT_EQ(memory()["registered"], 1) << memory();
+    EXPECT_EQ(memory()["reused"], 7) << memory();
+    EXPECT_EQ(memory()["lent_bytes"], 6000000) << memory();
+    EXPECT_EQ(memory()["copied_bytes"], 0) << memory();
+    const auto list = nlohmann::json::parse(*ask_decisions(a.socket))["decisions"];
+    EXPECT_LE(list.size(), 256U);
+    EXPECT_GT(list.size(), 6000000U / 65536) << "pieces of a segment at most";
+    for (const auto& one : list) EXPECT_NE(one["from"], "copied") << one;
+    const std::string address = a.address;
+    kill(a.pid(), SIGKILL);
+    a.process->join();
+    a = lab.start("a", 0, {"--register-from", "300KiB"}, address);
+    ASSERT_TRUE(program.says("taken back")) << program.text();
+    EXPECT_GT(memory()["lent_bytes"], 0) << memory();
+    EXPECT_EQ(memory()["kept"], 0) << memory();
+    EXPECT_EQ(a.status()["applications"][0]["lent_bytes"], 0) << a.status();
+  }
+  Process much({BROKER_PROGRAM, "lend_much", a.socket});
+  EXPECT_EQ(much.join(), 0);
+  EXPECT_EQ(much.text(), "64: Too many open files\nagain\nDisk quota exceeded\n");
+  const integration::Outcome table =
+      integration::greynic(lab.folder(), "broker status --decisions --socket " + b.socket);
+  EXPECT_EQ(table.exit_code, 0) << table.err;
+  EXPECT_NE(table.out.find("prefers"), std::string::npos) << table.out;
+  EXPECT_NE(table.out.find("WRITE"), std::string::npos) << table.out;
 }
 
 TEST(BrokerService, HoldsUsersToTheirQuotas) {
@@ -278,6 +323,7 @@ TEST(BrokerService, SaysWhatIsWrong) {
            (std::filesystem::path(GREYNIC_SOURCE_DIR) / "configs/examples/connections.json")
                .string(),
        2, "connections.json");
+  says(broker + " --device twin0 --register-from soon", 2, "--register-from (auto, never");
   says(broker + "/no/such --device twin0", 3, "choose another --socket");
 }
 

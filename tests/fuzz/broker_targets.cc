@@ -23,7 +23,7 @@ using namespace broker;
 class SilentDevice final : public Device {
  public:
   bool has_immediate() const override { return immediate; }
-  Result<Memory> register_memory(std::span<std::byte> memory) override {
+  Result<Memory> register_memory(std::span<std::byte> memory, Access) override {
     return Memory{reinterpret_cast<std::uint64_t>(memory.data()), ++key_, key_};
   }
   void deregister(const Memory&) override {}
@@ -72,6 +72,7 @@ class SilentOwner final : public Owner {
   void on_closed(AppId, VirtualQpn number, int error) override {
     if (app != nullptr) app->on_closed(number, error);
   }
+  void on_returned(AppId, std::uint32_t) override {}
   void on_detached(AppId) override {}
   void call_peer(PeerId, std::vector<std::byte> bytes) override { calls.push_back(bytes); }
   void on_peer_broken(PeerId, const char* reason) override { broken = reason; }

@@ -51,6 +51,17 @@ struct Connection {
     std::uint64_t posted = 0, done = 0;
   };
   std::optional<Pull> pull;  ///< bytes that we are reading just now
+  /// Bytes of the stream that lie beside the send ring.
+  struct Lent {
+    std::uint64_t from = 0, bytes = 0;  ///< places in the stream
+    std::uint32_t region = 0;
+    std::uint64_t registration = 0;
+    Memory memory;
+    Decision::From kind = Decision::From::kSegment;
+    [[nodiscard]] std::uint64_t end() const { return from + bytes; }
+  };
+  std::optional<Lent> lent;
+  std::uint64_t past_ring = 0;  ///< bytes that were lent and are through
   std::deque<Transfer> transfers;
   std::uint32_t transfers_open = 0;
   std::deque<Control> controls;  ///< that must stay in order with the stream
@@ -69,6 +80,8 @@ struct App {
   std::span<std::byte> segment;
   Memory memory;
   std::set<VirtualQpn> connections;
+  /// What it has lent, by its own numbers; empty: it wants that back.
+  std::map<std::uint32_t, std::span<std::byte>> lent;
   bool leaving = false;
 };
 
@@ -101,6 +114,9 @@ struct Sent {
   std::uint64_t cookie = 0;
   std::int32_t slot = -1;  ///< of the lane's own memory
 };
+
+/// Used receives wait until there are so many, and are then posted together. As many more are kept.
+inline constexpr std::size_t kRefill = 16;
 
 /// Receives of a lane over UC or UD, and the bit of their ids that tells them from shared ones.
 inline constexpr std::uint32_t kMessageReceives = 128;

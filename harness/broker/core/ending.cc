@@ -112,6 +112,7 @@ void Engine::close_now(Connection& connection, int error) {
     const auto listener = listeners_.find(connection.port);
     if (listener != listeners_.end() && listener->second.app == app) --listener->second.waiting;
   }
+  let_go(connection);
   apps_.at(app).connections.erase(number);
   connections_.remove(number);
   owner_.on_closed(app, number, error);
@@ -124,6 +125,7 @@ void Engine::free_if_left(AppId app) {
   for (const auto& [peer, link] : links_) {
     for (const auto& lane : link->lanes) lane->turns.forget(app);
   }
+  for (const auto& [region, memory] : found->second.lent) registrations_.drop({app, region});
   device_.deregister(found->second.memory);
   apps_.erase(found);
   owner_.on_detached(app);

@@ -50,7 +50,7 @@ std::size_t Engine::own_bytes() const {
 Result<std::unique_ptr<Engine::Block>> Engine::make_block(std::size_t bytes) {
   auto block = std::make_unique<Block>();
   block->bytes.resize(bytes);
-  auto memory = device_.register_memory(block->bytes);
+  auto memory = device_.register_memory(block->bytes, Access::kAll);
   if (!memory) return pass_on(memory);
   block->memory = *memory;
   return block;
@@ -66,12 +66,12 @@ Result<void> Engine::add_receives(std::size_t count) {
                          options_.receive_bytes, (*block)->memory.local_key});
   }
   receive_blocks_.push_back(std::move(*block));
-  post_receives();
+  post_receives(1);
   return {};
 }
 
-void Engine::post_receives() {
-  if (used_receives_.empty()) return;
+void Engine::post_receives(std::size_t least) {
+  if (used_receives_.size() < least) return;
   std::vector<Piece> pieces;
   for (const std::uint64_t id : used_receives_) pieces.push_back(receives_[id]);
   const std::size_t taken = device_.post_receives(used_receives_, pieces);
@@ -88,7 +88,7 @@ Result<void> Engine::add_peer(PeerId peer) {
   if (links_.contains(peer))
     return fail(ErrorCode::kBadInput, "broker: this peer is there already");
   // Receives of a peer that left stay posted and serve the next one.
-  const std::size_t each = options_.receive_credits + kUnpaidReceives;
+  const std::size_t each = options_.receive_credits + kUnpaidReceives + kRefill;
   if (receives_.size() < (links_.size() + 1) * each) {
     if (auto added = add_receives(each); !added) return added;
   }
@@ -147,7 +147,7 @@ void Engine::remove_peer(PeerId peer) {
 }
 
 Result<AppId> Engine::attach(std::span<std::byte> segment) {
-  auto memory = device_.register_memory(segment);
+  auto memory = device_.register_memory(segment, Access::kAll);
   if (!memory) return pass_on(memory);
   const AppId id = next_app_++;
   apps_[id] = {.segment = segment, .memory = *memory};
@@ -285,7 +285,7 @@ int Engine::send(AppId app, VirtualQpn number, std::uint64_t total) {
   if (connection->wants_finish) return EPIPE;
   StreamState& stream = connection->stream;
   // A ring holds no more than it is long: more is a broken application, or a hostile one.
-  if (total < stream.written || total - stream.acknowledged > connection->rings.send.bytes) {
+  if (total < stream.written || in_ring(*connection, total) > connection->rings.send.bytes) {
     return EINVAL;
   }
   stream.written = total;

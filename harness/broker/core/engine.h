@@ -1,7 +1,7 @@
 #pragma once
 
 /// The core, one class over several files: engine.cc (applications and peers), send.cc (what goes
-/// out), receive.cc (what comes in), messages.cc (what goes over UC and UD), rebuild.cc (lanes that
+/// out), lent.cc (and from where), receive.cc (what comes in), messages.cc (what goes over UC and UD), rebuild.cc (lanes that
 /// fail), ending.cc (how connections end).
 
 #include <map>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/connection.h"
+#include "core/registration_cache.h"
 #include "core/virtual_qpns.h"
 #include "greynic/broker/core.h"
 
@@ -19,13 +20,16 @@ namespace greynic::broker {
 class Engine final : public Core {
  public:
   Engine(Device& device, Owner& owner, const CoreOptions& options)
-      : device_(device), owner_(owner), options_(options) {}
+      : device_(device),
+        owner_(owner),
+        options_(options),
+        registrations_(device, options.registrations, options.registered_bytes) {}
   ~Engine() override;
 
   Result<void> add_peer(PeerId peer) override;
   void remove_peer(PeerId peer) override;
   void on_peer_call(PeerId peer, std::span<const std::byte> bytes) override;
-  void set_load(double share) override { load_ = share; }
+  void set_load(const Load& load) override { load_ = load; }
   Result<AppId> attach(std::span<std::byte> segment) override;
   void detach(AppId app) override;
   int listen(AppId app, std::uint16_t port) override;
@@ -34,6 +38,10 @@ class Engine final : public Core {
               VirtualQpn& connection) override;
   int accept(AppId app, VirtualQpn connection, const Rings& rings) override;
   int send(AppId app, VirtualQpn connection, std::uint64_t total) override;
+  int lend(AppId app, std::uint32_t region, std::span<std::byte> memory) override;
+  int take_back(AppId app, std::uint32_t region) override;
+  int send_from(AppId app, VirtualQpn connection, std::uint32_t region, const Extent& part,
+                bool& made) override;
   int consume(AppId app, VirtualQpn connection, std::uint64_t total) override;
   int transfer(AppId app, VirtualQpn connection, Verb verb, std::uint64_t own_offset,
                std::uint64_t far_offset, std::uint64_t bytes, std::uint64_t cookie) override;
@@ -47,6 +55,10 @@ class Engine final : public Core {
   void on_drained(QpNumber qp) override;
   void flush() override;
   const Counters& counters() const override { return counters_; }
+  std::vector<Decision> decisions() const override { return decisions_.list(); }
+  std::pair<std::size_t, std::uint64_t> registrations() const override {
+    return {registrations_.entry_count(), registrations_.bytes()};
+  }
   std::size_t connection_count() const override { return connections_.size(); }
   std::size_t qp_count() const override { return by_qp_.size(); }
   std::size_t own_bytes() const override;
@@ -68,7 +80,8 @@ class Engine final : public Core {
   void describe(Control& control, const Connection& connection) const;
   Result<std::unique_ptr<Block>> make_block(std::size_t bytes);
   Result<void> add_receives(std::size_t count);
-  void post_receives();
+  /// All that were used, if there are at least so many.
+  void post_receives(std::size_t least);
   [[nodiscard]] Link* link_of(PeerId peer) const;
 
   // send.cc
@@ -96,6 +109,20 @@ class Engine final : public Core {
   void done(Lane& lane, const Sent& sent);
   void give_back(Lane& lane, const Sent& sent);
   void complete(Lane& lane, std::uint32_t id);
+
+  // lent.cc
+  struct Source {
+    Memory memory;
+    std::uint64_t bytes = 0;
+    Decision::From kind = Decision::From::kRing;
+  };
+  [[nodiscard]] Source source_of(const Connection& connection, std::uint64_t place) const;
+  [[nodiscard]] std::uint64_t in_ring(const Connection& connection, std::uint64_t written) const;
+  void acknowledge(Connection& connection, std::uint64_t bytes);
+  void let_go(Connection& connection);
+  void return_if_free(AppId app, std::uint32_t region);
+  void note(const Link& link, const Lane& lane, const Connection& connection, Verb verb,
+            std::uint64_t bytes, std::uint64_t waiting, const Source& source);
 
   // receive.cc
   void on_receive(const Completion& completion);
@@ -143,7 +170,9 @@ class Engine final : public Core {
   Owner& owner_;
   CoreOptions options_;
   Counters counters_;
-  double load_ = 0;
+  Load load_;
+  RegistrationCache registrations_;
+  DecisionLog decisions_;
   VirtualQpns<Connection> connections_;
   std::unordered_map<AppId, App> apps_;
   AppId next_app_ = 1;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "core/engine.h"
 
@@ -192,7 +193,6 @@ void Engine::on_answer(Link& link, const Control& control) {
 }
 
 void Engine::on_stream_control(Connection& connection, const Control& control) {
-  StreamState& stream = connection.stream;
   bool valid = true;
   switch (control.kind) {
     case Control::Kind::kConsumed:
@@ -210,9 +210,7 @@ void Engine::on_stream_control(Connection& connection, const Control& control) {
     default:  // kTaken
       valid = connection.offered > 0 && control.value == connection.offered;
       if (!valid) break;
-      stream.acknowledged += connection.offered;
-      connection.offered = 0;
-      owner_.on_sent(connection.app, connection.self, stream.acknowledged);
+      acknowledge(connection, std::exchange(connection.offered, 0));
   }
   if (!valid) {
     ++counters_.garbled;
@@ -239,7 +237,8 @@ void Engine::on_credit(Link& link, const Control& control) {
     return owner_.on_peer_broken(link.peer, "it gave back receives that were never used");
   }
   link.returned = control.value;
-  if (link.choice.hear(load_, control.port / 1000.0)) ++counters_.switches;
+  const Load far{control.port / 1000.0, std::min(control.from, 1000U) / 1000.0};
+  if (link.choice.hear(load_, far)) ++counters_.switches;
   for (const auto& lane : link.lanes) mark(*lane);
 }
 

@@ -21,6 +21,10 @@ std::uint64_t until_wrap(std::uint64_t position, std::uint64_t bytes) {
   return bytes - position % bytes;
 }
 
+std::uint32_t per_mille(double share) {
+  return static_cast<std::uint32_t>(std::clamp(share, 0.0, 1.0) * 1000);
+}
+
 }  // namespace
 
 void Engine::mark(Lane& lane) {
@@ -99,7 +103,7 @@ void Engine::pay(Link& link, Lane& lane, Sent& sent) {
 }
 
 void Engine::flush() {
-  post_receives();
+  post_receives(kRefill);
   while (!dirty_.empty()) {
     const std::vector<Place> now = std::exchange(dirty_, {});
     for (const Place& place : now) {
@@ -148,9 +152,11 @@ void Engine::send_controls(Link& link, Lane& lane) {
 void Engine::send_credit(Link& link, Lane& lane) {
   if (!has_room(lane, 1)) return;
   link.credit_due = false;
+  post_receives(1);  // the peer is told of them now
   link.told_taken = link.taken;
   const Control control{.kind = Control::Kind::kCredit,
-                        .port = static_cast<std::uint16_t>(std::clamp(load_, 0.0, 1.0) * 1000),
+                        .port = static_cast<std::uint16_t>(per_mille(load_.processor)),
+                        .from = per_mille(load_.memory),
                         .value = link.taken};
   Sent sent = message(lane, link, 0, 0, std::span(&control, 1));
   sent.kind = Sent::Kind::kCredit;
@@ -252,21 +258,22 @@ std::uint64_t Engine::send_transfer(Lane& lane, Connection& connection) {
 
 std::uint64_t Engine::send_stream(Link& link, Lane& lane, Connection& connection) {
   if (!may_pay(link, kControlReserve)) return 0;
-  const App& app = apps_.at(connection.app);
-  const Extent& ring = connection.rings.send;
   const Control::Range& far = connection.far_ring;
   const std::uint64_t position = connection.posted;
-  std::uint64_t bytes = std::min(sendable(connection), until_wrap(position, ring.bytes));
-  const std::uint64_t from = app.memory.address + ring.offset + position % ring.bytes;
+  const std::uint64_t waiting = connection.stream.written - position;
+  const Source source = source_of(connection, position);
+  std::uint64_t bytes = std::min(sendable(connection), source.bytes);
   const std::uint64_t small = options_.receive_bytes - (device_.has_immediate() ? 0 : kPrefixBytes);
   const VerbRule rule = bytes <= small ? VerbRule::kSend : rule_of(link, connection);
   if (rule == VerbRule::kRead) {
     ++counters_.chose_read;
     connection.posted += bytes;
     connection.offered = bytes;
-    connection.controls.push_back({.kind = Control::Kind::kOffer,
-                                   .to = connection.other,
-                                   .ring = {from, bytes, app.memory.remote_key}});
+    connection.controls.push_back(
+        {.kind = Control::Kind::kOffer,
+         .to = connection.other,
+         .ring = {source.memory.address, bytes, source.memory.remote_key}});
+    note(link, lane, connection, Verb::kRead, bytes, waiting, source);
     return send_record(link, lane, connection);
   }
   const bool write = rule == VerbRule::kWrite;
@@ -274,7 +281,9 @@ std::uint64_t Engine::send_stream(Link& link, Lane& lane, Connection& connection
   bytes = write ? std::min({bytes, std::uint64_t{options_.segment_bytes},
                             until_wrap(position, far.bytes)})
                 : std::min(bytes, small);
-  const Piece piece{from, static_cast<std::uint32_t>(bytes), app.memory.local_key};
+  note(link, lane, connection, write ? Verb::kWrite : Verb::kSend, bytes, waiting, source);
+  const Piece piece{source.memory.address, static_cast<std::uint32_t>(bytes),
+                    source.memory.local_key};
   Sent data{.kind = Sent::Kind::kStream, .connection = connection.self, .bytes = piece.bytes};
   data.work.verb = Verb::kWrite;
   data.work.pieces[0] = piece;
@@ -353,8 +362,7 @@ void Engine::done(Lane& lane, const Sent& sent) {
   StreamState& stream = connection->stream;
   const bool open = connection->phase == Connection::Phase::kOpen;
   if (open && sent.kind == Sent::Kind::kStream) {
-    stream.acknowledged += sent.bytes;
-    owner_.on_sent(connection->app, connection->self, stream.acknowledged);
+    acknowledge(*connection, sent.bytes);
   } else if (open && sent.kind == Sent::Kind::kPull) {
     Connection::Pull& pull = *connection->pull;
     pull.done += sent.bytes;

@@ -25,7 +25,8 @@ struct Control {
     kResetDone,  ///< to: nothing more will be written
     kOffer,      ///< to, ring address and key: bytes of the stream to be READ
     kTaken,      ///< to, value: bytes that were READ
-    kCredit,     ///< value: receives used and posted again so far; port: load, per mille
+    kCredit,     ///< value: receives used and posted again so far; port, from: loads of
+                 ///< processor and memory, per mille
   };
   Kind kind = Kind::kCredit;
   Transport transport = Transport::kRC;

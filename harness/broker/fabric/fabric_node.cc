@@ -29,8 +29,9 @@ class FabricNode::FabricDevice final : public Device {
   }
 
   bool has_immediate() const override { return options_.immediate; }
-  Result<Memory> register_memory(std::span<std::byte> memory) override {
-    auto region = fabric_.register_memory(domain_, memory, twin::access::kAll, 2 << 20);
+  Result<Memory> register_memory(std::span<std::byte> memory, Access access) override {
+    const auto rights = access == Access::kRead ? twin::access::kRemoteRead : twin::access::kAll;
+    auto region = fabric_.register_memory(domain_, memory, rights, 2 << 20);
     if (!region) return pass_on(region);
     const std::uint32_t key = fabric_.key(*region);
     regions_[key] = *region;
@@ -302,6 +303,9 @@ void FabricNode::on_finished(AppId app, VirtualQpn connection) {
 }
 void FabricNode::on_closed(AppId app, VirtualQpn connection, int error) {
   tell(app, [=](FabricClient& client) { client.on_closed(connection, error); });
+}
+void FabricNode::on_returned(AppId app, std::uint32_t region) {
+  tell(app, [=](FabricClient& client) { client.on_returned(region); });
 }
 void FabricNode::on_detached(AppId app) {
   tell(app, [](FabricClient& client) { client.on_detached(); });

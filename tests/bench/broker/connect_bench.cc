@@ -1,5 +1,5 @@
 // What a warm connect costs two brokers themselves: from the ring of the application that asks to the
-// other's ring, its acceptance, and back. The device in between hands bytes over at once, so that no
+// other's ring, its acceptance, and back; and what a message of 64 bytes does. The device in between hands bytes over at once, so that no
 // RNIC's time, and none of a lab's, is in it. Nothing is asserted.
 //
 // usage: broker_connect_bench [connects]
@@ -31,7 +31,7 @@ class HandedOver final : public Device {
  public:
   bool has_immediate() const override { return true; }
   std::uint32_t mtu_bytes() const override { return 4096; }
-  Result<Memory> register_memory(std::span<std::byte> memory) override {
+  Result<Memory> register_memory(std::span<std::byte> memory, Access) override {
     return Memory{reinterpret_cast<std::uint64_t>(memory.data()), 1, 1};
   }
   void deregister(const Memory&) override {}
@@ -144,6 +144,7 @@ class Side final : public Owner {
   void on_transferred(AppId, VirtualQpn, std::uint64_t) override {}
   void on_finished(AppId, VirtualQpn number) override { app->on_finished(number); }
   void on_closed(AppId, VirtualQpn number, int error) override { app->on_closed(number, error); }
+  void on_returned(AppId, std::uint32_t) override {}
   void on_detached(AppId) override {}
   void call_peer(PeerId, std::vector<std::byte> bytes) override { calls.push_back(bytes); }
   void on_peer_broken(PeerId, const char*) override { GREYNIC_CHECK(false); }
@@ -201,7 +202,7 @@ int main(int argc, char** argv) {
   b.hear();
   a.drain();
   b.drain();
-  std::vector<double> asked, heard, accepted, opened, all;
+  std::vector<double> asked, heard, accepted, opened, all, posted, delivered;
   const local::Part send{local::kDataAt / local::kPage, 4096}, receive{send.page + 1, 4096};
   for (int i = 0; i < connects; ++i) {
     a.ask({.kind = local::RequestKind::kConnect,
@@ -228,10 +229,40 @@ int main(int argc, char** argv) {
     a.drain();
     b.drain();
   }
+  a.ask({.kind = local::RequestKind::kConnect,
+         .port = 7,
+         .value = 1,
+         .send = send,
+         .receive = receive});
+  a.serve();
+  b.hear();
+  const std::uint32_t there = b.next().connection;
+  b.ask(
+      {.kind = local::RequestKind::kAccept, .connection = there, .send = send, .receive = receive});
+  b.serve();
+  a.hear();
+  const std::uint32_t here = a.next().connection;
+  for (std::uint64_t total = 64; total <= 64U * static_cast<std::uint64_t>(connects); total += 64) {
+    a.ask({.kind = local::RequestKind::kSend, .connection = here, .value = total});
+    posted.push_back(a.serve());
+    delivered.push_back(b.hear());
+    b.ask({.kind = local::RequestKind::kConsume, .connection = there, .value = total});
+    b.serve();
+    settle(a, b);
+    a.drain();
+    b.drain();
+  }
+  a.ask({.kind = local::RequestKind::kClose, .connection = here});
+  b.ask({.kind = local::RequestKind::kClose, .connection = there});
+  a.serve();
+  b.serve();
+  settle(a, b);
   print("the request is read, until it is posted", asked);
   print("the far broker hears of it, until its ring has it", heard);
   print("the acceptance is read, until it is posted", accepted);
   print("the answer is heard, until the ring has it", opened);
   print("all four", all);
+  print("64 bytes: the request is read, until it is posted", posted);
+  print("64 bytes: they come, until the far ring says so", delivered);
   fmt::print("{} connections are left\n", a.core->connection_count() + b.core->connection_count());
 }

@@ -105,6 +105,15 @@ greynic_broker_connection* greynic_broker_accept_into(greynic_broker_listener* l
 ssize_t greynic_broker_recv_zero_copy(greynic_broker_connection* connection, const void** data,
                                       size_t bytes, int flags);
 
+/* Memory beside the segment, from which large pieces need not be copied: a send that waits, of bytes
+ * that lie whole in it, leaves them where they are, and returns when they have arrived. Whether it does
+ * is decided by what registering them with the RNIC costs and what copying them does, as the broker has
+ * measured; registrations are kept for the next time. Sends of registered memory (above) do so from
+ * 16 KiB on. A send with NONBLOCK copies. The memory comes from greynic_broker_lend and goes by
+ * greynic_broker_take_back, never by munmap, and not while a send from it waits. */
+void* greynic_broker_lend(greynic_broker* broker, size_t bytes);
+int greynic_broker_take_back(greynic_broker* broker, void* memory);
+
 /* The address of the broker at the other end of an accepted connection, as text. -1 with ENOTCONN
  * for a connection that was not accepted. */
 int greynic_broker_peer(greynic_broker_connection* connection, char* text, size_t bytes);

@@ -91,6 +91,26 @@ class Listener {
   std::unique_ptr<greynic_broker_listener, Unlisten> handle_;
 };
 
+/// Memory from which large sends need not be copied. Its broker must outlive it.
+class LentMemory {
+ public:
+  LentMemory(greynic_broker* broker, std::size_t bytes)
+      : handle_(greynic_broker_lend(broker, bytes), {broker}), bytes_(bytes) {
+    detail::check(handle_ == nullptr, "lend");
+  }
+  [[nodiscard]] std::span<std::byte> bytes() const {
+    return {static_cast<std::byte*>(handle_.get()), bytes_};
+  }
+
+ private:
+  struct TakeBack {
+    greynic_broker* broker;
+    void operator()(void* memory) const { (void)greynic_broker_take_back(broker, memory); }
+  };
+  std::unique_ptr<void, TakeBack> handle_;
+  std::size_t bytes_;
+};
+
 /// An attachment to the broker of this host.
 class Broker {
  public:
@@ -108,6 +128,7 @@ class Broker {
     detail::check(one == nullptr, "connect");
     return Connection(one);
   }
+  [[nodiscard]] LentMemory lend(std::size_t bytes) { return LentMemory(get(), bytes); }
   /// For epoll; see greynic_broker_ready.
   [[nodiscard]] int descriptor() const { return greynic_broker_fd(get()); }
   /// What has changed, at most as much as fits; returns the part of `into` that was filled.

@@ -40,10 +40,9 @@ int connect_to(const std::string& path) {
   return -1;
 }
 
-/// The first packet, with the segment, and the answer to it: 0 or an error.
-int introduce(int socket, int memory, std::size_t bytes, std::string& reason) {
-  local::Attach wish{.bytes = bytes};
-  iovec part{&wish, sizeof wish};
+/// A packet with a descriptor; 0 or an error.
+int send_with(int socket, const void* packet, std::size_t bytes, int memory) {
+  iovec part{const_cast<void*>(packet), bytes};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
   msghdr message{};
   message.msg_iov = &part;
@@ -55,15 +54,19 @@ int introduce(int socket, int memory, std::size_t bytes, std::string& reason) {
   head->cmsg_type = SCM_RIGHTS;
   head->cmsg_len = CMSG_LEN(sizeof memory);
   std::memcpy(CMSG_DATA(head), &memory, sizeof memory);
-  if (sendmsg(socket, &message, MSG_NOSIGNAL) < 0) return errno;
-  local::Attached reply;
+  return sendmsg(socket, &message, MSG_NOSIGNAL) < 0 ? errno : 0;
+}
+
+/// The first packet, with the segment, and the answer to it: 0 or an error.
+int introduce(int socket, int memory, std::size_t bytes, local::Attached& reply) {
+  const local::Attach wish{.bytes = bytes};
+  if (const int error = send_with(socket, &wish, sizeof wish, memory)) return error;
   ssize_t got = 0;
   do {
     got = recv(socket, &reply, sizeof reply, 0);
   } while (got < 0 && errno == EINTR);
   if (got != static_cast<ssize_t>(sizeof reply) || reply.magic != local::kMagic) return EPROTO;
   reply.reason.back() = '\0';
-  reason = reply.reason.data();
   return reply.error;
 }
 
@@ -81,13 +84,16 @@ std::shared_ptr<Attachment> Attachment::open(const std::string& path, std::size_
     base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
   }
   int error = base == MAP_FAILED ? errno : 0;
+  local::Attached reply;
   if (error == 0) {
     new (base) local::Places();
-    error = introduce(socket, memory, bytes, reason);
+    error = introduce(socket, memory, bytes, reply);
+    reason = reply.reason.data();
   }
   if (memory >= 0) close(memory);
   if (error == 0) {
-    std::shared_ptr<Attachment> made(new Attachment(socket, static_cast<std::byte*>(base), bytes));
+    std::shared_ptr<Attachment> made(
+        new Attachment(socket, static_cast<std::byte*>(base), bytes, reply.costs));
     if (huge_pages) made->use_huge_pages();
     return made;
   }
@@ -97,8 +103,8 @@ std::shared_ptr<Attachment> Attachment::open(const std::string& path, std::size_
   return nullptr;
 }
 
-Attachment::Attachment(int socket, std::byte* base, std::size_t bytes)
-    : socket_(socket), base_(base), bytes_(bytes) {
+Attachment::Attachment(int socket, std::byte* base, std::size_t bytes, const local::Costs& costs)
+    : socket_(socket), base_(base), bytes_(bytes), costs_(costs) {
   requests_ = {base + local::kRequestsAt, places().request_written, places().request_read};
   events_ = {base + local::kEventsAt, places().event_written, places().event_read};
   free_[kFirstPage] = static_cast<std::uint32_t>(bytes / local::kPage) - kFirstPage;
@@ -170,6 +176,11 @@ local::Part Attachment::part_at(const void* memory) const {
   const auto found = taken_.find(static_cast<std::uint32_t>(offset / local::kPage));
   if (offset % local::kPage != 0 || found == taken_.end()) return {};
   return {found->first, found->second * local::kPage};
+}
+
+int Attachment::lend(int memory, std::uint32_t region, std::uint64_t bytes) {
+  const local::Lend wish{.region = region, .bytes = bytes};
+  return send_with(socket_, &wish, sizeof wish, memory);
 }
 
 bool Attachment::post(const local::Request& request) {

@@ -29,9 +29,16 @@ class Attachment {
     return base_ + std::uint64_t{part.page} * local::kPage;
   }
   [[nodiscard]] bool holds(const void* memory) const;
+  [[nodiscard]] std::uint64_t offset_of(const void* memory) const {
+    return static_cast<std::uint64_t>(static_cast<const std::byte*>(memory) - base_);
+  }
   /// The part that begins there and was taken; 0 bytes: none does.
   [[nodiscard]] local::Part part_at(const void* memory) const;
 
+  /// Hands over memory beside the segment; 0 or an error. The broker's answer comes as an event.
+  int lend(int memory, std::uint32_t region, std::uint64_t bytes);
+  /// What the broker has measured.
+  [[nodiscard]] const local::Costs& costs() const { return costs_; }
   /// False when the broker has died.
   bool post(const local::Request& request);
   [[nodiscard]] bool has_event() const { return events_.waiting() != 0; }
@@ -50,7 +57,7 @@ class Attachment {
   [[nodiscard]] int huge_error() const { return huge_error_; }
 
  private:
-  Attachment(int socket, std::byte* base, std::size_t bytes);
+  Attachment(int socket, std::byte* base, std::size_t bytes, const local::Costs& costs);
   void use_huge_pages();
   [[nodiscard]] local::Places& places() const { return *reinterpret_cast<local::Places*>(base_); }
 
@@ -59,6 +66,7 @@ class Attachment {
   std::size_t bytes_;
   std::size_t huge_bytes_ = 0;
   int huge_error_ = 0;
+  local::Costs costs_;
   local::RequestWriter requests_;
   local::EventReader events_;
   std::map<std::uint32_t, std::uint32_t> free_;  ///< pages: first, count

@@ -106,7 +106,7 @@ void copy_out(const greynic_broker_connection& c, std::uint64_t from, void* to, 
   std::memcpy(static_cast<std::byte*>(to) + first, base, bytes - first);
 }
 void copy_in(greynic_broker_connection& c, const void* from, std::size_t bytes) {
-  const std::uint64_t ring = c.send_ring.bytes, at = c.written % ring;
+  const std::uint64_t ring = c.send_ring.bytes, at = (c.written - c.past_ring) % ring;
   std::byte* const base = c.attachment->at(c.send_ring);
   const std::size_t first = std::min<std::uint64_t>(bytes, ring - at);
   std::memcpy(base + at, from, first);
@@ -150,7 +150,7 @@ ssize_t send_message(std::unique_lock<std::mutex>& lock, greynic_broker_connecti
 ssize_t await_bytes(std::unique_lock<std::mutex>& lock, greynic_broker_connection& c, int flags) {
   greynic_broker& broker = *c.broker;
   // What was shown is taken only now.
-  c.consumed += std::exchange(c.lent, 0);
+  c.consumed += std::exchange(c.shown, 0);
   broker.take_events();
   const auto ready = [&] { return c.received > c.consumed || c.finished || c.over; };
   broker.tell_consumed(c, !ready());
@@ -184,7 +184,9 @@ greynic_broker* greynic_broker_open(const char* socket,
   }
   broker->attachment = Attachment::open(broker->socket, broker->segment_bytes,
                                         broker->wants_huge_pages, last_reason);
-  return broker->attachment ? broker.release() : nullptr;
+  if (!broker->attachment) return nullptr;
+  broker->take_on_costs();
+  return broker.release();
 }
 
 void greynic_broker_close(greynic_broker* broker) {
@@ -340,6 +342,13 @@ ssize_t greynic_broker_send(greynic_broker_connection* connection, const void* d
     if (c.over) return fail_with(c.error != 0 ? c.error : EPIPE);
     if (c.wants_finish) return fail_with(EPIPE);
     if (!ready()) break;
+    if (waits) {
+      const ssize_t left =
+          broker.send_from(lock, c, static_cast<const std::byte*>(data) + done, bytes - done);
+      if (left < 0) return -1;
+      done += static_cast<std::size_t>(left);
+      if (left > 0) continue;
+    }
     done += put(c, static_cast<const std::byte*>(data) + done, bytes - done);
     (void)c.attachment->post(
         {.kind = RequestKind::kSend, .connection = c.number, .value = c.written});
@@ -358,10 +367,10 @@ ssize_t greynic_broker_recv_zero_copy(greynic_broker_connection* connection, con
   const ssize_t there = await_bytes(lock, c, flags);
   if (there <= 0) return there;
   const std::uint64_t at = c.consumed % c.receive_ring.bytes;
-  c.lent = std::min<std::uint64_t>(
+  c.shown = std::min<std::uint64_t>(
       {static_cast<std::uint64_t>(there), bytes, c.receive_ring.bytes - at});
   *data = c.attachment->at(c.receive_ring) + at;
-  return static_cast<ssize_t>(c.lent);
+  return static_cast<ssize_t>(c.shown);
 }
 
 ssize_t greynic_broker_recv(greynic_broker_connection* connection, void* data, size_t bytes,
@@ -440,7 +449,7 @@ void greynic_broker_disconnect(greynic_broker_connection* connection) {
   broker.take_events();
   std::erase(broker.changed, connection);
   if (c.over) return broker.destroy(connection);
-  c.consumed += std::exchange(c.lent, 0);
+  c.consumed += std::exchange(c.shown, 0);
   broker.tell_consumed(c, true);
   c.released = true;
   if (c.open) (void)c.attachment->post({.kind = RequestKind::kClose, .connection = c.number});

@@ -82,6 +82,10 @@ void greynic_broker::take(const Event& event) {
       }
       return note(*connection, GREYNIC_BROKER_OUT);
     }
+    case EventKind::kLent:
+      return lent.take_answer(event.connection, event.error);
+    case EventKind::kReturned:
+      return lent.take_answer(event.connection, ENOENT);
     default:
       break;
   }
@@ -102,6 +106,8 @@ void greynic_broker::take(const Event& event) {
   } else if (event.kind == EventKind::kSent) {
     connection.sent = event.value;
     note(connection, GREYNIC_BROKER_OUT);
+  } else if (event.kind == EventKind::kHeld) {
+    connection.held = {event.error, event.value == 1};
   } else if (event.kind == EventKind::kFinished) {
     connection.finished = true;
     note(connection, GREYNIC_BROKER_IN);
@@ -122,6 +128,7 @@ void greynic_broker::end(greynic_broker_connection* connection, int error) {
 void greynic_broker::lose_broker() {
   reason = attachment->reason().empty() ? "the broker has ended" : attachment->reason();
   attachment.reset();
+  lent.lose_broker();
   by_number.clear();
   by_cookie.clear();
   const auto all = connections;
@@ -186,6 +193,8 @@ bool greynic_broker::be_attached(std::unique_lock<std::mutex>& lock) {
   while (reconnects && !attachment && std::chrono::steady_clock::now() < until) {
     attachment = Attachment::open(socket, segment_bytes, wants_huge_pages, reason);
     if (attachment) {
+      take_on_costs();
+      lent.hand_over(*attachment);
       for (const auto& [port, listener] : listeners) {
         listener->attachment = attachment;
         listener->answered = false;
@@ -234,6 +243,10 @@ void greynic_broker::destroy(greynic_broker_connection* connection) {
   std::erase(changed, connection);
   connections.erase(connection);
   delete connection;
+}
+
+void greynic_broker::take_on_costs() {
+  lending = greynic::broker::client::Lending(attachment->costs());
 }
 
 /// The other side learns of room a quarter of the ring at a time, so more words are of no use.

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -17,6 +18,8 @@
 #include "attachment.h"
 #include "greynic/broker/core.h"
 #include "greynic_broker.h"
+#include "lending.h"
+#include "lent_memory.h"
 
 struct greynic_broker_connection {
   greynic_broker* broker = nullptr;
@@ -31,8 +34,15 @@ struct greynic_broker_connection {
   bool open = false, finished = false, over = false, released = false, wants_finish = false;
   int error = 0;
   std::uint64_t written = 0, sent = 0, received = 0, consumed = 0, told = 0;
-  std::uint64_t lent = 0;  ///< bytes that recv_zero_copy has shown
-  int changed = 0;         ///< for greynic_broker_ready
+  std::uint64_t shown = 0;      ///< bytes that recv_zero_copy has shown
+  std::uint64_t past_ring = 0;  ///< bytes that were sent from where they lay
+  /// The broker's answer to the last such send.
+  struct Held {
+    int error = 0;
+    bool registered = false;
+  };
+  std::optional<Held> held;
+  int changed = 0;  ///< for greynic_broker_ready
   void* context = nullptr;
 
   [[nodiscard]] bool is_stream() const { return transport == greynic::Transport::kRC; }
@@ -72,6 +82,8 @@ struct greynic_broker {
   std::deque<greynic_broker_connection*> changed;
   std::deque<greynic_broker_listener*> changed_listeners;
   std::string reason;
+  greynic::broker::client::LentMemory lent;
+  greynic::broker::client::Lending lending;
 
   // All are called under the lock.
 
@@ -88,6 +100,12 @@ struct greynic_broker {
   void destroy(greynic_broker_connection* connection);
   void note(greynic_broker_connection& connection, int what);
   void note(greynic_broker_listener& listener);
+  /// Sends bytes from where they lie and waits until they have arrived; how many, 0: they are to be
+  /// copied, or -1 with errno.
+  ssize_t send_from(std::unique_lock<std::mutex>& lock, greynic_broker_connection& connection,
+                    const void* data, std::size_t bytes);
+  /// Of the broker that was attached to.
+  void take_on_costs();
   void tell_consumed(greynic_broker_connection& connection, bool at_once);
 
  private:

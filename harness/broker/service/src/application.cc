@@ -2,9 +2,11 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,22 +31,27 @@ Extent extent_of(const local::Part& part) {
 
 }  // namespace
 
-Result<Segment> Segment::map(int fd, std::uint64_t bytes) {
+Result<Segment> Segment::map(int fd, std::uint64_t bytes, std::uint64_t least) {
   const auto refuse = [](std::string why) { return fail(ErrorCode::kBadInput, std::move(why)); };
   struct stat status {};
   if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
     return refuse("the descriptor is no memory; hand over a memfd");
+  }
+  // Its owner could punch a hole that no page of the pool can fill any more.
+  struct statfs system {};
+  if (fstatfs(fd, &system) != 0 || system.f_type == HUGETLBFS_MAGIC) {
+    return refuse("the memory is of a hugetlb pool; ask for huge pages by madvise");
   }
   const int seals = fcntl(fd, F_GET_SEALS);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
     return refuse("the segment may shrink; seal the memfd with F_SEAL_SHRINK");
   }
   if (bytes != static_cast<std::uint64_t>(status.st_size) || bytes % local::kPage != 0 ||
-      bytes <= local::kDataAt) {
+      bytes < least) {
     return refuse(
         fmt::format("the segment has {} bytes, not the {} that were named, or is no "
-                    "multiple of {} above {}",
-                    status.st_size, bytes, local::kPage, local::kDataAt));
+                    "multiple of {} from {} on",
+                    status.st_size, bytes, local::kPage, least));
   }
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (memory == MAP_FAILED) {
@@ -77,7 +84,7 @@ Application::Application(int socket, pid_t pid, uid_t uid, Segment segment, Core
 Application::~Application() {
   hang_up();
   --holdings_.applications;
-  holdings_.segment_bytes -= segment_.bytes().size();
+  holdings_.segment_bytes -= segment_.bytes().size() + lent_bytes_;
   holdings_.connections -= connections_.size();
   for (const auto& [number, entry] : connections_) holdings_.outstanding_bytes -= entry.send_bytes;
 }
@@ -122,7 +129,8 @@ void Application::check(int error, const char* what) {
 }
 
 void Application::handle(const Request& request, const Connect& connect) {
-  const bool of_connection = request.kind >= RequestKind::kAccept;
+  const bool of_connection =
+      request.kind >= RequestKind::kAccept && request.kind != RequestKind::kTakeBack;
   if (of_connection && !connections_.contains(request.connection)) {
     if (!late_set_.contains(request.connection)) broken_ = "it names a connection it never had";
     return;
@@ -144,6 +152,10 @@ void Application::handle(const Request& request, const Connect& connect) {
     case RequestKind::kSend:
       return check(core_.send(id_, request.connection, request.value),
                    "it sends more than its ring holds, or less than before");
+    case RequestKind::kSendFrom:
+      return send_from(request);
+    case RequestKind::kTakeBack:
+      return check(core_.take_back(id_, request.connection), "it takes back what it has not lent");
     case RequestKind::kConsume:
       return check(core_.consume(id_, request.connection, request.value),
                    "it has taken more than came, or less than before");
@@ -189,6 +201,54 @@ void Application::accept(const Request& request) {
   if (error != 0) return;
   entry.send_bytes = request.send.bytes;
   holdings_.outstanding_bytes += entry.send_bytes;
+}
+
+void Application::send_from(const Request& request) {
+  bool made = false;
+  const int error = core_.send_from(id_, request.connection, request.send.page,
+                                    {request.value, request.send.bytes}, made);
+  if (error != 0 && error != ENOMEM) {
+    return check(error, "it sends from where it may not, or before earlier bytes are through");
+  }
+  Entry& entry = connections_.at(request.connection);
+  entry.held_due = true;
+  entry.held_error = error;
+  entry.held_made = made;
+  note(request.connection, entry);
+}
+
+void Application::lend(const local::Lend& wish, int memory) {
+  if (wish.region == 0 || lent_.contains(wish.region)) {
+    broken_ = "it lends under a number that is in use";
+    return;
+  }
+  int error = 0;
+  if (lent_.size() >= local::kMostRegions) error = EMFILE;
+  const std::uint64_t held = std::min(holdings_.segment_bytes, quota_.segment_bytes);
+  if (wish.bytes > quota_.segment_bytes - held) error = EDQUOT;
+  if (error == 0) {
+    auto mapped = Segment::map(memory, wish.bytes, local::kPage);
+    if (!mapped) {
+      broken_ = "lending: " + mapped.error().message;
+      return;
+    }
+    error = core_.lend(id_, wish.region, mapped->bytes());
+    if (error == 0) {
+      holdings_.segment_bytes += wish.bytes;
+      lent_bytes_ += wish.bytes;
+      lent_.emplace(wish.region, std::move(*mapped));
+    }
+  }
+  answers_.push_back({.kind = EventKind::kLent, .connection = wish.region, .error = error});
+}
+
+void Application::on_returned(std::uint32_t region) {
+  const auto found = lent_.find(region);
+  if (found == lent_.end()) return;
+  holdings_.segment_bytes -= found->second.bytes().size();
+  lent_bytes_ -= found->second.bytes().size();
+  lent_.erase(found);
+  answers_.push_back({.kind = EventKind::kReturned, .connection = region});
 }
 
 void Application::connect_to(PeerId peer, const Request& request) {
@@ -304,7 +364,8 @@ bool Application::write_events(VirtualQpn number, Entry& entry) {
   }
   if (opens) entry.cookie = 0;
   const bool over = entry.closed;
-  if (!tell(entry.got_more, EventKind::kReceived, entry.received) ||
+  if (!tell(entry.held_due, EventKind::kHeld, entry.held_made ? 1 : 0, entry.held_error) ||
+      !tell(entry.got_more, EventKind::kReceived, entry.received) ||
       !tell(entry.sent_more, EventKind::kSent, entry.sent) ||
       !tell(entry.finished, EventKind::kFinished, 0) ||
       !tell(entry.closed, EventKind::kClosed, 0, entry.error)) {

@@ -28,10 +28,11 @@ struct Holdings {
   std::uint32_t applications = 0;
 };
 
-/// A mapped segment. Error: why the descriptor is none.
+/// A mapped segment, or lent memory. Error: why the descriptor is none.
 class Segment {
  public:
-  [[nodiscard]] static Result<Segment> map(int fd, std::uint64_t bytes);
+  [[nodiscard]] static Result<Segment> map(int fd, std::uint64_t bytes,
+                                           std::uint64_t least = local::kDataAt + local::kPage);
   Segment(Segment&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
   Segment& operator=(Segment&&) = delete;
   ~Segment();
@@ -60,6 +61,8 @@ class Application {
   /// The second half of a connect: the peer is there.
   void connect_to(PeerId peer, const local::Request& request);
   void fail_connect(std::uint64_t cookie, int error);
+  /// Memory beside its segment, to be sent from. What breaks the rules ends it: see broken().
+  void lend(const local::Lend& wish, int memory);
 
   // What the core says.
   void on_incoming(std::uint16_t port, VirtualQpn number, Transport transport,
@@ -69,6 +72,7 @@ class Application {
   void on_sent(VirtualQpn number, std::uint64_t total);
   void on_finished(VirtualQpn number);
   void on_closed(VirtualQpn number, int error);
+  void on_returned(std::uint32_t region);
 
   /// Writes what fits into the event ring, and wakes the application if it sleeps.
   void deliver();
@@ -85,6 +89,7 @@ class Application {
   [[nodiscard]] std::uint64_t request_count() const { return requests_taken_; }
   [[nodiscard]] std::uint64_t wake_count() const { return wakes_; }
   [[nodiscard]] std::span<std::byte> segment() const { return segment_.bytes(); }
+  [[nodiscard]] std::uint64_t lent_bytes() const { return lent_bytes_; }
   /// It has gone: its socket is closed, and it is told nothing more.
   void hang_up();
 
@@ -95,14 +100,16 @@ class Application {
     std::array<std::uint8_t, 16> from{};
     std::uint16_t port = 0;
     Transport transport = Transport::kRC;
-    int error = 0;
+    int error = 0, held_error = 0;
     bool queued = false;
+    bool held_due = false, held_made = false;
     bool incoming = false, opened = false, got_more = false, sent_more = false, finished = false,
          closed = false;
   };
   [[nodiscard]] local::Places& places() const;
   void handle(const local::Request& request, const Connect& connect);
   void accept(const local::Request& request);
+  void send_from(const local::Request& request);
   void note(VirtualQpn number, Entry& entry);
   Entry* entry_of(VirtualQpn number);
   bool write_events(VirtualQpn number, Entry& entry);
@@ -127,6 +134,8 @@ class Application {
   std::deque<local::Event> answers_;  ///< to listens and failed connects
   std::deque<std::pair<std::uint64_t, VirtualQpn>> late_;  ///< closed, when so many were taken
   std::unordered_set<VirtualQpn> late_set_;
+  std::unordered_map<std::uint32_t, Segment> lent_;  ///< by the application's numbers
+  std::uint64_t lent_bytes_ = 0;
   std::uint64_t requests_taken_ = 0, wakes_ = 0;
   std::string broken_;
 };

@@ -30,7 +30,8 @@ Result<sockaddr_un> address_of(const std::string& path) {
   return address;
 }
 
-/// One packet, and a descriptor that came with it.
+}  // namespace
+
 ssize_t receive_packet(int socket, void* bytes, std::size_t most, int& descriptor) {
   iovec part{bytes, most};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(4 * sizeof(int))> control{};
@@ -53,8 +54,6 @@ ssize_t receive_packet(int socket, void* bytes, std::size_t most, int& descripto
   }
   return got;
 }
-
-}  // namespace
 
 Result<std::unique_ptr<Attachments>> Attachments::open(const std::string& path) {
   const auto address = address_of(path);
@@ -139,9 +138,10 @@ void Attachments::tick(Clock::time_point now) {
   });
 }
 
-void answer(int socket, int error, const std::string& reason) {
+void answer(int socket, int error, const std::string& reason, const local::Costs& costs) {
   local::Attached reply;
   reply.error = error;
+  reply.costs = costs;
   std::memcpy(reply.reason.data(), reason.data(), std::min(reason.size(), reply.reason.size() - 1));
   (void)::send(socket, &reply, sizeof reply, MSG_DONTWAIT | MSG_NOSIGNAL);
 }

@@ -54,6 +54,9 @@ class Attachments {
 };
 
 /// Answers a visitor; `reason` for people.
-void answer(int socket, int error, const std::string& reason);
+void answer(int socket, int error, const std::string& reason, const local::Costs& costs = {});
+
+/// One packet, and a descriptor that came with it, which is the caller's.
+ssize_t receive_packet(int socket, void* bytes, std::size_t most, int& descriptor);
 
 }  // namespace greynic::broker

@@ -12,6 +12,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "crossover.h"
+
 namespace greynic::broker {
 namespace {
 
@@ -32,6 +34,18 @@ void record_since(std::vector<Clock::time_point>& begun, LatencyHistogram& into)
   begun.clear();
 }
 
+/// How far the machine is into the last fifth of its memory, 0 to 1.
+double memory_load() {
+  std::FILE* file = std::fopen("/proc/meminfo", "re");
+  if (file == nullptr) return 0;
+  unsigned long long all = 0, free = 0, available = 0;
+  const int read = std::fscanf(file, "MemTotal: %llu kB MemFree: %llu kB MemAvailable: %llu", &all,
+                               &free, &available);
+  std::fclose(file);
+  if (read != 3 || all == 0) return 0;
+  return std::clamp(1 - 5 * static_cast<double>(available) / static_cast<double>(all), 0.0, 1.0);
+}
+
 }  // namespace
 
 Server::~Server() {
@@ -50,6 +64,13 @@ Result<void> Server::open() {
   auto core = Core::create(*device_, *this, options_.core);
   if (!core) return pass_on(core);
   core_ = std::move(*core);
+  if (options_.measures_crossover) {
+    const auto costs = measure_costs(*device_);
+    if (!costs) return costs.error().while_doing("measuring what registering memory costs");
+    costs_ = *costs;
+  } else {
+    costs_ = costs_for_crossover(options_.register_from);
+  }
   epoll_ = epoll_create1(EPOLL_CLOEXEC);
   handed_event_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   if (auto opened = open_doors(); !opened) return opened;
@@ -141,6 +162,12 @@ void Server::settle() {
     }
     core_->flush();
   }
+  for (const auto& [app, region] : std::exchange(returned_, {})) {
+    if (const auto found = applications_.find(app); found != applications_.end()) {
+      found->second->on_returned(region);
+      touched_.push_back(app);
+    }
+  }
   deliver();
   for (const AppId id : std::exchange(detached_, {})) applications_.erase(id);
 }
@@ -194,8 +221,9 @@ void Server::tick(Clock::time_point now) {
   settle();
 }
 
-/// The share of all processors in use since the last time.
+/// The share of all processors in use since the last time, and of the last fifth of the memory.
 void Server::measure_load() {
+  load_.memory = memory_load();
   std::FILE* file = std::fopen("/proc/stat", "re");
   if (file == nullptr) return;
   unsigned long long t[8] = {};
@@ -207,9 +235,10 @@ void Server::measure_load() {
   for (const unsigned long long one : t) all += one;
   const std::uint64_t busy = all - t[3] - t[4];
   if (all > all_before_ && all_before_ > 0) {
-    load_ = static_cast<double>(busy - busy_before_) / static_cast<double>(all - all_before_);
-    core_->set_load(load_);
+    load_.processor =
+        static_cast<double>(busy - busy_before_) / static_cast<double>(all - all_before_);
   }
+  core_->set_load(load_);
   busy_before_ = busy;
   all_before_ = all;
 }
@@ -255,6 +284,7 @@ void Server::on_closed(AppId app, VirtualQpn connection, int error) {
   touched_.push_back(app);
   if (Application* found = find(app)) found->on_closed(connection, error);
 }
+void Server::on_returned(AppId app, std::uint32_t region) { returned_.emplace_back(app, region); }
 void Server::on_detached(AppId app) { detached_.push_back(app); }
 void Server::call_peer(PeerId peer, std::vector<std::byte> bytes) {
   calls_.emplace_back(peer, std::move(bytes));

@@ -47,6 +47,7 @@ class Server final : public Service, private Owner {
   void on_transferred(AppId, VirtualQpn, std::uint64_t) override {}
   void on_finished(AppId app, VirtualQpn connection) override;
   void on_closed(AppId app, VirtualQpn connection, int error) override;
+  void on_returned(AppId app, std::uint32_t region) override;
   void on_detached(AppId app) override;
   void call_peer(PeerId peer, std::vector<std::byte> bytes) override;
   void on_peer_broken(PeerId peer, const char* reason) override;
@@ -67,6 +68,7 @@ class Server final : public Service, private Owner {
   void watch(int fd, bool also_write);
   void on_ready(int fd);
   void attach(const Visitor& who, const local::Attach& wish, int memory);
+  void read_packets(AppId app, int socket);
   void cut_off(AppId app, const std::string& why);
   void connect(AppId app, const local::Request& request);
   [[nodiscard]] std::optional<BrokerAddress> target_of(const local::Request& request) const;
@@ -76,6 +78,7 @@ class Server final : public Service, private Owner {
 
   // Status.
   [[nodiscard]] std::string status() const;
+  [[nodiscard]] std::string decisions() const;
 
   ServiceOptions options_;
   std::string address_;
@@ -87,7 +90,8 @@ class Server final : public Service, private Owner {
   std::unordered_map<int, AppId> by_socket_;
   std::vector<AppId> touched_;  ///< to whom something is to be told
   std::vector<AppId> detached_;
-  std::vector<std::pair<AppId, VirtualQpn>> unwanted_;  ///< came in beyond their user's quota
+  std::vector<std::pair<AppId, std::uint32_t>> returned_;  ///< lent memory that is free
+  std::vector<std::pair<AppId, VirtualQpn>> unwanted_;     ///< came in beyond their user's quota
   std::unique_ptr<Attachments> attachments_;
   std::unique_ptr<Peers> peers_;
   std::unique_ptr<daemon::Door> door_;
@@ -106,7 +110,8 @@ class Server final : public Service, private Owner {
   /// then took until they were posted, or lay in the ring of their application.
   std::vector<Clock::time_point> asked_, heard_;
   LatencyHistogram to_post_, to_tell_;
-  double load_ = 0;
+  Load load_;
+  local::Costs costs_;
   std::uint64_t turns_ = 0, sleeps_ = 0, cut_offs_ = 0, refusals_ = 0, attached_ = 0;
   std::string last_cut_off_;
 };

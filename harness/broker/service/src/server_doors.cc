@@ -109,14 +109,26 @@ void Server::on_ready(int fd) {
   }
   const auto found = by_socket_.find(fd);
   if (found == by_socket_.end()) return peers_->move(fd);
-  std::array<char, 64> bytes;
-  ssize_t got = 0;
+  read_packets(found->second, fd);
+}
+
+/// Single bytes, which wake, and memory that is lent.
+void Server::read_packets(AppId id, int socket) {
   for (int i = 0; i < 64; ++i) {
-    got = ::recv(fd, bytes.data(), bytes.size(), MSG_DONTWAIT);
-    if (got <= 0) break;
+    local::Lend wish;
+    int memory = -1;
+    const ssize_t got = receive_packet(socket, &wish, sizeof wish, memory);
+    const bool gone = got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
+    if (gone) cut_off(id, "");
+    if (got <= 0) return;
+    Application& app = *applications_.at(id);
+    if (got == static_cast<ssize_t>(sizeof wish) && wish.magic == local::kMagic) {
+      app.lend(wish, memory);
+      touched_.push_back(id);
+    }
+    if (memory >= 0) close(memory);
+    if (!app.broken().empty()) return cut_off(id, app.broken());
   }
-  const bool gone = got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
-  if (gone) cut_off(found->second, "");
 }
 
 void Server::take_async() {
@@ -142,11 +154,11 @@ void Server::attach(const Visitor& who, const local::Attach& wish, int memory) {
     answer(who.socket, error, why);
     close(who.socket);
   };
-  if (wish.kind == local::Attach::Kind::kStatus) {
+  if (wish.kind != local::Attach::Kind::kAttach) {
     if (who.uid != 0 && who.uid != geteuid()) {
       return refuse(EPERM, "only root and the broker's own user may ask for its status");
     }
-    const std::string text = status();
+    const std::string text = wish.kind == local::Attach::Kind::kDecisions ? decisions() : status();
     (void)::send(who.socket, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
     close(who.socket);
     return;
@@ -174,7 +186,7 @@ void Server::attach(const Visitor& who, const local::Attach& wish, int memory) {
   app->set_id(*id);
   applications_[*id] = std::move(app);
   by_socket_[who.socket] = *id;
-  answer(who.socket, 0, "");
+  answer(who.socket, 0, "", costs_);
 }
 
 /// It has gone (no reason) or breaks the rules.

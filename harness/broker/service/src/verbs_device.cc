@@ -17,6 +17,9 @@ namespace {
 /// microsecond; a busy machine may hold a software RNIC's thread for some milliseconds.
 constexpr std::chrono::milliseconds kDrain{20};
 constexpr std::uint32_t kQueueDepth = 16384;
+/// 0.5 s. A software RNIC on a busy machine acknowledges late, and each timeout sends all again that
+/// was not acknowledged: with 67 ms a lane stood still more often than it sent.
+constexpr std::uint8_t kAckTimeout = 17;
 
 /// A QpAddress in the order of its bytes.
 struct WireAddress {
@@ -133,10 +136,12 @@ VerbsDevice::~VerbsDevice() {
   for (const auto& [key, region] : regions_) ibv_dereg_mr(region);
 }
 
-Result<Memory> VerbsDevice::register_memory(std::span<std::byte> memory) {
-  const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+Result<Memory> VerbsDevice::register_memory(std::span<std::byte> memory, Access access) {
+  const int flags = access == Access::kRead
+                        ? IBV_ACCESS_REMOTE_READ
+                        : IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
   errno = 0;
-  ibv_mr* region = ibv_reg_mr(domain_.handle(), memory.data(), memory.size(), access);
+  ibv_mr* region = ibv_reg_mr(domain_.handle(), memory.data(), memory.size(), flags);
   if (region == nullptr) {
     return fail(ErrorCode::kRefused,
                 fmt::format("{}: ibv_reg_mr of {} bytes: {}; raise the limit of locked memory "
@@ -199,6 +204,7 @@ Result<void> VerbsDevice::connect(QpNumber qp, const QpAddress& peer) {
   verbs::ConnectOptions options;
   options.mtu_bytes = std::min<std::uint32_t>(port_.active_mtu_bytes, wire.mtu_bytes);
   options.own_psn = own.psn;
+  options.ack_timeout = kAckTimeout;
   options.qkey = own.key;
   if (own.pair.transport() == Transport::kUD) {
     auto way = verbs::AddressHandle::create(device_, domain_, remote);

@@ -27,7 +27,7 @@ class VerbsDevice final : public Device {
   ~VerbsDevice() override;
 
   bool has_immediate() const override { return true; }
-  Result<Memory> register_memory(std::span<std::byte> memory) override;
+  Result<Memory> register_memory(std::span<std::byte> memory, Access access) override;
   void deregister(const Memory& memory) override;
   std::uint32_t mtu_bytes() const override {
     return static_cast<std::uint32_t>(port_.active_mtu_bytes);

@@ -12,6 +12,9 @@
 namespace greynic::broker::sockets {
 namespace {
 
+/// Told of whether one asks or not; so that 0 means that nothing is watched yet.
+constexpr std::uint32_t kAtLeast = EPOLLHUP;
+
 std::string text_of(const std::array<std::uint8_t, 16>& address) {
   char text[INET6_ADDRSTRLEN] = "";
   const bool v4 = std::all_of(address.begin(), address.begin() + 10,
@@ -212,7 +215,8 @@ bool Relay::move(Pair& pair) {
     return false;
   }
   const bool takes = !pair.program_ended && pair.filled < kBufferBytes;
-  watch(pair.socket, (takes ? EPOLLIN : 0U) | (pair.bytes > 0 ? EPOLLOUT : 0U));
+  const std::uint32_t events = kAtLeast | (takes ? EPOLLIN : 0U) | (pair.bytes > 0 ? EPOLLOUT : 0U);
+  if (std::exchange(pair.watched, events) != events) watch(pair.socket, events);
   return true;
 }
 

@@ -36,6 +36,7 @@ class Relay {
     std::unique_ptr<char[]> buffer{new char[kBufferBytes]};
     std::size_t filled = 0, taken = 0;  ///< of the buffer: from the program, not yet sent
     bool program_ended = false, far_ended = false;
+    std::uint32_t watched = 0;  ///< for which events, as the kernel knows
   };
   struct Place {
     greynic_broker_listener* listener = nullptr;

@@ -28,6 +28,7 @@
 #include <utility>
 #include <vector>
 
+#include "greynic/broker/decision.h"
 #include "greynic/broker/device.h"
 #include "greynic/core/result.h"
 
@@ -52,6 +53,9 @@ struct CoreOptions {
   std::uint32_t connections_per_app = 1 << 20;
   std::uint32_t backlog = 1024;         ///< connections that a listener has not accepted yet
   std::uint32_t transfers_queued = 64;  ///< of a connection
+  /// Registrations of lent memory that are kept, and how much they may hold in the machine's memory.
+  std::uint64_t registrations = 256;
+  std::uint64_t registered_bytes = std::uint64_t{1} << 30;
 };
 
 /// Part of an application's segment.
@@ -95,7 +99,9 @@ class Owner {
   virtual void on_finished(AppId app, VirtualQpn connection) = 0;
   /// The number is void and its rings are free. 0: both sides had finished.
   virtual void on_closed(AppId app, VirtualQpn connection, int error) = 0;
-  /// The segment is free.
+  /// Lent memory is free.
+  virtual void on_returned(AppId app, std::uint32_t region) = 0;
+  /// The segment is free, and all that was lent.
   virtual void on_detached(AppId app) = 0;
   /// Bytes for the peer, out of band, in order and whole.
   virtual void call_peer(PeerId peer, std::vector<std::byte> bytes) = 0;
@@ -116,6 +122,10 @@ struct Counters {
   std::uint64_t chose_write = 0, chose_read = 0, chose_send = 0;  ///< decisions on the verb
   std::uint64_t switches = 0;                     ///< from WRITE to READ and back, by load
   std::uint64_t small_turns = 0, bulk_turns = 0;  ///< decisions on the lane
+  std::uint64_t ring_bytes = 0;                   ///< of streams, copied by their applications
+  std::uint64_t lent_bytes = 0;                   ///< of streams, sent from where they lay
+  std::uint64_t registered = 0, reused = 0;       ///< sends of lent memory, by the cache's answer
+  std::uint64_t evicted = 0, not_registered = 0;  ///< registrations that went, or could not be made
   std::uint64_t messages = 0;                     ///< over UC and UD, sent
   std::uint64_t no_room = 0;                      ///< and thrown away: the receiver's ring was full
 };
@@ -133,8 +143,8 @@ class Core {
   /// It is gone: its connections close with ECONNRESET.
   virtual void remove_peer(PeerId peer) = 0;
   virtual void on_peer_call(PeerId peer, std::span<const std::byte> bytes) = 0;
-  /// Share of the processor in use here, 0 to 1: decides between WRITE and READ.
-  virtual void set_load(double share) = 0;
+  /// Of this host: decides between WRITE and READ.
+  virtual void set_load(const Load& load) = 0;
 
   // ---- applications; what they hand in is checked. 0, or an error number
 
@@ -148,6 +158,15 @@ class Core {
   virtual int accept(AppId app, VirtualQpn connection, const Rings& rings) = 0;
   /// So many bytes were written into the send ring in all.
   virtual int send(AppId app, VirtualQpn connection, std::uint64_t total) = 0;
+  /// Memory beside the segment, from which streams may be sent without a copy. It stays mapped
+  /// until on_returned or on_detached. `region` is the application's number for it, not 0.
+  virtual int lend(AppId app, std::uint32_t region, std::span<std::byte> memory) = 0;
+  virtual int take_back(AppId app, std::uint32_t region) = 0;
+  /// The stream goes on with these bytes, from where they lie in a region; region 0 is the segment.
+  /// They must be left alone until on_sent counts them. EBUSY: earlier ones are still on their way;
+  /// ENOMEM: they cannot be registered now, so copy them. `made`: they had to be registered.
+  virtual int send_from(AppId app, VirtualQpn connection, std::uint32_t region, const Extent& part,
+                        bool& made) = 0;
   /// So many bytes were taken from the receive ring in all.
   virtual int consume(AppId app, VirtualQpn connection, std::uint64_t total) = 0;
   /// Moves bytes between the own segment and what the other side exposes.
@@ -175,6 +194,9 @@ class Core {
   virtual void flush() = 0;
 
   [[nodiscard]] virtual const Counters& counters() const = 0;
+  [[nodiscard]] virtual std::vector<Decision> decisions() const = 0;
+  /// Registrations of lent memory that are kept now, and their bytes.
+  [[nodiscard]] virtual std::pair<std::size_t, std::uint64_t> registrations() const = 0;
   [[nodiscard]] virtual std::size_t connection_count() const = 0;
   [[nodiscard]] virtual std::size_t qp_count() const = 0;
   /// Bytes that the broker itself has registered.

@@ -20,6 +20,9 @@ using QpNumber = std::uint32_t;
 /// How a peer reaches a QP; only the device reads it.
 using QpAddress = std::array<std::uint8_t, 32>;
 
+/// What the RNIC may do with memory: all, or take from it only.
+enum class Access : std::uint8_t { kAll, kRead };
+
 struct Memory {
   std::uint64_t address = 0;
   std::uint32_t local_key = 0, remote_key = 0;
@@ -73,8 +76,9 @@ class Device {
   virtual ~Device() = default;
   /// False on iWARP: the core then puts a header before each payload.
   [[nodiscard]] virtual bool has_immediate() const = 0;
-  /// For local and remote reading and writing. The memory stays the caller's.
-  [[nodiscard]] virtual Result<Memory> register_memory(std::span<std::byte> memory) = 0;
+  /// For the RNIC here and for that of a peer. The memory stays the caller's.
+  [[nodiscard]] virtual Result<Memory> register_memory(std::span<std::byte> memory,
+                                                       Access access) = 0;
   virtual void deregister(const Memory& memory) = 0;
   /// Longest packet; a message over UD is one.
   [[nodiscard]] virtual std::uint32_t mtu_bytes() const = 0;

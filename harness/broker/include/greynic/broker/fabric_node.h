@@ -25,6 +25,7 @@ class FabricClient {
   virtual void on_transferred(VirtualQpn, std::uint64_t) {}
   virtual void on_finished(VirtualQpn) {}
   virtual void on_closed(VirtualQpn, int) {}
+  virtual void on_returned(std::uint32_t) {}
   virtual void on_detached() {}
 };
 
@@ -69,6 +70,7 @@ class FabricNode final : public Owner {
   void on_transferred(AppId app, VirtualQpn connection, std::uint64_t cookie) override;
   void on_finished(AppId app, VirtualQpn connection) override;
   void on_closed(AppId app, VirtualQpn connection, int error) override;
+  void on_returned(AppId app, std::uint32_t region) override;
   void on_detached(AppId app) override;
   void call_peer(PeerId peer, std::vector<std::byte> bytes) override;
   void on_peer_broken(PeerId peer, const char* reason) override;

@@ -19,7 +19,7 @@
 
 namespace greynic::broker::local {
 
-inline constexpr std::uint32_t kMagic = 0x67'72'62'02;  ///< the last byte is the version
+inline constexpr std::uint32_t kMagic = 0x67'72'62'03;  ///< the last byte is the version
 inline constexpr std::uint32_t kPage = 4096;
 inline constexpr std::uint32_t kRequests = 1024, kEvents = 4096;
 
@@ -32,6 +32,8 @@ enum class RequestKind : std::uint8_t {
   kConsume,     ///< connection, value: bytes taken from the receive ring in all
   kFinish,      ///< connection
   kClose,       ///< connection
+  kSendFrom,    ///< connection, send: its page is a region (0: the segment), value: place in it
+  kTakeBack,    ///< connection: a region
 };
 
 /// Part of the segment.
@@ -63,6 +65,9 @@ enum class EventKind : std::uint8_t {
   kSent,           ///< connection, value: bytes in all, for good
   kFinished,       ///< connection: the other side sends no more
   kClosed,         ///< connection, error: the number is void and the rings are free
+  kLent,           ///< connection: a region, error
+  kReturned,       ///< connection: a region that was taken back; nothing of it is on its way
+  kHeld,  ///< connection, error; value: 1 when the bytes had to be registered. To kSendFrom
 };
 
 struct Event {
@@ -175,13 +180,31 @@ inline void say_asleep(std::atomic<std::uint32_t>& sleeps) {
 /// The first packet of an application, with the segment's descriptor, and the broker's answer.
 struct Attach {
   std::uint32_t magic = kMagic;
-  enum class Kind : std::uint32_t { kAttach = 1, kStatus = 2 } kind = Kind::kAttach;
+  enum class Kind : std::uint32_t { kAttach = 1, kStatus, kDecisions } kind = Kind::kAttach;
   std::uint64_t bytes = 0;
+};
+/// What it costs the broker to have memory registered and the application to copy, as measured when
+/// the broker started, or as its options say.
+struct Costs {
+  std::uint32_t register_ns = 0, register_page_ns = 0;
+  std::uint32_t copy_page_ns = 0;  ///< 0: nothing is ever registered
 };
 struct Attached {
   std::uint32_t magic = kMagic;
   std::int32_t error = 0;
-  std::array<char, 248> reason{};  ///< for people; ends with 0
+  Costs costs;
+  std::array<char, 236> reason{};  ///< for people; ends with 0
 };
+static_assert(sizeof(Attached) == 256);
+
+/// A later packet, with the descriptor of a memfd that cannot shrink: memory beside the segment. The
+/// answer is an event.
+struct Lend {
+  std::uint32_t magic = kMagic;
+  std::uint32_t region = 0;  ///< any number that was not used yet, but 0
+  std::uint64_t bytes = 0;
+};
+/// What an application may lend at a time.
+inline constexpr std::size_t kMostRegions = 64;
 
 }  // namespace greynic::broker::local

@@ -16,6 +16,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -47,6 +48,10 @@ struct ServiceOptions {
   std::string certificates;  ///< directory; empty: no TLS, loopback only
   CoreOptions core;
   Quota quota;
+  /// From which length on lent memory is registered and not copied: as measured at the start, or from
+  /// so many bytes, or (none) never.
+  bool measures_crossover = true;
+  std::optional<std::uint64_t> register_from;
   std::chrono::microseconds poll_for{50};  ///< after the last work, before it sleeps
   int cpu = -1;                            ///< to which the serving thread is bound
   std::chrono::seconds silence{5};         ///< a peer that is silent for so long is dead
@@ -67,5 +72,10 @@ class Service {
 
 /// What the broker at this socket says of itself: a JSON document. kMissing when none is there.
 [[nodiscard]] Result<std::string> ask_status(const std::string& socket);
+
+/// Its last decisions on pieces of streams, the oldest first: a JSON document as well.
+[[nodiscard]] Result<std::string> ask_decisions(const std::string& socket);
+/// The same as a table for people.
+[[nodiscard]] std::string decisions_table(const std::string& json);
 
 }  // namespace greynic::broker
