@@ -153,8 +153,9 @@ void add_broker(Program& program) {
                  "What `greynic optimize --connections` wrote: how many QPs, for what");
   command
       .option("--latency-qps", flags->latency_qps,
-              "QPs to each peer for small messages, standard 1")
-      .range(1, 1024);
+              "QPs to each peer for small messages, standard 1; made as connections come, so that 4096 "
+              "with --bulk-qps 0 are one a connection")
+      .range(1, 4096);
   command
       .option("--bulk-qps", flags->bulk_qps,
               "QPs to each peer for large ones, standard 1; 0: they go with the small")

@@ -2,7 +2,7 @@
 // rate of a stream. The other side is the installed example: `echo SOCKET serve PORT`. Nothing is
 // asserted.
 //
-// usage: broker_client_bench SOCKET HOST PORT [CONNECTS]
+// usage: broker_client_bench SOCKET HOST PORT [CONNECTS [TRIPS]]
 
 #include <fmt/core.h>
 
@@ -55,6 +55,7 @@ int main(int argc, char** argv) {
   if (broker == nullptr) complain("open");
   const auto port = static_cast<std::uint16_t>(std::atoi(argv[3]));
   const int connects = argc > 4 ? std::atoi(argv[4]) : 1000;
+  const int trips = argc > 5 ? std::atoi(argv[5]) : 5000;
   std::vector<double> connect_us, trip_us;
   for (int i = 0; i < connects; ++i) {
     const auto begin = Clock::now();
@@ -67,7 +68,7 @@ int main(int argc, char** argv) {
   greynic_broker_connection* c = greynic_broker_connect(broker, argv[2], port, 0);
   if (c == nullptr) complain("connect");
   const char data[64] = {};
-  for (int i = 0; i < 5000; ++i) {
+  for (int i = 0; i < trips; ++i) {
     const auto begin = Clock::now();
     trip(c, data, sizeof data);
     trip_us.push_back(us_since(begin));

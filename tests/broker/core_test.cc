@@ -98,6 +98,29 @@ TEST(BrokerCore, CarriesEveryByteOnceThroughFailures) {
   EXPECT_GT(writes, 100U);
 }
 
+// Claim:  with as many lanes as connections each has a QP of its own, made when it comes; a lane that no
+//         connection uses costs none.
+// Oracle: every byte; the count of QPs.
+TEST(BrokerCore, GivesEachConnectionAQpWhereThatIsAsked) {
+  FabricNodeOptions options;
+  options.core.latency_lanes = 4096;
+  options.core.bulk_lanes = 0;
+  Pair pair(options);
+  pair.fabric->run_until(1e6);
+  EXPECT_EQ(pair.a->core().qp_count(), 1U);
+  Talker opener(*pair.a, 20, 50000, 100000, 1), server(*pair.b, 20, 50000, 100000, 2);
+  server.listen(7);
+  for (std::uint64_t i = 0; i < 20; ++i) opener.open(1, 7, 100 + i);
+  ASSERT_TRUE(run_while_busy(*pair.fabric, 1e9, [&] {
+    return opener.outcomes.size() == 20 && opener.all_closed() && server.all_closed();
+  }));
+  expect_whole(opener, "opener");
+  expect_whole(server, "server");
+  for (FabricNode* node : {pair.a.get(), pair.b.get()}) {
+    EXPECT_EQ(node->core().qp_count(), 21U) << "20, and the first, which carries control";
+  }
+}
+
 /// Takes the registration of a segment away, as no broker does: what is written there is refused.
 void deregister_behind_its_back(twin::Fabric& fabric, const std::vector<std::byte>& segment) {
   const auto address = reinterpret_cast<std::uint64_t>(segment.data());

@@ -128,7 +128,7 @@ inline constexpr std::size_t kSlotBytes = 1024;
 /// One shared QP.
 struct Lane {
   enum class Phase : std::uint8_t {
-    kUnused,    ///< over UC or UD, and nobody has asked for it yet
+    kUnused,    ///< no connection has needed it yet
     kDraining,  ///< in error: its completions are awaited
     kCalling,   ///< a new QP is there; the other end's is awaited
     kJoining,   ///< connected; the other end must say that it is too
@@ -150,7 +150,6 @@ struct Lane {
   std::uint64_t in_flight = 0;  ///< bytes
   FairQueue turns;
   std::vector<std::int32_t> free_slots;
-  std::uint64_t slots_at = 0;  ///< offset of its slots in the core's memory
   bool dirty = false;
 };
 

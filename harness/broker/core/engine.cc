@@ -34,7 +34,7 @@ Result<std::unique_ptr<Core>> Core::create(Device& device, Owner& owner,
 Engine::~Engine() {
   for (const auto& [qp, place] : by_qp_) device_.destroy(qp);
   for (const auto& block : receive_blocks_) device_.deregister(block->memory);
-  for (const auto& [peer, block] : slots_) device_.deregister(block->memory);
+  for (const auto& [lane, block] : slots_) device_.deregister(block->memory);
   for (const auto& [lane, block] : message_blocks_) device_.deregister(block->memory);
   for (const auto& [id, app] : apps_) device_.deregister(app.memory);
 }
@@ -42,7 +42,7 @@ Engine::~Engine() {
 std::size_t Engine::own_bytes() const {
   std::size_t sum = 0;
   for (const auto& block : receive_blocks_) sum += block->bytes.size();
-  for (const auto& [peer, block] : slots_) sum += block->bytes.size();
+  for (const auto& [lane, block] : slots_) sum += block->bytes.size();
   for (const auto& [lane, block] : message_blocks_) sum += block->bytes.size();
   return sum;
 }
@@ -95,29 +95,25 @@ Result<void> Engine::add_peer(PeerId peer) {
   auto link = std::make_unique<Link>();
   link->peer = peer;
   const std::size_t lanes = options_.latency_lanes + options_.bulk_lanes;
-  auto block = make_block(lanes * options_.send_depth * kSlotBytes);
-  if (!block) return pass_on(block);
   for (std::size_t i = 0; i < lanes; ++i) {
     link->lanes.push_back(std::make_unique<Lane>(options_.segment_bytes));
     Lane& lane = *link->lanes.back();
     lane.index = static_cast<std::uint16_t>(i);
-    lane.slots_at = i * options_.send_depth * kSlotBytes;
+    lane.phase = Lane::Phase::kUnused;
     for (std::uint32_t slot = options_.send_depth; slot-- > 0;) {
       lane.free_slots.push_back(static_cast<std::int32_t>(slot));
     }
   }
   add_message_lanes(*link);
   Link& made = *link;
-  slots_[peer] = std::move(*block);
   links_[peer] = std::move(link);
-  for (const auto& lane : made.lanes) {
-    if (lane->phase == Lane::Phase::kUnused) continue;
-    if (auto opened = open_lane(made, *lane); !opened) {
-      remove_peer(peer);
-      return opened;
-    }
+  // The first of each class; the others come with the connections that use them.
+  auto opened = open_lane(made, *made.lanes.front());
+  if (opened && options_.bulk_lanes > 0) {
+    opened = open_lane(made, *made.lanes[options_.latency_lanes]);
   }
-  return {};
+  if (!opened) remove_peer(peer);
+  return opened;
 }
 
 void Engine::remove_peer(PeerId peer) {
@@ -135,14 +131,12 @@ void Engine::remove_peer(PeerId peer) {
     if (connection.peer == peer) gone.push_back(&connection);
   });
   links_.erase(peer);
-  if (const auto block = slots_.find(peer); block != slots_.end()) {
-    device_.deregister(block->second->memory);
-    slots_.erase(block);
+  for (Blocks* blocks : {&slots_, &message_blocks_}) {
+    std::erase_if(*blocks, [&](const auto& entry) {
+      if (entry.first.first == peer) device_.deregister(entry.second->memory);
+      return entry.first.first == peer;
+    });
   }
-  std::erase_if(message_blocks_, [&](const auto& entry) {
-    if (entry.first.first == peer) device_.deregister(entry.second->memory);
-    return entry.first.first == peer;
-  });
   for (Connection* connection : gone) close_now(*connection, ECONNRESET);
 }
 

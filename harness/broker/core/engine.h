@@ -184,9 +184,10 @@ class Engine final : public Core {
   std::vector<Piece> receives_;                 ///< by id
   std::vector<const std::byte*> receive_data_;  ///< the same as this program sees it
   std::vector<std::uint64_t> used_receives_;    ///< to be posted again
-  std::unordered_map<PeerId, std::unique_ptr<Block>> slots_;
-  /// Receives of lanes over UC and UD, by peer and lane.
-  std::map<std::pair<PeerId, std::uint16_t>, std::unique_ptr<Block>> message_blocks_;
+  /// By peer and lane.
+  using Blocks = std::map<std::pair<PeerId, std::uint16_t>, std::unique_ptr<Block>>;
+  Blocks slots_;           ///< where messages of lanes over RC are made
+  Blocks message_blocks_;  ///< receives of lanes over UC and UD
   /// Connections that nobody has accepted yet, by the peer's number for them.
   std::map<std::pair<PeerId, VirtualQpn>, VirtualQpn> incoming_;
 };

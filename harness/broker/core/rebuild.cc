@@ -18,6 +18,14 @@ bool keeps(const Sent& sent) {
 }  // namespace
 
 Result<void> Engine::open_lane(Link& link, Lane& lane) {
+  if (lane.transport == Transport::kRC) {
+    std::unique_ptr<Block>& slots = slots_[{link.peer, lane.index}];
+    if (slots == nullptr) {
+      auto made = make_block(std::size_t{options_.send_depth} * kSlotBytes);
+      if (!made) return pass_on(made);
+      slots = std::move(*made);
+    }
+  }
   auto qp = device_.create_qp(lane.transport, options_.send_depth, kMessageReceives);
   if (!qp) return pass_on(qp);
   lane.qp = *qp;
@@ -100,7 +108,7 @@ void Engine::on_peer_call(PeerId peer, std::span<const std::byte> bytes) {
   }
   if (lane.phase == Lane::Phase::kUnused &&
       !(can_carry(lane.transport) && open_lane(*link, lane))) {
-    return owner_.on_peer_broken(peer, "it asks for UC or UD, which this RNIC does not carry");
+    return owner_.on_peer_broken(peer, "it asks for a QP that this RNIC does not carry");
   }
   const bool calling = lane.phase == Lane::Phase::kCalling;
   if (call->epoch == lane.epoch + 1 && !calling) {

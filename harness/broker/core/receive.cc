@@ -239,7 +239,9 @@ void Engine::on_credit(Link& link, const Control& control) {
   link.returned = control.value;
   const Load far{control.port / 1000.0, std::min(control.from, 1000U) / 1000.0};
   if (link.choice.hear(load_, far)) ++counters_.switches;
-  for (const auto& lane : link.lanes) mark(*lane);
+  for (const auto& lane : link.lanes) {
+    if (lane->qp != 0) mark(*lane);
+  }
 }
 
 }  // namespace greynic::broker

@@ -80,7 +80,12 @@ void Engine::touch(Connection& connection) {
   if (connection.queued || !has_work(connection)) return;
   Link& link = *link_of(connection.peer);
   // Only when nothing is under way: two lanes keep no order between each other.
-  if (connection.under_way == 0) connection.lane = choose_lane(link, connection);
+  if (connection.under_way == 0) {
+    connection.lane = choose_lane(link, connection);
+    Lane& chosen = *link.lanes[connection.lane];
+    // Where no more QPs can be made, the first lane carries it.
+    if (chosen.phase == Lane::Phase::kUnused && !open_lane(link, chosen)) connection.lane = 0;
+  }
   Lane& lane = *link.lanes[connection.lane];
   lane.turns.add(connection.app, connection.self);
   connection.queued = true;
@@ -167,10 +172,10 @@ void Engine::send_credit(Link& link, Lane& lane) {
 
 Sent Engine::message(Lane& lane, const Link& link, std::uint32_t to, std::uint32_t written,
                      std::span<const Control> records) {
-  const Block& block = *slots_.at(link.peer);
+  const Block& block = *slots_.at({link.peer, lane.index});
   const std::int32_t slot = lane.free_slots.back();
   lane.free_slots.pop_back();
-  const std::uint64_t at = lane.slots_at + static_cast<std::uint64_t>(slot) * kSlotBytes;
+  const std::uint64_t at = static_cast<std::uint64_t>(slot) * kSlotBytes;
   std::byte* bytes = const_cast<std::byte*>(block.bytes.data()) + at;
   std::size_t used = 0;
   if (!device_.has_immediate()) {

@@ -203,16 +203,24 @@ bool Attachment::post(const local::Request& request) {
   return true;
 }
 
-bool Attachment::prepare_to_sleep() {
-  local::say_asleep(places().application_sleeps);
+bool Attachment::prepare_to_sleep(local::Sleep how) {
+  local::say_asleep(places().application_sleeps, how);
+  return !has_event();
+}
+
+bool Attachment::sleep_lightly() {
+  auto deep = static_cast<std::uint32_t>(local::Sleep::kThroughSent);
+  (void)places().application_sleeps.compare_exchange_strong(
+      deep, static_cast<std::uint32_t>(local::Sleep::kLight));
+  std::atomic_thread_fence(std::memory_order_seq_cst);
   return !has_event();
 }
 
 void Attachment::stay_awake() { places().application_sleeps.store(0, std::memory_order_relaxed); }
 
-void Attachment::drain_socket() {
+void Attachment::drain_socket(int most) {
   local::Attached word;
-  for (int i = 0; i < 16 && !dead_; ++i) {
+  for (int i = 0; i < most && !dead_; ++i) {
     const ssize_t got = recv(socket_, &word, sizeof word, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
     // Bytes of ours that the broker never read; its last word comes after this error.

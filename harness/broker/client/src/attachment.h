@@ -45,10 +45,12 @@ class Attachment {
   local::Event next_event() { return events_.read(); }
   void release_events() { events_.release(); }
   /// Says that this side sleeps; false when an event is there all the same.
-  bool prepare_to_sleep();
+  bool prepare_to_sleep(local::Sleep how = local::Sleep::kLight);
+  /// Somebody waits for kSent now; false when an event is there already.
+  bool sleep_lightly();
   void stay_awake();
-  /// Takes the bytes that wake; notes when the broker has gone or has cut us off.
-  void drain_socket();
+  /// Takes the bytes that wake, at most so many; notes when the broker has gone or has cut us off.
+  void drain_socket(int most = 16);
   [[nodiscard]] int socket() const { return socket_; }
   [[nodiscard]] bool dead() const { return dead_; }
   [[nodiscard]] const std::string& reason() const { return reason_; }

@@ -155,7 +155,7 @@ ssize_t await_bytes(std::unique_lock<std::mutex>& lock, greynic_broker_connectio
   const auto ready = [&] { return c.received > c.consumed || c.finished || c.over; };
   broker.tell_consumed(c, !ready());
   if (!ready() && (flags & GREYNIC_BROKER_NONBLOCK) != 0) return fail_with(EAGAIN);
-  (void)broker.wait(lock, ready);
+  (void)broker.wait(lock, ready, greynic_broker::For::kBytes);
   if (c.received > c.consumed) return static_cast<ssize_t>(c.received - c.consumed);
   if (c.over && c.error != 0 && !c.finished) return fail_with(c.error);
   return 0;

@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -13,11 +14,12 @@ using greynic::broker::local::Event;
 using greynic::broker::local::EventKind;
 using greynic::broker::local::Request;
 using greynic::broker::local::RequestKind;
+using greynic::broker::local::Sleep;
 
 namespace {
 
 /// A wake-up costs some 5 us, so a caller that waits looks for as long at first.
-constexpr auto kLookFor = std::chrono::microseconds(20);
+constexpr std::chrono::nanoseconds kLookFor = std::chrono::microseconds(20);
 /// For the other side to take what it was sent, when the client closes.
 constexpr auto kLingerFor = std::chrono::seconds(5);
 constexpr auto kReconnectFor = std::chrono::seconds(10);
@@ -142,7 +144,38 @@ void greynic_broker::lose_broker() {
   woken.notify_all();
 }
 
-bool greynic_broker::wait(std::unique_lock<std::mutex>& lock, const std::function<bool()>& done) {
+/// Looks for events for a while, then sleeps until the broker wakes it. Not under the lock; by one at
+/// a time.
+void greynic_broker::doze(Attachment& at) {
+  using Clock = std::chrono::steady_clock;
+  const auto until = Clock::now() + look_for;
+  while (!at.has_event() && Clock::now() < until) __builtin_ia32_pause();
+  bool sleeps = at.prepare_to_sleep(Sleep::kThroughSent);
+  // Who begins to wait for kSent now sees that we sleep, or is seen here.
+  if (wait_for_sent > 0) sleeps = at.sleep_lightly() && sleeps;
+  if (sleeps) {
+    const auto begun = Clock::now();
+    pollfd entry{at.socket(), POLLIN, 0};
+    (void)poll(&entry, 1, -1);
+    // To look on would have paid if it was woken soon; else others need the processor more.
+    // On a single processor it keeps those away for whom it waits.
+    static const bool alone = sysconf(_SC_NPROCESSORS_ONLN) == 1;
+    look_for = Clock::now() - begun < kLookFor && !alone ? kLookFor : look_for / 2;
+  }
+  at.stay_awake();
+}
+
+bool greynic_broker::wait(std::unique_lock<std::mutex>& lock, const std::function<bool()>& done,
+                          For what) {
+  if (what == For::kAll) ++wait_for_sent;
+  const bool came = wait_for_events(lock, done);
+  if (what == For::kAll) --wait_for_sent;
+  return came;
+}
+
+bool greynic_broker::wait_for_events(std::unique_lock<std::mutex>& lock,
+                                     const std::function<bool()>& done) {
+  if (attachment && wait_for_sent > 0) (void)attachment->sleep_lightly();
   for (;;) {
     take_events();
     if (done()) return true;
@@ -154,15 +187,9 @@ bool greynic_broker::wait(std::unique_lock<std::mutex>& lock, const std::functio
     somebody_waits_at_socket = true;
     const std::shared_ptr<Attachment> kept = attachment;
     lock.unlock();
-    const auto until = std::chrono::steady_clock::now() + kLookFor;
-    while (!kept->has_event() && std::chrono::steady_clock::now() < until) __builtin_ia32_pause();
-    if (kept->prepare_to_sleep()) {
-      pollfd entry{kept->socket(), POLLIN, 0};
-      (void)poll(&entry, 1, -1);
-    }
-    kept->stay_awake();
+    doze(*kept);
     lock.lock();
-    kept->drain_socket();
+    kept->drain_socket(1);
     somebody_waits_at_socket = false;
     woken.notify_all();
   }

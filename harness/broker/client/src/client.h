@@ -3,6 +3,8 @@
 /// What stands behind the handles of greynic_broker.h.
 
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -73,6 +75,10 @@ struct greynic_broker {
   std::mutex mutex;
   std::condition_variable woken;
   bool somebody_waits_at_socket = false;
+  std::atomic<int> wait_for_sent{
+      0};  ///< callers that wait for room, or for what they sent to arrive
+  /// How long a caller that waits looks for events before it sleeps: as long as that pays.
+  std::chrono::nanoseconds look_for{};
   std::shared_ptr<Attachment> attachment;
   std::uint64_t next_cookie = 1;
   std::unordered_map<std::uint32_t, greynic_broker_connection*> by_number;
@@ -89,8 +95,11 @@ struct greynic_broker {
 
   /// Takes in what the broker has told, and its death.
   void take_events();
-  /// Waits until `done`, or the broker dies: then false.
-  bool wait(std::unique_lock<std::mutex>& lock, const std::function<bool()>& done);
+  /// Waits until `done`, or the broker dies: then false. Who waits only for bytes is not woken when
+  /// what was sent has arrived.
+  enum class For { kAll, kBytes };
+  bool wait(std::unique_lock<std::mutex>& lock, const std::function<bool()>& done,
+            For what = For::kAll);
   /// Until what was sent on connections that were let go has gone out, at most so long.
   void linger(std::unique_lock<std::mutex>& lock);
   /// A living attachment, made anew if that is wanted. False with errno.
@@ -112,4 +121,6 @@ struct greynic_broker {
   void take(const greynic::broker::local::Event& event);
   void end(greynic_broker_connection* connection, int error);
   void lose_broker();
+  void doze(Attachment& at);
+  bool wait_for_events(std::unique_lock<std::mutex>& lock, const std::function<bool()>& done);
 };

@@ -332,7 +332,7 @@ void Application::forget(VirtualQpn number) {
 }
 
 /// False when the ring is full: what is left is told later.
-bool Application::write_events(VirtualQpn number, Entry& entry) {
+bool Application::write_events(VirtualQpn number, Entry& entry, bool& only_sent) {
   const auto tell = [&](bool& due, EventKind kind, std::uint64_t value, int error = 0) {
     if (!due) return true;
     if (!events_.has_room() || events_.broken()) return false;
@@ -347,6 +347,7 @@ bool Application::write_events(VirtualQpn number, Entry& entry) {
                   entry.from.size());
     }
     events_.write(event);
+    only_sent = only_sent && kind == EventKind::kSent;
     due = false;
     return true;
   };
@@ -377,21 +378,24 @@ bool Application::write_events(VirtualQpn number, Entry& entry) {
 
 void Application::deliver() {
   if (socket_ < 0 || !broken_.empty()) return;
-  bool wrote = false;
+  bool wrote = false, only_sent = true;
   while (!answers_.empty() && events_.has_room() && !events_.broken()) {
     events_.write(answers_.front());
     answers_.pop_front();
     wrote = true;
+    only_sent = false;
   }
   while (!told_.empty() && answers_.empty()) {
     const VirtualQpn number = told_.front();
     wrote = true;
-    if (!write_events(number, connections_.at(number))) break;
+    if (!write_events(number, connections_.at(number), only_sent)) break;
     if (Entry* entry = entry_of(number)) entry->queued = false;
     told_.pop_front();
   }
   if (events_.broken()) broken_ = "its place in the ring of events cannot be";
-  if (wrote && local::must_wake(places().application_sleeps)) {
+  // A full ring must be read, whatever lies in it.
+  if (has_more()) only_sent = false;
+  if (wrote && local::must_wake(places().application_sleeps, only_sent)) {
     ++wakes_;
     const char byte = 0;
     // A full socket wakes it as well.

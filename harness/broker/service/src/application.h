@@ -112,7 +112,7 @@ class Application {
   void send_from(const local::Request& request);
   void note(VirtualQpn number, Entry& entry);
   Entry* entry_of(VirtualQpn number);
-  bool write_events(VirtualQpn number, Entry& entry);
+  bool write_events(VirtualQpn number, Entry& entry, bool& only_sent);
   void forget(VirtualQpn number);
   /// 0, or the error for a ring that the application may not have.
   [[nodiscard]] int afford(const local::Request& request) const;

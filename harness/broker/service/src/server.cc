@@ -182,7 +182,6 @@ void Server::deliver() {
 }
 
 void Server::sleep() {
-  device_->take_events();
   device_->arm();
   bool idle = true, full = false;
   for (const auto& [id, app] : applications_) {

@@ -128,6 +128,7 @@ void Server::read_packets(AppId id, int socket) {
     }
     if (memory >= 0) close(memory);
     if (!app.broken().empty()) return cut_off(id, app.broken());
+    if (got == 1) return;  // that was the wake; if more is there, we are called again
   }
 }
 

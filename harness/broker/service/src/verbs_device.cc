@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace greynic::broker {
 namespace {
@@ -292,15 +293,18 @@ std::size_t VerbsDevice::take_completions(std::vector<Completion>& into) {
 int VerbsDevice::event_fd() const { return channel_.handle()->fd; }
 int VerbsDevice::async_fd() const { return device_.handle()->async_fd; }
 
+/// A queue that has not spoken since it was armed is armed still; to arm is a system call on some.
 void VerbsDevice::arm() {
-  (void)send_cq_.arm();
-  (void)receive_cq_.arm();
+  if (!std::exchange(send_armed_, true)) (void)send_cq_.arm();
+  if (!std::exchange(receive_armed_, true)) (void)receive_cq_.arm();
 }
 
 void VerbsDevice::take_events() {
   ibv_cq* cq = nullptr;
   void* context = nullptr;
-  while (ibv_get_cq_event(channel_.handle(), &cq, &context) == 0) ibv_ack_cq_events(cq, 1);
+  if (ibv_get_cq_event(channel_.handle(), &cq, &context) != 0) return;
+  ibv_ack_cq_events(cq, 1);
+  (cq == send_cq_.handle() ? send_armed_ : receive_armed_) = false;
 }
 
 Result<std::vector<QpNumber>> VerbsDevice::take_async() {

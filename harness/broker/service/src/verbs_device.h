@@ -47,6 +47,7 @@ class VerbsDevice final : public Device {
   /// Readable after arm() when something has completed; then call take_events().
   [[nodiscard]] int event_fd() const;
   void arm();
+  /// One at a time: it is readable again while there are more.
   void take_events();
   /// Readable when an asynchronous event is there.
   [[nodiscard]] int async_fd() const;
@@ -79,6 +80,7 @@ class VerbsDevice final : public Device {
   verbs::ProtectionDomain domain_;
   verbs::CompletionChannel channel_;
   verbs::CompletionQueue send_cq_, receive_cq_;
+  bool send_armed_ = false, receive_armed_ = false;
   verbs::SharedReceiveQueue srq_;
   std::unordered_map<QpNumber, Qp> qps_;
   std::unordered_map<std::uint32_t, ibv_mr*> regions_;

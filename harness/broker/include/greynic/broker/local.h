@@ -165,15 +165,20 @@ using RequestReader = Reader<Request, kRequests>;
 using EventWriter = Writer<Event, kEvents>;
 using EventReader = Reader<Event, kEvents>;
 
+/// How a side sleeps: until anything comes, or, an application that waits for bytes, through events of
+/// kSent, of which there is one for each message.
+enum class Sleep : std::uint32_t { kAwake = 0, kLight, kThroughSent };
+
 /// After writing: true when the other side sleeps and must be woken; says so once.
-inline bool must_wake(std::atomic<std::uint32_t>& sleeps) {
+inline bool must_wake(std::atomic<std::uint32_t>& sleeps, bool wrote_only_sent = false) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  return sleeps.load(std::memory_order_relaxed) != 0 &&
-         sleeps.exchange(0, std::memory_order_relaxed) != 0;
+  const auto how = static_cast<Sleep>(sleeps.load(std::memory_order_relaxed));
+  if (how == Sleep::kAwake || (how == Sleep::kThroughSent && wrote_only_sent)) return false;
+  return sleeps.exchange(0, std::memory_order_relaxed) != 0;
 }
 /// Before sleeping; look at the ring once more after it.
-inline void say_asleep(std::atomic<std::uint32_t>& sleeps) {
-  sleeps.store(1, std::memory_order_relaxed);
+inline void say_asleep(std::atomic<std::uint32_t>& sleeps, Sleep how = Sleep::kLight) {
+  sleeps.store(static_cast<std::uint32_t>(how), std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
