@@ -139,10 +139,24 @@ Result<MemoryRegion> MemoryRegion::create(const ProtectionDomain& pd, std::size_
 
 Result<MemoryRegion> MemoryRegion::create_read_only(const ProtectionDomain& pd,
                                                     std::span<const std::byte> memory) {
+  auto* const address = const_cast<std::byte*>(memory.data());
   errno = 0;
   // The device gets no right to write, so that pages of a read-only mapping can be had.
-  ibv_mr* mr = ibv_reg_mr(pd.handle(), const_cast<std::byte*>(memory.data()), memory.size(),
-                          IBV_ACCESS_REMOTE_READ);
+  ibv_mr* mr = ibv_reg_mr(pd.handle(), address, memory.size(), IBV_ACCESS_REMOTE_READ);
+  if (mr == nullptr && errno == EFAULT) {
+    // Linux before 6.2 takes only pages that this process may write, whatever the device may do.
+    if (::mprotect(address, memory.size(), PROT_READ | PROT_WRITE) != 0) {
+      return fail(ErrorCode::kMissing,
+                  fmt::format("{} bytes to be READ are sealed against this process, and Linux before "
+                              "6.2 registers only what it may write",
+                              memory.size()));
+    }
+    errno = 0;
+    mr = ibv_reg_mr(pd.handle(), address, memory.size(), IBV_ACCESS_REMOTE_READ);
+    const int error = errno;
+    (void)::mprotect(address, memory.size(), PROT_READ);
+    errno = error;
+  }
   if (mr == nullptr) {
     return refused(fmt::format("ibv_reg_mr of {} bytes to be READ", memory.size()), errno);
   }

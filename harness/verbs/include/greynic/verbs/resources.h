@@ -72,7 +72,8 @@ class MemoryRegion : MoveOnly {
   [[nodiscard]] static Result<MemoryRegion> create(const ProtectionDomain& pd, std::size_t bytes,
                                                    const Access& access, bool huge_pages = false);
   /// Memory that is mapped already, which the other end may READ alone. It has to stay mapped for as
-  /// long as the region lives, and address() is null: nobody writes through it.
+  /// long as the region lives, and address() is null: nobody writes through it. kMissing: Linux before
+  /// 6.2 would have to write it, and it is sealed.
   [[nodiscard]] static Result<MemoryRegion> create_read_only(const ProtectionDomain& pd,
                                                              std::span<const std::byte> memory);
   [[nodiscard]] std::span<std::byte> bytes() const { return {address_, size_}; }
