@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -94,8 +95,20 @@ int zero_make_memory(const char* name, uint64_t bytes) {
   return file;
 }
 
+int zero_seal_writes(int file) { return fcntl(file, F_ADD_SEALS, F_SEAL_FUTURE_WRITE); }
+
+/* Before Linux 6.2 an RDMA device reads only memory that its process may write: there an agent that
+ * could write this process anyway gets a file without that seal (link.c). */
+static bool seals_writes_at_once(void) {
+  struct utsname kernel;
+  int major = 0, minor = 0;
+  return uname(&kernel) == 0 && sscanf(kernel.release, "%d.%d", &major, &minor) == 2 &&
+         (major > 6 || (major == 6 && minor >= 2));
+}
+
 int zero_seal(int file) {
-  return fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE);
+  if (fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) return -1;
+  return seals_writes_at_once() ? zero_seal_writes(file) : 0;
 }
 
 static uint64_t round_up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }

@@ -75,6 +75,8 @@ int64_t zero_unit_of(const zero_arena* arena, const void* memory);
 /* A memfd of so many bytes; -1 and errno. */
 int zero_make_memory(const char* name, uint64_t bytes);
 int zero_seal(int file);
+/* So that nobody maps it to write any more; again does no harm. */
+int zero_seal_writes(int file);
 
 /* Of the process: its arena of a class, or NULL while there is none. */
 zero_arena* zero_of_class(enum zero_class metric_class, bool make);

@@ -31,7 +31,16 @@ static void hang_up(void) {
   memset(link_state.sent, 0, sizeof link_state.sent);
 }
 
+/* Root and this user can write this process anyway; another user's agent only reads. */
+static bool may_write(void) {
+  struct ucred agent;
+  socklen_t bytes = sizeof agent;
+  return getsockopt(link_state.socket, SOL_SOCKET, SO_PEERCRED, &agent, &bytes) == 0 &&
+         (agent.uid == 0 || agent.uid == geteuid());
+}
+
 static bool send_arena(const zero_arena* arena) {
+  if (!may_write() && zero_seal_writes(arena->file) != 0) return false;
   struct zero_link_message message = {.kind = ZERO_LINK_ARENA,
                                       .incarnation = arena->header->incarnation,
                                       .metric_class = arena->header->metric_class};
@@ -121,7 +130,9 @@ static int start_thread(void) {
   pthread_attr_t small;
   pthread_attr_init(&small);
   pthread_attr_setstacksize(&small, 65536);
-  const int error = pthread_create(&link_state.thread, &small, stay_linked, NULL);
+  int error = pthread_create(&link_state.thread, &small, stay_linked, NULL);
+  /* A program's own thread-local memory lies on the stack, too. */
+  if (error == EINVAL) error = pthread_create(&link_state.thread, NULL, stay_linked, NULL);
   pthread_attr_destroy(&small);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   if (error != 0) {

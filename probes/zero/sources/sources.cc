@@ -33,6 +33,12 @@ Result<void> copy_from(std::span<const std::byte> memory, const Piece& piece) {
   return {};
 }
 
+tl::unexpected<Error> may_not_be_read(pid_t process) {
+  return fail(ErrorCode::kMissing,
+              fmt::format("process {} may not be read: run as its user, or with CAP_SYS_PTRACE",
+                          process));
+}
+
 /// process_vm_readv of many pieces; `base` is where offset 0 of the arena lies in the owner.
 Result<void> read_process(pid_t process, std::uint64_t base, std::span<const Piece> pieces) {
   constexpr std::size_t kMost = 512;    // half of the kernel's limit
@@ -48,9 +54,7 @@ Result<void> read_process(pid_t process, std::uint64_t base, std::span<const Pie
     const ssize_t got = ::process_vm_readv(process, into.data(), count, from.data(), count, 0);
     if (got == static_cast<ssize_t>(bytes)) continue;
     if (got < 0 && errno == EPERM) {
-      return fail(ErrorCode::kMissing,
-                  fmt::format("process {} may not be read: run as its user, or with CAP_SYS_PTRACE",
-                              process));
+      return may_not_be_read(process);
     }
     return fail(ErrorCode::kIo,
                 fmt::format("process {} cannot be read: {}", process,
@@ -156,7 +160,9 @@ std::unique_ptr<Source> memory_source(std::span<const std::byte> memory) {
 }
 
 Result<std::vector<FoundArena>> find_arenas(pid_t process) {
+  errno = 0;
   std::ifstream maps(fmt::format("/proc/{}/maps", process));
+  if (!maps && (errno == EACCES || errno == EPERM)) return may_not_be_read(process);
   std::vector<FoundArena> found;
   std::string line;
   bool any = false;
@@ -176,10 +182,7 @@ Result<std::vector<FoundArena>> find_arenas(pid_t process) {
       found.push_back({begin, end - begin});
     }
   }
-  if (!any) {
-    return fail(ErrorCode::kMissing,
-                fmt::format("process {} is not there, or this user may not look at it", process));
-  }
+  if (!any) return fail(ErrorCode::kIo, fmt::format("process {} is not there", process));
   return found;
 }
 
