@@ -20,6 +20,11 @@
 #ifdef GREYNIC_WITH_REMOTE
 #include "greynic/remote/remote.h"
 #endif
+#ifdef GREYNIC_WITH_MONITOR_PAGE
+#include "greynic/http/server.h"
+#include "greynic/monitor_page/monitor_page.h"
+#include "greynic/web/page.h"
+#endif
 
 namespace greynic::cli {
 namespace {
@@ -30,6 +35,7 @@ struct WatchFlags {
   std::optional<std::chrono::nanoseconds> wait;
   std::optional<std::uint64_t> count;
   monitor::SnapshotFilter filter;
+  std::string serve;
   bool json = false;
 };
 
@@ -161,21 +167,45 @@ void print_lines(const monitor::Collector& collector, const WatchFlags& flags) {
   flush_output();
 }
 
+#ifdef GREYNIC_WITH_MONITOR_PAGE
+Result<std::unique_ptr<http::Server>> serve_page(const std::string& at,
+                                                 const monitor::Collector& collector) {
+  if (auto ready = web::check_live_pages(); !ready) return pass_on(ready);
+  auto page = http::Server::open(at);
+  if (!page) return pass_on(page);
+  monitor_page::serve(**page, collector);
+  (*page)->start();
+  say(fmt::format("the page is at http://{}/", (*page)->address()));
+  return page;
+}
+#endif
+
 /// Hosts, live: a collector without a store reads them, and its last values are shown.
 int watch_hosts(WatchFlags flags, std::vector<monitor::HostSpec> hosts) {
   const daemon::Ending ending("greynic watch");
   monitor::CollectorOptions options;
 #ifdef GREYNIC_WITH_REMOTE
-  options.remote_links = remote::link_to;
+  auto links = remote::links_to(hosts);
+  if (!links) return tell(links.error());
+  options.remote_links = std::move(*links);
 #endif
   auto collector = monitor::Collector::open(std::move(hosts), options);
   if (!collector) return tell(collector.error());
+#ifdef GREYNIC_WITH_MONITOR_PAGE
+  std::unique_ptr<http::Server> page;
+  if (!flags.serve.empty()) {
+    auto served = serve_page(flags.serve, **collector);
+    if (!served) return tell(served.error());
+    page = std::move(*served);
+  }
+#endif
   const bool on_terminal = !flags.json && ::isatty(STDOUT_FILENO) == 1;
   winsize window{};
   if (on_terminal && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_row > 8) {
     flags.filter.most = std::min<std::size_t>(flags.filter.most, window.ws_row - 5);
   }
-  const std::uint64_t frames = flags.count.value_or(on_terminal ? UINT64_MAX : 1);
+  const bool for_ever = on_terminal || !flags.serve.empty();
+  const std::uint64_t frames = flags.count.value_or(for_ever ? UINT64_MAX : 1);
   std::atomic<bool> over{false};
   std::thread reading([&] { (void)(*collector)->run(over); });
   Before before;
@@ -187,6 +217,7 @@ int watch_hosts(WatchFlags flags, std::vector<monitor::HostSpec> hosts) {
           std::min(next, std::chrono::steady_clock::now() + std::chrono::milliseconds(100)));
     }
     if (ending.asked()) break;
+    if (!flags.serve.empty() && !on_terminal && !flags.json) continue;  // the page shows them
     if (flags.json) {
       print_lines(**collector, flags);
     } else {
@@ -211,6 +242,10 @@ int watch(const WatchFlags& flags) {
     host.agent = flags.what;
     return watch_hosts(flags, {host});
   }
+  if (!flags.serve.empty()) {
+    return tell({ErrorCode::kBadInput,
+                 "--serve shows hosts: name an agent's socket or a list of hosts (.json)"});
+  }
   return watch_region(flags);
 }
 
@@ -223,7 +258,8 @@ void add_watch(Program& program) {
       "  greynic run mask_wall --target 'twin:cx6?counters=/dev/shm/cx6' -o run.db &\n"
       "  greynic watch /dev/shm/cx6 --wait 10s --every 100ms --count 50 --json\n"
       "  greynic watch /run/greynic/zero.sock --metric 'redis_*'\n"
-      "  greynic watch hosts.json --every 2s");
+      "  greynic watch hosts.json --every 2s\n"
+      "  greynic watch hosts.json --serve :8080");
   command
       .option(
           "WHAT", flags->what,
@@ -236,6 +272,10 @@ void add_watch(Program& program) {
   command.option("--metric", flags->filter.metric,
                  "Of hosts: series by name, as a pattern of the shell");
   command.option("--wait", flags->wait, "Wait so long for a region that is not there yet");
+#ifdef GREYNIC_WITH_MONITOR_PAGE
+  command.option("--serve", flags->serve,
+                 "Of hosts: serve a page with live charts at :PORT of loopback, or ADDRESS:PORT");
+#endif
   command.flag("--json", flags->json, "One JSON object a group and read");
   command.run([flags] { return watch(*flags); });
 }

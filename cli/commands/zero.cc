@@ -42,14 +42,20 @@ struct ZeroAgentFlags {
 
 #ifdef GREYNIC_WITH_REMOTE
 /// Opens the door to other hosts, if one is asked for.
-Result<std::unique_ptr<remote::Door>> open_remote_door(const ZeroAgentFlags& flags) {
+Result<std::unique_ptr<remote::Door>> open_remote_door(const ZeroAgentFlags& flags,
+                                                       const monitor::Agent& agent) {
   if (flags.listen.empty()) {
     if (flags.certificates.empty() && flags.allowed.empty() && flags.device.empty()) return nullptr;
     return fail(ErrorCode::kBadInput,
                 "--certificates, --allow and --device go with --listen ADDRESS:PORT");
   }
-  remote::DoorOptions options{flags.options.socket, flags.listen, flags.certificates,
-                              flags.device,         {},           flags.options.tell};
+  remote::DoorOptions options;
+  options.socket = flags.options.socket;
+  options.listen = flags.listen;
+  options.certificates = flags.certificates;
+  options.device = flags.device;
+  options.directory = agent.directory();
+  options.tell = flags.options.tell;
   for (const std::string& one : flags.allowed) {
     if (auto done = remote::allow(one, options.allowed); !done) return pass_on(done);
   }
@@ -76,7 +82,7 @@ int serve_zero_agent(ZeroAgentFlags flags) {
   auto agent = monitor::Agent::start(flags.options);
   if (!agent) return tell(agent.error());
 #ifdef GREYNIC_WITH_REMOTE
-  const auto door = open_remote_door(flags);
+  const auto door = open_remote_door(flags, **agent);
   if (!door) return tell(door.error());
 #endif
   print("{}\n", flags.options.socket);
@@ -88,6 +94,7 @@ int serve_zero_agent(ZeroAgentFlags flags) {
 struct ZeroCollectFlags {
   std::string hosts;
   monitor::CollectorOptions options;
+  std::uint64_t queue_pairs = 256;
   std::optional<std::chrono::nanoseconds> duration;
   std::chrono::nanoseconds lease = std::chrono::seconds(3);
   std::chrono::nanoseconds keep{0}, keep_tiers{0};
@@ -182,7 +189,9 @@ int collect(ZeroCollectFlags flags) {
   flags.options.commit = std::min(flags.options.commit, store.lease / 3);
   flags.options.tell = [&log](std::string_view line) { log.line(line); };
 #ifdef GREYNIC_WITH_REMOTE
-  flags.options.remote_links = remote::link_to;
+  auto links = remote::links_to(*hosts, flags.queue_pairs);
+  if (!links) return tell(links.error());
+  flags.options.remote_links = std::move(*links);
 #endif
   if (flags.options.store.empty() && flags.standby) {
     return tell({ErrorCode::kBadInput, "--standby waits for a store: name it with --store"});
@@ -411,6 +420,12 @@ void add_zero_collect(Command& zero) {
   command.flag("--standby", flags->standby,
                "Wait while another collector writes the store, and take over when it has gone");
   command.option("--lease", flags->lease, "A collector that says nothing for so long has gone");
+#ifdef GREYNIC_WITH_REMOTE
+  command
+      .option("--queue-pairs", flags->queue_pairs,
+              "Queue pairs of an RDMA device that its hosts share; more hosts take turns")
+      .range(1, 1 << 20);
+#endif
   command.flag("--realtime", flags->options.realtime,
                "Look before all usual programs run: samples come in time on a busy host");
   command.option("--keep", flags->keep, "Remove samples that are older; 0s: never");

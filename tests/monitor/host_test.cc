@@ -4,9 +4,13 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -14,6 +18,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <random>
 #include <thread>
 #include <utility>
 
@@ -287,6 +292,122 @@ TEST_F(Host, ThatIsHostileHurtsNoOther) {
   }
   close(link);
   zero_arena_destroy(arena);
+}
+
+/// A host behind a wire that fills each READ with bytes of its own choice.
+class GarbageLink final : public HostLink {
+ public:
+  using Fill = std::function<std::uint64_t()>;
+  explicit GarbageLink(Fill fill) : fill_(std::move(fill)) {}
+  Result<std::unique_ptr<zero::Source>> directory() override {
+    return std::make_unique<Bytes>(fill_);
+  }
+  Result<std::unique_ptr<zero::Source>> arena(std::uint64_t) override { return directory(); }
+
+ private:
+  class Bytes final : public zero::Source {
+   public:
+    explicit Bytes(Fill fill) : fill_(std::move(fill)) {}
+    Result<void> read(std::span<const zero::Piece> pieces) override {
+      for (const zero::Piece& piece : pieces) {
+        for (std::size_t at = 0; at < piece.into.size(); at += 8) {
+          const std::uint64_t word = fill_();
+          std::memcpy(&piece.into[at], &word, 8);
+        }
+      }
+      return {};
+    }
+
+   private:
+    Fill fill_;
+  };
+  Fill fill_;
+};
+
+// Claim: hosts that answer garbage are marked with the reason, again and again; all others are read
+//        as before.
+TEST_F(Host, ThatAnswersGarbageIsMarked) {
+  start_agent();
+  Program program({ZERO_WATCHED_C, "60"});
+  ASSERT_EQ(program.line(), "counting");
+  CollectorOptions options;
+  options.remote_links = [](const HostSpec& spec) -> Result<std::unique_ptr<HostLink>> {
+    GarbageLink::Fill fill = [] { return 0; };
+    if (spec.name == "ones") fill = [] { return UINT64_MAX; };
+    if (spec.name == "chance") {
+      fill = [chance = std::make_shared<std::mt19937_64>(7)] { return (*chance)(); };
+    }
+    return std::make_unique<GarbageLink>(fill);
+  };
+  std::vector<HostSpec> hosts;
+  for (const char* name : {"zeros", "ones", "chance"}) {
+    hosts.push_back(by_agent(name));
+    hosts.back().agent = "";
+    hosts.back().remote = "far:1";
+  }
+  hosts.push_back(by_agent("good"));
+  start_collector(hosts, options);
+  const std::string requests = "good/server_requests{port=\"80\"}";
+  ASSERT_TRUE(wait_for([&] {
+    const auto states = collector_->hosts();
+    return latest()[requests] > 5 && std::count_if(states.begin(), states.end(), [](const auto& s) {
+                                       return s.reason.find("not") != std::string::npos &&
+                                              s.reason != "not read yet" && !s.up;
+                                     }) == 3;
+  })) << told_
+      << collector_->hosts()[0].reason;
+  const double before = latest()[requests];
+  EXPECT_TRUE(wait_for([&] { return latest()[requests] > before + 5; }));
+  stop_collector();
+  const auto gaps = series::gaps_of(store(), {});
+  ASSERT_TRUE(gaps);
+  std::set<std::string> marked;
+  for (const series::Gap& gap : *gaps) marked.insert(gap.host);
+  EXPECT_EQ(marked, (std::set<std::string>{"zeros", "ones", "chance"}));
+}
+
+// Claim: who has no right to read a host is told so at once, with the remedy, and not by gaps.
+TEST_F(Host, ThatMayNotBeReadIsTold) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs another user's process; run as root";
+  start_agent();
+  ASSERT_EQ(::chmod(folder_.c_str(), 0755), 0);
+  ASSERT_EQ(::chmod(socket().c_str(), 0600), 0);
+  auto writer = zero::RegionWriter::create(folder_ + "/region", {{"g", {{"x", ""}}}});
+  ASSERT_TRUE(writer);
+  ASSERT_EQ(::chmod((folder_ + "/region").c_str(), 0600), 0);
+  HostSpec file = by_agent("file"), process = by_agent("process"), absent = by_agent("absent");
+  file.agent = process.agent = "";
+  file.region = folder_ + "/region";
+  process.pid = ::getpid();
+  absent.agent = folder_ + "/nobody";
+  const auto told_to = [&](uid_t user, const HostSpec& host) {
+    std::array<int, 2> ends{};
+    EXPECT_EQ(::pipe(ends.data()), 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      if (::setuid(user) != 0) ::_exit(1);
+      const auto opened = Collector::open({host}, {});
+      const std::string said = opened ? "" : opened.error().message;
+      const bool is_right = opened || opened.error().code == ErrorCode::kMissing;
+      (void)!::write(ends[1], said.data(), said.size());
+      ::_exit(is_right ? 0 : 1);
+    }
+    ::close(ends[1]);
+    std::string said(1000, 0);
+    said.resize(static_cast<std::size_t>(std::max<ssize_t>(0, ::read(ends[0], said.data(), 1000))));
+    int status = 1;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0) << host.name;
+    ::close(ends[0]);
+    return said;
+  };
+  constexpr uid_t kNobody = 65534;
+  for (const HostSpec& host : {by_agent("agent"), file, process}) {
+    EXPECT_EQ(told_to(0, host), "");
+    EXPECT_NE(told_to(kNobody, host).find(host.name), std::string::npos);
+    EXPECT_NE(told_to(kNobody, host).find("run as"), std::string::npos) << told_to(kNobody, host);
+  }
+  EXPECT_EQ(told_to(kNobody, absent), "") << "is waited for";
 }
 
 }  // namespace

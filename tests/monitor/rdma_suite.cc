@@ -1,13 +1,16 @@
-// Runs where an RDMA device is, such as the twin's inside `greynic lab-run`. Both ends are on the
-// first one.
+// Runs where an RDMA device is: the twin's inside `greynic lab-run`, Soft-RoCE in the small machine.
+// The host's end is on the first one, the collector's on the last.
 
 #include <array>
 #include <atomic>
+#include <cstring>
 #include <numeric>
 
 #include "greynic/verbs/device.h"
 #include "greynic/zero/reader.h"
 #include "greynic_zero.h"
+#include "keys.h"
+#include "queue_pairs.h"
 #include "rdma.h"
 #include "remote_fixture.h"
 
@@ -25,14 +28,21 @@ class RdmaHost : public RemoteHost {
     if (names.empty())
       GTEST_SKIP() << "no RDMA device; run under `greynic lab-run --session NAME --host 0 --`";
     device_ = names.front();
+    reading_device_ = names.back();
   }
   HostSpec by_device(const std::string& name, const std::string& certificates) const {
     HostSpec spec = behind_door(name, certificates);
-    spec.device = device_;
+    spec.device = reading_device_;
     return spec;
   }
-  RdmaQueue queue() const {
-    auto made = RdmaQueue::create(**remote::shared_device(device_), RdmaReader::kPosted);
+  RdmaQueue queue() const { return queue_of(device_); }
+  RdmaQueue reading_queue() const { return queue_of(reading_device_); }
+
+  std::string reading_device_;
+
+ private:
+  static RdmaQueue queue_of(const std::string& device) {
+    auto made = RdmaQueue::create(**remote::shared_device(device), RdmaReader::kPosted);
     EXPECT_TRUE(made) << made.error().message;
     return std::move(*made);
   }
@@ -44,6 +54,21 @@ void join(RdmaQueue& one, RdmaQueue& other) {
   const auto back = other.connect(one.end());
   ASSERT_TRUE(back) << back.error().message;
 }
+
+/// A host of one number, for collectors whose queue pairs come and go.
+struct FarHost {
+  FarHost(RdmaQueue made, std::uint64_t value) : queue(std::move(made)), memory(512, value) {
+    exposed.emplace(std::move(*remote::expose(queue, std::as_bytes(std::span(memory)))));
+  }
+  Result<void> join(RdmaQueue& from) {
+    if (auto ready = queue.reset(); !ready) return ready;
+    if (auto there = queue.connect(from.end()); !there) return there;
+    return from.connect(queue.end());
+  }
+  RdmaQueue queue;
+  std::vector<std::uint64_t> memory;
+  std::optional<remote::Exposed> exposed;
+};
 
 remote::Place place_of(const remote::Exposed& exposed) {
   return {exposed.address, exposed.region.remote_key(), exposed.bytes};
@@ -131,7 +156,7 @@ TEST_F(RdmaHost, AKeyOpensNothingForOthersNorLater) {
   auto exposed = remote::expose(of_alice, std::as_bytes(std::span(memory)));
   ASSERT_TRUE(exposed) << exposed.error().message;
   {
-    RdmaReader bob(queue(), std::chrono::seconds(5));
+    RdmaReader bob(reading_queue(), std::chrono::seconds(5));
     join(bob.queue(), of_bob);
     const auto stolen = bob.read(place_of(*exposed), std::span(&whole, 1));
     ASSERT_FALSE(stolen);
@@ -140,7 +165,7 @@ TEST_F(RdmaHost, AKeyOpensNothingForOthersNorLater) {
     EXPECT_EQ(into[5], 0U);
     EXPECT_FALSE(bob.read(place_of(*exposed), std::span(&whole, 1))) << "useless after an error";
   }
-  RdmaReader alice(queue(), std::chrono::seconds(5));
+  RdmaReader alice(reading_queue(), std::chrono::seconds(5));
   join(alice.queue(), of_alice);
   const auto got = alice.read(place_of(*exposed), std::span(&whole, 1));
   ASSERT_TRUE(got) << got.error().message;
@@ -152,7 +177,7 @@ TEST_F(RdmaHost, AKeyOpensNothingForOthersNorLater) {
             ErrorCode::kBadInput);
   EXPECT_EQ(alice.read(wide, std::span(&beyond, 1)).error().code, ErrorCode::kIo)
       << "the device holds the bound too";
-  RdmaReader again(queue(), std::chrono::seconds(5));
+  RdmaReader again(reading_queue(), std::chrono::seconds(5));
   RdmaQueue anew = queue();
   join(again.queue(), anew);
   auto second = remote::expose(anew, std::as_bytes(std::span(memory)));
@@ -166,11 +191,11 @@ TEST_F(RdmaHost, AKeyOpensNothingForOthersNorLater) {
 // Claim:  pieces come in the order in which they are asked for, also more of them than are posted at
 //         once.
 // Oracle: a writer adds to the first word before it adds to the last, so who reads the last before
-//         the first finds no less in the first. Method: until 300 READs saw a change.
+//         the first finds no less in the first. Method: until 100 READs saw a change.
 TEST_F(RdmaHost, IsReadInTheOrderOfThePieces) {
   std::vector<std::uint64_t> memory(64 * 8), into(200);
   RdmaQueue near = queue();
-  RdmaReader reader(queue(), std::chrono::seconds(5));
+  RdmaReader reader(reading_queue(), std::chrono::seconds(2));
   join(reader.queue(), near);
   auto exposed = remote::expose(near, std::as_bytes(std::span(memory)));
   ASSERT_TRUE(exposed) << exposed.error().message;
@@ -187,9 +212,10 @@ TEST_F(RdmaHost, IsReadInTheOrderOfThePieces) {
     const std::size_t word = i % 2 == 0 ? memory.size() - 1 : 0;
     pieces.push_back({false, word * 8, bytes_of(into).subspan(i * 8, 8)});
   }
+  constexpr int kChanges = 100;
   int changed = 0;
   std::uint64_t last = 0;
-  for (int looks = 0; changed < 300 && looks < 100'000; ++looks) {
+  for (int looks = 0; changed < kChanges && looks < 100'000; ++looks) {
     const auto got = reader.read(place_of(*exposed), pieces);
     ASSERT_TRUE(got) << got.error().message;
     for (std::size_t i = 1; i < into.size(); ++i) {
@@ -200,23 +226,24 @@ TEST_F(RdmaHost, IsReadInTheOrderOfThePieces) {
   }
   over = true;
   writer.join();
-  EXPECT_EQ(changed, 300);
+  EXPECT_EQ(changed, kChanges);
 }
 
 // Claim:  memory that is withdrawn and unmapped while READs of it are under way ends them with an
 //         error, and not before every value was right.
 TEST_F(RdmaHost, MemoryThatGoesUnderAReadEndsItCleanly) {
-  for (int round = 0; round < 10; ++round) {
+  for (int round = 0; round < 5; ++round) {
     auto memory = std::make_unique<std::vector<std::uint64_t>>(1 << 15, 7);
     std::vector<std::uint64_t> into(1 << 15);
     const zero::Piece whole{false, 0, bytes_of(into)};
     RdmaQueue near = queue();
-    RdmaReader reader(queue(), std::chrono::seconds(5));
+    RdmaReader reader(reading_queue(), std::chrono::seconds(2));
     join(reader.queue(), near);
     std::optional<remote::Exposed> exposed =
         std::move(*remote::expose(near, std::as_bytes(std::span(*memory))));
     const remote::Place place = place_of(*exposed);
     std::atomic<int> good{0};
+    std::atomic<bool> over{false};
     std::string ended;
     std::thread reading([&] {
       while (ended.empty()) {
@@ -227,13 +254,137 @@ TEST_F(RdmaHost, MemoryThatGoesUnderAReadEndsItCleanly) {
           ++good;
         }
       }
+      over = true;
     });
-    while (good < 1 + round) std::this_thread::yield();
+    while (good < 1 + round && !over) std::this_thread::yield();
+    EXPECT_GT(good, round);
     exposed.reset();
     memory.reset();
     reading.join();
-    EXPECT_NE(ended.find("READ ended with"), std::string::npos) << ended;
+    // Some devices refuse the rest of the READ, some say nothing any more.
+    EXPECT_TRUE(ended.find("READ ended with") != std::string::npos ||
+                ended.find("no answer in time") != std::string::npos)
+        << ended;
   }
+}
+
+// Claim:  hosts share fewer queue pairs than they are: each look is at its own host, the queue pair
+//         that rested longest is the one that goes, and one that failed works again.
+TEST_F(RdmaHost, TakeTurnsWithFewQueuePairs) {
+  remote::QueuePairs shared(*remote::shared_device(reading_device_), 2);
+  std::vector<FarHost> hosts;
+  hosts.reserve(3);
+  for (std::uint64_t i = 0; i < 3; ++i) hosts.emplace_back(queue(), 100 + i);
+  std::vector<std::uint64_t> into(512);
+  const zero::Piece whole{false, 0, bytes_of(into)};
+  const auto look = [&](std::size_t at, std::uint64_t beyond = 0) {
+    auto taken = shared.take(at + 1, std::chrono::seconds(2),
+                             [&](RdmaQueue& from) { return hosts[at].join(from); });
+    EXPECT_TRUE(taken) << taken.error().message;
+    remote::Place place = place_of(*hosts[at].exposed);
+    place.address += beyond;
+    return taken && taken->reader().read(place, std::span(&whole, 1));
+  };
+  std::vector<std::uint64_t> joined;
+  for (const std::size_t at : {0, 1, 0, 2, 0, 1, 1, 2, 0}) {
+    into.assign(512, 0);
+    ASSERT_TRUE(look(at)) << at;
+    EXPECT_EQ(into, hosts[at].memory);
+    joined.push_back(shared.counts().joined);
+  }
+  EXPECT_EQ(joined, (std::vector<std::uint64_t>{1, 2, 2, 3, 3, 4, 4, 5, 6}));
+  EXPECT_EQ(shared.counts().queue_pairs, 2U);
+  EXPECT_FALSE(look(0, 64)) << "beyond what is exposed";
+  EXPECT_FALSE(look(0)) << "its queue pair is of no use";
+  shared.forget(1);
+  EXPECT_TRUE(look(0));
+  EXPECT_TRUE(look(2));
+  EXPECT_EQ(shared.counts().queue_pairs, 2U);
+}
+
+// Claim:  a collector with one queue pair reads three hosts, each by its own keys.
+TEST_F(RdmaHost, IsReadInTurnsThroughOneQueuePair) {
+  make_lab({"alice"});
+  start_agent();
+  open_door();
+  Program program({ZERO_WATCHED_C, "60"});
+  ASSERT_EQ(program.line(), "counting");
+  queue_pairs_ = 1;
+  std::vector<HostSpec> hosts;
+  for (const char* name : {"one", "two", "three"}) {
+    hosts.push_back(by_device(name, of_client("alice")));
+    hosts.back().interval = milliseconds(50);
+  }
+  start_remote_collector(hosts);
+  const auto read_beyond = [&](double value) {
+    return wait_for([&] {
+      auto values = latest();
+      return values["one" + kRequests] > value && values["two" + kRequests] > value &&
+             values["three" + kRequests] > value;
+    });
+  };
+  ASSERT_TRUE(read_beyond(0)) << told_;
+  EXPECT_TRUE(read_beyond(latest()["one" + kRequests] + 5)) << told_;
+  stop_collector();
+}
+
+// Claim:  the table of keys says what was shown last and nothing that was withdrawn, is READ whole
+//         only when it has changed, and when it is hostile it is refused.
+TEST_F(RdmaHost, FindsItsArenasInATableOfKeys) {
+  RdmaQueue near = queue();
+  auto keys = remote::Keys::create(near);
+  ASSERT_TRUE(keys) << keys.error().message;
+  RdmaReader reader(reading_queue(), std::chrono::seconds(2));
+  join(reader.queue(), near);
+  int reads = 0;
+  std::function<void(std::span<std::byte>)> spoil = [](std::span<std::byte>) {};
+  const remote::KeysReader::Read read = [&](const remote::Place& place,
+                                            std::span<const zero::Piece> pieces) {
+    ++reads;
+    auto got = reader.read(place, pieces);
+    for (const zero::Piece& piece : pieces) spoil(piece.into);
+    return got;
+  };
+  remote::KeysReader seen(keys->place());
+  const auto key_of = [&](std::uint64_t incarnation) -> std::uint64_t {
+    const auto found = seen.find(incarnation, read);
+    EXPECT_TRUE(found) << found.error().message;
+    return found && *found ? (*found)->key : 0;
+  };
+  EXPECT_EQ(key_of(7), 0U);
+  for (std::uint64_t i = 1; i <= remote::kKeyRows; ++i) {
+    ASSERT_TRUE(keys->show(i, {i << 12, static_cast<std::uint32_t>(i), 4096}));
+  }
+  EXPECT_EQ(keys->show(9999, {1, 1, 1}).error().code, ErrorCode::kTooBig);
+  for (const std::uint64_t i : {std::uint64_t{1}, std::uint64_t{7}, remote::kKeyRows}) {
+    EXPECT_EQ(key_of(i), i);
+  }
+  reads = 0;
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(key_of(7), 7U);
+  EXPECT_EQ(reads, 10) << "its head tells that nothing has changed";
+  keys->withdraw(7);
+  EXPECT_EQ(key_of(7), 0U);
+  ASSERT_TRUE(keys->show(8, {1 << 20, 88, 4096}));
+  EXPECT_EQ(key_of(8), 88U);
+  // Words of the head and of the first row, each as a liar would have it.
+  const auto lie = [&](std::size_t bytes, std::size_t word, std::uint64_t value) {
+    spoil = [=](std::span<std::byte> into) {
+      const bool is_row = into.size() > sizeof(remote::KeyTable);
+      if (is_row == (bytes > 0)) std::memcpy(into.data() + word * 8, &value, 8);
+    };
+    remote::KeysReader fresh(keys->place());
+    const auto found = fresh.find(8, read);
+    ASSERT_FALSE(found) << bytes << " " << word;
+    EXPECT_EQ(found.error().code, ErrorCode::kIo);
+  };
+  lie(0, 0, 0);                      // no magic
+  lie(0, 1, 3);                      // never at rest
+  lie(0, 2, remote::kKeyRows + 1);   // more rows than fit
+  lie(1, 0, 1);                      // a row that is being changed for ever
+  lie(1, 1, 8);                      // one arena twice
+  lie(1, 2, UINT64_MAX);             // beyond all addresses
+  lie(1, 3, 0);                      // of no bytes
+  lie(1, 4, std::uint64_t{1} << 32); // no key
 }
 
 }  // namespace

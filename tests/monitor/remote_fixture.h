@@ -32,6 +32,7 @@ class RemoteHost : public HostFixture {
     options.listen = at;
     options.certificates = lab();
     options.device = device_;
+    options.directory = agent_->directory();
     options.tell = [this](std::string_view line) { note(line); };
     for (const std::string& one : allowed) ASSERT_TRUE(remote::allow(one, options.allowed));
     auto door = remote::Door::open(options);
@@ -48,7 +49,9 @@ class RemoteHost : public HostFixture {
   }
   void start_remote_collector(std::vector<HostSpec> hosts) {
     CollectorOptions options;
-    options.remote_links = remote::link_to;
+    auto links = remote::links_to(hosts, queue_pairs_);
+    ASSERT_TRUE(links) << links.error().message;
+    options.remote_links = std::move(*links);
     start_collector(std::move(hosts), options);
   }
   /// Until the host is down with this in its reason.
@@ -60,6 +63,7 @@ class RemoteHost : public HostFixture {
   }
 
   std::string device_;  ///< RDMA device of the door
+  std::size_t queue_pairs_ = remote::kQueuePairs;
   std::unique_ptr<remote::Door> door_;
 };
 

@@ -133,8 +133,10 @@ TEST_F(RemoteHost, ForgetsWhoWasKilledWhenOthersCome) {
   ASSERT_EQ(program.line(), "counting");
   const HostSpec spec = behind_door("alice", of_client("alice"));
   std::vector<std::unique_ptr<HostLink>> held;
+  const auto links = remote::links_to({});
+  ASSERT_TRUE(links);
   const auto attach = [&] {
-    auto link = remote::link_to(spec);
+    auto link = (*links)(spec);
     if (link) held.push_back(std::move(*link));
     return link.has_value();
   };
@@ -144,7 +146,7 @@ TEST_F(RemoteHost, ForgetsWhoWasKilledWhenOthersCome) {
   }
   // Those who are connected keep what they have.
   for (int i = 0; i < 16; ++i) ASSERT_TRUE(wait_for(attach)) << i << told_;
-  const auto refused = remote::link_to(spec);
+  const auto refused = (*links)(spec);
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message.find("no more are given"), std::string::npos)
       << refused.error().message;

@@ -347,6 +347,8 @@ void Agent::serve(const std::atomic<bool>& stop) {
   }
 }
 
+std::span<const std::byte> Agent::directory() const { return state_->directory->memory(); }
+
 Agent::Counts Agent::counts() const {
   Counts counts{state_->arenas.size(), 0, 0, state_->refused};
   for (const Connection& one : state_->connections) {

@@ -1,8 +1,10 @@
 #include "greynic/monitor/collector.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -252,8 +254,32 @@ class Collector::Rounds {
 Collector::Collector(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Collector::~Collector() = default;
 
+namespace {
+
+/// What this user may not read at all; what is only not there yet is waited for.
+Result<void> check_right(const HostSpec& host) {
+  const auto denied = [&](const std::string& path, int mode) {
+    return !path.empty() && ::faccessat(AT_FDCWD, path.c_str(), mode, AT_EACCESS) != 0 &&
+           errno == EACCES;
+  };
+  if (denied(host.agent, W_OK) || denied(host.region, R_OK)) {
+    return fail(ErrorCode::kMissing,
+                fmt::format("{}: this user may not open {}; run as root, or as its owner",
+                            host.name, host.agent.empty() ? host.region : host.agent));
+  }
+  if (host.pid == 0) return {};
+  const auto arenas = zero::find_arenas(host.pid);
+  if (arenas || arenas.error().code != ErrorCode::kMissing) return {};
+  return arenas.error().while_doing(host.name);
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Collector>> Collector::open(std::vector<HostSpec> hosts,
                                                    const CollectorOptions& options) {
+  for (const HostSpec& host : hosts) {
+    if (auto may = check_right(host); !may) return pass_on(may);
+  }
   auto state = std::make_unique<State>(options);
   if (!options.store.empty()) {
     auto store = series::StoreWriter::open(options.store, options.store_options);

@@ -86,6 +86,10 @@ Directory::~Directory() {
   ::close(file_);
 }
 
+std::span<const std::byte> Directory::memory() const {
+  return {static_cast<const std::byte*>(memory_), kBytes};
+}
+
 std::uint64_t Directory::incarnation() const { return header().incarnation; }
 
 zero_directory_row& Directory::row(std::uint32_t index) const {

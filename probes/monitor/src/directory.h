@@ -29,6 +29,7 @@ class Directory {
   void remove(std::uint32_t row);
   void beat();
   [[nodiscard]] int file() const { return file_; }
+  [[nodiscard]] std::span<const std::byte> memory() const;
   [[nodiscard]] std::uint64_t incarnation() const;
 
  private:

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 #include <optional>
+#include <vector>
 
 #include "directory.h"
 #include "greynic/monitor/host_link.h"
@@ -78,6 +79,12 @@ class LocalLink final : public HostLink {
       if (row.row.incarnation == incarnation) owner = static_cast<pid_t>(row.row.pid);
     }
     return zero::map_memory(file, owner);
+  }
+
+  std::vector<std::uint64_t> shown() const override {
+    std::vector<std::uint64_t> incarnations;
+    for (const auto& [incarnation, file] : shown_) incarnations.push_back(incarnation);
+    return incarnations;
   }
 
  private:

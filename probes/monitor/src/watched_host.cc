@@ -205,6 +205,11 @@ WatchedHost::Seen WatchedHost::look_at(Arena& arena, std::int64_t time_ns) {
 }
 
 void WatchedHost::look(std::int64_t time_ns) {
+  look_once(time_ns);
+  if (link_ != nullptr) link_->rest();
+}
+
+void WatchedHost::look_once(std::int64_t time_ns) {
   if (!up_) {
     if (time_ns < next_try_ns_) return;
     connect(time_ns);

@@ -59,6 +59,7 @@ class WatchedHost {
   };
   using Arenas = std::map<std::uint64_t, Arena>;  ///< by incarnation
 
+  void look_once(std::int64_t time_ns);
   void down(std::int64_t time_ns, const std::string& reason);
   void connect(std::int64_t time_ns);
   Result<void> open_agent();

@@ -56,25 +56,26 @@ class ZeroService final : public wire::Zero::Service {
     const agent::Caller caller = agent::caller_of(*context);
     if (auto status = lab_.admit(caller); !status.ok()) return status;
     const auto remote = remote::read(request->end());
-    const auto own = remote ? sessions_.connect(caller, request->session(), *remote)
-                            : Result<RdmaEnd>(pass_on(remote));
-    if (!own) write(own.error(), *reply->mutable_fault());
-    if (own) write(*own, *reply->mutable_end());
+    const auto joined = remote ? sessions_.connect(caller, request->session(), *remote)
+                               : Result<Sessions::Joined>(pass_on(remote));
+    if (!joined) {
+      write(joined.error(), *reply->mutable_fault());
+      return grpc::Status::OK;
+    }
+    write(joined->end, *reply->mutable_end());
+    reply->set_keys_address(joined->keys.address);
+    reply->set_keys_key(joined->keys.key);
+    reply->set_keys_bytes(joined->keys.bytes);
     return grpc::Status::OK;
   }
 
-  grpc::Status Expose(grpc::ServerContext* context, const wire::ExposeRequest* request,
-                      wire::ExposeReply* reply) override {
+  grpc::Status Keep(grpc::ServerContext* context, const wire::KeepRequest* request,
+                    wire::KeepReply* reply) override {
     const agent::Caller caller = agent::caller_of(*context);
     if (auto status = lab_.admit(caller); !status.ok()) return status;
-    const auto place = sessions_.expose(caller, request->session(), request->arena());
-    if (!place) write(place.error(), *reply->mutable_fault());
-    reply->set_hidden(place && !*place);
-    if (place && *place) {
-      reply->set_address((*place)->address);
-      reply->set_key((*place)->key);
-      reply->set_bytes((*place)->bytes);
-    }
+    const auto kept = sessions_.keep(caller, request->session(), request->arena());
+    if (!kept) write(kept.error(), *reply->mutable_fault());
+    reply->set_gone(kept && !*kept);
     return grpc::Status::OK;
   }
 

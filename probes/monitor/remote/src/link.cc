@@ -2,13 +2,18 @@
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <map>
+#include <mutex>
+#include <optional>
 
 #include "greynic/agent/lab.h"
 #include "greynic/remote/remote.h"
 #include "greynic/zero/source.h"
+#include "keys.h"
 #include "protocol.h"
-#include "rdma.h"
+#include "queue_pairs.h"
 
 namespace greynic::remote {
 namespace {
@@ -80,8 +85,8 @@ class Session {
     return true;
   }
 
-  /// Joins a queue pair of ours with one of the agent's.
-  Result<void> connect(RdmaQueue& queue) {
+  /// Joins a queue pair of ours with the agent's, and says where its table of keys is.
+  Result<Place> connect(RdmaQueue& queue) {
     wire::ConnectRequest request;
     request.set_session(id_);
     write(queue.end(), *request.mutable_end());
@@ -90,27 +95,27 @@ class Session {
     limit(context, kMostPatience);
     const grpc::Status status = stub_->Connect(&context, request, &reply);
     if (auto good = judge(status, context, reply.has_fault() ? &reply.fault() : nullptr); !good) {
-      return good;
+      return pass_on(good);
     }
     const auto end = remote::read(reply.end());
     if (!end) return end.error().while_doing(client_.address());
-    return queue.connect(*end);
+    if (auto connected = queue.connect(*end); !connected) return pass_on(connected);
+    return Place{reply.keys_address(), reply.keys_key(), reply.keys_bytes()};
   }
 
-  /// Nothing: may not be seen, or is gone.
-  Result<std::optional<Place>> expose(std::uint64_t arena) {
-    wire::ExposeRequest request;
+  /// Another lease for an arena; false: it is gone.
+  Result<bool> keep(std::uint64_t arena) {
+    wire::KeepRequest request;
     request.set_session(id_);
     request.set_arena(arena);
-    wire::ExposeReply reply;
+    wire::KeepReply reply;
     grpc::ClientContext context;
     limit(context, kMostPatience);
-    const grpc::Status status = stub_->Expose(&context, request, &reply);
+    const grpc::Status status = stub_->Keep(&context, request, &reply);
     if (auto good = judge(status, context, reply.has_fault() ? &reply.fault() : nullptr); !good) {
       return pass_on(good);
     }
-    if (reply.hidden()) return std::nullopt;
-    return Place{reply.address(), reply.key(), reply.bytes()};
+    return !reply.gone();
   }
 
   [[nodiscard]] std::uint32_t classes() const { return classes_; }
@@ -189,12 +194,65 @@ class RemoteLink final : public monitor::HostLink {
   std::shared_ptr<Session> session_;
 };
 
-/// What a link by RDMA shares with its sources.
-struct RdmaSession {
-  std::shared_ptr<Session> session;
-  std::shared_ptr<const verbs::Device> device;
-  RdmaReader reader;
-  std::chrono::nanoseconds renewal;  ///< an arena is asked for again so often
+/// A link by RDMA, for itself and its sources: a queue pair is taken for a look, and given back.
+class RdmaSession {
+ public:
+  RdmaSession(std::shared_ptr<Session> session, std::shared_ptr<QueuePairs> queue_pairs,
+              std::chrono::nanoseconds patience, std::chrono::nanoseconds renewal)
+      : session_(std::move(session)),
+        queue_pairs_(std::move(queue_pairs)),
+        patience_(patience),
+        renewal_(renewal) {}
+  ~RdmaSession() {
+    taken_.reset();
+    queue_pairs_->forget(number_);
+  }
+  RdmaSession(const RdmaSession&) = delete;
+  RdmaSession& operator=(const RdmaSession&) = delete;
+
+  Result<void> read(const Place& place, std::span<const zero::Piece> pieces) {
+    if (auto ready = join(); !ready) return ready;
+    if (auto got = taken_->reader().read(place, pieces); !got) {
+      return got.error().while_doing(session_->address());
+    }
+    return {};
+  }
+  /// Where an arena is, as the table of keys says it.
+  Result<std::optional<Place>> find(std::uint64_t arena) {
+    if (auto ready = join(); !ready) return pass_on(ready);
+    return keys_->find(arena, [this](const Place& place, std::span<const zero::Piece> pieces) {
+      return read(place, pieces);
+    });
+  }
+  void rest() { taken_.reset(); }
+  [[nodiscard]] Session& calls() const { return *session_; }
+  [[nodiscard]] std::chrono::nanoseconds renewal() const { return renewal_; }
+
+ private:
+  Result<void> join() {
+    if (taken_) return {};
+    auto taken = queue_pairs_->take(number_, patience_, [this](RdmaQueue& queue) -> Result<void> {
+      const auto keys = session_->connect(queue);
+      if (!keys) return pass_on(keys);
+      if (!keys_) keys_.emplace(*keys);
+      return {};
+    });
+    if (!taken) return pass_on(taken);
+    taken_.emplace(std::move(*taken));
+    return {};
+  }
+  static std::uint64_t new_number() {
+    static std::atomic<std::uint64_t> last{0};
+    return ++last;
+  }
+
+  std::shared_ptr<Session> session_;
+  std::shared_ptr<QueuePairs> queue_pairs_;
+  std::chrono::nanoseconds patience_;
+  std::chrono::nanoseconds renewal_;  ///< another lease for an arena is asked for so often
+  const std::uint64_t number_ = new_number();
+  std::optional<QueuePairs::Taken> taken_;
+  std::optional<KeysReader> keys_;
 };
 
 class RdmaSource final : public zero::Source {
@@ -203,16 +261,12 @@ class RdmaSource final : public zero::Source {
       : shared_(std::move(shared)), arena_(arena), place_(place) {}
   Result<void> read(std::span<const zero::Piece> pieces) override {
     if (Clock::now() >= renew_) {
-      const auto place = shared_->session->expose(arena_);
-      if (!place) return pass_on(place);
-      if (!*place) return fail(ErrorCode::kRefused, "the arena is gone");
-      place_ = **place;
-      renew_ = Clock::now() + shared_->renewal;
+      const auto kept = shared_->calls().keep(arena_);
+      if (!kept) return pass_on(kept);
+      if (!*kept) return fail(ErrorCode::kRefused, "the arena is gone");
+      renew_ = Clock::now() + shared_->renewal();
     }
-    if (auto got = shared_->reader.read(place_, pieces); !got) {
-      return got.error().while_doing(shared_->session->address());
-    }
-    return {};
+    return shared_->read(place_, pieces);
   }
   // What a line of 100 Gbit/s carries while one READ more goes there and back.
   std::uint64_t gap_bytes() const override { return 4096; }
@@ -222,44 +276,55 @@ class RdmaSource final : public zero::Source {
   std::shared_ptr<RdmaSession> shared_;
   std::uint64_t arena_;
   Place place_;
-  Clock::time_point renew_ = Clock::now() + shared_->renewal;
+  Clock::time_point renew_ = Clock::now() + shared_->renewal();
 };
 
 class RdmaLink final : public monitor::HostLink {
  public:
   explicit RdmaLink(std::shared_ptr<RdmaSession> shared) : shared_(std::move(shared)) {}
-  std::uint32_t classes() const override { return shared_->session->classes(); }
+  std::uint32_t classes() const override { return shared_->calls().classes(); }
   Result<std::unique_ptr<zero::Source>> directory() override { return arena(0); }
   Result<std::unique_ptr<zero::Source>> arena(std::uint64_t incarnation) override {
-    const auto place = shared_->session->expose(incarnation);
+    const auto place = shared_->find(incarnation);
     if (!place) return pass_on(place);
     if (!*place) return nullptr;
     return std::make_unique<RdmaSource>(shared_, incarnation, **place);
   }
+  void rest() override { shared_->rest(); }
 
  private:
   std::shared_ptr<RdmaSession> shared_;
 };
 
-Result<std::unique_ptr<monitor::HostLink>> rdma_link(std::shared_ptr<Session> session,
-                                                     const std::string& device,
-                                                     std::chrono::nanoseconds patience,
-                                                     std::chrono::nanoseconds renewal) {
-  auto opened = shared_device(device);
-  if (!opened) return pass_on(opened);
-  auto queue = RdmaQueue::create(**opened, RdmaReader::kPosted);
-  if (!queue) return pass_on(queue);
-  auto shared = std::make_shared<RdmaSession>(RdmaSession{
-      std::move(session), std::move(*opened), RdmaReader(std::move(*queue), patience), renewal});
-  if (auto joined = shared->session->connect(shared->reader.queue()); !joined) {
-    return pass_on(joined);
+/// The queue pairs of each device, for all links that are made.
+class Devices {
+ public:
+  explicit Devices(std::size_t most) : most_(most) {}
+  Result<std::shared_ptr<QueuePairs>> of(const std::string& device) {
+    auto opened = shared_device(device);
+    if (!opened) return pass_on(opened);
+    const std::lock_guard lock(mutex_);
+    auto& [of, queue_pairs] = known_[device];
+    // Anew when the device had gone meanwhile.
+    if (of != *opened) {
+      of = *opened;
+      queue_pairs = std::make_shared<QueuePairs>(*opened, most_);
+    }
+    return queue_pairs;
   }
-  return std::make_unique<RdmaLink>(std::move(shared));
-}
 
-}  // namespace
+ private:
+  struct Known {
+    std::shared_ptr<const verbs::Device> device;
+    std::shared_ptr<QueuePairs> queue_pairs;
+  };
+  const std::size_t most_;
+  std::mutex mutex_;
+  std::map<std::string, Known> known_;
+};
 
-Result<std::unique_ptr<monitor::HostLink>> link_to(const monitor::HostSpec& spec) {
+Result<std::unique_ptr<monitor::HostLink>> link_to(const monitor::HostSpec& spec,
+                                                   Devices& devices) {
   auto client = agent::LabClient::open(spec.remote, spec.certificates);
   if (!client) return pass_on(client);
   const auto patience = std::clamp(2 * spec.interval, kLeastPatience, kMostPatience);
@@ -267,8 +332,26 @@ Result<std::unique_ptr<monitor::HostLink>> link_to(const monitor::HostSpec& spec
   const auto lease =
       std::max(kLeastLease, std::chrono::duration_cast<std::chrono::seconds>(4 * spec.interval));
   if (auto attached = session->attach(spec.classes, lease); !attached) return pass_on(attached);
-  if (!spec.device.empty()) return rdma_link(std::move(session), spec.device, patience, lease / 3);
-  return std::make_unique<RemoteLink>(std::move(session));
+  if (spec.device.empty()) return std::make_unique<RemoteLink>(std::move(session));
+  auto queue_pairs = devices.of(spec.device);
+  if (!queue_pairs) return pass_on(queue_pairs);
+  return std::make_unique<RdmaLink>(std::make_shared<RdmaSession>(
+      std::move(session), std::move(*queue_pairs), patience, lease / 3));
+}
+
+}  // namespace
+
+Result<monitor::RemoteLinks> links_to(std::span<const monitor::HostSpec> hosts,
+                                      std::size_t queue_pairs) {
+  auto devices = std::make_shared<Devices>(queue_pairs);
+  for (const monitor::HostSpec& host : hosts) {
+    if (host.device.empty()) continue;
+    if (auto there = devices->of(host.device); !there) {
+      return there.error().while_doing(host.name + " is READ by device " + host.device);
+    }
+  }
+  return monitor::RemoteLinks(
+      [devices](const monitor::HostSpec& spec) { return link_to(spec, *devices); });
 }
 
 }  // namespace greynic::remote

@@ -11,7 +11,7 @@
 
 namespace greynic::remote {
 
-inline constexpr int kProtocol = 1;
+inline constexpr int kProtocol = 2;
 
 inline void write(const Error& error, wire::Fault& out) {
   out.set_code(static_cast<int>(error.code));

@@ -75,6 +75,15 @@ Result<void> RdmaQueue::connect(const RdmaEnd& remote) {
                           .reads_outstanding = 16});
 }
 
+Result<void> RdmaQueue::reset() {
+  if (auto done = qp_.to_reset(); !done) return done;
+  ibv_wc stale{};
+  while (ibv_poll_cq(cq_.handle(), 1, &stale) > 0) {
+  }
+  own_.at.psn = std::random_device{}() & 0xffffff;
+  return {};
+}
+
 Result<Exposed> expose(const RdmaQueue& queue, std::span<const std::byte> memory) {
   auto region = verbs::MemoryRegion::create_read_only(queue.pd(), memory);
   if (!region) return pass_on(region);
@@ -184,6 +193,13 @@ Result<void> RdmaReader::read(const Place& place, std::span<const zero::Piece> p
     }
     pieces = pieces.subspan(count);
   }
+  return {};
+}
+
+Result<void> RdmaReader::begin_anew(std::chrono::nanoseconds patience) {
+  if (auto done = queue_.reset(); !done) return done;
+  patience_ = patience;
+  broken_ = false;
   return {};
 }
 

@@ -32,6 +32,8 @@ class RdmaQueue {
   [[nodiscard]] RdmaEnd end() const;
   /// kBadInput: the end is none; kRefused: the device does not connect to it.
   [[nodiscard]] Result<void> connect(const RdmaEnd& remote);
+  /// Back to where it can be connected to another end; what was under way is forgotten.
+  [[nodiscard]] Result<void> reset();
   [[nodiscard]] const verbs::ProtectionDomain& pd() const { return pd_; }
   [[nodiscard]] verbs::CompletionQueue& cq() { return cq_; }
   [[nodiscard]] verbs::CompletionChannel& channel() { return channel_; }
@@ -76,6 +78,8 @@ class RdmaReader {
   /// Errors: kBadInput (beyond the memory), kIo (no answer in time, or the key opens nothing).
   [[nodiscard]] Result<void> read(const Place& place, std::span<const zero::Piece> pieces);
   [[nodiscard]] RdmaQueue& queue() { return queue_; }
+  /// Ready for another end, or for the same once more after an error.
+  [[nodiscard]] Result<void> begin_anew(std::chrono::nanoseconds patience);
 
  private:
   Result<void> make_room(std::size_t bytes);

@@ -74,13 +74,20 @@ Sessions::Ended Sessions::end(const std::vector<std::uint64_t>& ids) {
   return ended;
 }
 
+void Sessions::forget_unused(Session& session) {
+  const auto now = Clock::now();
+  std::erase_if(session.arenas, [&](const auto& one) {
+    const bool unused = now - one.second.used > session.lease;
+    if (unused && session.keys) session.keys->withdraw(one.first);
+    return unused;
+  });
+}
+
 /// With the session's mutex held. Null: may not be seen, or is gone.
 Result<Sessions::Held*> Sessions::held_of(Session& session, std::uint64_t arena) {
-  const auto now = Clock::now();
-  std::erase_if(session.arenas,
-                [&](const auto& one) { return now - one.second.used > session.lease; });
+  forget_unused(session);
   Held& held = session.arenas[arena];
-  held.used = now;
+  held.used = Clock::now();
   if (held.source == nullptr) {
     if (auto heard = session.link->hear(); !heard) return pass_on(heard);
     auto source = arena == 0 ? session.link->directory() : session.link->arena(arena);
@@ -125,51 +132,108 @@ Result<bool> Sessions::read(const agent::Caller& caller, std::uint64_t id, const
   return true;
 }
 
-Result<RdmaEnd> Sessions::connect(const agent::Caller& caller, std::uint64_t id,
-                                  const RdmaEnd& remote) {
+/// What the agent shows and is not exposed yet, and where it is.
+Result<void> Sessions::expose_new(Session& session) const {
+  if (auto heard = session.link->hear(); !heard) return heard;
+  std::vector<std::uint64_t> fresh = session.link->shown();
+  if (!session.arenas.contains(0)) fresh.push_back(0);
+  for (const auto& [arena, held] : session.arenas) {
+    if (held.source != nullptr && !held.exposed) fresh.push_back(arena);
+  }
+  for (const std::uint64_t arena : fresh) {
+    const auto held = held_of(session, arena);
+    // One that is no arena stays hidden; who looks for it finds nothing.
+    if (!held && held.error().code == ErrorCode::kBadInput) continue;
+    if (!held) return pass_on(held);
+    if (*held == nullptr) continue;
+    auto exposed = remote::expose(*session.queue, arena == 0 && !options_.directory.empty()
+                                                      ? options_.directory
+                                                      : (*held)->source->memory());
+    // An arena that nobody can expose costs no other.
+    if (!exposed && exposed.error().code == ErrorCode::kMissing && arena != 0) {
+      (*held)->source.reset();
+      if (options_.tell) {
+        options_.tell("an arena stays hidden from READs: " + exposed.error().message +
+                      "; run the agent as root or as the program's user");
+      }
+      continue;
+    }
+    if (!exposed) return pass_on(exposed);
+    (*held)->exposed = std::move(*exposed);
+    const Exposed& there = *(*held)->exposed;
+    if (auto shown = session.keys->show(
+            arena, {there.address, there.region.remote_key(), there.bytes});
+        !shown) {
+      return shown;
+    }
+  }
+  return {};
+}
+
+Result<Sessions::Joined> Sessions::connect(const agent::Caller& caller, std::uint64_t id,
+                                           const RdmaEnd& remote) {
   if (device_ == nullptr) {
     return fail(ErrorCode::kMissing,
                 "this agent has no RDMA device; start it with --device, or leave \"device\" out "
                 "of the hosts file");
   }
-  auto session = find(caller, id);
-  if (!session) return pass_on(session);
-  auto queue = RdmaQueue::create(*device_, 1);
-  if (!queue) return pass_on(queue);
-  if (auto connected = queue->connect(remote); !connected) return pass_on(connected);
-  const std::lock_guard lock((*session)->mutex);
-  for (auto& [arena, held] : (*session)->arenas) held.exposed.reset();  // of the queue pair before
-  (*session)->queue = std::move(*queue);
-  return (*session)->queue->end();
+  auto found = find(caller, id);
+  if (!found) return pass_on(found);
+  Session& session = **found;
+  const std::lock_guard lock(session.mutex);
+  // A caller that shares few queue pairs among its hosts comes again and again.
+  if (session.queue && !session.queue->reset()) {
+    for (auto& [arena, held] : session.arenas) held.exposed.reset();
+    session.keys.reset();
+    session.queue.reset();
+  }
+  if (!session.queue) {
+    auto queue = RdmaQueue::create(*device_, 1);
+    if (!queue) return pass_on(queue);
+    auto keys = Keys::create(*queue);
+    if (!keys) return pass_on(keys);
+    session.queue = std::move(*queue);
+    session.keys = std::move(*keys);
+  }
+  if (auto connected = session.queue->connect(remote); !connected) return pass_on(connected);
+  if (auto exposed = expose_new(session); !exposed) return pass_on(exposed);
+  return Joined{session.queue->end(), session.keys->place()};
 }
 
-Result<std::optional<Place>> Sessions::expose(const agent::Caller& caller, std::uint64_t id,
-                                              std::uint64_t arena) {
+Result<bool> Sessions::keep(const agent::Caller& caller, std::uint64_t id, std::uint64_t arena) {
   auto session = find(caller, id);
   if (!session) return pass_on(session);
   const std::lock_guard lock((*session)->mutex);
-  if (!(*session)->queue) return fail(ErrorCode::kRefused, "connect a queue pair first");
-  const auto found = held_of(**session, arena);
-  if (!found) return pass_on(found);
-  if (*found == nullptr) return std::nullopt;
-  Held& held = **found;
-  if (!held.exposed) {
-    auto exposed = remote::expose(*(*session)->queue, held.source->memory());
-    if (!exposed) return pass_on(exposed);
-    held.exposed = std::move(*exposed);
-  }
-  return Place{held.exposed->address, held.exposed->region.remote_key(), held.exposed->bytes};
+  if (auto heard = (*session)->link->hear(); !heard) return pass_on(heard);
+  const auto held = (*session)->arenas.find(arena);
+  if (held == (*session)->arenas.end() || !held->second.exposed) return false;
+  held->second.used = Clock::now();
+  return true;
 }
 
 void Sessions::look(const std::function<bool(const std::string& owner)>& revoked) {
   Ended ended;  // goes after the lock
-  const std::lock_guard lock(mutex_);
-  std::vector<std::uint64_t> over = leases_.expired(Clock::now());
-  for (const auto& [id, session] : sessions_) {
-    const daemon::Leases::Lease* const lease = leases_.find(id);
-    if (lease != nullptr && revoked(lease->owner)) over.push_back(id);
+  std::vector<std::shared_ptr<Session>> open;
+  {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::uint64_t> over = leases_.expired(Clock::now());
+    for (const auto& [id, session] : sessions_) {
+      const daemon::Leases::Lease* const lease = leases_.find(id);
+      if (lease != nullptr && revoked(lease->owner)) over.push_back(id);
+    }
+    ended = end(over);
+    for (const auto& [id, session] : sessions_) open.push_back(session);
   }
-  ended = end(over);
+  for (const auto& session : open) {
+    const std::lock_guard lock(session->mutex);
+    if (!session->queue) continue;
+    forget_unused(*session);
+    const auto exposed = expose_new(*session);
+    if (exposed) session->trouble.clear();
+    if (exposed || session->trouble == exposed.error().message) continue;
+    session->trouble = exposed.error().message;
+    if (options_.tell) options_.tell("not all can be READ: " + session->trouble);
+  }
 }
 
 }  // namespace greynic::remote

@@ -3,7 +3,7 @@
 /// What the door holds for its callers: for each a link to the agent of this host that shows the
 /// classes it may see, and the arenas that it READs, by calls or through a queue pair of its own. A
 /// session ends with its lease, which every call renews, or when the agent has gone; memory that was
-/// exposed is withdrawn with it, and when nobody asked for it again for the time of a lease.
+/// exposed is withdrawn with it, and when nobody asked to keep it for the time of a lease.
 
 #include <chrono>
 #include <cstdint>
@@ -19,6 +19,7 @@
 #include "greynic/daemon/leases.h"
 #include "greynic/monitor/host_link.h"
 #include "greynic/remote/remote.h"
+#include "keys.h"
 #include "rdma.h"
 
 namespace greynic::remote {
@@ -53,14 +54,20 @@ class Sessions {
   [[nodiscard]] Result<bool> read(const agent::Caller& caller, std::uint64_t session,
                                   const Asked& asked, std::string& into);
 
-  /// A queue pair for this caller; one that it had before ends. kMissing: there is no device.
-  [[nodiscard]] Result<RdmaEnd> connect(const agent::Caller& caller, std::uint64_t session,
-                                        const RdmaEnd& remote);
-  /// Where the caller may READ that arena. Nothing: it may not see it, or it is gone.
-  [[nodiscard]] Result<std::optional<Place>> expose(const agent::Caller& caller,
-                                                    std::uint64_t session, std::uint64_t arena);
+  /// The queue pair of a session, and the table of what may be READ through it.
+  struct Joined {
+    RdmaEnd end;
+    Place keys;
+  };
+  /// Joins it to that end, whatever it was joined to before; what is exposed stays. kMissing: there
+  /// is no device.
+  [[nodiscard]] Result<Joined> connect(const agent::Caller& caller, std::uint64_t session,
+                                       const RdmaEnd& remote);
+  /// An arena stays exposed for another lease. False: it is not.
+  [[nodiscard]] Result<bool> keep(const agent::Caller& caller, std::uint64_t session,
+                                  std::uint64_t arena);
 
-  /// Ends what has expired, and what is held for those who are turned away.
+  /// Ends what has expired, and what is held for those who are turned away; exposes what is new.
   void look(const std::function<bool(const std::string& owner)>& revoked);
 
  private:
@@ -73,12 +80,16 @@ class Sessions {
     std::mutex mutex;
     std::unique_ptr<monitor::HostLink> link;
     std::optional<RdmaQueue> queue;
+    std::optional<Keys> keys;  ///< of what is exposed through it
     std::map<std::uint64_t, Held> arenas;
     std::chrono::seconds lease{};
+    std::string trouble;     ///< that was told
     std::string connection;  ///< of its last call; under the mutex of all
   };
   using Ended = std::vector<std::shared_ptr<Session>>;
   static Result<Held*> held_of(Session& session, std::uint64_t arena);
+  static void forget_unused(Session& session);
+  Result<void> expose_new(Session& session) const;
   Result<std::shared_ptr<Session>> find(const agent::Caller& caller, std::uint64_t session);
   /// With the mutex held. What it gives back goes after it.
   Ended end(const std::vector<std::uint64_t>& ids);

@@ -13,9 +13,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -50,6 +52,8 @@ class Agent {
     std::uint64_t refused = 0;
   };
   [[nodiscard]] Counts counts() const;
+  /// Its directory, for as long as it lives.
+  [[nodiscard]] std::span<const std::byte> directory() const;
 
  private:
   struct State;

@@ -63,7 +63,7 @@ class Collector {
   using Latest = std::function<void(const series::Group& group, std::int64_t time_ns,
                                     std::span<const std::uint64_t> values)>;
 
-  /// Errors of the store as StoreWriter::open.
+  /// Errors of the store as StoreWriter::open. kMissing: this user may not read one of the hosts.
   [[nodiscard]] static Result<std::unique_ptr<Collector>> open(std::vector<HostSpec> hosts,
                                                                const CollectorOptions& options);
   ~Collector();

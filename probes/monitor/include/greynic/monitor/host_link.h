@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "greynic/core/result.h"
 #include "greynic/monitor/hosts_file.h"
@@ -25,6 +26,10 @@ class HostLink {
   [[nodiscard]] virtual Result<std::unique_ptr<zero::Source>> directory() = 0;
   /// The arena of that incarnation; null: this collector may not see it.
   [[nodiscard]] virtual Result<std::unique_ptr<zero::Source>> arena(std::uint64_t incarnation) = 0;
+  /// Incarnations that arena() would give and that nobody has asked for, where the link knows them.
+  [[nodiscard]] virtual std::vector<std::uint64_t> shown() const { return {}; }
+  /// A look is over: what others may use until the next one is given back.
+  virtual void rest() {}
 };
 
 /// To the agent of this machine, through its socket. `classes`: a bit for each that is asked for.

@@ -9,10 +9,12 @@
 /// and gives each caller the classes that the lab's certificates allow. Memory that a program only
 /// lent (adopted rows) stays on its host: over the wire nobody names an address.
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -26,6 +28,8 @@ struct DoorOptions {
   std::string listen;        ///< ADDRESS:PORT
   std::string certificates;  ///< directory; empty: loopback only
   std::string device;        ///< RDMA device that collectors READ through; empty: over TCP alone
+  /// The agent's own mapping of its directory, for `device`; it outlives the door.
+  std::span<const std::byte> directory;
   /// Classes (a bit each) by the name in the client's certificate. Empty: every client of the lab
   /// sees all; else who is not named sees nothing.
   std::map<std::string, std::uint32_t> allowed;
@@ -51,8 +55,14 @@ class Door {
   std::unique_ptr<State> state_;
 };
 
-/// A link to the agent at spec.remote, with spec.certificates, by spec.device or over TCP. An answer is waited for twice the
-/// host's interval, but 250 ms at least and 1 s at most.
-[[nodiscard]] Result<std::unique_ptr<monitor::HostLink>> link_to(const monitor::HostSpec& spec);
+/// Queue pairs of a device that links share unless told otherwise: most RNICs hold so many in their
+/// caches.
+inline constexpr std::size_t kQueuePairs = 256;
+
+/// Links to agents, by HostSpec::remote with its certificates, by its device or over TCP. An answer is
+/// waited for twice the host's interval, but 250 ms at least and 1 s at most. At most `queue_pairs`
+/// of a device are in use: more hosts take turns. kMissing: a device of `hosts` is not there.
+[[nodiscard]] Result<monitor::RemoteLinks> links_to(std::span<const monitor::HostSpec> hosts,
+                                                    std::size_t queue_pairs = kQueuePairs);
 
 }  // namespace greynic::remote
