@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """What monitoring costs three watched systems, beside node_exporter and Netdata from Debian.
 
-usage: case_studies.py BUILD_DIR [redis] [kernel] [ebpf] [others] [interference] [--seconds 6] [--rounds 7]
+usage: case_studies.py BUILD_DIR [redis] [kernel] [ebpf] [others] [interference] [--seconds 6] [--rounds 30]
 
 redis:         Debian's Redis with the module of probes/zero/examples, under redis-benchmark
 kernel, ebpf:  the helpers of probes/zero/examples (ebpf needs root)
 others:        CPU of node_exporter with a scrape a second, and of Netdata
-interference:  p99 of Redis alone, with greynic at 10 ms, with node_exporter and with Netdata, in turns
+interference:  p99 of Redis alone, with greynic at 10 ms, with node_exporter and with Netdata, in turns (needs root)
 
 Each prints rows of a Markdown table. CPU is what the kernel counts for the process's threads
 (/proc/PID/task/*/schedstat). Nothing is asserted.
@@ -14,12 +14,13 @@ Each prints rows of a Markdown table. CPU is what the kernel counts for the proc
 
 import argparse
 import contextlib
-import csv
 import glob
 import json
 import os
 import pathlib
+import random
 import signal
+import socket
 import statistics
 import subprocess
 import sys
@@ -162,41 +163,117 @@ def netdata(bench):
     return bench.running("netdata", "-D", "-c", str(settings), "-P", str(bench.folder / "netdata.pid"))
 
 
-def p99_of_redis(port):
-    out = subprocess.run(["redis-benchmark", "-p", str(port), "-t", "get", "-n", "40000", "-c", "8", "--csv"],
-                         capture_output=True, text=True, check=True).stdout
-    return float(list(csv.DictReader(out.splitlines()))[-1]["p99_latency_ms"])
+class Client:
+    """Asks Redis at a steady rate, and notes what each answer took."""
+
+    def __init__(self, port, rate):
+        self.socket = socket.create_connection(("127.0.0.1", port))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.period = 1 / rate
+        self.ask(b"SET k v\r\n")
+
+    def ask(self, line):
+        self.socket.sendall(line)
+        return self.socket.recv(4096)
+
+    def latencies(self, seconds):
+        """In us, of requests that are due one period after the other; one that is sent late counts from its due time."""
+        found, due = [], time.monotonic()
+        end = due + seconds
+        while due < end:
+            left = due - time.monotonic()
+            if left > 0:
+                time.sleep(left)
+            # A step late by the wait itself is the client's own.
+            begin = max(due, time.monotonic()) if left > 0 else due
+            self.ask(b"GET k\r\n")
+            found.append(1e6 * (time.monotonic() - begin))
+            due += self.period
+        return found
+
+
+def before_others(pid):
+    """Every thread under the same realtime scheduler (round robin), so that other work of the host takes no turn of theirs."""
+    for task in glob.glob(f"/proc/{pid}/task/*"):
+        with contextlib.suppress(OSError):
+            os.sched_setscheduler(int(os.path.basename(task)), os.SCHED_RR, os.sched_param(1))
+            for child in open(task + "/children").read().split():
+                before_others(int(child))
 
 
 @contextlib.contextmanager
-def scraped_exporter(bench):
-    with node_exporter(bench) as pid:
-        scraper = subprocess.Popen(["sh", "-c", "while :; do curl -s http://127.0.0.1:19100/metrics >/dev/null; sleep 1; done"],
-                                   start_new_session=True)
-        try:
-            yield pid
-        finally:
-            os.killpg(scraper.pid, signal.SIGKILL)
-            scraper.wait()
+def awake(pids):
+    for pid in pids:
+        os.kill(pid, signal.SIGCONT)
+    time.sleep(0.02)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+
+
+@contextlib.contextmanager
+def asked_each_second(address):
+    script = f"while :; do curl -s {address} >/dev/null; sleep 1; done"
+    asking = subprocess.Popen(["sh", "-c", script], start_new_session=True)
+    try:
+        yield asking.pid
+    finally:
+        os.killpg(asking.pid, signal.SIGKILL)
+        asking.wait()
+
+
+def p99(values):
+    return sorted(values)[int(len(values) * 0.99)]
+
+
+def median_with_interval(ratios):
+    """The median, and the 95 % interval that holds whatever the distribution is: by the ranks of the binomial."""
+    ratios, half = sorted(ratios), 0.98 * len(ratios) ** 0.5
+    rank = lambda at: ratios[min(max(int(at), 0), len(ratios) - 1)]
+    return statistics.median(ratios), rank(len(ratios) / 2 - half), rank(len(ratios) / 2 + half)
 
 
 def interference(bench, rounds):
-    print("\n| beside Redis | p99, median of rounds | ratio to alone, median [quartiles] |\n| --- | ---: | ---: |")
-    beside = {"nobody": lambda: contextlib.nullcontext(),
-              f"greynic at {INTERVAL_MS} ms": lambda: bench.collecting(f"st{time.monotonic_ns()}")[1],
-              "node_exporter, a scrape a second": lambda: scraped_exporter(bench),
-              "Netdata": lambda: netdata(bench)}
-    found = {name: [] for name in beside}
-    with bench.agent(), bench.redis():
-        p99_of_redis(7379)
-        for _ in range(rounds):
-            for name, begin in beside.items():
-                with begin():
-                    found[name].append(p99_of_redis(7379))
+    """Redis, its client and the monitors run before all other work of the host and in turns with one another. Each round has
+    a second of each monitor, in an order of chance, while the others are stopped."""
+    print(f"\nload {os.getloadavg()[0]:.1f}, {rounds} rounds of a second\n\n"
+          "| beside Redis | p50 | p99, median of rounds | p99 over alone, median of rounds [95 %] |\n| --- | ---: | ---: | ---: |",
+          flush=True)
+    with contextlib.ExitStack() as stack:
+        bench_agent = stack.enter_context(bench.agent())
+        redis = stack.enter_context(bench.redis())
+        collector = stack.enter_context(bench.collecting("interference")[1])
+        exporter = stack.enter_context(node_exporter(bench))
+        asking = stack.enter_context(asked_each_second("http://127.0.0.1:19100/metrics"))
+        beside = {"nobody": [], f"greynic at {INTERVAL_MS} ms": [bench_agent, collector],
+                  "node_exporter, a scrape a second": [exporter, asking],
+                  "Netdata": [stack.enter_context(netdata(bench))]}
+        time.sleep(3)
+        for pid in [redis, os.getpid()] + [pid for pids in beside.values() for pid in pids]:
+            before_others(pid)
+        for pids in beside.values():
+            for pid in pids:
+                os.kill(pid, signal.SIGSTOP)
+        client, chance = Client(7379, 2000), random.Random(1)
+        client.latencies(1)
+        found = {name: [] for name in beside}
+        try:
+            for _ in range(rounds):
+                for name in chance.sample(list(beside), len(beside)):
+                    with awake(beside[name]):
+                        found[name].append(client.latencies(1))
+        finally:
+            for pids in beside.values():
+                for pid in pids:
+                    os.kill(pid, signal.SIGCONT)
+    alone = [p99(one) for one in found["nobody"]]
     for name, values in found.items():
-        ratios = [a / b for a, b in zip(values, found["nobody"])]
-        low, middle, high = statistics.quantiles(ratios, n=4)
-        print(f"| {name} | {statistics.median(values):.3f} ms | {middle:.3f} [{low:.3f}, {high:.3f}] |", flush=True)
+        tails = [p99(one) for one in values]
+        ratio, low, high = median_with_interval([a / b for a, b in zip(tails, alone)])
+        p50 = statistics.median(statistics.median(one) for one in values)
+        print(f"| {name} | {p50:.1f} us | {statistics.median(tails):.1f} us | {ratio:.3f} [{low:.3f}, {high:.3f}] |", flush=True)
 
 
 def main():
@@ -204,7 +281,7 @@ def main():
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("what", nargs="*")
     parser.add_argument("--seconds", type=float, default=6)
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=30)
     flags = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what it started ends with it
     what = flags.what or ["redis", "kernel", "ebpf", "others", "interference"]
