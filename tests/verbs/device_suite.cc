@@ -307,5 +307,25 @@ TEST(VerbsCounters, AgreeAndMove) {
   EXPECT_TRUE(seen.measures.at("rdma.packets_sent_per_second").standard_error.has_value());
 }
 
+// Claim:  counters are sampled while traffic runs, and the samples are of that traffic.
+TEST(VerbsCounters, AreSampledWhileTrafficRuns) {
+  const auto target = open("");
+  const Observation seen = measure_patiently(
+      *target, {.configuration = *parse_configuration("operation=WRITE,message_bytes=64"),
+                .duration = std::chrono::seconds(1),
+                .seed = 7,
+                .sample_every = std::chrono::milliseconds(10)});
+  ASSERT_EQ(seen.outcome, Outcome::kMeasured) << seen.reason;
+  const auto& sent = seen.counter_samples.at("rdma.packets_sent");
+  ASSERT_GE(sent.size(), 2U);
+  for (std::size_t i = 1; i < sent.size(); ++i) {
+    EXPECT_GT(sent[i].time_ns, sent[i - 1].time_ns);
+    EXPECT_GE(sent[i].value, sent[i - 1].value);
+  }
+  EXPECT_GE(sent.front().value, seen.counters_before.at("rdma.packets_sent"));
+  EXPECT_LE(sent.back().value, seen.counters_after.at("rdma.packets_sent"));
+  EXPECT_GT(sent.back().value, sent.front().value);
+}
+
 }  // namespace
 }  // namespace greynic::verbs

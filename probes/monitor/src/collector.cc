@@ -134,8 +134,8 @@ void Collector::State::process() {
     }
     if (taken > 0) continue;
     if (was_collected) break;
-    // Nothing to do: as long as a look's results wait unseen.
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    // Each wake costs some 100 us, which the watched programs may miss.
+    std::this_thread::sleep_for(std::min(std::chrono::milliseconds(100), options.commit / 2));
   }
   if (!deposed) commit(true);
 }

@@ -142,15 +142,13 @@ Result<void> RdmaReader::read_some(const Place& place, std::span<const zero::Pie
   std::size_t at = 0;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     const zero::Piece& piece = pieces[i];
-    const bool jumps_back =
-        i > 0 && piece.offset < pieces[i - 1].offset + pieces[i - 1].into.size();
     where[i] = {reinterpret_cast<std::uintptr_t>(buffer + at),
                 static_cast<std::uint32_t>(piece.into.size()), buffer_->local_key()};
     reads[i].next = i + 1 < pieces.size() ? &reads[i + 1] : nullptr;
     reads[i].sg_list = &where[i];
     reads[i].num_sge = 1;
     reads[i].opcode = IBV_WR_RDMA_READ;
-    reads[i].send_flags = (jumps_back ? unsigned{IBV_SEND_FENCE} : 0U) |
+    reads[i].send_flags = (i > 0 ? unsigned{IBV_SEND_FENCE} : 0U) |
                           (i + 1 == pieces.size() ? unsigned{IBV_SEND_SIGNALED} : 0U);
     reads[i].wr.rdma.remote_addr = place.address + piece.offset;
     reads[i].wr.rdma.rkey = place.key;

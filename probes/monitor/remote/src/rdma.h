@@ -72,9 +72,8 @@ class RdmaReader {
   RdmaReader(RdmaQueue queue, std::chrono::nanoseconds patience)
       : queue_(std::move(queue)), patience_(patience) {}
 
-  /// As zero::Source::read. A READ that jumps back waits for those before it (a fence); without a
-  /// jump they run one behind the other, and the other end answers them in that order. After an
-  /// error the queue pair is useless: connect anew.
+  /// As zero::Source::read. A READ waits for the one before it (a fence): the device at the other end
+  /// may fetch what both ask for in any order. After an error the queue pair is useless: connect anew.
   /// Errors: kBadInput (beyond the memory), kIo (no answer in time, or the key opens nothing).
   [[nodiscard]] Result<void> read(const Place& place, std::span<const zero::Piece> pieces);
   [[nodiscard]] RdmaQueue& queue() { return queue_; }
