@@ -18,8 +18,9 @@ Result<QueuePairs::Taken> QueuePairs::take(std::uint64_t link, std::chrono::nano
   };
   if (lanes_.size() < most_ && (resting() == lanes_.end() || resting()->link != 0)) {
     auto queue = RdmaQueue::create(*device_, RdmaReader::kPosted);
-    if (!queue) return pass_on(queue);
-    lanes_.emplace_front(RdmaReader(std::move(*queue), patience));
+    // A device that gives no more leaves those that there are.
+    if (!queue && lanes_.empty()) return pass_on(queue);
+    if (queue) lanes_.emplace_front(RdmaReader(std::move(*queue), patience));
   }
   given_back_.wait(lock, [&] { return resting() != lanes_.end(); });
   Lane& lane = *resting();
