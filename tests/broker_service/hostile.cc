@@ -170,6 +170,7 @@ const std::map<std::string, std::function<void(Attachment&)>>& breakers() {
        }},
       {"sends_beyond", [](Attachment& a) { send_from(a, lend_and_open(a), 5, 1 << 20, 1); }},
       {"sends_beyond_all", [](Attachment& a) { send_from(a, lend_and_open(a), 5, ~0ULL, 4096); }},
+      {"sends_too_much", [](Attachment& a) { send_from(a, lend_and_open(a), 5, 0, 5 << 20); }},
       {"sends_unlent", [](Attachment& a) { send_from(a, lend_and_open(a), 6, 0, 4096); }},
       {"sends_two",
        [](Attachment& a) {

@@ -139,9 +139,11 @@ TEST(BrokerService, CutsOffWhoBreaksTheRules) {
   const auto echo = echo_at(a.socket, "7");
   int cut = 0, refused = 0;
   for (const char* kind :
-       {"garbage", "forged", "length", "backwards", "taken", "rings", "own_rings", "request_place",
-        "event_place", "never_reads", "lends_unsealed", "lends_less", "lends_a_file", "lends_twice",
-        "sends_beyond", "sends_beyond_all", "sends_unlent", "sends_two", "takes_back_twice"}) {
+       {"garbage",        "forged",       "length",         "backwards",
+        "taken",          "rings",        "own_rings",      "request_place",
+        "event_place",    "never_reads",  "lends_unsealed", "lends_less",
+        "lends_a_file",   "lends_twice",  "sends_beyond",   "sends_beyond_all",
+        "sends_too_much", "sends_unlent", "sends_two",      "takes_back_twice"}) {
     Process load({BROKER_PROGRAM, "load", a.socket, "localhost", "7", "5", "200000", "9"});
     Process one({BROKER_PROGRAM, "hostile", a.socket, kind});
     EXPECT_EQ(one.join(), 0) << kind << ": " << one.text();

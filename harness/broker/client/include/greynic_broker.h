@@ -114,6 +114,11 @@ ssize_t greynic_broker_recv_zero_copy(greynic_broker_connection* connection, con
 void* greynic_broker_lend(greynic_broker* broker, size_t bytes);
 int greynic_broker_take_back(greynic_broker* broker, void* memory);
 
+/* Room in the ring of a stream, to be filled in place: how many bytes, -1 with EAGAIN when there are
+ * none now. greynic_broker_filled sends the first so many of them. Neither waits. */
+ssize_t greynic_broker_room(greynic_broker_connection* connection, void** place);
+int greynic_broker_filled(greynic_broker_connection* connection, size_t bytes);
+
 /* The address of the broker at the other end of an accepted connection, as text. -1 with ENOTCONN
  * for a connection that was not accepted. */
 int greynic_broker_peer(greynic_broker_connection* connection, char* text, size_t bytes);

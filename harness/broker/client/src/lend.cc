@@ -1,4 +1,4 @@
-// Memory that a program lends to its broker, and sends from it that are not copied.
+// Sends that copy nothing: of memory that a program lends to its broker, and in place.
 
 #include <algorithm>
 #include <cerrno>
@@ -9,17 +9,9 @@ using greynic::broker::client::Lending;
 using greynic::broker::client::LentMemory;
 using greynic::broker::local::RequestKind;
 
-namespace {
-
-/// Of what is sent from where it lies: more is sent in pieces, so that it need not be registered as a
-/// whole.
-constexpr std::size_t kMostAtOnce = 64U << 20;
-
-}  // namespace
-
 ssize_t greynic_broker::send_from(std::unique_lock<std::mutex>& lock, greynic_broker_connection& c,
                                   const void* data, std::size_t bytes) {
-  bytes = std::min(bytes, kMostAtOnce);
+  bytes = std::min<std::size_t>(bytes, greynic::broker::local::kMostSentFrom);
   auto place = lent.find(data, bytes);
   Lending::Choice choice = Lending::Choice::kReuse;
   if (place) {
@@ -51,6 +43,38 @@ ssize_t greynic_broker::send_from(std::unique_lock<std::mutex>& lock, greynic_br
 }
 
 extern "C" {
+
+ssize_t greynic_broker_room(greynic_broker_connection* connection, void** place) {
+  greynic_broker_connection& c = *connection;
+  const std::lock_guard lock(c.broker->mutex);
+  c.broker->take_events();
+  const std::uint64_t ring = c.send_ring.bytes, at = (c.written - c.past_ring) % ring;
+  const std::uint64_t room = std::min(ring - (c.written - c.sent), ring - at);
+  const int error = !c.is_stream()   ? EOPNOTSUPP
+                    : c.over         ? (c.error != 0 ? c.error : EPIPE)
+                    : c.wants_finish ? EPIPE
+                                     : EAGAIN;
+  if (error != EAGAIN || !c.open || room == 0) {
+    errno = error;
+    return -1;
+  }
+  *place = c.attachment->at(c.send_ring) + at;
+  return static_cast<ssize_t>(room);
+}
+
+int greynic_broker_filled(greynic_broker_connection* connection, size_t bytes) {
+  greynic_broker_connection& c = *connection;
+  const std::lock_guard lock(c.broker->mutex);
+  // More than room() has said is more than the ring holds.
+  if (c.over || bytes > c.send_ring.bytes - (c.written - c.sent)) {
+    errno = c.over ? (c.error != 0 ? c.error : EPIPE) : EINVAL;
+    return -1;
+  }
+  c.written += bytes;
+  (void)c.attachment->post(
+      {.kind = RequestKind::kSend, .connection = c.number, .value = c.written});
+  return 0;
+}
 
 void* greynic_broker_lend(greynic_broker* broker, size_t bytes) {
   std::unique_lock lock(broker->mutex);

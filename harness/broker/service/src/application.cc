@@ -105,7 +105,9 @@ std::size_t Application::take_requests(std::size_t most, const Connect& connect)
     return 0;
   }
   const std::size_t count = std::min<std::size_t>(waiting, most);
-  for (std::size_t i = 0; i < count && broken_.empty(); ++i) {
+  // To register takes long: whoever needs it has that one turn, and then others have theirs.
+  has_registered_ = false;
+  for (std::size_t i = 0; i < count && broken_.empty() && !has_registered_; ++i) {
     ++requests_taken_;
     handle(requests_.read(), connect);
   }
@@ -205,6 +207,9 @@ void Application::accept(const Request& request) {
 
 void Application::send_from(const Request& request) {
   bool made = false;
+  if (request.send.bytes > local::kMostSentFrom) {
+    return void(broken_ = "it sends more from where it lies than may be registered at a time");
+  }
   const int error = core_.send_from(id_, request.connection, request.send.page,
                                     {request.value, request.send.bytes}, made);
   if (error != 0 && error != ENOMEM) {
@@ -214,6 +219,7 @@ void Application::send_from(const Request& request) {
   entry.held_due = true;
   entry.held_error = error;
   entry.held_made = made;
+  has_registered_ = made;
   note(request.connection, entry);
 }
 

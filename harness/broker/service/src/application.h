@@ -136,6 +136,7 @@ class Application {
   std::unordered_set<VirtualQpn> late_set_;
   std::unordered_map<std::uint32_t, Segment> lent_;  ///< by the application's numbers
   std::uint64_t lent_bytes_ = 0;
+  bool has_registered_ = false;  ///< in this turn
   std::uint64_t requests_taken_ = 0, wakes_ = 0;
   std::string broken_;
 };

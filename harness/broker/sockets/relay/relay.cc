@@ -211,10 +211,10 @@ bool Relay::move(Pair& pair) {
     tell(std::exchange(pair.answer, -1), 0);
   }
   const bool alive = to_program(pair) && to_broker(pair);
-  if (!alive || (pair.program_ended && pair.far_ended && pair.filled == 0 && pair.bytes == 0)) {
+  if (!alive || (pair.program_ended && pair.far_ended && pair.bytes == 0)) {
     return false;
   }
-  const bool takes = !pair.program_ended && pair.filled < kBufferBytes;
+  const bool takes = !pair.program_ended && !pair.full;
   const std::uint32_t events = kAtLeast | (takes ? EPOLLIN : 0U) | (pair.bytes > 0 ? EPOLLOUT : 0U);
   if (std::exchange(pair.watched, events) != events) watch(pair.socket, events);
   return true;
@@ -244,23 +244,20 @@ bool Relay::to_program(Pair& pair) {
 }
 
 bool Relay::to_broker(Pair& pair) {
-  for (;;) {
-    while (pair.taken < pair.filled) {
-      const ssize_t put = greynic_broker_send(pair.connection, pair.buffer.get() + pair.taken,
-                                              pair.filled - pair.taken, GREYNIC_BROKER_NONBLOCK);
-      if (put < 0) return errno == EAGAIN;
-      pair.taken += static_cast<std::size_t>(put);
-    }
-    pair.taken = pair.filled = 0;
-    if (pair.program_ended) return true;
-    const ssize_t got = ::recv(pair.socket, pair.buffer.get(), kBufferBytes, MSG_DONTWAIT);
+  while (!pair.program_ended) {
+    void* place = nullptr;
+    const ssize_t room = greynic_broker_room(pair.connection, &place);
+    pair.full = room < 0;
+    if (room < 0) return errno == EAGAIN;
+    const ssize_t got = ::recv(pair.socket, place, static_cast<std::size_t>(room), MSG_DONTWAIT);
     if (got < 0) return errno == EAGAIN;
     if (got == 0) {
       pair.program_ended = true;
       return greynic_broker_finish(pair.connection) == 0;
     }
-    pair.filled = static_cast<std::size_t>(got);
+    if (greynic_broker_filled(pair.connection, static_cast<std::size_t>(got)) != 0) return false;
   }
+  return true;
 }
 
 void Relay::end(Pair& pair) {

@@ -26,15 +26,13 @@ class Relay {
   [[nodiscard]] std::size_t pair_count() const { return by_socket_.size(); }
 
  private:
-  static constexpr std::size_t kBufferBytes = 64 << 10;
   struct Pair {
     int socket = -1;
     greynic_broker_connection* connection = nullptr;
     int answer = -1;             ///< who waits to hear whether the connection is open
     const char* data = nullptr;  ///< received, not yet given to the program
     std::size_t bytes = 0;
-    std::unique_ptr<char[]> buffer{new char[kBufferBytes]};
-    std::size_t filled = 0, taken = 0;  ///< of the buffer: from the program, not yet sent
+    bool full = false;  ///< there is no room for what the program sends
     bool program_ended = false, far_ended = false;
     std::uint32_t watched = 0;  ///< for which events, as the kernel knows
   };

@@ -211,5 +211,8 @@ struct Lend {
 };
 /// What an application may lend at a time.
 inline constexpr std::size_t kMostRegions = 64;
+/// Of lent memory or the segment in one kSendFrom: to register so much takes some milliseconds, which
+/// others wait for.
+inline constexpr std::uint32_t kMostSentFrom = 4U << 20;
 
 }  // namespace greynic::broker::local
