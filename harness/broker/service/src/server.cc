@@ -97,6 +97,8 @@ Result<void> Server::serve(const std::atomic<bool>& stop) {
                                                     options_.cpu, std::strerror(error)));
     }
   }
+  // On a single processor who polls keeps those away for whom it waits.
+  if (sysconf(_SC_NPROCESSORS_ONLN) == 1) options_.poll_for = {};
   Clock::time_point worked = Clock::now();
   while (!stop.load(std::memory_order_relaxed)) {
     const std::size_t done = turn();
