@@ -172,8 +172,12 @@ Option Option::choices(std::vector<std::string> words) const {
   option_->type_name("{" + CLI::detail::join(words, ",") + "}");
   return {option_->check(CLI::IsMember(std::move(words)).description("")), outputs_};
 }
-Option Option::excludes(Option other) const { return {option_->excludes(other.option_), outputs_}; }
-Option Option::needs(Option other) const { return {option_->needs(other.option_), outputs_}; }
+Option Option::excludes(const Option& other) const {
+  return {option_->excludes(other.option_), outputs_};
+}
+Option Option::needs(const Option& other) const {
+  return {option_->needs(other.option_), outputs_};
+}
 Option Option::words(int count) const { return {option_->expected(count), outputs_}; }
 Option Option::list() const { return {option_->allow_extra_args(true), outputs_}; }
 Option Option::writes() const {

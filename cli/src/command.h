@@ -36,8 +36,8 @@ class Option {
   Option range(double low, double high) const;
   /// Only these words.
   Option choices(std::vector<std::string> words) const;
-  Option excludes(Option other) const;
-  Option needs(Option other) const;
+  Option excludes(const Option& other) const;
+  Option needs(const Option& other) const;
   /// Takes exactly so many words.
   Option words(int count) const;
   /// Takes every word up to the next option.
