@@ -138,6 +138,7 @@ TEST(MalformedInput, OfPlans) {
                                 (folder / "good.json"))
                 .exit_code,
             0);
+  const std::string too_long = '"' + std::string(5000, 'a') + '"';
   refuses_malformed_input(folder, {"plan",
                                    "bad.json",
                                    text_of(folder / "good.json"),
@@ -145,6 +146,7 @@ TEST(MalformedInput, OfPlans) {
                                    {{"", "{]", "line 1"},
                                     {"/version", "2", "/version"},
                                     {"/campaign_text", "", "campaign_text"},
+                                    {"/campaign_source", too_long, "/campaign_source"},
                                     {"/campaign_text", "\"{ \"", "/campaign_text"},
                                     {"/campaign_text", "7", "/campaign_text"},
                                     {"/configurations", "", "configurations"},
