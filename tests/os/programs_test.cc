@@ -84,6 +84,31 @@ std::vector<pid_t> numbers(PipedCommand& command, std::size_t count) {
   return found;
 }
 
+// Claim:  what greynic blocks or ignores for its own end, its commands hear: they can be told to end,
+//         and who writes for nobody ends.
+// Method: both signals to a command by itself, from a process that hears neither.
+TEST(PipedCommand, HearsTheUsualSignals) {
+  sigset_t blocked, before;
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &blocked, &before);
+  const auto heard = std::signal(SIGPIPE, SIG_IGN);
+  for (const auto& [name, number] : {std::pair{"TERM", SIGTERM}, {"PIPE", SIGPIPE}}) {
+    const std::string text = std::string("kill -") + name + " $$; exit 3";
+    auto command = PipedCommand::start(text);
+    ASSERT_TRUE(command) << command.error().message;
+    numbers(*command, 1);  // until it has closed its output
+    int status = 0;
+    command->stop(status);
+    EXPECT_EQ(status, 128 + number);
+    const auto said = run({.words = {"sh", "-c", "sh -c '" + text + "' || echo $?"}});
+    ASSERT_TRUE(said) << said.error().message;
+    EXPECT_EQ(*said, std::to_string(128 + number) + "\n");
+  }
+  std::signal(SIGPIPE, heard);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
 // Claim:  nothing that a command started outlives it, wherever it went, though the command itself
 //         ended in order; and that a command ended in order is still told.
 TEST(PipedCommand, LeavesNothingBehind) {

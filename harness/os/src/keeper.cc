@@ -118,8 +118,7 @@ class KeeperProcess {
   int verdict_;
 };
 
-[[noreturn]] void become_shell(char* const* arguments, int input, int output, pid_t keeper,
-                               const sigset_t& mask) {
+[[noreturn]] void become_shell(char* const* arguments, int input, int output, pid_t keeper) {
   // Its own group: a Ctrl-C in the terminal is for greynic, which then ends the command in order.
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -129,20 +128,20 @@ class KeeperProcess {
   output = fcntl(output, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   dup2(input, STDIN_FILENO);
   dup2(output, STDOUT_FILENO);
-  pthread_sigmask(SIG_SETMASK, &mask, nullptr);
+  take_usual_signals();
   execve("/bin/sh", arguments, environ);
   _exit(kNotStarted);
 }
 
 [[noreturn]] void become_keeper(char* const* arguments, int input, int output, int life,
-                                int verdict, const sigset_t& mask) {
+                                int verdict) {
   setpgid(0, 0);
   prctl(PR_SET_NAME, "greynic-keeper");
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   signal(SIGCHLD, SIG_DFL);  // ignored, it would take the shell's status away
   const pid_t self = getpid();
   const pid_t shell = _Fork();
-  if (shell == 0) become_shell(arguments, input, output, self, mask);
+  if (shell == 0) become_shell(arguments, input, output, self);
   if (shell < 0) _exit(kNotStarted);
   // Whatever else is open belongs to greynic: a pipe held open here would never end there.
   const auto low = static_cast<unsigned>(std::min(life, verdict));
@@ -170,9 +169,7 @@ Result<Keeper> start_kept(const std::string& command, int input, int output) {
   pthread_sigmask(SIG_SETMASK, &all, &before);
   // Not fork(): gRPC's handlers around it may wait for gRPC's threads for ever.
   const pid_t pid = _Fork();
-  if (pid == 0) {
-    become_keeper(arguments.data(), input, output, life.read, verdict.write, before);
-  }
+  if (pid == 0) become_keeper(arguments.data(), input, output, life.read, verdict.write);
   const int error = errno;
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (pid < 0) {

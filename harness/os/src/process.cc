@@ -47,6 +47,13 @@ tl::unexpected<Error> no_pipe() {
   return fail(ErrorCode::kIo, fmt::format("cannot make a pipe: {}", std::strerror(errno)));
 }
 
+void take_usual_signals() {
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  signal(SIGPIPE, SIG_DFL);
+}
+
 bool ends_within(pid_t child, std::chrono::milliseconds patience, int& status) {
   constexpr std::chrono::milliseconds kStep{5};
   for (auto waited = std::chrono::milliseconds{0};; waited += kStep) {

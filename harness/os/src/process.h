@@ -28,6 +28,10 @@ struct Pipe {
 /// kIo with errno's words.
 [[nodiscard]] tl::unexpected<Error> no_pipe();
 
+/// In a child before it becomes another program: what greynic ignores or blocks for its own end is
+/// not for others, who would have to inherit it. Async-signal-safe.
+void take_usual_signals();
+
 /// Whether the child ended within `patience`; its wait status then goes to `status`.
 [[nodiscard]] bool ends_within(pid_t child, std::chrono::milliseconds patience, int& status);
 

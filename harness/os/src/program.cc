@@ -140,6 +140,7 @@ Result<std::string> run(const Command& command) {
     dup2(in.read, 0);
     dup2(out.write, 1);
     dup2(err.write, 2);
+    take_usual_signals();
     execve(ready->path.c_str(), ready->argv.data(), ready->envp.data());
     _exit(127);
   }
@@ -189,6 +190,7 @@ Result<Daemon> Daemon::start(const Command& command, const std::string& log_path
     dup2(nothing, 0);
     dup2(log, 1);
     dup2(log, 2);
+    take_usual_signals();
     execve(ready->path.c_str(), ready->argv.data(), ready->envp.data());
     _exit(127);
   }
