@@ -51,7 +51,7 @@ int serve(AgentFlags flags) {
   const daemon::Ending ending("greynic agent");
   daemon::Log log("greynic agent");
   flags.options.tell = [&log](std::string_view line) { log.line(line); };
-  auto agent = agent::Agent::start(flags.options);
+  auto agent = ending.at_once_during([&] { return agent::Agent::start(flags.options); });
   if (!agent) return tell(agent.error());
   if (flags.options.certificates.empty()) {
     say("no certificates: listening on loopback only, for whoever may use this machine");

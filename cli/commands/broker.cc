@@ -73,7 +73,7 @@ int serve(BrokerFlags flags) {
   const daemon::Ending ending("greynic broker");
   daemon::Log log("greynic broker");
   options.tell = [&log](std::string_view line) { log.line(line); };
-  auto service = broker::Service::start(options);
+  auto service = ending.at_once_during([&] { return broker::Service::start(options); });
   if (!service) return tell(service.error());
   if (options.listen.empty()) say("no --listen: other brokers cannot connect to this one");
   print("{}\n", options.socket);

@@ -79,7 +79,7 @@ int serve_zero_agent(ZeroAgentFlags flags) {
   daemon::Log log("greynic zero agent");
   flags.options.bytes_of_user = flags.mebibytes_of_user << 20;
   flags.options.tell = [&log](std::string_view line) { log.line(line); };
-  auto agent = monitor::Agent::start(flags.options);
+  auto agent = ending.at_once_during([&] { return monitor::Agent::start(flags.options); });
   if (!agent) return tell(agent.error());
 #ifdef GREYNIC_WITH_REMOTE
   const auto door = open_remote_door(flags, **agent);

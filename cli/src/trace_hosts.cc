@@ -37,7 +37,7 @@ int serve_trace(TraceHostsFlags flags) {
   const daemon::Ending ending("greynic trace agent");
   daemon::Log log("greynic trace agent");
   flags.agent.tell = [&log](std::string_view line) { log.line(line); };
-  auto agent = trace_hosts::Agent::start(flags.agent);
+  auto agent = ending.at_once_during([&] { return trace_hosts::Agent::start(flags.agent); });
   if (!agent) return cli::tell(agent.error());
   if (flags.agent.certificates.empty()) {
     say("no certificates: listening on loopback only, for whoever may use this machine");

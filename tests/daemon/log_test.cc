@@ -1,8 +1,11 @@
 #include "greynic/daemon/log.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <string>
 
 namespace greynic::daemon {
 namespace {
@@ -35,6 +38,31 @@ TEST(Log, IsBounded) {
   const auto lines = [&] { return std::count(written.begin(), written.end(), '\n'); };
   EXPECT_GE(lines(), 5);
   EXPECT_LT(lines(), 2000) << "a machine so slow that 5,000 lines take 2 minutes";
+}
+
+// Claim:  whoever stops reading a log stops nobody who writes it, and is told of what was left out.
+// Method: standard error is a pipe that is full, then empty again.
+TEST(Log, ThatNobodyReadsStopsNothing) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_NONBLOCK), 0);
+  const std::string page(4096, 'x');
+  while (write(ends[1], page.data(), page.size()) > 0) {
+  }
+  ASSERT_EQ(fcntl(ends[1], F_SETFL, 0), 0);
+  const int before = dup(STDERR_FILENO);
+  Log log("agent", {.lines = 2, .period = std::chrono::milliseconds(0)});
+  dup2(ends[1], STDERR_FILENO);
+  log.line("a");
+  std::string read_again(page.size(), '\0');
+  while (read(ends[0], read_again.data(), read_again.size()) > 0) {
+  }
+  log.line("b");
+  dup2(before, STDERR_FILENO);
+  const ssize_t got = read(ends[0], read_again.data(), read_again.size());
+  ASSERT_GT(got, 0);
+  EXPECT_EQ(read_again.substr(0, static_cast<std::size_t>(got)),
+            "agent: 1 lines were left out\nagent: b\n");
+  for (const int one : {ends[0], ends[1], before}) close(one);
 }
 
 }  // namespace

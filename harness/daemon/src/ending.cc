@@ -17,6 +17,7 @@ struct Ending::Watch {
   std::chrono::milliseconds patience;
   std::atomic<bool> asked = false;
   std::atomic<bool> over = false;
+  std::atomic<bool> at_once = false;
   sigset_t signals{};
   std::thread thread;
 
@@ -29,9 +30,8 @@ struct Ending::Watch {
       const int got =
           asked ? sigtimedwait(&signals, nullptr, &kLook) : sigwaitinfo(&signals, nullptr);
       if (got > 0 && !over) {
-        if (asked) _exit(0);
+        if (asked.exchange(true) || at_once) _exit(0);
         limit = Clock::now() + patience;
-        asked = true;
       }
       if (asked && Clock::now() > limit) {
         Log(name).line(fmt::format("what was under way did not end within {} ms; ended without it",
@@ -57,6 +57,11 @@ Ending::~Ending() {
   watch_->over = true;
   pthread_kill(watch_->thread.native_handle(), SIGTERM);  // to it alone, so that it sees the end
   watch_->thread.join();
+}
+
+void Ending::end_at_once(bool wanted) const {
+  watch_->at_once = wanted;
+  if (wanted && watch_->asked) _exit(0);
 }
 
 const std::atomic<bool>& Ending::asked() const { return watch_->asked; }

@@ -1,6 +1,7 @@
 #include "greynic/daemon/log.h"
 
 #include <fmt/core.h>
+#include <poll.h>
 #include <unistd.h>
 
 namespace greynic::daemon {
@@ -28,7 +29,10 @@ void Log::line(std::string_view text) {
     period_begin_ = now;
     written_ = left_out_ = 0;
   }
-  if (++written_ > budget_.lines) {
+  // A reader that has stopped reading must not stop who writes: a pipe that can be written takes a
+  // whole line.
+  pollfd log{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+  if (++written_ > budget_.lines || poll(&log, 1, 0) == 0) {
     ++left_out_;
     return;
   }

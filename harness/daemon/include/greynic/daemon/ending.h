@@ -23,10 +23,22 @@ class Ending {
   Ending(const Ending&) = delete;
   Ending& operator=(const Ending&) = delete;
 
+  /// Runs what has nothing to end in order, such as a daemon's start before it serves anybody: a
+  /// signal before or meanwhile ends the process at once.
+  template <typename Work>
+  auto at_once_during(Work&& work) const {
+    end_at_once(true);
+    auto made = work();
+    end_at_once(false);
+    return made;
+  }
+
   /// Set by the first signal. A second one ends the process at once.
   [[nodiscard]] const std::atomic<bool>& asked() const;
 
  private:
+  void end_at_once(bool wanted) const;
+
   struct Watch;
   std::unique_ptr<Watch> watch_;
 };

@@ -25,7 +25,8 @@ class Log {
   explicit Log(std::string name) : Log(std::move(name), Budget{}) {}
   Log(std::string name, Budget budget) : name_(std::move(name)), budget_(budget) {}
 
-  /// One line, whatever stands in `text`. Thread-safe.
+  /// One line, whatever stands in `text`; left out and counted when nobody reads the log.
+  /// Thread-safe.
   void line(std::string_view text);
 
  private:
