@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 #include "core/engine.h"
 
@@ -23,15 +22,15 @@ void from_ring(const std::byte* ring, std::uint64_t bytes, std::uint64_t at,
                std::span<std::byte> to) {
   const std::uint64_t place = at % bytes;
   const std::size_t first = std::min<std::uint64_t>(to.size(), bytes - place);
-  std::memcpy(to.data(), ring + place, first);
-  std::memcpy(to.data() + first, ring, to.size() - first);
+  std::copy_n(ring + place, first, to.data());
+  std::copy_n(ring, to.size() - first, to.data() + first);
 }
 void into_ring(std::byte* ring, std::uint64_t bytes, std::uint64_t at,
                std::span<const std::byte> from) {
   const std::uint64_t place = at % bytes;
   const std::size_t first = std::min<std::uint64_t>(from.size(), bytes - place);
-  std::memcpy(ring + place, from.data(), first);
-  std::memcpy(ring, from.data() + first, from.size() - first);
+  std::copy_n(from.data(), first, ring + place);
+  std::copy_n(from.data() + first, from.size() - first, ring);
 }
 
 }  // namespace

@@ -2,7 +2,9 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -166,7 +168,8 @@ void RegionWriter::publish(std::size_t group, std::int64_t time_ns,
   Described& into = *state_->groups[group];
   GREYNIC_CHECK(values.size() + 1 == into.values.size());
   into.values[0] = static_cast<std::uint64_t>(time_ns);
-  std::memcpy(into.values.data() + 1, values.data(), values.size_bytes());
+  std::ranges::transform(values, into.values.begin() + 1,
+                         [](double value) { return std::bit_cast<std::uint64_t>(value); });
   zero_write(into.memory, into.values.data(), into.schema.size);
 }
 

@@ -102,15 +102,17 @@ void copy_out(const greynic_broker_connection& c, std::uint64_t from, void* to, 
   const std::uint64_t ring = c.receive_ring.bytes, at = from % ring;
   const std::byte* const base = c.attachment->at(c.receive_ring);
   const std::size_t first = std::min<std::uint64_t>(bytes, ring - at);
-  std::memcpy(to, base + at, first);
-  std::memcpy(static_cast<std::byte*>(to) + first, base, bytes - first);
+  auto* const into = static_cast<std::byte*>(to);
+  std::copy_n(base + at, first, into);
+  std::copy_n(base, bytes - first, into + first);
 }
 void copy_in(greynic_broker_connection& c, const void* from, std::size_t bytes) {
   const std::uint64_t ring = c.send_ring.bytes, at = (c.written - c.past_ring) % ring;
   std::byte* const base = c.attachment->at(c.send_ring);
   const std::size_t first = std::min<std::uint64_t>(bytes, ring - at);
-  std::memcpy(base + at, from, first);
-  std::memcpy(base, static_cast<const std::byte*>(from) + first, bytes - first);
+  const auto* const out_of = static_cast<const std::byte*>(from);
+  std::copy_n(out_of, first, base + at);
+  std::copy_n(out_of + first, bytes - first, base);
   c.written += bytes;
 }
 

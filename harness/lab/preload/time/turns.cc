@@ -70,8 +70,9 @@ int move_pages(std::uintptr_t begin, std::uintptr_t end) {
 
 ibv_wc_opcode opcode_of(std::uint32_t kind) {
   static constexpr std::array<ibv_wc_opcode, 9> kOpcodes = {
-      IBV_WC_SEND,     IBV_WC_RDMA_WRITE, IBV_WC_RDMA_READ, IBV_WC_COMP_SWAP, IBV_WC_FETCH_ADD,
-      IBV_WC_BIND_MW,  IBV_WC_LOCAL_INV,  IBV_WC_RECV,      IBV_WC_RECV_RDMA_WITH_IMM};
+      IBV_WC_SEND,      IBV_WC_RDMA_WRITE, IBV_WC_RDMA_READ,
+      IBV_WC_COMP_SWAP, IBV_WC_FETCH_ADD,  IBV_WC_BIND_MW,
+      IBV_WC_LOCAL_INV, IBV_WC_RECV,       IBV_WC_RECV_RDMA_WITH_IMM};
   return kOpcodes[std::min<std::size_t>(kind, kOpcodes.size() - 1)];
 }
 
@@ -111,8 +112,7 @@ bool join(std::uint32_t host) {
   if (!path || seat) return true;
   const int fd = open(path, O_RDWR | O_CLOEXEC);
   void* const memory =
-      fd < 0 ? MAP_FAILED
-             : mmap(nullptr, sizeof(Turns), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+      fd < 0 ? MAP_FAILED : mmap(nullptr, sizeof(Turns), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (fd >= 0) close(fd);
   memory_file = memfd_create("greynic-lab-memory", MFD_CLOEXEC);
   if (memory == MAP_FAILED || memory_file < 0 || ftruncate(memory_file, off_t{1} << 47) != 0) {
@@ -188,8 +188,7 @@ int create_cq(Cq& cq) {
   Question question;
   question->cq = cq.seen.handle;
   question->number = cq.capacity;
-  question->channel =
-      cq.seen.channel ? object_of<EventChannel>(cq.seen.channel).number : 0;
+  question->channel = cq.seen.channel ? object_of<EventChannel>(cq.seen.channel).number : 0;
   const int error = question.ask(Ask::kCreateCq);
   if (error == 0) cqs[cq.seen.handle] = &cq;
   return error;
@@ -293,7 +292,7 @@ int create_qp(const Qp& qp) {
   question->receive_cq = object_of<Cq>(qp.seen.qp_base.recv_cq).seen.handle;
   const ibv_qp_cap& cap = qp.asked.cap;
   question->srq = qp.seen.qp_base.srq ? qp.seen.qp_base.srq->handle : 0;
-  question->shape = {transport_of(qp),  cap.max_send_wr,  cap.max_recv_wr,
+  question->shape = {transport_of(qp), cap.max_send_wr,  cap.max_recv_wr,
                      cap.max_send_sge, cap.max_recv_sge, cap.max_inline_data};
   return question.ask(Ask::kCreateQp);
 }
@@ -308,7 +307,7 @@ int modify_qp(const Qp& qp) {
   question->number = state == IBV_QPS_ERR ? 4 : kStates[std::min<std::size_t>(state, 3)];
   question->access = static_cast<std::uint32_t>(own.qp_access_flags) & 15U;
   question->shape.transport = transport_of(qp);
-  const std::uint32_t mtu = !qp.connected()       ? Nic::port_mtu_bytes()
+  const std::uint32_t mtu = !qp.connected()     ? Nic::port_mtu_bytes()
                             : own.path_mtu == 0 ? 1024U
                                                 : 128U << own.path_mtu;
   question->path = {static_cast<std::uint32_t>(std::max<std::int64_t>(0, qp.peer_host)),
@@ -351,7 +350,7 @@ int post_send(const Qp& qp, const SendWork& work) {
                     immediate,
                     0};
   if (work.is_inline) {
-    std::memcpy(question->inlined.data(), work.inlined.data(), work.inlined.size());
+    std::ranges::copy(work.inlined, question->inlined.begin());
     question->length = work.inlined.size();
   } else {
     put_elements(question, work.elements);
@@ -375,8 +374,8 @@ int post_receive(const Srq& srq, const ReceiveWork& work) {
 int poll(const Cq& cq, int most, ibv_wc* out) {
   Question question;
   question->cq = cq.seen.handle;
-  question->number = static_cast<std::uint64_t>(
-      std::clamp(most, 0, static_cast<int>(kTurnCompletions)));
+  question->number =
+      static_cast<std::uint64_t>(std::clamp(most, 0, static_cast<int>(kTurnCompletions)));
   if (question.ask(Ask::kPoll) != 0) return -1;
   for (int i = 0; i < question->count; ++i) {
     const TurnCompletion& from = question->completions[static_cast<std::size_t>(i)];

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -77,9 +76,9 @@ class Session {
                   fmt::format("{} gave {} bytes where {} were asked for; it is no greynic",
                               client_.address(), reply.values().size(), bytes));
     }
-    const char* from = reply.values().data();
+    const auto* from = reinterpret_cast<const std::byte*>(reply.values().data());
     for (const zero::Piece& piece : pieces) {
-      std::memcpy(piece.into.data(), from, piece.into.size());
+      std::copy_n(from, piece.into.size(), piece.into.data());
       from += piece.into.size();
     }
     return true;

@@ -161,7 +161,7 @@ Result<void> RdmaReader::read_some(const Place& place, std::span<const zero::Pie
   if (auto done = wait(); !done) return done;
   const std::byte* from = buffer;
   for (const zero::Piece& piece : pieces) {
-    std::memcpy(piece.into.data(), from, piece.into.size());
+    std::copy_n(from, piece.into.size(), piece.into.data());
     from += piece.into.size();
   }
   return {};
