@@ -1,9 +1,9 @@
 """Claim: a path that a page names is there. Pages are README.md, CONTRIBUTING.md and all of docs/; a path is
 what stands in backquotes and begins with a folder or file of the root, with or without `{a,b}`, `*` and `#anchor`.
-Links between pages lead somewhere too.
+Links between pages lead somewhere too, and `Suite.Test` is a test, of GoogleTest or of a CMakeLists.txt.
 
 usage: paths.py SOURCE_DIR             checks the pages
-       paths.py SOURCE_DIR --self-test  checks that a planted wrong path and a planted dead link are found
+       paths.py SOURCE_DIR --self-test  checks that a planted wrong path, dead link and test are found
 """
 
 import itertools
@@ -11,6 +11,7 @@ import pathlib
 import re
 import sys
 
+TEST = re.compile(r"^(?:\w+/)?([A-Z]\w*[a-z]\w*\.[A-Z]\w*)$")
 QUOTED = re.compile(r"`([^`\s]+)`")
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
@@ -27,9 +28,25 @@ def spelled_out(path):
         spelled_out(head + choice + tail) for choice in found.group(1).split(",")))
 
 
-def complaints(root, text, page, tops):
+def tests_of(root):
+    """What matches the names of all tests. What CMake puts into ${} is a word of the same file."""
+    names = []
+    for path in (root / "tests").rglob("*.cc"):
+        for suite, name in re.findall(r"^TEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\)", path.read_text(), re.M):
+            names.append(f"{suite}\\.{name}")
+    for path in (root / "tests").rglob("CMakeLists.txt"):
+        text = path.read_text()
+        words = "(?:" + "|".join(sorted(set(re.findall(r"\w+", text)))) + ")"
+        for name in re.findall(r"(?:add_test\(NAME|greynic_vm_test\() ?(\S+)", text):
+            names.append(re.sub(r"\$\{\w+\}", lambda _: words, name.replace(".", "\\.")))
+    return re.compile("|".join(names))
+
+
+def complaints(root, text, page, tops, tests):
     for number, line in enumerate(text.splitlines(), 1):
         for quoted in QUOTED.findall(line):
+            if (test := TEST.match(quoted)) and not tests.fullmatch(test[1]):
+                yield f"{page}:{number}: there is no test {quoted}"
             path = quoted.split("#")[0].rstrip(".,;:")
             if path.split("/")[0] not in tops or "/" not in path or MADE.match(path):
                 continue
@@ -43,16 +60,18 @@ def complaints(root, text, page, tops):
 
 def main():
     root = pathlib.Path(sys.argv[1]).resolve()
+    tests = tests_of(root)
     tops = {path.name for path in root.iterdir()}
     pages = [root / "README.md", root / "CONTRIBUTING.md", *sorted((root / "docs").rglob("*.md"))]
     found = []
     for page in pages:
-        found += complaints(root, page.read_text(), page.relative_to(root).as_posix(), tops)
+        found += complaints(root, page.read_text(), page.relative_to(root).as_posix(), tops, tests)
     if "--self-test" in sys.argv:
-        for planted in ("see `core/src/nothing.cc`", "see `core/src/{units,nothing}.cc`", "[x](nothing.md)"):
-            if not list(complaints(root, planted, "README.md", tops)):
+        for planted in ("see `core/src/nothing.cc`", "see `core/src/{units,nothing}.cc`", "[x](nothing.md)", "`Door.ServesNobody`",
+                        "`Kill.Nobody`"):
+            if not list(complaints(root, planted, "README.md", tops, tests)):
                 found.append(f"self-test: '{planted}' was not found")
-    print("\n".join(found) or "every path is in the tree")
+    print("\n".join(found) or "every path and test is in the tree")
     return 1 if found else 0
 
 
