@@ -8,6 +8,7 @@ preset=${1:?usage: scripts/fuzz.sh PRESET [SECONDS [SEED]]}
 seconds=${2:-30}
 seed=${3:-$(date +%s)}
 scripts/build.sh "$preset" fuzz
+export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1  # what is undefined would only be printed
 fuzz=$PWD/build/$preset/bin/fuzz
 mkdir -p "build/$preset/fuzz"
 cd "build/$preset/fuzz"
