@@ -105,6 +105,10 @@ class HostFixture : public testing::Test {
     const std::lock_guard lock(mutex_);
     return told_.find(part) != std::string::npos;
   }
+  std::string told() {
+    const std::lock_guard lock(mutex_);
+    return told_;
+  }
   void note(std::string_view line) {
     const std::lock_guard lock(mutex_);
     told_ += std::string(line) + "\n";

@@ -63,7 +63,7 @@ TEST_F(Host, IsReadFromItsProgramsToTheStore) {
   Program program({ZERO_WATCHED_C, "60"});
   ASSERT_EQ(program.line(), "counting");
   const std::string requests = "h/server_requests{port=\"80\"}";
-  ASSERT_TRUE(wait_for([&] { return latest()[requests] > 20; })) << told_;
+  ASSERT_TRUE(wait_for([&] { return latest()[requests] > 20; })) << told();
   program.end();
   const bool forgotten = wait_for([&] { return !latest().contains(requests); });
   EXPECT_TRUE(forgotten) << "an ended program is shown no more";
@@ -95,7 +95,7 @@ TEST_F(Host, GoesOnWithTheNextAgent) {
   const double before = latest()["h/server_requests{port=\"80\"}"];
   ASSERT_TRUE(wait_for([&] {
     return collector_->hosts()[0].up && latest()["h/server_requests{port=\"80\"}"] > before + 5;
-  })) << told_;
+  })) << told();
   stop_collector();
   const auto gaps = series::gaps_of(store(), {});
   ASSERT_TRUE(gaps);
@@ -208,7 +208,7 @@ TEST_F(Host, ThatIsFloodedServesOthersAndEnds) {
   Program program({ZERO_WATCHED_C, "60"});
   ASSERT_EQ(program.line(), "counting");
   start_collector({by_agent("h")});
-  EXPECT_TRUE(wait_for([&] { return latest()["h/server_requests{port=\"80\"}"] > 5; })) << told_;
+  EXPECT_TRUE(wait_for([&] { return latest()["h/server_requests{port=\"80\"}"] > 5; })) << told();
   stop_agent();
   over = true;
   for (std::thread& one : flooding) one.join();
@@ -238,7 +238,7 @@ TEST_F(Host, ThatIsFloodedServesOthersAndEnds) {
   process.agent.clear();
   process.pid = program.pid();
   start_collector({by_agent("rogue"), process});
-  EXPECT_TRUE(wait_for([&] { return was_told("more arenas"); })) << told_;
+  EXPECT_TRUE(wait_for([&] { return was_told("more arenas"); })) << told();
   EXPECT_TRUE(wait_for([&] { return latest()["process/server_requests{port=\"80\"}"] > 5; }));
   over = true;
   shutdown(listening, SHUT_RDWR);
@@ -278,7 +278,7 @@ TEST_F(Host, ThatIsHostileHurtsNoOther) {
     auto values = latest();
     return values.contains("h/pair_a{n=\"1\"}") && values["file/g_x{}"] == 4.5 &&
            values["process/server_requests{port=\"80\"}"] > 3;
-  })) << told_;
+  })) << told();
   auto* const rows =
       reinterpret_cast<zero_row*>(reinterpret_cast<char*>(&header) + header.rows_offset);
   rows[1].offset = rows[0].offset;
@@ -354,7 +354,7 @@ TEST_F(Host, ThatAnswersGarbageIsMarked) {
                                        return s.reason.find("not") != std::string::npos &&
                                               s.reason != "not read yet" && !s.up;
                                      }) == 3;
-  })) << told_
+  })) << told()
       << collector_->hosts()[0].reason;
   const double before = latest()[requests];
   EXPECT_TRUE(wait_for([&] { return latest()[requests] > before + 5; }));

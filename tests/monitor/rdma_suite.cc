@@ -90,7 +90,7 @@ TEST_F(RdmaHost, IsReadLikeOneOfThisMachine) {
   ASSERT_TRUE(wait_for([&] {
     auto values = latest();
     return values["far" + kRequests] > 20 && values["near" + kRequests] > 20;
-  })) << told_
+  })) << told()
       << collector_->hosts()[0].reason;
   const std::string address = door_->address();
   door_.reset();
@@ -99,7 +99,7 @@ TEST_F(RdmaHost, IsReadLikeOneOfThisMachine) {
   start_agent();
   open_door({}, address);
   const double before = latest()["near" + kRequests];
-  EXPECT_TRUE(wait_for([&] { return latest()["far" + kRequests] > before + 20; })) << told_;
+  EXPECT_TRUE(wait_for([&] { return latest()["far" + kRequests] > before + 20; })) << told();
   program.end();
   EXPECT_TRUE(wait_for([&] { return !latest().contains("far" + kRequests); }));
   stop_collector();
@@ -130,13 +130,13 @@ TEST_F(RdmaHost, ShowsAClientItsClassesUntilItIsRevoked) {
     });
     auto values = latest();
     return values["alice" + kRequests] > 5 && values["bob" + kRequests] > 5;
-  })) << told_
+  })) << told()
       << collector_->hosts()[0].reason;
   EXPECT_EQ(classes, std::set<int>{ZERO_PERSISTENT});
   ASSERT_TRUE(agent::revoke_certificate(lab(), of_client("bob") + "/client.pem"));
   EXPECT_TRUE(goes_down(1, "revoked")) << collector_->hosts()[1].reason;
   const double before = latest()["alice" + kRequests];
-  EXPECT_TRUE(wait_for([&] { return latest()["alice" + kRequests] > before + 5; })) << told_;
+  EXPECT_TRUE(wait_for([&] { return latest()["alice" + kRequests] > before + 5; })) << told();
   stop_collector();
   door_.reset();
   device_.clear();
@@ -334,8 +334,8 @@ TEST_F(RdmaHost, IsReadInTurnsThroughOneQueuePair) {
              values["three" + kRequests] > value;
     });
   };
-  ASSERT_TRUE(read_beyond(0)) << told_;
-  EXPECT_TRUE(read_beyond(latest()["one" + kRequests] + 5)) << told_;
+  ASSERT_TRUE(read_beyond(0)) << told();
+  EXPECT_TRUE(read_beyond(latest()["one" + kRequests] + 5)) << told();
   stop_collector();
 }
 

@@ -20,7 +20,7 @@ TEST_F(RemoteHost, IsReadLikeOneOfThisMachine) {
   ASSERT_TRUE(wait_for([&] {
     auto values = latest();
     return values["far" + kRequests] > 20 && values["near" + kRequests] > 20;
-  })) << told_;
+  })) << told();
   const std::string address = door_->address();
   door_.reset();
   EXPECT_TRUE(goes_down(0, "not reached")) << collector_->hosts()[0].reason;
@@ -28,7 +28,7 @@ TEST_F(RemoteHost, IsReadLikeOneOfThisMachine) {
   start_agent();
   open_door({}, address);
   const double before = latest()["near" + kRequests];
-  EXPECT_TRUE(wait_for([&] { return latest()["far" + kRequests] > before + 20; })) << told_;
+  EXPECT_TRUE(wait_for([&] { return latest()["far" + kRequests] > before + 20; })) << told();
   program.end();
   EXPECT_TRUE(wait_for([&] { return !latest().contains("far" + kRequests); }));
   stop_collector();
@@ -62,7 +62,7 @@ TEST_F(RemoteHost, ShowsAClientItsClassesOnly) {
   ASSERT_TRUE(wait_for([&] {
     look();
     return classes["carol"].size() == 2 && !classes["alice"].empty();
-  })) << told_;
+  })) << told();
   EXPECT_TRUE(goes_down(1, "--allow")) << collector_->hosts()[1].reason;
   look();
   EXPECT_EQ(classes["alice"], std::set<int>{ZERO_PERSISTENT});
@@ -80,7 +80,7 @@ TEST_F(RemoteHost, TurnsStrangersAway) {
   ASSERT_EQ(program.line(), "counting");
   start_remote_collector({behind_door("alice", of_client("alice")),
                           behind_door("stranger", folder_ + "/other"), behind_door("plain", "")});
-  ASSERT_TRUE(wait_for([&] { return latest()["alice" + kRequests] > 1; })) << told_;
+  ASSERT_TRUE(wait_for([&] { return latest()["alice" + kRequests] > 1; })) << told();
   EXPECT_TRUE(goes_down(1, "not reached")) << collector_->hosts()[1].reason;
   EXPECT_TRUE(goes_down(2, "not reached")) << collector_->hosts()[2].reason;
   ASSERT_TRUE(agent::revoke_certificate(lab(), of_client("alice") + "/client.pem"));
@@ -112,15 +112,15 @@ TEST_F(RemoteHost, IsRenewedWhileItRuns) {
   ASSERT_EQ(program.line(), "counting");
   start_remote_collector(
       {behind_door("alice", of_client("alice")), behind_door("bob", next + "/bob")});
-  ASSERT_TRUE(wait_for([&] { return latest()["alice" + kRequests] > 1; })) << told_;
+  ASSERT_TRUE(wait_for([&] { return latest()["alice" + kRequests] > 1; })) << told();
   EXPECT_TRUE(goes_down(1, "not reached")) << collector_->hosts()[1].reason;
   for (const char* name : {"/agent.key", "/agent.pem", "/ca.pem"}) {
     std::filesystem::copy(next + name, lab() + name + ".new");
     std::filesystem::rename(lab() + name + ".new", lab() + name);
   }
-  EXPECT_TRUE(wait_for([&] { return latest()["bob" + kRequests] > 1; })) << told_;
+  EXPECT_TRUE(wait_for([&] { return latest()["bob" + kRequests] > 1; })) << told();
   const double before = latest()["alice" + kRequests];
-  EXPECT_TRUE(wait_for([&] { return latest()["alice" + kRequests] > before + 3; })) << told_;
+  EXPECT_TRUE(wait_for([&] { return latest()["alice" + kRequests] > before + 3; })) << told();
 }
 
 // Claim: collectors that are killed again and again keep none of their lab out: the door allows 16
@@ -141,11 +141,11 @@ TEST_F(RemoteHost, ForgetsWhoWasKilledWhenOthersCome) {
     return link.has_value();
   };
   for (int i = 0; i < 17; ++i) {
-    ASSERT_TRUE(wait_for(attach)) << i << told_;
+    ASSERT_TRUE(wait_for(attach)) << i << told();
     held.clear();  // the end of a killed one: no goodbye is said
   }
   // Those who are connected keep what they have.
-  for (int i = 0; i < 16; ++i) ASSERT_TRUE(wait_for(attach)) << i << told_;
+  for (int i = 0; i < 16; ++i) ASSERT_TRUE(wait_for(attach)) << i << told();
   const auto refused = (*links)(spec);
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message.find("no more are given"), std::string::npos)
@@ -173,7 +173,7 @@ TEST_F(RemoteHost, ThatHangsHoldsNoOther) {
     hosts.back().remote = fmt::format("127.0.0.1:{}", ntohs(address.sin_port));
   }
   start_remote_collector(hosts);
-  ASSERT_TRUE(wait_for([&] { return latest()["good" + kRequests] > 1; })) << told_;
+  ASSERT_TRUE(wait_for([&] { return latest()["good" + kRequests] > 1; })) << told();
   EXPECT_TRUE(goes_down(1, "does not answer")) << collector_->hosts()[1].reason;
   // Its looks go on while the others are tried again and again.
   const double before = latest()["good" + kRequests];
