@@ -240,7 +240,7 @@ TEST_F(Bpf, LeavesNothingAttachedWhenKilled) {
 /// What lists of filters say about ours on the loopback device of the namespace of the thread.
 int filters_of_clsact() {
   LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = 1, .attach_point = BPF_TC_INGRESS);
-  LIBBPF_OPTS(bpf_tc_opts, filter, .handle = 1, .priority = 0xC000);  // the kernel's first choice
+  LIBBPF_OPTS(bpf_tc_opts, filter, .handle = 1, .priority = 1);  // in front of all others
   return bpf_tc_query(&hook, &filter) == 0 ? 1 : 0;
 }
 

@@ -66,7 +66,14 @@ Result<Link> attach_clsact(int program, int interface_number, Direction directio
   int error = 0;
   const std::string warnings = warnings_of([&] {
     made_qdisc = -bpf_tc_hook_create(&hook);
-    if (made_qdisc == 0 || made_qdisc == EEXIST) error = -bpf_tc_attach(&hook, &filter);
+    if (made_qdisc != 0 && made_qdisc != EEXIST) return;
+    // In front of all others, as a TCX link is: a filter whose verdict is final hides packets from
+    // those behind it. A filter of another kind may have that place.
+    filter.priority = 1;
+    error = -bpf_tc_attach(&hook, &filter);
+    if (error == 0) return;
+    filter.priority = 0;
+    error = -bpf_tc_attach(&hook, &filter);
   });
   if (made_qdisc != 0 && made_qdisc != EEXIST) {
     return kernel_said_no("adding clsact to a device", made_qdisc, warnings);
