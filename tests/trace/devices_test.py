@@ -125,7 +125,8 @@ def ifbs():
 
 
 def soft_roce():
-    """What Soft-RoCE sends is followed by queue pair with the template, packet for packet of the device's own count."""
+    """What Soft-RoCE sends is followed by queue pair, packet for packet of the device's own count: with the template, and with
+    rules of which each takes one queue pair. Packets that it has used up are no losses."""
     counter = "/sys/class/infiniband/rxe0/ports/1/hw_counters/sent_pkts"
     if not os.path.exists(counter) or not shutil.which("ibv_rc_pingpong"):
         skip("needs Soft-RoCE and ibv_rc_pingpong; GREYNIC_NIGHTLY=1 has both on Debian's kernel, in Trace.debian_roce")
@@ -134,22 +135,34 @@ def soft_roce():
         with open(counter) as file:
             return int(file.read())
 
-    ping = ["ibv_rc_pingpong", "-g", "1", "-n", "200"]
-    with Trace("soft_roce", claims.FOLDER) as trace:
-        before = sent()
-        server = subprocess.Popen(ping + ["-d", "rxe1"], stdout=subprocess.DEVNULL)
-        for _ in range(50):
-            time.sleep(0.2)  # until it listens
-            client = subprocess.run(ping + ["-d", "rxe0", "10.77.0.2"], capture_output=True, text=True)
-            if client.returncode == 0:
-                break
-        server.wait(timeout=60)
-        count = sent() - before
-    assert "QPN" in client.stdout and count >= 200, client.stderr
-    pair = int(client.stdout.split("remote address")[1].split("QPN ")[1].split(",")[0], 16)
-    there = [hop for hop in trace.hops if hop["from"].endswith("/veth0") and hop["to"].endswith("/veth1")]
-    expect("flows", [hop["flow"].split("> ")[1] for hop in there], [f"10.77.0.2:4791 qp {pair}"])
-    expect("packets, timed, lost", [there[0][key] for key in ("packets", "timed", "lost")], [count, count, 0])
+    def traced(rules):
+        """Traffic from rxe0 to rxe1 under these rules: the trace, the queue pair of rxe1, and what rxe0 has sent."""
+        ping = ["ibv_rc_pingpong", "-g", "1", "-n", "200"]
+        with Trace(rules, claims.FOLDER) as trace:
+            before = sent()
+            server = subprocess.Popen(ping + ["-d", "rxe1"], stdout=subprocess.DEVNULL)
+            for _ in range(50):
+                time.sleep(0.2)  # until it listens
+                client = subprocess.run(ping + ["-d", "rxe0", "10.77.0.2"], capture_output=True, text=True)
+                if client.returncode == 0:
+                    break
+            server.wait(timeout=60)
+            count = sent() - before
+        assert "QPN" in client.stdout and count >= 200, client.stderr
+        return trace, int(client.stdout.split("remote address")[1].split("QPN ")[1].split(",")[0], 16), count
+
+    def there(trace):
+        return [(hop["rule"], hop["flow"].split("> ")[1], hop["packets"], hop["timed"]) for hop in trace.hops
+                if hop["from"].endswith("/veth0") and hop["from_direction"] == "queue"]
+
+    trace, pair, count = traced("soft_roce")
+    expect("packets to rxe1", there(trace), [("roce", f"10.77.0.2:4791 qp {pair}", count, count)])
+    expect("losses", [hop for hop in trace.hops if hop["lost"]], [])
+    # The next pairs have the next numbers.
+    rules = [{"name": f"pair {number}", "match": {"queue_pair": number, "destination": "10.77.0.2"}} for number in range(pair, pair + 8)]
+    trace, pair, count = traced({"version": 1, "rules": rules})
+    expect("packets of one pair", there(trace), [(f"pair {pair}", f"10.77.0.2:4791 qp {pair}", count, count)])
+    expect("hops of others", len(trace.hops), 1)
 
 
 claims.hold(parsing, queue_pairs, macvlans, ifbs, soft_roce)

@@ -17,6 +17,12 @@ constexpr std::string_view kNoLoss[] = {
     "SKB_NOT_DROPPED_YET", "SKB_CONSUMED", "SKB_DROP_REASON_OTHERHOST",
     "SKB_DROP_REASON_PACKET_SOCK_ERROR", "SKB_DROP_REASON_TCP_OFOMERGE"};
 
+/// What frees packets behind the work like dropped ones, without a reason: Soft-RoCE, and what kernels
+/// of 6.1 do with the fragments of a packet whose own end they report.
+constexpr std::string_view kReasonless = "SKB_DROP_REASON_NOT_SPECIFIED";
+constexpr std::string_view kUsersOfPackets[] = {"rxe_completer+", "rxe_responder+", "rxe_receiver+",
+                                                "skb_release_data+"};
+
 std::string protocol_name(std::uint8_t protocol) {
   switch (protocol) {
     case 0:
@@ -138,6 +144,13 @@ std::string Collector::reason_name(std::uint32_t reason) const {
   return name.rfind(kReasonPrefix, 0) == 0 ? name.substr(kReasonPrefix.size()) : name;
 }
 
+bool Collector::used_up(std::uint64_t place, std::uint32_t reason) const {
+  if (place == 0 || reason >= reasons_.size() || reasons_[reason] != kReasonless) return false;
+  const std::string name = symbols_.name_of(place);
+  return std::any_of(std::begin(kUsersOfPackets), std::end(kUsersOfPackets),
+                     [&](std::string_view user) { return name.rfind(user, 0) == 0; });
+}
+
 Counted Collector::hops(const DeviceNumbers& numbers, const std::vector<std::string>& rules) const {
   Counted counted;
   std::map<Key, Hop> found;
@@ -167,6 +180,7 @@ Counted Collector::hops(const DeviceNumbers& numbers, const std::vector<std::str
   }
   std::map<Key, Hop> lost;
   for (const auto& [loss, count] : losses->entries()) {
+    if (used_up(loss.place, loss.reason)) continue;
     const std::uint32_t to =
         loss.to != GREYNIC_NOWHERE ? loss.to : usual_next(found, loss.flow, loss.from, numbers);
     Hop& hop = lost[{loss.flow, loss.from, to}];

@@ -28,6 +28,8 @@ class Collector {
                              const std::vector<std::string>& rules) const;
   [[nodiscard]] JourneyEvent event(const greynic_record& record, const DeviceNumbers& numbers,
                                    const std::vector<std::string>& rules);
+  /// Was a packet that the kernel freed so no loss, but at its receiver?
+  [[nodiscard]] bool used_up(std::uint64_t place, std::uint32_t reason) const;
 
  private:
   using FlowNames = std::map<std::uint32_t, FlowName>;

@@ -108,7 +108,8 @@ Result<void> Tracer::State::load() {
   if (!opened_collector) return pass_on(opened_collector);
   collector.emplace(std::move(*opened_collector));
   auto opened_records = Records::open(*object, [this](const greynic_record& record) {
-    if (on_event) on_event(collector->event(record, numbers, slots));
+    if (!on_event || collector->used_up(record.place, record.reason)) return;
+    on_event(collector->event(record, numbers, slots));
   });
   if (!opened_records) return pass_on(opened_records);
   records.emplace(std::move(*opened_records));
