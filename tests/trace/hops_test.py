@@ -94,7 +94,7 @@ def tcp(ports, c1, c2, address, amount):
         return got
 
     box = []
-    reader = threading.Thread(target=lambda: box.append(take()))
+    reader = threading.Thread(target=lambda: box.append(take()), daemon=True)
     reader.start()
 
     def give():

@@ -67,5 +67,41 @@ TEST(InBandPath, SeesTheOtherEndOfAVeth) {
   EXPECT_EQ(smallest_mtu(path, topology), 1300U);
 }
 
+/// What is said of a rule over these points of the overlay, where some devices are real NICs.
+std::string refusal(const std::string& points, const std::vector<std::size_t>& nics) {
+  Topology topology = overlay(1450, 1500);
+  topology.devices[2].lower = 3;
+  topology.devices[5].lower = 4;
+  for (const std::size_t device : nics) topology.devices[device].kind.clear();
+  const auto rules = parse_rules(
+      R"({"version": 1, "engine": "in_band", "rules": [{"most_bytes": 1000, "points": [)" + points +
+          R"(], "match": {"protocol": "udp"}}]})",
+      "rules");
+  if (!rules) return rules.error().message;
+  const auto paths = make_in_band_paths(*rules, topology);
+  if (paths) return "";
+  EXPECT_EQ(paths.error().code, ErrorCode::kRefused);
+  return paths.error().message;
+}
+
+// Claim:  stamps never reach a real NIC: one in the middle of a path, behind a tunnel that is a point, or below one, is
+//         refused by its name; one where packets enter or leave without stamps is not.
+// Oracle: a recorded topology, in which devices without a kind are hardware.
+TEST(InBandPath, RefusesARealNicThatWouldSeeStamps) {
+  const std::string from = R"({"device": "c1/veth0", "direction": "queue"},)";
+  const std::string tunnel = R"({"device": "h1/vx", "direction": "queue"},)";
+  const std::string wire = R"({"device": "h1/under", "direction": "queue"})";
+  const std::string end = R"({"device": "c2/veth0", "direction": "receive"})";
+  EXPECT_EQ(refusal(from + tunnel + end, {}), "");
+  EXPECT_NE(refusal(from + wire + "," + end, {3}).find("h1/under is a real NIC"),
+            std::string::npos);
+  EXPECT_NE(refusal(from + tunnel + wire, {3}).find("h1/vx sends through h1/under, a real NIC"),
+            std::string::npos);
+  EXPECT_NE(refusal(from + tunnel + end, {3}).find("h1/vx sends through h1/under, a real NIC"),
+            std::string::npos);
+  EXPECT_EQ(refusal(from + R"({"device": "h1/vx", "direction": "queue"})", {3}), "");
+  EXPECT_EQ(refusal(R"({"device": "h2/under", "direction": "receive"},)" + end, {4}), "");
+}
+
 }  // namespace
 }  // namespace greynic::trace

@@ -40,7 +40,7 @@ class Listener:
         self.socket = lab.inside(namespace, make)
         self.got = []
         self.ended = False
-        self.thread = threading.Thread(target=self._run)
+        self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
 
     def _run(self):
@@ -84,6 +84,8 @@ def intact(count=3000):
     with Overlay() as made:
         c1, c2 = made.containers
         made.quiet()
+        warm(c1, "10.42.2.1")  # what waits for a neighbour would come behind others, and ...
+        lab.set_offload(made.hosts[1], "vx", 0x2C, 0)  # ... GRO takes what `wire` still has a copy of another way
         arrived = Listener(c2, socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_UDP)
         wire = Listener(made.hosts[1], socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3), bind=("under", 0))
         sent = [datagram("10.42.1.1", "10.42.2.1", dice.randbytes(dice.randint(1, 1422)), dice.randint(1, 65535),
@@ -94,6 +96,7 @@ def intact(count=3000):
         journeys = os.path.join(claims.FOLDER, "in_band.json")
         with Trace(rules, claims.FOLDER, "--perfetto", journeys) as trace:
             def work():
+                os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # a sender that moves overtakes its own packets
                 with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW) as raw:
                     for i, packet in enumerate(sent):
                         raw.sendto(packet, ("10.42.2.1", 0))
@@ -105,7 +108,8 @@ def intact(count=3000):
         arrived.close()
         wire.close()
         expect("received", len(arrived.got), count)
-        assert arrived.got == sent, [i for i in range(count) if arrived.got[i] != sent[i]][:5]
+        wrong = [(i, sent.index(got) if got in sent else got) for i, got in enumerate(arrived.got) if got != sent[i]]
+        expect("places of other packets than were sent there", wrong[:5] + wrong[-5:], [])
         for start, end in pairs(made.hops()):
             hop = trace.hop("udp 10.42.1.1:4000 > 10.42.2.1:9000", start, end)
             assert hop, trace.lines
@@ -140,7 +144,7 @@ def stream(made, data):
             size += len(chunk)
         box.append((digest.hexdigest(), size))
 
-    reader = threading.Thread(target=take)
+    reader = threading.Thread(target=take, daemon=True)
     reader.start()
     rules = path(made.hops(), match={"container": c1, "protocol": "tcp", "destination_port": 9000}, most_bytes=1410,
                  through_netfilter=True)
@@ -205,6 +209,15 @@ def refused():
         told(3, "grows by 40", path(hops, most_bytes=1411, **udp))
         # GSO.
         told(3, "large packets of TCP (GSO)", path(hops, match={"container": c1, "protocol": "tcp"}, most_bytes=1410))
+        # GRO: a tap is the one device without hardware that has packets from outside, as a real NIC has.
+        h1 = made.hosts[0]
+        lab.tried("modprobe tun")
+        sh(f"ip -n {h1} tuntap add dev tap0 mode tap; ip -n {h1} link set tap0 master br0 up")
+        from_outside = path([(f"{h1}/tap0", "receive"), *hops[2:]], match={"destination": "10.42.2.1", "protocol": "tcp"},
+                            most_bytes=1410, through_netfilter=True)
+        told(3, "takes large packets of TCP (GRO)", from_outside)
+        lab.set_offload(h1, "tap0", 0x2C, 0)
+        told(0, "", from_outside)
         # br_netfilter: of the namespace, and of the bridge alone.
         switch = "/proc/sys/net/bridge/bridge-nf-call-iptables"
 
@@ -257,7 +270,7 @@ def strays():
         rules = path(points, match={"destination": "10.7.0.99", "port": 9000}, most_bytes=1000, through_netfilter=True)
         rules["rules"][0]["match"]["protocol"] = "udp"
         with Trace(rules, claims.FOLDER) as trace:
-            sh(f"ip netns exec {h} tc qdisc add dev port0 clsact")
+            lab.tried(f"ip netns exec {h} tc qdisc add dev port0 clsact")  # before 6.6 the trace has added it
             sh(f"ip netns exec {h} tc filter add dev port0 ingress bpf da obj {claims.DROP} sec tc")  # a fourth, from 300 bytes on
             send(hosts[0], ("10.7.0.1", 4000), ("10.7.0.99", 9000), b"x" * 400, 5000)
             time.sleep(0.3)

@@ -57,7 +57,7 @@ def inside(namespace, work):
 
 
 def set_offload(namespace, device, command, value):
-    """What `ethtool -K` does: command 0x1f is TSO, 0x24 is GSO."""
+    """What `ethtool -K` does: command 0x1f is TSO, 0x24 is GSO, 0x2c is GRO."""
     def work():
         data = ctypes.create_string_buffer(struct.pack("II", command, value))
         request = struct.pack("16sP", device.encode(), ctypes.addressof(data)) + bytes(16)
@@ -172,7 +172,7 @@ class Sink:
         self.count = 0
         self.bytes = 0
         self.ended = False
-        self.thread = threading.Thread(target=self._run)
+        self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
 
     def _run(self):

@@ -29,8 +29,9 @@ def rules_while_it_runs():
         sink = Sink(b, "10.8.0.2", 9000)
 
         def put(trace, rules):
-            with open(trace.path, "w") as file:
+            with open(trace.path + ".new", "w") as file:
                 file.write(rules if isinstance(rules, str) else json.dumps(rules))
+            os.rename(trace.path + ".new", trace.path)
             start = time.monotonic()
             line = trace.process.stderr.readline()
             print(f"{1000 * (time.monotonic() - start):.0f} ms: {line.strip()}")
