@@ -60,7 +60,9 @@ void hold_standard_streams() {
 }
 
 int tell(const Error& error) {
-  write_talk("greynic: " + error.message);
+  // Of what a file holds a message may quote names of any length, many times.
+  constexpr std::size_t kMostBytes = 3500;
+  write_talk("greynic: " + shortened(printable(error.message), kMostBytes));
   return exit_code(error.code);
 }
 
