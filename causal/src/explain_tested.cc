@@ -416,7 +416,9 @@ Result<void> Explainer::look_around() {
 
 Result<Explanation> Explainer::run(std::span<const Observation> observations) {
   take(observations);
-  if (auto done = session_.begin(); !done) return pass_on(done);
+  const auto witness =
+      options_.witness ? std::optional(session_.id_of(*options_.witness)) : std::nullopt;
+  if (auto done = session_.begin(witness); !done) return pass_on(done);
   const auto judged = [&]() -> Result<void> {
     if (options_.witness) return judge_witness();
     if (!of_run_.empty()) return judge_run();

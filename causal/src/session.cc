@@ -44,14 +44,20 @@ Id Session::id_of(const Configuration& configuration) {
 
 void Session::read(const Observation& observation) { add(id_of(observation.asked), observation); }
 
-Result<void> Session::begin() {
+Result<void> Session::begin(std::optional<Id> wall) {
   const auto valued = [&] {
     return std::any_of(asked_[baseline_].readings.begin(), asked_[baseline_].readings.end(),
                        [&](std::size_t place) { return !readings_[place].failed; });
   };
   for (int tries = 0; !valued() && tries < kMostFirstTests; ++tries) {
-    const Id id = baseline_;
-    if (auto done = measure({&id, 1}, "the baseline"); !done) {
+    std::vector<Id> batch;
+    // The baseline first, when nothing slowed the device, and last, to see whether a wall did.
+    batch.push_back(baseline_);
+    for (int left = std::min(options_.batch, kMostTogether) - 1; left > 0; --left) {
+      batch.push_back(wall && left % 2 == 0 ? *wall : baseline_);
+    }
+    if (!wall || tries > 0) batch.resize(1, baseline_);
+    if (auto done = measure(batch, batch.size() > 1 ? "is it a wall?" : "the baseline"); !done) {
       return done.error().while_doing("measuring the baseline");
     }
   }

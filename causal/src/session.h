@@ -21,6 +21,8 @@ namespace greynic::causal {
 inline constexpr double kLargeNoise = 0.26;
 /// The same, of the least deep wall that was seen: step by step is the better way for longer there.
 inline constexpr double kLargeForLeast = 0.4;
+/// Tests of baseline and wall in one batch.
+inline constexpr int kMostTogether = 8;
 
 /// A configuration that was asked about, by number.
 using Id = std::size_t;
@@ -51,8 +53,9 @@ class Session {
 
   /// A test of the run: evidence from the start.
   void read(const Observation& observation);
-  /// The scores start from the first value of the baseline. kNotMeasured when it gives none.
-  [[nodiscard]] Result<void> begin();
+  /// The scores start from the first value of the baseline. kNotMeasured when it gives none. Where
+  /// the laboratory takes several tests at a time, what may be a wall is tested in turn with it.
+  [[nodiscard]] Result<void> begin(std::optional<Id> wall = {});
 
   [[nodiscard]] Id id_of(const Configuration& configuration);
   [[nodiscard]] const Configuration& configuration(Id id) const { return asked_[id].what; }

@@ -23,7 +23,6 @@ constexpr double kNoiseAtWorst = 0.15;  // until the baseline was tested often
 constexpr double kSurelySlow = 5.0;     // standard errors
 constexpr double kApart = 4.0;          // noises; the halves of one heap are 2.7 apart
 constexpr int kMostChecks = 160;
-constexpr int kMostTogether = 8;  // tests of a batch
 constexpr double kStalls = 0.01;
 constexpr double kStallsUpTo = 4.0;
 constexpr double kFailsClear = 0.02;
@@ -151,17 +150,23 @@ class Stickiness {
   Result<void> look() {
     if (session_.waits()) return {};
     const Id baseline = session_.baseline();
-    bool slow = is_slow();
+    for (const std::size_t place : session_.places_of(baseline)) {  // in the midst of a batch
+      const bool after_wall = place > 0 && !session_.reading(place - 1).of_baseline;
+      const bool known = std::find(slow_.begin(), slow_.end(), place) != slow_.end();
+      if (after_wall && !known && place < session_.last() && is_slow(place)) slow_.push_back(place);
+    }
+    bool slow = is_slow(session_.last());
     for (int tries = 0; slow && tries < kMostLooks; ++tries) {
       slow_.push_back(session_.last());
       if (auto done = session_.measure({&baseline, 1}, "is it slow since the wall?"); !done) {
         return done;
       }
-      slow = is_slow();
+      slow = is_slow(session_.last());
     }
     if (slow) slow_.push_back(session_.last());
     if (!is_sticky()) return {};
     session_.ignore(slow_);
+    if (session_.options().batch > 1) ignore_after_first_wall();
     session_.refit();
     session_.wait_for_recovery();
     check_.notes.push_back(
@@ -179,9 +184,15 @@ class Stickiness {
   }
 
  private:
-  [[nodiscard]] bool is_slow() const {
-    const Reading& last = session_.reading(session_.last());
-    return !last.failed && last.score > session_.model().scale().bound(first());
+  [[nodiscard]] bool is_slow(std::size_t place) const {
+    const Reading& one = session_.reading(place);
+    return !one.failed && one.score > session_.model().scale().bound(first());
+  }
+  /// Nothing was waited for yet, so whatever followed in a batch may have been slowed, walls too.
+  void ignore_after_first_wall() {
+    std::size_t place = 0;
+    while (session_.reading(place).of_baseline) ++place;
+    while (++place < session_.last()) session_.ignore({&place, 1});
   }
   [[nodiscard]] double first() const {
     for (const std::size_t place : session_.places_of(session_.baseline())) {
@@ -229,6 +240,9 @@ Result<WallCheck> check_wall(Session& session, Id id) {
   Stickiness stickiness(session, check);
   const double sure = std::log(session.options().confidence / (1.0 - session.options().confidence));
   const Id baseline = session.baseline();
+  if (session.tests_of(id) > 0 && session.reading(session.last()).of_baseline) {
+    if (auto done = stickiness.look(); !done) return pass_on(done);
+  }
   for (int tests = 0; tests < kMostChecks; ++tests) {
     const Odds odds = odds_of(session, id);
     check.chance = chance_of(odds.wall);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "group_search.h"
 #include "whole/structures.h"
 
 namespace greynic::causal {
@@ -89,12 +90,24 @@ std::vector<double> WitnessSearch::odds_before(const Growth& growth, std::size_t
 }
 
 Result<std::optional<FoundCause>> WitnessSearch::cause_within(const Set& wall) {
+  const auto needed = needed_settings(session_, settings_, wall);
+  if (!needed) return pass_on(needed);
+  auto cause = cause_within(wall, *needed);
+  if (!cause || *cause || needed->none()) return cause;
+  return cause_within(wall, Set());  // a wrong answer led there
+}
+
+Result<std::optional<FoundCause>> WitnessSearch::cause_within(const Set& wall, const Set& needed) {
   std::vector<Step> path;
-  Step now{.from = settings_.closure({}, wall, {}),
+  const Growth way = needed.none() ? Growth() : settings_.grow({}, wall);
+  Step now{.from = settings_.closure(needed, wall, way),
            .to = wall,
            .growth = {},
-           .terms = {},
+           .terms = needed,
            .classes = {}};
+  for (std::size_t i = needed._Find_first(); i < needed.size(); i = needed._Find_next(i)) {
+    now.classes.push_back(Set().set(i));
+  }
   for (int backtracks = 0; backtracks < kMostBacktracks && !is_noisy();) {
     now.growth = settings_.grow(now.from, now.to);
     Row row{.steps = {},

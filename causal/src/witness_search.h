@@ -70,6 +70,8 @@ class WitnessSearch {
     std::vector<Set> classes;
   };
   [[nodiscard]] Result<std::optional<FoundCause>> cause_within(const Set& wall);
+  /// `needed`: terms that are known already.
+  [[nodiscard]] Result<std::optional<FoundCause>> cause_within(const Set& wall, const Set& needed);
   [[nodiscard]] Result<void> heal(CausesOfWall& found);
   [[nodiscard]] Result<std::optional<Set>> first_not_healed(CausesOfWall& found);
   [[nodiscard]] Result<void> add(CausesOfWall& found, FoundCause cause);

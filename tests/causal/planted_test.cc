@@ -27,18 +27,20 @@ struct Outcomes {
   int right = 0;
   int falsely_complete = 0;  ///< wrong, and the list is called complete
   int tests = 0;
+  std::size_t rounds = 0;
   double bound = 0.0;
   std::string wrong;
 };
 
 /// Cases of consecutive seeds, each explained from its witness.
-Outcomes explain_cases(const Family& family, std::uint64_t seed, int cases) {
+Outcomes explain_cases(const Family& family, std::uint64_t seed, int cases, int batch = 1) {
   Outcomes outcomes;
   for (int i = 0; i < cases; ++i) {
     PlantedCase planted(family, seed + static_cast<std::uint64_t>(i));
     const Laboratory laboratory = laboratory_of(planted);
     ExplainOptions options;
     options.witness = planted.witness;
+    options.batch = batch;
     const auto explanation = explain(planted.campaign, {}, options, &laboratory);
     if (!explanation) {
       outcomes.wrong += explanation.error().message;
@@ -48,6 +50,7 @@ Outcomes explain_cases(const Family& family, std::uint64_t seed, int cases) {
                                           : planted.exact(*explanation);
     outcomes.right += right ? 1 : 0;
     outcomes.tests += planted.tests;
+    outcomes.rounds += explanation->rounds;
     if (!family.false_alarm) outcomes.bound += planted.bound();
     if (right) continue;
     outcomes.falsely_complete += explanation->complete ? 1 : 0;
@@ -65,6 +68,26 @@ TEST(Planted, OneCleanCauseIsNamed) {
   const Outcomes outcomes = explain_cases({.name = "clean"}, 9100, 20);
   EXPECT_EQ(outcomes.right, 20) << outcomes.wrong;
   EXPECT_LT(outcomes.tests, 2.0 * outcomes.bound);
+}
+
+// Claim:  a laboratory that takes eight tests at a time has four terms among 192 factors named exactly
+//         in less than eight rounds in the mean; one after the other it takes over twenty.
+TEST(Planted, BatchesFindSeveralTermsAtATime) {
+  const Family four_of_192 = {.name = "four_of_192",
+                              .least_factors = 192,
+                              .most_factors = 192,
+                              .least_order = 4,
+                              .most_order = 4};
+  const Outcomes outcomes = explain_cases(four_of_192, 9150, 10, 8);
+  EXPECT_EQ(outcomes.right, 10) << outcomes.wrong;
+  EXPECT_LT(outcomes.rounds, 80U);
+}
+
+// Claim:  batches do not hide a wall after which the device stays slow for a while.
+TEST(Planted, StickyWallsAreSeenInBatches) {
+  const Outcomes outcomes = explain_cases(
+      {.name = "sticky", .most_factors = 48, .most_order = 2, .sticky = 3}, 9170, 10, 8);
+  EXPECT_GE(outcomes.right, 8) << outcomes.wrong;
 }
 
 // Claim:  two or three causes that mask one another in one wall are all named, with thresholds.

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <map>
+#include <set>
 
 #include "greynic/testgen/compiled_campaign.h"
 #include "planted.h"
@@ -92,9 +93,13 @@ void run_case(const Family& family, std::uint64_t seed, int batch, bool talk, Ta
   if (std::getenv("WHERE") != nullptr) {
     std::map<std::string, int> by;
     for (const causal::TrailTest& test : explanation->trail) ++by[test.why.substr(0, 18)];
-    fmt::print("seed {} {} {} tests, S {:.0f}:", seed, exact ? "ok " : "BAD", planted.tests,
-               planted.bound());
+    fmt::print("seed {} {} {} tests, {} rounds, S {:.0f}:", seed, exact ? "ok " : "BAD",
+               planted.tests, explanation->rounds, planted.bound());
     for (const auto& [why, n] : by) fmt::print(" [{} {}]", why, n);
+    std::map<std::string, std::set<std::size_t>> rounds;
+    for (const causal::TrailTest& test : explanation->trail)
+      rounds[test.why.substr(0, 18)].insert(test.round);
+    for (const auto& [why, n] : rounds) fmt::print(" ({} {})", why, n.size());
     fmt::print("\n");
   }
   if (talk && !exact) {

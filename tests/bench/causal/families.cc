@@ -5,6 +5,11 @@ namespace greynic::bench {
 std::vector<Family> families() {
   std::vector<Family> all;
   all.push_back({.name = "clean"});
+  all.push_back({.name = "four_of_192",
+                 .least_factors = 192,
+                 .most_factors = 192,
+                 .least_order = 4,
+                 .most_order = 4});
   all.push_back(
       {.name = "levels", .most_factors = 96, .most_order = 3, .numbers = true, .intervals = 0.35});
   all.push_back({.name = "masked",

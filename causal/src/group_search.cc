@@ -1,0 +1,252 @@
+#include "group_search.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <map>
+
+#include "greynic/statistics/random.h"
+
+namespace greynic::causal {
+namespace {
+
+constexpr int kLeastBatch = 4;  // with fewer, a term after the other is as quick
+constexpr std::size_t kLargestGroup = 48;
+constexpr std::size_t kMostTerms = 3;  // of one group
+constexpr double kTermsBefore = 2.5;   // of a cause, before any test
+constexpr double kSettled = 0.985;     // healing checks each term again
+constexpr double kUnlikely = 1e-7;     // beside the likeliest of its group
+constexpr double kLeastGain = 0.04;    // bits; a test that tells less is not made
+constexpr int kMostRounds = 8;
+constexpr int kCandidates = 64;
+constexpr double kHealed[] = {0.5, 0.35, 0.2};  // share of a group's settings in a test
+
+/// Settings of a group, by their places in it.
+using Part = std::uint64_t;
+
+struct Candidates {
+  struct Possible {
+    Part terms = 0;
+    double before = 1.0;        ///< odds without any test
+    double weight = 1.0;        ///< chance by all tests
+    std::uint32_t answers = 0;  ///< to the tests of the next batch, a bit each
+  };
+  struct Asked {
+    Part healed = 0;
+    Id id = 0;
+  };
+  std::vector<std::size_t> settings;
+  std::vector<Possible> possible;
+  std::vector<Asked> asked;
+  int chosen = 0;  ///< of them, for the next batch
+};
+
+class GroupSearch {
+ public:
+  GroupSearch(Session& session, Settings& settings, const Set& wall)
+      : session_(session), settings_(settings), wall_(wall), random_(0x67726f757073) {}
+
+  Result<Set> needed() {
+    make_groups();
+    std::vector<Id> batch;
+    for (Candidates& group : groups_) {
+      const Part whole = ~Part{0} >> (64 - group.settings.size());
+      if (const auto id = healed(group, whole)) {
+        group.asked.push_back({whole, *id});
+        batch.push_back(*id);
+      }
+    }
+    std::erase_if(groups_, [](const Candidates& group) { return group.asked.empty(); });
+    for (int round = 0; round < kMostRounds && !batch.empty(); ++round) {
+      if (auto done = ask(batch); !done) return pass_on(done);
+      if (session_.is_noisy(session_.id_of(settings_.wall()))) return Set();
+      for (Candidates& group : groups_) learn(group);
+      batch = next_batch();
+    }
+    Set terms;
+    for (const Candidates& group : groups_) {
+      if (!is_settled(group)) continue;
+      for (std::size_t i = 0; i < group.settings.size(); ++i) {
+        if (group.possible.front().terms >> i & 1) terms.set(group.settings[i]);
+      }
+    }
+    if (auto done = confirm(terms); !done) return pass_on(done);
+    return terms;
+  }
+
+ private:
+  void make_groups() {
+    std::vector<std::size_t> members;
+    for (std::size_t i = 0; i < settings_.size(); ++i) {
+      if (wall_.test(i)) members.push_back(i);
+    }
+    const auto batch = static_cast<std::size_t>(session_.options().batch);
+    const std::size_t least = (members.size() + kLargestGroup - 1) / kLargestGroup;
+    groups_.resize(std::min(members.size(), std::max(batch, least)));
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      groups_[i * groups_.size() / members.size()].settings.push_back(members[i]);
+    }
+    const double one = kTermsBefore / static_cast<double>(std::max<std::size_t>(members.size(), 5));
+    for (Candidates& group : groups_) add_possible(group, 0, 0, 0, 1.0, one / (1.0 - one));
+  }
+
+  static void add_possible(Candidates& group, Part terms, std::size_t count, std::size_t from,
+                           double weight, double odds) {
+    group.possible.push_back({terms, weight, weight, 0});
+    if (count == kMostTerms) return;
+    for (std::size_t i = from; i < group.settings.size(); ++i) {
+      add_possible(group, terms | Part{1} << i, count + 1, i + 1, weight * odds, odds);
+    }
+  }
+
+  /// The wall without this part; nothing where that is forbidden.
+  std::optional<Id> healed(const Candidates& group, Part part) {
+    Set kept = wall_;
+    for (std::size_t i = 0; i < group.settings.size(); ++i) {
+      if (part >> i & 1) kept.reset(group.settings[i]);
+    }
+    return settings_.id_of(kept);
+  }
+
+  Result<void> ask(const std::vector<Id>& batch) {
+    const auto most = static_cast<std::size_t>(session_.options().batch);
+    for (std::size_t begin = 0; begin < batch.size(); begin += most) {
+      const std::span<const Id> some(batch.data() + begin, std::min(most, batch.size() - begin));
+      if (auto done = session_.measure(some, "healing groups of settings"); !done) return done;
+    }
+    return {};
+  }
+
+  /// A part that holds a term heals the wall, one that holds none does not.
+  void learn(Candidates& group) const {
+    double best = -1e300;
+    for (Candidates::Possible& one : group.possible) {
+      one.weight = std::log(one.before);
+      for (const Candidates::Asked& asked : group.asked) {
+        if ((asked.healed & one.terms) == 0) one.weight += session_.evidence(asked.id);
+      }
+      best = std::max(best, one.weight);
+    }
+    double all = 0.0;
+    for (Candidates::Possible& one : group.possible)
+      all += one.weight = std::exp(one.weight - best);
+    for (Candidates::Possible& one : group.possible) one.weight /= all;
+    std::erase_if(group.possible, [](const auto& one) { return one.weight < kUnlikely; });
+    std::ranges::sort(group.possible, std::greater(), &Candidates::Possible::weight);
+  }
+
+  static bool is_settled(const Candidates& group) {
+    return group.possible.front().weight >= kSettled;
+  }
+
+  /// The parts whose answers tell most, each beside those that were chosen before it.
+  std::vector<Id> next_batch() {
+    std::vector<Id> batch;
+    for (Candidates& group : groups_) {
+      group.chosen = 0;
+      for (Candidates::Possible& one : group.possible) one.answers = 0;
+    }
+    while (std::ssize(batch) < session_.options().batch) {
+      Candidates* best_group = nullptr;
+      Candidates::Asked best;
+      double most = kLeastGain;
+      for (Candidates& group : groups_) {
+        if (is_settled(group)) continue;
+        for (int tries = 0; tries < kCandidates; ++tries) {
+          const Part part = candidate(group, tries);
+          const double gain = part == 0 ? 0.0 : bits_of(group, part);
+          if (gain <= most) continue;
+          const auto id = healed(group, part);
+          if (!id || std::ranges::find(batch, *id) != batch.end()) continue;
+          best_group = &group;
+          best = {part, *id};
+          most = gain;
+        }
+      }
+      if (best_group == nullptr) break;
+      for (Candidates::Possible& one : best_group->possible) {
+        if ((one.terms & best.healed) != 0) one.answers |= 1U << best_group->chosen;
+      }
+      ++best_group->chosen;
+      best_group->asked.push_back(best);
+      session_.believe(best.id, chance_of_wall(*best_group, best.healed));
+      batch.push_back(best.id);
+    }
+    return batch;
+  }
+
+  /// One of the likely settings alone, then some of them by chance.
+  Part candidate(const Candidates& group, int tries) {
+    Part open = 0;
+    for (const Candidates::Possible& one : group.possible) {
+      if (one.weight > kUnlikely * 100) open |= one.terms;
+    }
+    Part part = 0;
+    const double share = kHealed[tries % std::size(kHealed)];
+    int place = 0;
+    for (Part left = open; left != 0; left &= left - 1, ++place) {
+      const Part lowest = left & ~(left - 1);
+      const bool alone = tries < std::popcount(open) && tries < kCandidates / 4;
+      if (alone ? place == tries : random_.uniform() < share) part |= lowest;
+    }
+    return part;
+  }
+
+  /// How much the answer tells beside those of the tests that are chosen already.
+  static double bits_of(const Candidates& group, Part part) {
+    struct Cell {
+      double clear = 0.0, wall = 0.0;
+    };
+    std::map<std::uint32_t, Cell> cells;
+    for (const Candidates::Possible& one : group.possible) {
+      Cell& cell = cells[one.answers];
+      ((one.terms & part) != 0 ? cell.clear : cell.wall) += one.weight;
+    }
+    double bits = 0.0;
+    for (const auto& [answers, cell] : cells) {
+      const double both = cell.clear + cell.wall;
+      for (const double one : {cell.clear, cell.wall}) {
+        if (one > 0.0) bits -= one * std::log2(one / both);
+      }
+    }
+    return bits;
+  }
+
+  static double chance_of_wall(const Candidates& group, Part part) {
+    double wall = 0.0;
+    for (const Candidates::Possible& one : group.possible) {
+      if ((one.terms & part) == 0) wall += one.weight;
+    }
+    return wall;
+  }
+
+  /// The terms alone, and the wall without each that was not healed by itself yet.
+  Result<void> confirm(const Set& terms) {
+    if (terms.none()) return {};
+    std::vector<Id> batch;
+    const auto ask_once = [&](std::optional<Id> id) {
+      if (id && session_.tests_of(*id) == 0) batch.push_back(*id);
+    };
+    ask_once(settings_.id_of(settings_.closure(terms, wall_, settings_.grow({}, wall_))));
+    for (std::size_t i = 0; i < settings_.size(); ++i) {
+      if (terms.test(i)) ask_once(settings_.id_of(wall_ & ~Set().set(i)));
+    }
+    return ask(batch);
+  }
+
+  Session& session_;
+  Settings& settings_;
+  const Set& wall_;
+  statistics::Random random_;
+  std::vector<Candidates> groups_;
+};
+
+}  // namespace
+
+Result<Set> needed_settings(Session& session, Settings& settings, const Set& wall) {
+  if (session.options().batch < kLeastBatch || session.waits() || wall.count() < 2) return Set();
+  return GroupSearch(session, settings, wall).needed();
+}
+
+}  // namespace greynic::causal
