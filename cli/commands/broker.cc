@@ -152,9 +152,10 @@ void add_broker(Program& program) {
   command.option("--advice", flags->advice,
                  "What `greynic optimize --connections` wrote: how many QPs, for what");
   command
-      .option("--latency-qps", flags->latency_qps,
-              "QPs to each peer for small messages, standard 1; made as connections come, so that 4096 "
-              "with --bulk-qps 0 are one a connection")
+      .option(
+          "--latency-qps", flags->latency_qps,
+          "QPs to each peer for small messages, standard 1; made as connections come, so that 4096 "
+          "with --bulk-qps 0 are one a connection")
       .range(1, 4096);
   command
       .option("--bulk-qps", flags->bulk_qps,

@@ -388,14 +388,14 @@ TEST_F(RdmaHost, FindsItsArenasInATableOfKeys) {
     ASSERT_FALSE(found) << bytes << " " << word;
     EXPECT_EQ(found.error().code, ErrorCode::kIo);
   };
-  lie(0, 0, 0);                      // no magic
-  lie(0, 1, 3);                      // never at rest
-  lie(0, 2, remote::kKeyRows + 1);   // more rows than fit
-  lie(1, 0, 1);                      // a row that is being changed for ever
-  lie(1, 1, 8);                      // one arena twice
-  lie(1, 2, UINT64_MAX);             // beyond all addresses
-  lie(1, 3, 0);                      // of no bytes
-  lie(1, 4, std::uint64_t{1} << 32); // no key
+  lie(0, 0, 0);                       // no magic
+  lie(0, 1, 3);                       // never at rest
+  lie(0, 2, remote::kKeyRows + 1);    // more rows than fit
+  lie(1, 0, 1);                       // a row that is being changed for ever
+  lie(1, 1, 8);                       // one arena twice
+  lie(1, 2, UINT64_MAX);              // beyond all addresses
+  lie(1, 3, 0);                       // of no bytes
+  lie(1, 4, std::uint64_t{1} << 32);  // no key
 }
 
 }  // namespace

@@ -146,10 +146,11 @@ Result<MemoryRegion> MemoryRegion::create_read_only(const ProtectionDomain& pd,
   if (mr == nullptr && errno == EFAULT) {
     // Linux before 6.2 takes only pages that this process may write, whatever the device may do.
     if (::mprotect(address, memory.size(), PROT_READ | PROT_WRITE) != 0) {
-      return fail(ErrorCode::kMissing,
-                  fmt::format("{} bytes to be READ are sealed against this process, and Linux before "
-                              "6.2 registers only what it may write",
-                              memory.size()));
+      return fail(
+          ErrorCode::kMissing,
+          fmt::format("{} bytes to be READ are sealed against this process, and Linux before "
+                      "6.2 registers only what it may write",
+                      memory.size()));
     }
     errno = 0;
     mr = ibv_reg_mr(pd.handle(), address, memory.size(), IBV_ACCESS_REMOTE_READ);

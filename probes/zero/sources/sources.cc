@@ -34,9 +34,9 @@ Result<void> copy_from(std::span<const std::byte> memory, const Piece& piece) {
 }
 
 tl::unexpected<Error> may_not_be_read(pid_t process) {
-  return fail(ErrorCode::kMissing,
-              fmt::format("process {} may not be read: run as its user, or with CAP_SYS_PTRACE",
-                          process));
+  return fail(
+      ErrorCode::kMissing,
+      fmt::format("process {} may not be read: run as its user, or with CAP_SYS_PTRACE", process));
 }
 
 /// process_vm_readv of many pieces; `base` is where offset 0 of the arena lies in the owner.

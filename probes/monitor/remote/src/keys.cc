@@ -100,9 +100,8 @@ Result<void> KeysReader::refresh(const Read& read) {
     }
     if (before.epoch == epoch_) return {};
     rows.resize(before.row_count);
-    const zero::Piece whole[] = {
-        {false, sizeof(KeyTable), std::as_writable_bytes(std::span(rows))},
-        {false, 0, bytes_of(after)}};
+    const zero::Piece whole[] = {{false, sizeof(KeyTable), std::as_writable_bytes(std::span(rows))},
+                                 {false, 0, bytes_of(after)}};
     if (auto got = read(at_, whole); !got) return got;
     if (before.epoch % 2 != 0 || after.epoch != before.epoch) continue;
     known_.clear();

@@ -41,8 +41,8 @@ void QueuePairs::give_back(Lane& lane) {
   {
     const std::lock_guard lock(mutex_);
     lane.busy = false;
-    const auto at = std::find_if(lanes_.begin(), lanes_.end(),
-                                 [&](const Lane& one) { return &one == &lane; });
+    const auto at =
+        std::find_if(lanes_.begin(), lanes_.end(), [&](const Lane& one) { return &one == &lane; });
     // One that is joined to nobody is the first to be taken.
     lanes_.splice(lane.link == 0 ? lanes_.begin() : lanes_.end(), lanes_, at);
   }

@@ -40,7 +40,8 @@ class QueuePairs {
     ~Taken() {
       if (from_ != nullptr) from_->give_back(*lane_);
     }
-    Taken(Taken&& other) noexcept : from_(std::exchange(other.from_, nullptr)), lane_(other.lane_) {}
+    Taken(Taken&& other) noexcept
+        : from_(std::exchange(other.from_, nullptr)), lane_(other.lane_) {}
     Taken& operator=(Taken&&) = delete;
     [[nodiscard]] RdmaReader& reader() const { return lane_->reader; }
 

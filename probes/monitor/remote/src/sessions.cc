@@ -161,8 +161,8 @@ Result<void> Sessions::expose_new(Session& session) const {
     if (!exposed) return pass_on(exposed);
     (*held)->exposed = std::move(*exposed);
     const Exposed& there = *(*held)->exposed;
-    if (auto shown = session.keys->show(
-            arena, {there.address, there.region.remote_key(), there.bytes});
+    if (auto shown =
+            session.keys->show(arena, {there.address, there.region.remote_key(), there.bytes});
         !shown) {
       return shown;
     }
