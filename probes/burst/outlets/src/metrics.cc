@@ -38,7 +38,7 @@ outlets::OpenMetrics metrics_of(const burst::Findings& findings) {
                       : static_cast<double>(queue.victims) / static_cast<double>(queue.packets));
     std::vector<outlets::OpenMetrics::Bucket> buckets;
     for (std::size_t j = 0; j < burst::Tally::kBoundsUs.size(); ++j) {
-      buckets.push_back({burst::Tally::kBoundsUs[j] * 1e-6, queue.within_bounds[j]});
+      buckets.push_back({burst::Tally::kBoundsUs[j] / 1e6, queue.within_bounds[j]});
     }
     metrics.histogram("greynic_burst_duration_seconds", "How long bursts lasted.", labels, buckets,
                       queue.bursts, queue.seconds);
