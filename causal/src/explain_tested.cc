@@ -9,7 +9,7 @@
 #include "around/finer.h"
 #include "around/sense.h"
 #include "causes.h"
-#include "level_search.h"
+#include "steps/level_search.h"
 #include "wall_check.h"
 #include "whole/whole_search.h"
 

@@ -11,7 +11,7 @@
 #include <map>
 
 #include "depths.h"
-#include "src/witness_search.h"
+#include "steps/witness_search.h"
 #include "structures.h"
 
 namespace greynic::causal {

@@ -15,7 +15,7 @@
 /// batch with healing each of them. Where causes mask one another no group clears the wall, and
 /// nothing is found.
 
-#include "settings.h"
+#include "src/settings.h"
 
 namespace greynic::causal {
 

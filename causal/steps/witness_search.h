@@ -25,7 +25,7 @@
 
 #include <functional>
 
-#include "settings.h"
+#include "src/settings.h"
 
 namespace greynic::causal {
 
