@@ -18,7 +18,7 @@ constexpr double kPerNoise = 16.0;  // entries of the table for one noise
 constexpr std::size_t kMostCandidates = 9;
 constexpr double kClearBefore = 5.0;    // samples' worth of belief in where clear ones lie:
 constexpr double kAtBaseline = 0.9;     // this share at the baseline
-constexpr double kWallBefore = 2.0;     // and of belief in a new depth
+constexpr double kWallInMixture = 2.0;  // and of belief in a new depth
 constexpr double kLeastNewDepth = 0.4;  // a further cause may be less deep than the first
 constexpr double kFarBelow = 0.02;      // odds below which a baseline's mean is left out
 constexpr double kLeastRoom = 1e-3;
@@ -154,7 +154,7 @@ MeanMixture::Chances MeanMixture::chances(const Candidate& candidate, const Like
   chance.clear =
       (std::max(0.0, explained[0]) + kClearBefore * kAtBaseline * at_baseline) / clear_all +
       chance.clear_new;
-  const double fresh = std::max(kLeastNewDepth, kWallBefore / (kWallBefore + wall_held));
+  const double fresh = std::max(kLeastNewDepth, kWallInMixture / (kWallInMixture + wall_held));
   // The wall itself has all causes, so no other is much deeper than what was seen.
   const double deepest = std::max(deepest_, candidate.bound + room);
   chance.wall_new = fresh * between(one, count, candidate.bound, deepest);

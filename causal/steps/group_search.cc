@@ -13,11 +13,11 @@ namespace {
 
 constexpr int kLeastBatch = 4;  // with fewer, a term after the other is as quick
 constexpr std::size_t kLargestGroup = 48;
-constexpr std::size_t kMostTerms = 3;  // of one group
-constexpr double kTermsBefore = 2.5;   // of a cause, before any test
-constexpr double kSettled = 0.985;     // healing checks each term again
-constexpr double kUnlikely = 1e-7;     // beside the likeliest of its group
-constexpr double kLeastGain = 0.04;    // bits; a test that tells less is not made
+constexpr std::size_t kMostOfGroup = 3;  // of one group
+constexpr double kTermsOfCause = 2.5;    // of a cause, before any test
+constexpr double kSureOfGroup = 0.985;   // healing checks each term again
+constexpr double kUnlikely = 1e-7;       // beside the likeliest of its group
+constexpr double kLeastGain = 0.04;      // bits; a test that tells less is not made
 constexpr int kMostRounds = 8;
 constexpr int kCandidates = 64;
 constexpr double kHealed[] = {0.5, 0.35, 0.2};  // share of a group's settings in a test
@@ -87,14 +87,15 @@ class GroupSearch {
     for (std::size_t i = 0; i < members.size(); ++i) {
       groups_[i * groups_.size() / members.size()].settings.push_back(members[i]);
     }
-    const double one = kTermsBefore / static_cast<double>(std::max<std::size_t>(members.size(), 5));
+    const double one =
+        kTermsOfCause / static_cast<double>(std::max<std::size_t>(members.size(), 5));
     for (Candidates& group : groups_) add_possible(group, 0, 0, 0, 1.0, one / (1.0 - one));
   }
 
   static void add_possible(Candidates& group, Part terms, std::size_t count, std::size_t from,
                            double weight, double odds) {
     group.possible.push_back({terms, weight, weight, 0});
-    if (count == kMostTerms) return;
+    if (count == kMostOfGroup) return;
     for (std::size_t i = from; i < group.settings.size(); ++i) {
       add_possible(group, terms | Part{1} << i, count + 1, i + 1, weight * odds, odds);
     }
@@ -137,7 +138,7 @@ class GroupSearch {
   }
 
   static bool is_settled(const Candidates& group) {
-    return group.possible.front().weight >= kSettled;
+    return group.possible.front().weight >= kSureOfGroup;
   }
 
   /// The parts whose answers tell most, each beside those that were chosen before it.
