@@ -45,6 +45,7 @@ Id Session::id_of(const Configuration& configuration) {
 void Session::read(const Observation& observation) { add(id_of(observation.asked), observation); }
 
 Result<void> Session::begin(std::optional<Id> wall) {
+  first_ordered_ = readings_.size();
   const auto valued = [&] {
     return std::any_of(asked_[baseline_].readings.begin(), asked_[baseline_].readings.end(),
                        [&](std::size_t place) { return !readings_[place].failed; });

@@ -120,6 +120,8 @@ class Session {
     return asked_[id].readings;
   }
   [[nodiscard]] std::size_t last() const { return readings_.size() - 1; }
+  /// The first test that was ordered here; those before it were read from a run.
+  [[nodiscard]] std::size_t first_ordered() const { return first_ordered_; }
   [[nodiscard]] const Reading& reading(std::size_t place) const { return readings_[place]; }
   void refit();
 
@@ -167,6 +169,7 @@ class Session {
   bool lost_baseline_ = false;
   std::size_t tests_ = 0;
   std::size_t rounds_ = 0;
+  std::size_t first_ordered_ = 0;
 };
 
 }  // namespace greynic::causal

@@ -150,8 +150,10 @@ class Stickiness {
   Result<void> look() {
     if (session_.waits()) return {};
     const Id baseline = session_.baseline();
+    const bool in_batches = session_.options().batch > 1;
     for (const std::size_t place : session_.places_of(baseline)) {  // in the midst of a batch
-      const bool after_wall = place > 0 && !session_.reading(place - 1).of_baseline;
+      const bool after_wall = in_batches && place > session_.first_ordered() &&
+                              !session_.reading(place - 1).of_baseline;
       const bool known = std::find(slow_.begin(), slow_.end(), place) != slow_.end();
       if (after_wall && !known && place < session_.last() && is_slow(place)) slow_.push_back(place);
     }
@@ -166,7 +168,7 @@ class Stickiness {
     if (slow) slow_.push_back(session_.last());
     if (!is_sticky()) return {};
     session_.ignore(slow_);
-    if (session_.options().batch > 1) ignore_after_first_wall();
+    if (in_batches) ignore_after_first_wall();
     session_.refit();
     session_.wait_for_recovery();
     check_.notes.push_back(
@@ -189,9 +191,10 @@ class Stickiness {
     return !one.failed && one.score > session_.model().scale().bound(first());
   }
   /// Nothing was waited for yet, so whatever followed in a batch may have been slowed, walls too.
+  /// What a run stored stays.
   void ignore_after_first_wall() {
-    std::size_t place = 0;
-    while (session_.reading(place).of_baseline) ++place;
+    std::size_t place = session_.first_ordered();
+    while (place < session_.last() && session_.reading(place).of_baseline) ++place;
     while (++place < session_.last()) session_.ignore({&place, 1});
   }
   [[nodiscard]] double first() const {
