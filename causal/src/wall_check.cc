@@ -258,7 +258,13 @@ Result<WallCheck> check_wall(Session& session, Id id) {
     const double surely = sure + (of_wall + of_baseline > kManyForClear ? kNearMargin : 0.0);
     const bool clear = odds.wall <= -surely || (few && odds.at_first <= -sure);
     if (started && (wall || clear)) {
-      check.verdict = wall ? Verdict::kWall : Verdict::kClear;
+      // What slows the device for a while is not clear; in a batch its tests hide each other.
+      const bool hidden = !wall && session.waits() && session.options().batch > 1;
+      check.verdict = wall ? Verdict::kWall : hidden ? Verdict::kUndecided : Verdict::kClear;
+      if (hidden) {
+        check.notes.push_back(
+            "whether it is a wall was not decided: ask again without --batch, one test at a time");
+      }
       session.believe(id, check.chance);
       session.refit();
       return check;

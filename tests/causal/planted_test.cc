@@ -88,6 +88,7 @@ TEST(Planted, StickyWallsAreSeenInBatches) {
   const Outcomes outcomes = explain_cases(
       {.name = "sticky", .most_factors = 48, .most_order = 2, .sticky = 3}, 9170, 10, 8);
   EXPECT_GE(outcomes.right, 8) << outcomes.wrong;
+  EXPECT_EQ(outcomes.falsely_complete, 0) << outcomes.wrong;
 }
 
 // Claim:  two or three causes that mask one another in one wall are all named, with thresholds.
