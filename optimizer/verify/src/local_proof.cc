@@ -11,7 +11,7 @@
 namespace greynic::verify {
 namespace {
 
-constexpr std::size_t kMostLeft = 10'000;       // cubes; beyond it the halving begins anew
+constexpr std::size_t kMostLeft = 10'000;       // cubes; beyond it all packets are looked at
 constexpr std::uint32_t kNoBound = 0xffffffff;  // no rule has this number
 
 /// Walks the tree of places from the end upwards, with the rules of S present in an index.
@@ -241,18 +241,11 @@ class Prover {
 
 }  // namespace
 
-Result<std::vector<Cube>> prove_locally(const Pool& pool, std::uint32_t first_table,
-                                        SearchLimits& limits) {
-  const Places places(pool, first_table);
-  if (places.most_jumps() > kMostJumps) {
-    return fail(ErrorCode::kTooBig, "too many jumps follow one another");
-  }
-  std::uint64_t comparisons = 0;
-  Prover prover(pool, places, limits.comparisons_left, comparisons);
-  const bool shown = prover.run(limits.progress);
-  limits.comparisons_left -= std::min(limits.comparisons_left, comparisons);
-  if (!shown) return fail(ErrorCode::kTooBig, "ran out of comparisons");
-  return prover.left();
+LeftToShow prove_locally(const Pool& pool, const Places& places, std::uint64_t most,
+                         std::uint64_t& comparisons, const std::function<void(double)>& progress) {
+  Prover prover(pool, places, most, comparisons);
+  const bool all = prover.run(progress);
+  return {prover.left(), all};
 }
 
 }  // namespace greynic::verify

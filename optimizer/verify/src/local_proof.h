@@ -28,9 +28,15 @@
 
 namespace greynic::verify {
 
-/// Cubes outside of which both sides are alike. kTooBig when the comparisons are used up, or when
-/// too little can be shown.
-[[nodiscard]] Result<std::vector<Cube>> prove_locally(const Pool& pool, std::uint32_t first_table,
-                                                      SearchLimits& limits);
+/// What the proof leaves.
+struct LeftToShow {
+  std::vector<Cube> cubes;
+  bool all = false;  ///< both sides are alike outside of the cubes; else there was too much to do
+};
+
+/// The comparisons are counted, and no more than `most` are made.
+[[nodiscard]] LeftToShow prove_locally(const Pool& pool, const Places& places, std::uint64_t most,
+                                       std::uint64_t& comparisons,
+                                       const std::function<void(double)>& progress);
 
 }  // namespace greynic::verify

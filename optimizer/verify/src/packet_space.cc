@@ -21,6 +21,15 @@ void PacketSpace::close() {
   if (bits_.empty()) bits_.push_back({MatchField::kInPort, 0});  // only rules that match all
 }
 
+std::vector<CubeBits> PacketSpace::fields() const {
+  std::vector<CubeBits> result;
+  for (std::size_t i = 0; i < bits_.size(); ++i) {
+    if (i == 0 || bits_[i].field != bits_[i - 1].field) result.emplace_back(words(), 0);
+    result.back()[i / 64] |= std::uint64_t{1} << i % 64;
+  }
+  return result;
+}
+
 Cube PacketSpace::whole() const { return {CubeBits(words(), 0), CubeBits(words(), 0)}; }
 
 Cube PacketSpace::cube(const Match& match) const {

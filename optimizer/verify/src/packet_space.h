@@ -27,6 +27,8 @@ class PacketSpace {
   void close();
 
   [[nodiscard]] std::size_t words() const { return (bits_.size() + 63) / 64; }
+  /// The bits of each field that is looked at.
+  [[nodiscard]] std::vector<CubeBits> fields() const;
   [[nodiscard]] Cube whole() const;
   [[nodiscard]] Cube cube(const Match& match) const;
   /// Some packet of the cube: free bits are zero.

@@ -13,7 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "difference.h"
+#include "pool.h"
 
 namespace greynic::verify {
 

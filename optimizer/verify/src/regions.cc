@@ -6,7 +6,6 @@ namespace greynic::verify {
 namespace {
 
 constexpr std::size_t kMostMet = 256;     // steps of a place, by one cube
-constexpr std::size_t kFewSteps = 16;     // looked through without an index
 constexpr int kMostVisits = 500;          // of places, by one cube
 constexpr std::size_t kMostPieces = 256;  // of one cube
 constexpr std::size_t kFewToMiss = 16;    // steps of a place, to be kept in mind
@@ -15,7 +14,7 @@ constexpr std::size_t kMostMissed = 64;   // entries kept in mind at one place
 }  // namespace
 
 Regions::Regions(const Pool& pool, const Places& places)
-    : pool_(pool), places_(places), regions_(places.size()) {
+    : pool_(pool), places_(places), regions_(places.size()), steps_(pool, places) {
   const CubeBits none(pool.words, 0);
   regions_[places.start()] = {true, {none, none}, kEnd, 0, 0, nullptr, {}, false};
   regions_[places.start()].missed = std::make_shared<const std::vector<std::uint32_t>>();
@@ -67,31 +66,11 @@ void Regions::come(PlaceId place, const Cube& common, PlaceId from, const Step* 
   region.depth = regions_[from].depth + 1;
 }
 
-bool Regions::steps_meeting(PlaceId place, const Cube& cube, std::vector<std::uint32_t>& steps,
-                            std::uint64_t& comparisons) {
-  const auto& all = places_[place].steps;
-  if (all.size() <= kFewSteps) {
-    comparisons += all.size();
-    for (std::uint32_t i = 0; i < all.size(); ++i) {
-      if (meets(pool_, all[i].entry, cube)) steps.push_back(i);
-    }
-    return true;
-  }
-  StepIndex& held = indexes_[place];
-  if (!held.index) {
-    for (const Step& step : all) held.entries.push_back(step.entry);
-    held.index = std::make_unique<RuleIndex>(pool_, held.entries);
-    for (std::uint32_t i = 0; i < all.size(); ++i) held.index->insert(i);
-  }
-  const auto count = static_cast<std::uint32_t>(all.size());
-  held.index->meeting(cube.value.data(), cube.fixed.data(), count, steps, comparisons);
-  return steps.size() <= kMostMet;
-}
-
 bool Regions::miss(PlaceId place, const Cube& cube, std::vector<Cube>& missing,
                    std::uint64_t& comparisons) {
   std::vector<std::uint32_t> taken;
-  if (!steps_meeting(place, cube, taken, comparisons)) return false;
+  steps_.meeting(place, cube, taken, comparisons);
+  if (taken.size() > kMostMet) return false;
   for (std::uint32_t& step : taken) step = places_[place].steps[step].entry;
   subtract(pool_, cube, taken, missing, comparisons);
   return true;
@@ -109,7 +88,8 @@ bool Regions::walk(PlaceId at, Cube cube, PlaceId to, std::vector<Cube>& arrived
       continue;
     }
     std::vector<std::uint32_t> met;
-    if (!steps_meeting(at, cube, met, comparisons)) return false;
+    steps_.meeting(at, cube, met, comparisons);
+    if (met.size() > kMostMet) return false;
     for (const std::uint32_t number : met) {
       const Step& step = places_[at].steps[number];
       Cube part = cube;

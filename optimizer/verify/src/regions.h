@@ -3,12 +3,11 @@
 /// Which packets come to each place: at least those that do. Known are the bits that they have in
 /// common, the place that all of them come by, and some entries that none of them is in.
 
-#include <map>
 #include <memory>
 #include <vector>
 
 #include "places.h"
-#include "rule_index.h"
+#include "step_finder.h"
 
 namespace greynic::verify {
 
@@ -43,10 +42,6 @@ class Regions {
     std::shared_ptr<const std::vector<std::uint32_t>> missed;  ///< shared along a way
     bool misses_kept = false;  ///< `missed` has all steps of the place before
   };
-  struct StepIndex {
-    std::vector<std::uint32_t> entries;
-    std::unique_ptr<RuleIndex> index;
-  };
   void come(PlaceId place, const Cube& common, PlaceId from, const Step* by_jump);
   void keep_in_mind(PlaceId place);
   /// False when it takes too long to follow.
@@ -55,14 +50,11 @@ class Regions {
   /// What of a cube misses a place.
   bool miss(PlaceId place, const Cube& cube, std::vector<Cube>& missing,
             std::uint64_t& comparisons);
-  /// The steps of a place that meet a cube; false when they are too many.
-  bool steps_meeting(PlaceId place, const Cube& cube, std::vector<std::uint32_t>& steps,
-                     std::uint64_t& comparisons);
 
   const Pool& pool_;
   const Places& places_;
   std::vector<Region> regions_;
-  std::map<PlaceId, StepIndex> indexes_;  ///< of places with many steps
+  StepFinder steps_;
 };
 
 }  // namespace greynic::verify

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "difference.h"
+#include "pool.h"
 
 namespace greynic::verify {
 

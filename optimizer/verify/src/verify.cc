@@ -6,12 +6,14 @@
 #include <limits>
 #include <set>
 
-#include "difference.h"
 #include "local_proof.h"
 #include "register_use.h"
+#include "src/search/difference.h"
 
 namespace greynic::verify {
 namespace {
+
+constexpr int kMostJumps = 64;  // as core's look_up; a longer chain is a loop
 
 using TableIds = std::set<std::uint64_t>;
 
@@ -142,7 +144,7 @@ struct Comparison {
   std::uint32_t table;
   PacketSpace space;
   EffectNames effects;
-  Pool pool{0};
+  Pool pool{space};
   std::size_t layout_rules = 0;
 };
 
@@ -157,13 +159,12 @@ Comparison comparison_of(std::uint32_t id, const std::vector<const FlowRule*>& r
     }
   }
   made.space.close();
-  made.pool = Pool(made.space.words());
+  made.pool = Pool(made.space);
   for (const FlowRule* rule : rules) {
     const Entry entry{made.effects.number(rule->actions)};
     made.pool.rules.push_back(made.pool.add(made.space.cube(rule->match), entry));
   }
   for (const LayoutTable* table : tables) {
-    auto& list = made.pool.tables[table->id];
     auto& matchers = made.pool.matchers[table->id];
     for (const Matcher& matcher : table->matchers) {
       matchers.emplace_back();
@@ -172,25 +173,36 @@ Comparison comparison_of(std::uint32_t id, const std::vector<const FlowRule*>& r
         const std::uint32_t effect = jump == kNoJump ? made.effects.number(rule.actions) : kMiss;
         matchers.back().push_back(made.pool.add(made.space.cube(rule.match), {effect, jump}));
       }
-      list.insert(list.end(), matchers.back().begin(), matchers.back().end());
+      made.layout_rules += matcher.rules.size();
     }
-    made.layout_rules += list.size();
   }
   return made;
 }
 
-/// What the local proof leaves is halved; all, when the proof is given up.
+/// What the proof from matcher to matcher leaves is searched; all packets, when it is given up.
 Result<std::optional<Difference>> decide(const Comparison& sides, const VerifyOptions& options,
                                          SearchLimits& limits, Verdict& verdict) {
-  limits.comparisons_left = options.most_comparisons;
-  auto left = prove_locally(sides.pool, sides.table, limits);
-  if (!left && (options.quick || left.error().code != ErrorCode::kTooBig)) return pass_on(left);
+  const Places places(sides.pool, sides.table);
+  if (places.most_jumps() > kMostJumps) {
+    return fail(ErrorCode::kUnsupported,
+                fmt::format("up to {} jumps of the layout follow one another; devices follow {}",
+                            places.most_jumps(), kMostJumps));
+  }
+  std::uint64_t comparisons = 0;
+  LeftToShow left =
+      prove_locally(sides.pool, places, options.most_comparisons, comparisons, limits.progress);
+  verdict.comparisons += comparisons;
+  if (!left.all && options.quick) return fail(ErrorCode::kTooBig, "ran out of comparisons");
+  const Cube whole = sides.space.whole();
+  if (!left.all) left.cubes.push_back(whole);
+  if (left.cubes.empty()) return std::optional<Difference>{};
+  limits.comparisons_left =
+      options.quick ? options.most_comparisons - std::min(options.most_comparisons, comparisons)
+                    : std::numeric_limits<std::uint64_t>::max();
   const std::uint64_t before = limits.comparisons_left;
-  verdict.comparisons += options.most_comparisons - before;
-  if (!left) left = std::vector<Cube>{sides.space.whole()};
-  if (!options.quick) limits.comparisons_left = std::numeric_limits<std::uint64_t>::max();
-  for (const Cube& region : *left) {
-    auto found = find_difference(sides.pool, sides.table, region, limits);
+  DifferenceSearch search(sides.pool, places);
+  for (const Cube& region : left.cubes) {
+    auto found = search.find(region, limits);
     if (!found || *found) return found;
   }
   if (options.quick) verdict.comparisons += before - limits.comparisons_left;

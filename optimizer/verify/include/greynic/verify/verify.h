@@ -6,17 +6,18 @@
 /// How: first by a proof from matcher to matcher (optimizer/verify/src/local_proof.h). Each does what
 /// the rules do that it and all behind it serve; rules are compared with the layout rules that they
 /// meet, and a table that many jumps share is looked at once. Where that shows nothing for some cubes
-/// of packets, the sides are alike outside of them, and these cubes are halved, bit by bit. In each
-/// half, both sides keep only the rules that can still match. A region is settled in one of two ways:
-///   - one rule of each side covers it: their actions are compared;
-///   - both sides hold the same rules there, and every two of them that stand in another order are
-///     disjoint or do the same: the region is equivalent.
-/// Any other region is halved again, down to single packets if need be, so the answer is exact and
-/// does not depend on how the layout was made.
+/// of packets, the sides are alike outside of them, and inside of them packets are searched
+/// (optimizer/verify/src/difference.h): both sides become diagrams of what is still to be asked, and
+/// are cut by one header field after another. A region is settled in one of three ways:
+///   - both sides are the same diagram: they are alike;
+///   - each side is down to one effect: the effects are compared;
+///   - what is left of both sides was left elsewhere, and found alike there.
+/// Any other region is cut again, down to single packets if need be, so the answer is exact and does
+/// not depend on how the layout was made.
 ///
 /// Example: the rules and the layout of greynic/optimizer/optimize.h. Both sides hold the same four
 /// rules; rules 1 and 2 stand in another order, but no packet matches both: equivalent, and nothing is
-/// left to halve. Now exchange the two matchers. Rules 0 and 1 stand in another order too, they
+/// left to search. Now exchange the two matchers. Rules 0 and 1 stand in another order too, they
 /// overlap and do different things, so what they have in common is left, and gives a packet:
 ///
 ///     packet      ipv4_dst=10.1.0.1,l4_dst_port=22
@@ -40,10 +41,10 @@
 namespace greynic::verify {
 
 struct VerifyOptions {
-  /// Regions looked at before giving up with kTooBig; at about 2 us each, 20 minutes at most.
+  /// Regions looked at before giving up with kTooBig.
   std::uint64_t most_regions = 500'000'000;
-  /// Of two rules, or of a rule and a region; for the first proof of each table, before all of it is
-  /// halved. A few seconds of work.
+  /// Of two rules, or of a rule and a region; for the first proof of each table, before all its
+  /// packets are searched. A few seconds of work.
   std::uint64_t most_comparisons = 1'000'000'000;
   bool quick = false;  ///< all of a table's proof within these, or kTooBig
   /// Called now and then with the share of the packet space that is settled, 0..1.
@@ -62,14 +63,14 @@ struct Verdict {
   bool equivalent = false;
   std::optional<Counterexample> counterexample;  ///< set when not equivalent
   std::size_t tables = 0;
-  std::uint64_t regions = 0;      ///< looked at by halving
+  std::uint64_t regions = 0;      ///< searched; those that leave the same open count once
   std::uint64_t comparisons = 0;  ///< of the proofs from matcher to matcher; of all, when quick
 };
 
 /// kUnsupported: a layout rule does more than jump on its way to a table that only the layout has,
-/// or its jumps form a loop. kBadInput: a rule is not under its matcher's mask, or a table comes
-/// twice. kTooBig: most_regions did not
-/// suffice (or most_comparisons, when quick); the message says for how many rules.
+/// its jumps form a loop, or more than 64 may follow one another. kBadInput: a rule is not under its
+/// matcher's mask, or a table comes twice. kTooBig: most_regions did not suffice (or
+/// most_comparisons, when quick); the message says for how many rules.
 [[nodiscard]] Result<Verdict> verify(const RuleSet& rules, const Layout& layout,
                                      const VerifyOptions& options = {});
 
