@@ -20,6 +20,7 @@
 #include "progress.h"
 #include "rule_options.h"
 #include "sharing_advice.h"
+#include "update_layout.h"
 
 namespace greynic::cli {
 namespace {
@@ -41,6 +42,7 @@ struct OptimizeFlags {
   bool follow = false;
   std::string target;
   FollowFlags following;
+  UpdateFlags update;
 };
 
 std::string cell(const optimizer::LayoutCost& cost, const std::string& name) {
@@ -168,6 +170,22 @@ int follow(OptimizeFlags flags, RuleSet given, optimizer::OptimizeOptions option
   return follow_rules(flags.following, std::move(rules), found->result.layout, holder);
 }
 
+Result<void> write_layout_if_asked(const OptimizeFlags& flags, const Layout& layout) {
+  if (flags.out.empty()) return {};
+  return files::write_layout(layout, flags.out);
+}
+
+int update(const OptimizeFlags& flags, RuleSet rules, const optimizer::OptimizeOptions& options) {
+  const auto updated =
+      update_layout(flags.update, std::move(rules), flags.traffic, options, flags.seed);
+  if (!updated) return tell(updated.error());
+  if (const auto written = write_layout_if_asked(flags, updated->layout); !written) {
+    return tell(written.error());
+  }
+  put(flags.as_json ? updated->json_text + "\n" : updated->text);
+  return 0;
+}
+
 int run(const OptimizeFlags& flags) {
   if (!flags.connections.empty()) {
     return advise_sharing({flags.connections, flags.models, flags.out, flags.as_json});
@@ -195,20 +213,19 @@ int run(const OptimizeFlags& flags) {
   const auto rules = loop::load_rules(flags.rules, terminal_talk());
   if (!rules) return tell(rules.error());
   if (flags.follow) return follow(flags, *rules, options);
+  if (!flags.update.layout.empty()) return update(flags, *rules, options);
   const auto traffic = rules::traffic_for(flags.traffic, *rules, flags.seed);
   if (!traffic) return tell(traffic.error());
   const auto found = search(*rules, *traffic, options, !flags.growth);
   if (!found) return tell(found.error());
-  if (!flags.out.empty()) {
-    if (const auto written = files::write_layout(found->result.layout, flags.out); !written) {
-      return tell(written.error());
-    }
+  if (const auto written = write_layout_if_asked(flags, found->result.layout); !written) {
+    return tell(written.error());
   }
   return show(flags, *found, *rules, *traffic);
 }
 
 /// --follow and what belongs to it.
-void add_following(Command& command, OptimizeFlags& flags, const Option& connections) {
+Option add_following(Command& command, OptimizeFlags& flags, const Option& connections) {
   FollowFlags& following = flags.following;
   const Option follow = command.flag(
       "--follow", flags.follow,
@@ -239,6 +256,30 @@ void add_following(Command& command, OptimizeFlags& flags, const Option& connect
               "Packets between two looks below which --follow concludes nothing")
       .needs(follow);
   command.option("--polls", following.polls, "Looks after which --follow ends").needs(follow);
+  return follow;
+}
+
+/// --update and what belongs to it.
+void add_updating(Command& command, OptimizeFlags& flags, const Option& connections,
+                  const Option& follow) {
+  UpdateFlags& update = flags.update;
+  const Option layout = command.option(
+      "--update", update.layout,
+      "A layout of the rules as they were (--was): only what RULES changes is laid out and proven, "
+      "rule by rule, with no new search");
+  layout.excludes(connections);
+  layout.excludes(follow);
+  const Option was = command.option("--was", update.was.path,
+                                    "The rules that the layout of --update was made from");
+  was.needs(layout);
+  layout.needs(was);
+  command
+      .option(
+          "--drift", update.most_drift,
+          "Share of matchers tried by which --update may fall behind the last full layout before "
+          "all rules are laid out anew")
+      .range(0.0, 100.0)
+      .needs(layout);
 }
 
 }  // namespace
@@ -256,6 +297,7 @@ void add_optimize(Program& program) {
       "  greynic optimize --connections connections.json --model model.json -o advice.json\n"
       "  greynic optimize made:acl:1000:7 --growth auto --explain\n"
       "  greynic optimize filters.rules --follow --target flows:tc:enp1s0f0 --store kept\n"
+      "  greynic optimize new.rules --update layout.json --was old.rules -o layout.json\n"
       "  greynic optimize container_host --as tc:enp1s0f0 > filters.tc   # to review");
   const Option rules = add_rule_input(command, flags->rules);
   const Option connections = command.option(
@@ -287,7 +329,8 @@ void add_optimize(Program& program) {
   command.option("--as", read_form,
                  "The layout as commands on stdout: ovs (ovs-ofctl), tc:INTERFACE (tc -batch) or "
                  "rte_flow:PORT (testpmd)");
-  add_following(command, *flags, connections);
+  const Option follow = add_following(command, *flags, connections);
+  add_updating(command, *flags, connections, follow);
   command.flag("--json", flags->as_json, "JSON on stdout");
   command.run([flags] { return run(*flags); });
 }

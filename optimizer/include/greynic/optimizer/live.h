@@ -1,0 +1,87 @@
+#pragma once
+
+/// A proven layout that follows its rules: one rule comes, goes or changes its weight, and only what
+/// that concerns is changed and proven, in microseconds where a new layout takes seconds.
+///
+/// How: each rule's entries are known, and each table finds the entries that a set of packets meets.
+/// A rule that goes takes its entries with it. Then the packets of the changed rule are followed
+/// through the tables. Where an entry takes some that the rules give to another rule, or where they
+/// miss, that rule gets an entry there: in a matcher that looks at its bits and stands in the right
+/// place, or in a new one. That ends when the proof (optimizer/src/live/proof.h) finds no fault. It
+/// is exact, and about the packets that the step may concern; all others find what they found before.
+///
+/// Jumps and tables stay as they were made, so the layout slowly falls behind what optimize() would
+/// make of the same rules. So matchers tried are counted at every step; when they exceed those of the
+/// last full layout by max_drift, and where a step would take more work than it saves, optimize() lays
+/// the rules out again. The rules of the layout may be max_growth times the input's, and max_drift
+/// more.
+///
+/// Not thread-safe. Memory: some 2 KB a rule.
+
+#include <memory>
+#include <optional>
+
+#include "greynic/optimizer/optimize.h"
+
+namespace greynic::optimizer {
+
+/// Stays the same while the rule is there; may be given again after it went.
+using RuleId = std::uint32_t;
+
+struct LiveOptions {
+  OptimizeOptions search;   ///< for full layouts
+  double max_drift = 0.05;  ///< of the matchers tried over those of the last full layout
+};
+
+/// What a step did.
+struct LiveStep {
+  RuleId rule = 0;
+  std::size_t entries_added = 0;  ///< rules of the layout
+  std::size_t entries_removed = 0;
+  std::size_t matchers_added = 0;
+  std::size_t matchers_removed = 0;
+  std::uint64_t comparisons = 0;  ///< of the search and the proof
+  bool rebuilt = false;           ///< by optimize(); then the counts above are 0
+};
+
+class LiveLayout {
+ public:
+  /// Proves the layout by verify() first. A rule's FlowRule::weight counts, where it is not 0: all
+  /// rules with weights, or none. kBadInput: the layout does not do what the rules do; the message
+  /// has a packet. kUnsupported: optimize() would not make such a layout.
+  [[nodiscard]] static Result<LiveLayout> create(const RuleSet& rules, const Layout& layout,
+                                                 LiveOptions options = {});
+  LiveLayout(LiveLayout&&) noexcept;
+  LiveLayout& operator=(LiveLayout&&) noexcept;
+  ~LiveLayout();
+
+  /// Rules of one table in their order: create() gave the ids 0, 1, ... in the order of its set.
+  [[nodiscard]] std::vector<RuleId> ids(std::uint32_t table) const;
+
+  /// Puts the rule in front of `before`, a rule of the same table, whatever their priorities; without
+  /// it, behind all whose priority number is not greater. The errors are those of optimize().
+  Result<LiveStep> insert(FlowRule rule, std::optional<RuleId> before = std::nullopt);
+  Result<LiveStep> erase(RuleId rule);
+  /// A weight that is positive; matchers may change their order.
+  Result<LiveStep> weigh(RuleId rule, double weight);
+  /// The input lines that the rule serves; nothing else changes.
+  void set_lines(RuleId rule, std::vector<std::uint32_t> from);
+  /// Lays the rules out by optimize().
+  Result<LiveStep> rebuild();
+
+  /// In their order; priorities are numbered anew.
+  [[nodiscard]] RuleSet rules() const;
+  [[nodiscard]] Layout layout() const;
+  /// Mean over one packet of each rule, by weight.
+  [[nodiscard]] double matchers_tried() const;
+  /// 0.03: that is 3 % above the last full layout, when it was made.
+  [[nodiscard]] double drift() const;
+  [[nodiscard]] std::size_t layout_rules() const;
+
+ private:
+  class Kept;
+  explicit LiveLayout(std::unique_ptr<Kept> kept);
+  std::unique_ptr<Kept> kept_;
+};
+
+}  // namespace greynic::optimizer
