@@ -90,6 +90,11 @@ TEST(Update, RefusesALayoutOfOtherRules) {
   EXPECT_EQ(
       greynic(folder, "optimize " + (folder / "1") + " --update " + (folder / "1.json")).exit_code,
       2);
+  const Outcome both =
+      greynic(folder, "optimize " + (folder / "1") + " --update " + (folder / "1.json") +
+                          " --was " + (folder / "1") + " --explain");
+  EXPECT_EQ(both.exit_code, 2);
+  EXPECT_NE(both.err.find("--explain"), std::string::npos) << both.err;
 }
 
 }  // namespace

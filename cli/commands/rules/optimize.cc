@@ -176,11 +176,23 @@ Result<void> write_layout_if_asked(const OptimizeFlags& flags, const Layout& lay
 }
 
 int update(const OptimizeFlags& flags, RuleSet rules, const optimizer::OptimizeOptions& options) {
+  if (flags.explain || !flags.models.empty() || !flags.growth) {
+    return tell({ErrorCode::kBadInput,
+                 "--update searches for no layout, so it takes neither --explain, --model nor "
+                 "--growth auto; leave them out, or leave out --update"});
+  }
   const auto updated =
       update_layout(flags.update, std::move(rules), flags.traffic, options, flags.seed);
   if (!updated) return tell(updated.error());
   if (const auto written = write_layout_if_asked(flags, updated->layout); !written) {
     return tell(written.error());
+  }
+  if (flags.as) {
+    const auto commands = flows::rule_commands(updated->layout, *flags.as);
+    if (!commands) return tell(commands.error());
+    put_data(*commands);
+    say(updated->text);
+    return 0;
   }
   put(flags.as_json ? updated->json_text + "\n" : updated->text);
   return 0;
