@@ -53,7 +53,9 @@ TEST(Update, EndsAtTheNewRules) {
     }
     const auto made = optimize(before, {});
     ASSERT_TRUE(made);
-    auto live = LiveLayout::create(before, made->layout);
+    LiveOptions options;
+    options.full_layouts = seed % 2 == 0;
+    auto live = LiveLayout::create(before, made->layout, options);
     ASSERT_TRUE(live) << live.error().message;
     const auto sum = update(*live, before, now);
     ASSERT_TRUE(sum) << sum.error().message;

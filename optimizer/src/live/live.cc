@@ -117,6 +117,7 @@ class LiveLayout::Kept {
       std::vector<KeptRule> rules = state().rules();
       if (rules.size() <= step.rule) rules.resize(step.rule + 1);
       rules[step.rule] = std::move(kept);
+      if (!options_.full_layouts) return rebuild_when_allowed(step.rule);
       return rebuild_with(std::move(rules), step.rule);
     }
     state().add_rule(step.rule, std::move(kept));
@@ -142,6 +143,19 @@ class LiveLayout::Kept {
     state().move_by_weight(id);
     return finish(step);
   }
+
+  /// Takes the rules and lays them out.
+  Result<void> start(const RuleSet& rules) {
+    Traffic traffic;
+    for (const FlowRule& rule : rules.rules) {
+      traffic.flows.push_back(
+          {live::packet_of(rule.match), rule.weight > 0.0 ? rule.weight : 1.0, rule.table});
+    }
+    const auto made = optimize(rules, traffic, options_.search);
+    if (!made) return pass_on(made);
+    return start(rules, made->layout);
+  }
+  [[nodiscard]] const LiveOptions& options() const { return options_; }
 
   Result<LiveStep> rebuild(RuleId changed) { return rebuild_with(state().rules(), changed); }
 
@@ -193,7 +207,7 @@ class LiveLayout::Kept {
     step.matchers_added = changes_.matchers_added;
     step.matchers_removed = changes_.matchers_removed;
     changes_ = {};
-    if (!proven) return rebuild(step.rule);
+    if (!proven) return rebuild_when_allowed(step.rule);
     state().count_lost();
     if (came != live::kNothing) {
       state().count(came);
@@ -204,8 +218,13 @@ class LiveLayout::Kept {
 
   Result<LiveStep> finish(const LiveStep& step) {
     const bool grown = growth() > growth_ * (1.0 + options_.max_drift);
-    if (grown || drift() > options_.max_drift) return rebuild(step.rule);
+    if (grown || drift() > options_.max_drift) return rebuild_when_allowed(step.rule);
     return step;
+  }
+
+  Result<LiveStep> rebuild_when_allowed(RuleId changed) {
+    if (options_.full_layouts) return rebuild(changed);
+    return fail(ErrorCode::kTooBig, "the step needs a full layout");
   }
 
   /// Rules of the layout for each rule.
@@ -281,6 +300,13 @@ void LiveLayout::set_lines(RuleId rule, std::vector<std::uint32_t> from) {
   kept_->state().set_from(rule, std::move(from));
 }
 Result<LiveStep> LiveLayout::rebuild() { return kept_->rebuild(0); }
+
+Result<void> LiveLayout::replace(const RuleSet& rules) {
+  auto kept = std::make_unique<Kept>(kept_->options());
+  if (auto started = kept->start(rules); !started) return started;
+  kept_ = std::move(kept);
+  return {};
+}
 
 RuleSet LiveLayout::rules() const { return kept_->rules(kept_->state().rules()); }
 Layout LiveLayout::layout() const { return kept_->state().layout(); }

@@ -135,6 +135,10 @@ class State {
   /// And those whose entry went meanwhile.
   void count_lost();
   void weigh(std::uint32_t rule, double weight);
+  /// Of the packets that come to the position.
+  [[nodiscard]] double weight_past(std::uint32_t table, std::uint32_t position) const {
+    return weight_from(tables_[table], position);
+  }
   [[nodiscard]] double matchers_tried() const;  ///< mean over the packets
   [[nodiscard]] std::size_t entries() const { return entry_count_; }
 

@@ -97,16 +97,15 @@ std::vector<std::int64_t> rules_that_stay(const RuleSet& before, const RuleSet& 
   return stays;
 }
 
-Result<UpdateSum> update(LiveLayout& live, const RuleSet& before, const RuleSet& now,
-                         const std::function<void(double)>& on_step) {
-  const std::vector<std::int64_t> stays = rules_that_stay(before, now);
+namespace {
+
+/// All steps from `before` to `now`.
+Result<void> take_steps(LiveLayout& live, Updating& updating, const RuleSet& before,
+                        const RuleSet& now, const std::vector<std::int64_t>& stays) {
   std::vector<std::optional<RuleId>> id_of(now.rules.size());
   for (RuleId id = 0; id < stays.size(); ++id) {
     if (stays[id] >= 0) id_of[static_cast<std::size_t>(stays[id])] = id;
   }
-  const auto kept = static_cast<std::size_t>(
-      std::count_if(id_of.begin(), id_of.end(), [](const auto& id) { return id.has_value(); }));
-  Updating updating(live, before.rules.size() + now.rules.size() - 2 * kept, on_step);
   for (RuleId id = 0; id < stays.size(); ++id) {
     if (stays[id] < 0) continue;
     const FlowRule& rule = now.rules[static_cast<std::size_t>(stays[id])];
@@ -137,6 +136,22 @@ Result<UpdateSum> update(LiveLayout& live, const RuleSet& before, const RuleSet&
     } else if (const auto done = updating.step([&] { return live.erase(id); }); !done) {
       return pass_on(done);
     }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<UpdateSum> update(LiveLayout& live, const RuleSet& before, const RuleSet& now,
+                         const std::function<void(double)>& on_step) {
+  const std::vector<std::int64_t> stays = rules_that_stay(before, now);
+  const auto kept = static_cast<std::size_t>(
+      std::count_if(stays.begin(), stays.end(), [](std::int64_t place) { return place >= 0; }));
+  Updating updating(live, before.rules.size() + now.rules.size() - 2 * kept, on_step);
+  if (const auto taken = take_steps(live, updating, before, now, stays); !taken) {
+    if (taken.error().code != ErrorCode::kTooBig) return pass_on(taken);
+    if (const auto replaced = live.replace(now); !replaced) return pass_on(replaced);
+    ++updating.sum().rebuilds;
   }
   UpdateSum sum = std::move(updating.sum());
   sum.kept = kept;

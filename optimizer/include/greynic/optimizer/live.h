@@ -31,6 +31,8 @@ using RuleId = std::uint32_t;
 struct LiveOptions {
   OptimizeOptions search;   ///< for full layouts
   double max_drift = 0.05;  ///< of the matchers tried over those of the last full layout
+  /// False: a step that needs a full layout fails with kTooBig, and replace() must follow.
+  bool full_layouts = true;
 };
 
 /// What a step did.
@@ -68,6 +70,8 @@ class LiveLayout {
   void set_lines(RuleId rule, std::vector<std::uint32_t> from);
   /// Lays the rules out by optimize().
   Result<LiveStep> rebuild();
+  /// Takes these rules instead, laid out by optimize(); ids are given as by create().
+  Result<void> replace(const RuleSet& rules);
 
   /// In their order; priorities are numbered anew.
   [[nodiscard]] RuleSet rules() const;

@@ -30,7 +30,9 @@ struct UpdateSum {
 [[nodiscard]] std::vector<std::int64_t> rules_that_stay(const RuleSet& before, const RuleSet& now);
 
 /// `live` holds the rules of `before`, as create() took them; afterwards those of `now`, in its order,
-/// with its weights (FlowRule::weight, where positive) and lines. `on_step` hears the share done.
+/// with its weights (FlowRule::weight, where positive) and lines. When a step needs a full layout and
+/// LiveOptions::full_layouts is false, `now` is laid out at once, and the steps that are left are
+/// spared. `on_step` hears the share done.
 [[nodiscard]] Result<UpdateSum> update(LiveLayout& live, const RuleSet& before, const RuleSet& now,
                                        const std::function<void(double)>& on_step = {});
 
