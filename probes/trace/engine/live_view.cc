@@ -63,7 +63,7 @@ std::string LiveView::text_of(const State& state) const {
   json edges = json::array();
   for (const auto& [between, sum] : state.edges) {
     const bool timed = sum.delays.count() > 0;
-    const auto micros = [&](double share) {
+    const auto micros = [&, &sum = sum](double share) {
       return timed ? json(sum.delays.quantile_ns(share) / kNanosecondsInMicrosecond)
                    : json(nullptr);
     };
