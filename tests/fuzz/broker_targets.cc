@@ -1,4 +1,5 @@
-/// What a broker reads of others: requests in a ring, messages of peers in band and out of band.
+/// What a broker reads of others: requests in a ring, memory that is lent, messages of peers in band
+/// and out of band.
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -13,147 +14,138 @@
 #include "core/wire.h"
 #include "fuzz.h"
 #include "link_stream.h"
+#include "lone_core.h"
 
 namespace greynic::fuzz {
 namespace {
 
 using namespace broker;
 
-/// Takes all that is posted and completes nothing, but for what a target makes up.
-class SilentDevice final : public Device {
- public:
-  bool has_immediate() const override { return immediate; }
-  Result<Memory> register_memory(std::span<std::byte> memory, Access) override {
-    return Memory{reinterpret_cast<std::uint64_t>(memory.data()), ++key_, key_};
-  }
-  void deregister(const Memory&) override {}
-  std::uint32_t mtu_bytes() const override { return 4096; }
-  Result<QpNumber> create_qp(Transport, std::uint32_t, std::uint32_t) override { return ++qp; }
-  QpAddress address_of(QpNumber) const override { return {}; }
-  Result<void> connect(QpNumber, const QpAddress&) override { return {}; }
-  void to_error(QpNumber) override {}
-  void destroy(QpNumber) override {}
-  std::size_t post(QpNumber at, std::span<const Work> list) override {
-    for (const Work& work : list) done.push_back({.id = work.id, .qp = at});
-    return list.size();
-  }
-  std::size_t post_receives(std::span<const std::uint64_t> ids, std::span<const Piece> buffers,
-                            QpNumber) override {
-    for (std::size_t i = 0; i < ids.size(); ++i) receives.emplace_back(ids[i], buffers[i]);
-    return ids.size();
-  }
-  bool immediate = true;
-  QpNumber qp = 0;
-  std::vector<Completion> done;
-  std::vector<std::pair<std::uint64_t, Piece>> receives;
-
- private:
-  std::uint32_t key_ = 0;
-};
-
-class SilentOwner final : public Owner {
- public:
-  void on_incoming(AppId, std::uint16_t port, VirtualQpn number) override {
-    if (app != nullptr) app->on_incoming(port, number, Transport::kRC, {});
-  }
-  void on_open(AppId, VirtualQpn number) override {
-    if (app != nullptr) app->on_open(number);
-  }
-  void on_received(AppId, VirtualQpn number, std::uint64_t total) override {
-    if (app != nullptr) app->on_received(number, total);
-  }
-  void on_sent(AppId, VirtualQpn number, std::uint64_t total) override {
-    if (app != nullptr) app->on_sent(number, total);
-  }
-  void on_transferred(AppId, VirtualQpn, std::uint64_t) override {}
-  void on_finished(AppId, VirtualQpn number) override {
-    if (app != nullptr) app->on_finished(number);
-  }
-  void on_closed(AppId, VirtualQpn number, int error) override {
-    if (app != nullptr) app->on_closed(number, error);
-  }
-  void on_returned(AppId, std::uint32_t) override {}
-  void on_detached(AppId) override {}
-  void call_peer(PeerId, std::vector<std::byte> bytes) override { calls.push_back(bytes); }
-  void on_peer_broken(PeerId, const char* reason) override { broken = reason; }
-  Application* app = nullptr;
-  std::vector<std::vector<std::byte>> calls;
-  std::string broken;
-};
-
-/// A core whose one peer answers each call with the same words, so that its lanes come up.
-struct LoneCore {
-  SilentDevice device;
-  SilentOwner owner;
-  std::unique_ptr<Core> core;
-  explicit LoneCore(bool immediate) {
-    device.immediate = immediate;
-    CoreOptions options;
-    options.receive_credits = 32;
-    core = std::move(*Core::create(device, owner, options));
-    (void)core->add_peer(1);
-    answer_calls();
-    core->flush();
-  }
-  void answer_calls() {
-    while (!owner.calls.empty()) {
-      for (const auto& call : std::exchange(owner.calls, {})) core->on_peer_call(1, call);
-    }
-  }
-  void complete() {
-    while (!device.done.empty()) {
-      const auto list = std::exchange(device.done, {});
-      core->on_completions(list);
-      core->flush();
-    }
-  }
-};
-
-void read_ring(std::string_view bytes) {
-  constexpr std::uint64_t kBytes = local::kDataAt + 64 * local::kPage;
-  LoneCore lone(true);
+/// A descriptor of so much memory.
+int memory_of(std::uint64_t bytes, unsigned seals) {
   const int memory = memfd_create("fuzz", MFD_ALLOW_SEALING);
-  claim(ftruncate(memory, kBytes) == 0 && fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK) == 0,
-        "a segment can be made");
-  auto segment = Segment::map(memory, kBytes);
-  close(memory);
-  claim_sound(segment);
-  new (segment->bytes().data()) local::Places();
-  int ends[2];
-  claim(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0, "a pair can be made");
-  const Quota quota{.connections = 20, .outstanding_bytes = 1 << 20};
-  Holdings holdings;
-  {
-    Application app(ends[0], 1, 0, std::move(*segment), *lone.core, quota, holdings);
-    lone.owner.app = &app;
-    const AppId id = *lone.core->attach(app.segment());
-    app.set_id(id);
-    auto& places = *reinterpret_cast<local::Places*>(app.segment().data());
-    local::RequestWriter writer(app.segment().data() + local::kRequestsAt, places.request_written,
-                                places.request_read);
-    for (; !bytes.empty() && app.broken().empty() && writer.has_room();) {
-      local::Request request;
-      const std::size_t count = std::min(bytes.size(), sizeof request);
-      std::memcpy(static_cast<void*>(&request), bytes.data(), count);
-      bytes.remove_prefix(count);
-      // The peer does not answer, so a request with 0 names the first that there may be.
-      if (request.connection == 0) request.connection = 1;
-      writer.write(request);
-      (void)app.take_requests(8,
-                              [&](AppId, const local::Request& wish) { app.connect_to(1, wish); });
-      lone.core->flush();
-      lone.complete();
-      app.deliver();
-    }
-    lone.core->detach(id);
+  claim(memory >= 0 && ftruncate(memory, static_cast<off_t>(bytes)) == 0 &&
+            fcntl(memory, F_ADD_SEALS, seals) == 0,
+        "memory can be made");
+  return memory;
+}
+
+/// A program that is attached to a lone core.
+class LoneProgram {
+ public:
+  LoneProgram() {
+    claim(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends_) == 0, "a pair can be made");
+    const int memory = memory_of(kBytes, F_SEAL_SHRINK);
+    auto segment = Segment::map(memory, kBytes);
+    close(memory);
+    claim_sound(segment);
+    new (segment->bytes().data()) local::Places();
+    app_ = std::make_unique<Application>(ends_[0], 1, 0, std::move(*segment), *lone.core, quota_,
+                                         holdings_);
+    lone.owner.app = app_.get();
+    id_ = *lone.core->attach(app_->segment());
+    app_->set_id(id_);
+    std::byte* const base = app_->segment().data();
+    auto& places = *reinterpret_cast<local::Places*>(base);
+    writer_ = {base + local::kRequestsAt, places.request_written, places.request_read};
+  }
+  ~LoneProgram() {
+    lone.core->detach(id_);
     lone.core->remove_peer(1);
     claim(lone.core->connection_count() == 0, "a detached application leaves no connection");
+    claim(lone.core->registrations().first == 0, "nor registered memory that it had lent");
     lone.owner.app = nullptr;
+    app_.reset();
+    claim(holdings_.connections == 0 && holdings_.outstanding_bytes == 0 &&
+              holdings_.segment_bytes == 0 && holdings_.applications == 0,
+          "what an application held is given back");
+    close(ends_[1]);
   }
-  claim(holdings.connections == 0 && holdings.outstanding_bytes == 0 &&
-            holdings.segment_bytes == 0 && holdings.applications == 0,
-        "what an application held is given back");
-  close(ends[1]);
+  LoneProgram(const LoneProgram&) = delete;
+  LoneProgram& operator=(const LoneProgram&) = delete;
+
+  [[nodiscard]] bool goes_on() { return app_->broken().empty() && writer_.has_room(); }
+  void lend(const local::Lend& wish, int memory) { app_->lend(wish, memory); }
+  void ask(const local::Request& request) {
+    writer_.write(request);
+    (void)app_->take_requests(
+        8, [&](AppId, const local::Request& wish) { app_->connect_to(1, wish); });
+  }
+  void settle() {
+    lone.core->flush();
+    for (const std::uint32_t region : std::exchange(lone.owner.returned, {})) {
+      app_->on_returned(region);
+    }
+    app_->deliver();
+  }
+
+  LoneCore lone{true};
+
+ private:
+  static constexpr std::uint64_t kBytes = local::kDataAt + 64 * local::kPage;
+  const Quota quota_{.connections = 20, .segment_bytes = 1 << 20, .outstanding_bytes = 1 << 20};
+  Holdings holdings_;
+  int ends_[2];
+  std::unique_ptr<Application> app_;
+  AppId id_ = 0;
+  local::RequestWriter writer_;
+};
+
+/// As much of a text as there is.
+template <typename Record>
+Record taken_from(std::string_view& bytes) {
+  Record record;
+  const std::size_t count = std::min(bytes.size(), sizeof record);
+  if (count > 0) std::memcpy(static_cast<void*>(&record), bytes.data(), count);
+  bytes.remove_prefix(count);
+  return record;
+}
+
+void read_ring(std::string_view bytes) {
+  LoneProgram program;
+  while (!bytes.empty() && program.goes_on()) {
+    auto request = taken_from<local::Request>(bytes);
+    // The peer does not answer, so a request with 0 names the first that there may be.
+    if (request.connection == 0) request.connection = 1;
+    program.ask(request);
+    program.settle();
+    program.lone.complete();
+    program.settle();
+  }
+}
+
+/// What happens to a program that lends memory, sends from where it lies and takes it back: a byte
+/// says what comes next, and what that takes follows.
+enum class Step : char { kAsk = 'a', kLend = 'l', kHear = 'h', kComplete = 'c', kBreak = 'b' };
+
+void read_lending(std::string_view bytes) {
+  LoneProgram program;
+  LoneCore& lone = program.lone;
+  while (!bytes.empty() && program.goes_on() && lone.owner.broken.empty()) {
+    const auto step = static_cast<Step>(bytes.front());
+    bytes.remove_prefix(1);
+    if (step == Step::kLend) {
+      const auto wish = taken_from<local::Lend>(bytes);
+      const std::uint64_t pages = std::min<std::uint64_t>(wish.bytes / local::kPage, 64);
+      const int memory = memory_of(pages * local::kPage, F_SEAL_SHRINK);
+      program.lend(wish, memory);
+      close(memory);
+    } else if (step == Step::kHear) {
+      std::array<std::byte, kControlBytes> record;
+      encode(taken_from<Control>(bytes), record);
+      if (!lone.receive(record, {.qp = lone.device.qp})) break;
+    } else if (step == Step::kAsk) {
+      program.ask(taken_from<local::Request>(bytes));
+    } else {
+      // A core of two lanes has made its QPs last.
+      const QpNumber last = step == Step::kBreak ? lone.device.qp : 0;
+      for (QpNumber qp = last - std::min<QpNumber>(last, 2); qp < last;) {
+        lone.core->on_qp_error(++qp);
+      }
+      lone.complete();
+    }
+    program.settle();
+  }
 }
 
 void read_wire(std::string_view bytes) {
@@ -177,20 +169,14 @@ void read_wire(std::string_view bytes) {
   const auto whole = std::as_bytes(std::span(bytes.data(), bytes.size()));
   if ((mode & 2) != 0) lone.core->on_peer_call(1, whole);
   for (std::size_t at = 0; at < whole.size() && lone.owner.broken.empty(); at += 130) {
-    if (lone.device.receives.empty()) break;
-    // Those of a lane over UC or UD were posted last.
-    const auto next = messages ? lone.device.receives.end() - 1 : lone.device.receives.begin();
-    const auto [id, piece] = *next;
-    lone.device.receives.erase(next);
-    const std::size_t count = std::min<std::size_t>(whole.size() - at, 128);
-    std::memcpy(reinterpret_cast<void*>(piece.address), whole.data() + at, count);
-    Completion one{.id = id, .qp = lone.device.qp - (mode >> 4 & 1), .is_receive = true};
-    one.bytes = static_cast<std::uint32_t>(count);
-    one.has_immediate = lone.device.immediate;
-    one.immediate = (mode & 8) != 0 ? number : 0;
-    one.written = (mode & 4) != 0;
-    lone.core->on_completions(std::span(&one, 1));
-    lone.core->flush();
+    const Completion one{.qp = lone.device.qp - (mode >> 4 & 1),
+                         .immediate = (mode & 8) != 0 ? number : 0,
+                         .written = (mode & 4) != 0};
+    // Receives of a lane over UC or UD were posted last.
+    if (!lone.receive(whole.subspan(at, std::min<std::size_t>(whole.size() - at, 128)), one,
+                      messages)) {
+      break;
+    }
     lone.complete();
   }
   lone.core->remove_peer(1);
@@ -228,6 +214,26 @@ std::string ring_seed() {
   return text_of(listen) + text_of(connect) + text_of(send) + text_of(close);
 }
 
+/// Lends, sends a part, hears of it, loses its QPs in the middle, and takes its memory back.
+std::string lending_seed() {
+  local::Request connect{.kind = local::RequestKind::kConnect, .port = 7, .value = 1};
+  connect.send = {70, 4096};
+  connect.receive = {72, 4096};
+  local::Request from{.kind = local::RequestKind::kSendFrom, .connection = 1};
+  from.send = {9, 8192};
+  const local::Request back{.kind = local::RequestKind::kTakeBack, .connection = 9};
+  const local::Request close{.kind = local::RequestKind::kClose, .connection = 1};
+  const Control accept{
+      .kind = Control::Kind::kAccept, .to = 1, .from = 5, .ring = {4096, 4096, 3}, .exposed = {}};
+  const auto consumed = [](std::uint64_t bytes) {
+    return 'h' + text_of(Control{.kind = Control::Kind::kConsumed, .to = 1, .value = bytes});
+  };
+  return 'a' + text_of(connect) + "ch" + text_of(accept) + 'l' +
+         text_of(local::Lend{.region = 9, .bytes = 16384}) + 'a' + text_of(from) + 'b' + 'c' +
+         consumed(4096) + 'a' + text_of(back) + 'c' + consumed(8192) + 'c' + 'a' + text_of(close) +
+         'c';
+}
+
 std::string control_seed(char mode, Control::Kind kind) {
   std::array<std::byte, kControlBytes> bytes;
   encode(Control{.kind = kind,
@@ -260,6 +266,7 @@ std::vector<Target> broker_targets() {
     wire.push_back(control_seed('\0', kind));
   }
   return {{"broker_ring", {ring_seed()}, read_ring},
+          {"broker_lending", {lending_seed()}, read_lending},
           {"broker_wire", wire, read_wire},
           {"broker_link", {std::string("\3\5\0hello\4\0\0", 11)}, read_link}};
 }

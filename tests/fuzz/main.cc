@@ -122,13 +122,13 @@ int run(const std::vector<std::string>& words) {
 }  // namespace
 }  // namespace greynic::fuzz
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef GREYNIC_FUZZ_SANITIZED
 extern "C" void __sanitizer_set_death_callback(void (*callback)());
 #endif
 
 int main(int argc, char** argv) {
   using namespace greynic::fuzz;
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef GREYNIC_FUZZ_SANITIZED
   __sanitizer_set_death_callback(&keep_input);
 #else
   const rlimit memory{kMostBytes, kMostBytes};

@@ -80,7 +80,7 @@ Target broker_calls() {
              at += broker::kLaneCallBytes) {
           fabric->run_until(now += 3000);
           const auto call = bytes_of(text.substr(at, broker::kLaneCallBytes));
-          nodes[0]->act([&](broker::Core& core) { core.on_peer_call(1, call); });
+          nodes[0]->act([call](broker::Core& core) { core.on_peer_call(1, call); });
         }
         opener.open(2, 7, 99);
         for (double until = now; until < 1e8 && (good.outcomes.empty() || !good.all_closed());) {

@@ -16,6 +16,7 @@
 #include "greynic_zero.h"
 #include "link.h"
 #ifdef GREYNIC_FUZZ_REMOTE
+#include "keys.h"
 #include "sessions.h"
 #include "zero.pb.h"
 #endif
@@ -198,6 +199,45 @@ Target zero_read() {
             if (seen && *seen) claim(values.size() == asked, "a READ gives what was asked for");
           }};
 }
+
+/// Where a host says that its arenas are: a table that is READ of it.
+Target zero_keys() {
+  remote::KeyTable table{.epoch = 2, .row_count = 2};
+  std::memcpy(table.magic, remote::kKeyMagic, sizeof table.magic);
+  const remote::KeyRow rows[] = {
+      {.generation = 2, .address = 4096, .bytes = 4096, .key = 7, .is_there = 1},
+      {.generation = 4,
+       .incarnation = 17,
+       .address = 65536,
+       .bytes = 8192,
+       .key = 8,
+       .is_there = 1}};
+  std::string seed(reinterpret_cast<const char*>(&table), sizeof table);
+  seed.append(reinterpret_cast<const char*>(rows), sizeof rows);
+  return {
+      "zero_keys", {seed}, [](std::string_view text) {
+        const auto bytes = std::as_bytes(std::span(text.data(), text.size()));
+        const remote::KeysReader::Read read =
+            [&](const remote::Place&, std::span<const zero::Piece> pieces) -> Result<void> {
+          for (const zero::Piece& piece : pieces) {
+            if (piece.offset > bytes.size() || piece.into.size() > bytes.size() - piece.offset) {
+              return fail(ErrorCode::kIo, "the table is shorter than it says");
+            }
+            const auto from = bytes.subspan(piece.offset, piece.into.size());
+            std::copy(from.begin(), from.end(), piece.into.begin());
+          }
+          return {};
+        };
+        remote::KeysReader keys({0, 0, bytes.size()});
+        for (const std::uint64_t incarnation : {0, 17}) {
+          const auto place = keys.find(incarnation, read);
+          claim_sound(place);
+          if (!place || !*place) continue;
+          claim((*place)->bytes > 0 && (*place)->bytes <= UINT64_MAX - (*place)->address,
+                "what may be READ is a range");
+        }
+      }};
+}
 #endif
 
 }  // namespace
@@ -206,6 +246,7 @@ std::vector<Target> socket_targets() {
   std::vector<Target> targets = {zero_link(), zero_directory()};
 #ifdef GREYNIC_FUZZ_REMOTE
   targets.push_back(zero_read());
+  targets.push_back(zero_keys());
 #endif
   return targets;
 }
