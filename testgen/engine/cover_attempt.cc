@@ -326,6 +326,7 @@ void CoverAttempt::run(SharedBest& shared) {
   open_.clear();  // the search needs the room
   if (!full_) return;
   find_bound();
+  if (rows_.empty()) return;  // nothing can be covered, or all is
   if (costs_of(task_).empty()) {
     improve(shared);
   } else {
