@@ -3,6 +3,7 @@
 ///
 ///     causal_bench [BLOCK] [CASES] [FAMILY] [BATCH]    all families when none is named
 ///     TRAIL=1 causal_bench =SEED 1 FAMILY              every test of one case, if it went wrong
+///     CONFIDENCE=0.95, MOST_TESTS=800, NO_LOG=1        asked for; allowed; without stored runs
 
 #include <fmt/core.h>
 
@@ -23,8 +24,12 @@ struct Tally {
   int cases = 0;
   int exact = 0;
   int structure = 0;
-  int sure = 0;  ///< statements at 95 % and more
+  int falsely_complete = 0;  ///< wrong, and called complete
+  int sure = 0;              ///< statements at 95 % and more
   int sure_right = 0;
+  double told = 0.0;  ///< confidence of all statements,
+  int statements = 0;
+  int right = 0;  ///< and how many of them are
   std::vector<double> ratios;
   std::vector<double> tests;
   std::vector<double> rounds;
@@ -66,10 +71,13 @@ void run_case(const Family& family, std::uint64_t seed, int batch, bool talk, Ta
   causal::ExplainOptions options;
   options.witness = planted.witness;
   options.batch = batch;
+  if (const char* asked = std::getenv("CONFIDENCE"))
+    options.confidence = std::strtod(asked, nullptr);
   if (const char* most = std::getenv("MOST_TESTS"))
     options.most_tests = std::strtoull(most, nullptr, 10);
+  if (std::getenv("NO_LOG") != nullptr) planted.log.clear();
   const auto begin = std::chrono::steady_clock::now();
-  const auto explanation = causal::explain(planted.campaign, {}, options, &laboratory);
+  const auto explanation = causal::explain(planted.campaign, planted.log, options, &laboratory);
   const double ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
   ++tally.cases;
@@ -80,11 +88,16 @@ void run_case(const Family& family, std::uint64_t seed, int batch, bool talk, Ta
   const bool exact = family.false_alarm ? explanation->finding == causal::Finding::kFalseAlarm
                                         : planted.exact(*explanation);
   tally.exact += exact ? 1 : 0;
+  tally.falsely_complete += !exact && explanation->complete ? 1 : 0;
   tally.structure += planted.structure(*explanation) ? 1 : 0;
   for (const causal::Cause& cause : explanation->causes) {
+    const bool right = planted.right(cause);
+    ++tally.statements;
+    tally.told += cause.confidence;
+    tally.right += right ? 1 : 0;
     if (cause.confidence < 0.95) continue;
     ++tally.sure;
-    tally.sure_right += planted.right(cause) ? 1 : 0;
+    tally.sure_right += right ? 1 : 0;
   }
   tally.tests.push_back(planted.tests);
   tally.rounds.push_back(static_cast<double>(explanation->rounds));
@@ -130,9 +143,10 @@ int main_of(int count, char** words) {
   const int cases = count > 2 ? std::atoi(words[2]) : 40;
   const std::string wanted = count > 3 ? words[3] : "";
   const int batch = count > 4 ? std::atoi(words[4]) : 1;
-  fmt::print("{:<12} {:>5}  {:>5} {:<15} {:>9}  {:>5} {:>5} {:>6} {:>6}  {:>9} {:>6}\n", "family",
-             "cases", "exact", "  95 %", "structure", "x S", "p90", "tests", "rounds", "sure",
-             "ms");
+  fmt::print(
+      "{:<12} {:>5}  {:>5} {:<15} {:>9}  {:>5} {:>5} {:>6} {:>6}  {:>9} {:>6}  {:>5} {:>5} {:>5}\n",
+      "family", "cases", "exact", "  95 %", "structure", "x S", "p90", "tests", "rounds", "sure",
+      "ms", "told", "right", "false");
   for (const Family& family : families()) {
     if (!wanted.empty() && wanted != "all" && wanted != family.name) continue;
     Tally tally;
@@ -142,11 +156,12 @@ int main_of(int count, char** words) {
     const auto [low, high] = wilson(tally.exact, tally.cases);
     fmt::print(
         "{:<12} {:>5}  {:>5.3f} [{:.3f}, {:.3f}] {:>9.3f}  {:>5.2f} {:>5.2f} {:>6.1f} {:>6.1f}  "
-        "{:>4}/{:<4} {:>6.2f}\n",
+        "{:>4}/{:<4} {:>6.2f}  {:>5.3f} {:>5.3f} {:>5}\n",
         family.name, tally.cases, static_cast<double>(tally.exact) / tally.cases, low, high,
         static_cast<double>(tally.structure) / tally.cases, mean(tally.ratios),
         decile(tally.ratios), mean(tally.tests), mean(tally.rounds), tally.sure_right, tally.sure,
-        tally.slowest_ms);
+        tally.slowest_ms, tally.told / std::max(1, tally.statements),
+        static_cast<double>(tally.right) / std::max(1, tally.statements), tally.falsely_complete);
     std::fflush(stdout);
   }
   return 0;

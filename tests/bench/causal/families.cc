@@ -55,6 +55,22 @@ std::vector<Family> families() {
                  .numbers = true,
                  .intervals = 0.2,
                  .most_forbidden = 40});
+  all.push_back({.name = "decoys",
+                 .most_factors = 96,
+                 .most_order = 3,
+                 .numbers = true,
+                 .intervals = 0.2,
+                 .most_forbidden = 20,
+                 .most_decoys = 5});
+  all.push_back({.name = "troubled",
+                 .most_factors = 96,
+                 .most_order = 3,
+                 .numbers = true,
+                 .intervals = 0.2,
+                 .noise = {0.03, 0.15},
+                 .least_drop = 0.25,
+                 .most_decoys = 5,
+                 .troubled = 0.3});
   all.push_back({.name = "false_alarm", .most_factors = 96, .noise = {0.03}, .false_alarm = true});
   all.push_back({.name = "sums",
                  .most_factors = 96,

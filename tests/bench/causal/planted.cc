@@ -53,6 +53,7 @@ PlantedCase::PlantedCase(const Family& family, std::uint64_t seed)
   const double share = family.false_alarm ? 0.1 : least * uniform(0.4, 0.75);
   campaign.wall = {"bandwidth_gbps", share, {}, {}, {}};
   if (family.absolute) campaign.wall = {"bandwidth_gbps", {}, {}, kGood * (1.0 - share), {}};
+  if (family.most_decoys > 0) make_log();
 }
 
 void PlantedCase::make_factors() {
@@ -211,6 +212,55 @@ void PlantedCase::make_forbidden() {
     }
     if (!fits) campaign.forbidden.pop_back();
   }
+}
+
+/// Half of the factors as in the witness; all terms of a cause where a wall is wanted.
+Configuration PlantedCase::run_of_log(bool wall) {
+  Configuration run = campaign.baseline;
+  std::set<std::size_t> terms;
+  if (wall) {
+    for (const PlantedTerm& term : causes[below(causes.size())].terms) terms.insert(term.factor);
+  }
+  for (std::size_t i = 0; i < campaign.factors.size(); ++i) {
+    const std::string& name = campaign.factors[i].name;
+    if (below(2) == 0 || terms.contains(i)) run.set(name, *witness.find(name));
+  }
+  return run;
+}
+
+/// Whoever ran it set the decoys whenever there was a wall, and seldom else. Where there was trouble,
+/// they were set too: it made the run slow, and the campaign does not know of it.
+void PlantedCase::make_log() {
+  std::vector<std::size_t> innocent;
+  for (std::size_t i = 0; i < campaign.factors.size(); ++i) {
+    const bool term = std::any_of(causes.begin(), causes.end(), [&](const PlantedCause& cause) {
+      return std::any_of(cause.terms.begin(), cause.terms.end(),
+                         [&](const PlantedTerm& one) { return one.factor == i; });
+    });
+    if (!term) innocent.push_back(i);
+  }
+  std::shuffle(innocent.begin(), innocent.end(), random_);
+  innocent.resize(
+      std::min(innocent.size(), 1 + below(static_cast<std::size_t>(family_.most_decoys))));
+  log = {measure(campaign.baseline), measure(campaign.baseline), measure(witness)};
+  const std::size_t runs = 30 + below(30);
+  for (std::size_t tries = 0; tries < 20 * runs && log.size() < runs; ++tries) {
+    const bool trouble = uniform(0.0, 1.0) < family_.troubled;
+    Configuration run = run_of_log(!trouble && below(2) == 0);
+    const bool decoys = (trouble || is_wall(run)) != (below(20) == 0);
+    for (const std::size_t i : innocent) {
+      const std::string& name = campaign.factors[i].name;
+      run.set(name, *(decoys ? witness : campaign.baseline).find(name));
+    }
+    if (!allowed(run)) continue;
+    log.push_back(measure(run));
+    const auto value = log.back().value(campaign.wall.metric);
+    if (trouble && value) {
+      const double left = 1.0 - uniform(family_.least_drop, family_.most_drop);
+      log.back().measures[campaign.wall.metric] = {*value * left, {}};
+    }
+  }
+  tests = 0;
 }
 
 bool PlantedCase::allowed(const Configuration& configuration) const {

@@ -38,6 +38,9 @@ struct Family {
   double drift = 0.0;     ///< of the baseline over 100 tests, in logarithms
   int sticky = 0;         ///< tests that stay slow after a wall
   bool absolute = false;  ///< the bound
+  int most_decoys = 0;    ///< innocent factors that go with the wall in a log of stored runs
+  /// Share of the log's runs that something outside the campaign made slow, decoys with them.
+  double troubled = 0.0;
 };
 
 /// Those of the benchmark.
@@ -82,6 +85,7 @@ class PlantedCase {
   Campaign campaign;
   Configuration witness;
   std::vector<PlantedCause> causes;
+  std::vector<Observation> log;  ///< runs that were stored before
   int tests = 0;
 
  private:
@@ -90,6 +94,8 @@ class PlantedCase {
   [[nodiscard]] PlantedTerm term_of(std::size_t factor);
   void make_sum(PlantedCause& cause, std::vector<std::size_t>& free);
   void make_forbidden();
+  void make_log();
+  [[nodiscard]] Configuration run_of_log(bool wall);
   [[nodiscard]] bool holds(const PlantedCause& cause, const Configuration& configuration) const;
   [[nodiscard]] bool same_pairs(const PlantedCause& planted, const causal::Cause& cause) const;
   [[nodiscard]] bool same(const PlantedCause& planted, const causal::Cause& cause) const;
