@@ -9,6 +9,7 @@
 #include "around/finer.h"
 #include "around/sense.h"
 #include "causes.h"
+#include "steps/group_search.h"
 #include "steps/level_search.h"
 #include "wall_check.h"
 #include "whole/whole_search.h"
@@ -84,10 +85,13 @@ class Explainer {
  private:
   void take(std::span<const Observation> observations);
   [[nodiscard]] Result<void> judge_witness();
+  [[nodiscard]] Result<void> confirm_witness(Id id, std::size_t notes);
   [[nodiscard]] Result<void> judge_run();
   [[nodiscard]] Result<void> walk_plan();
   void sort_out(Id id, Verdict verdict);
+  [[nodiscard]] Wall wall_of(Id id) const;
   void add_wall(Id id);
+  void assign_causes();
   [[nodiscard]] Result<void> explain_walls();
   [[nodiscard]] Result<void> explain_wall(const Configuration& wall);
   [[nodiscard]] Result<CausesOfWall> causes_of(Settings& settings);
@@ -112,6 +116,7 @@ class Explainer {
   std::vector<bool> given_up_;
   std::size_t too_short_ = 0;
   bool all_complete_ = true;
+  bool sure_of_wall_ = true;  ///< of the one that is explained; it may be likely only
   double complete_ = 1.0;
 };
 
@@ -130,15 +135,25 @@ void Explainer::take(std::span<const Observation> observations) {
   }
 }
 
-void Explainer::add_wall(Id id) {
+Wall Explainer::wall_of(Id id) const {
   Wall wall;
   wall.configuration = session_.configuration(id);
   wall.ratio = session_.ratio_of(id);
   wall.p_value = chance_of(-session_.evidence(id));
   wall.tests = static_cast<int>(session_.tests_of(id));
   if (2 * session_.failures_of(id) > session_.tests_of(id)) wall.outcome = session_.failure_of(id);
-  explanation_.walls.push_back(std::move(wall));
+  return wall;
+}
+
+void Explainer::add_wall(Id id) {
+  explanation_.walls.push_back(wall_of(id));
   given_up_.push_back(false);
+}
+
+void Explainer::assign_causes() {
+  for (std::size_t i = 0; i < explanation_.causes.size(); ++i) {
+    assign(explanation_.walls, explanation_.causes[i], i);
+  }
 }
 
 void Explainer::sort_out(Id id, Verdict verdict) {
@@ -165,11 +180,36 @@ void Explainer::sort_out(Id id, Verdict verdict) {
 
 Result<void> Explainer::judge_witness() {
   const Id id = session_.id_of(*options_.witness);
-  auto check = check_wall(session_, id);
+  auto check = check_wall(session_, id, Check::kBeforeSearch);
   if (!check) return pass_on(check);
   explanation_.notes.insert(explanation_.notes.end(), check->notes.begin(), check->notes.end());
   sort_out(id, check->verdict);
-  return explain_walls();
+  sure_of_wall_ = check->sure;
+  const std::size_t notes = explanation_.notes.size();
+  if (auto done = explain_walls(); !done) return done;
+  if (sure_of_wall_ || session_.lost_baseline()) return {};
+  return confirm_witness(id, notes);
+}
+
+/// The search began at a likely wall, and added its notes to so many. What is none, or cannot be
+/// decided, has no causes.
+Result<void> Explainer::confirm_witness(Id id, std::size_t notes) {
+  auto check = check_wall(session_, id, Check::kAfterSearch);
+  if (check && check->verdict == Verdict::kWall) {
+    explanation_.walls.front() = wall_of(id);
+    assign_causes();
+    return {};
+  }
+  explanation_.walls.clear();
+  explanation_.causes.clear();
+  explanation_.configurations = 0;
+  all_complete_ = static_cast<bool>(check);
+  complete_ = 1.0;
+  sort_out(id, check ? check->verdict : Verdict::kUndecided);
+  explanation_.notes.resize(notes);
+  explanation_.notes.push_back("what seemed a wall was not confirmed by further tests");
+  if (!check) return pass_on(check);
+  return {};
 }
 
 /// Every configuration of the run is brought to a decision; the allowed error is shared among them.
@@ -267,7 +307,7 @@ Result<CausesOfWall> Explainer::causes_of(Settings& settings) {
     auto found = WitnessSearch(session_, settings).causes();
     if (!found || found->complete || !session_.is_noisy(wall)) return found;
   }
-  auto found = WholeSearch(session_, settings).causes();
+  auto found = WholeSearch(session_, settings, sure_of_wall_).causes();
   if (!found || !found->contradicted) return found;
   return WitnessSearch(session_, settings, /*patient=*/true).causes();
 }
@@ -287,6 +327,7 @@ Result<void> Explainer::explain_wall(const Configuration& wall) {
   }
   all_complete_ = all_complete_ && found->complete && !found->causes.empty();
   complete_ *= found->confidence;
+  sure_of_wall_ = sure_of_wall_ || chance_of(found->odds_of_any) >= options_.confidence;
   LevelSearch levels(session_, *settings);
   for (const FoundCause& one : found->causes) {
     auto cause = levels.levels_of(one);
@@ -297,8 +338,10 @@ Result<void> Explainer::explain_wall(const Configuration& wall) {
       if (!done) return done;
     }
     keep_evidence(*cause, one, *found, *settings);
+    // Where levels are known already, all tests were held against whole answers: this one too.
     for (const Evidence& evidence : cause->evidence) {
-      if (evidence.role == "all terms") cause->confidence *= 1.0 - evidence.p_value;
+      const bool apart = one.levels.empty() && evidence.role == "all terms";
+      if (apart) cause->confidence *= 1.0 - evidence.p_value;
     }
     cause->confidence *= found->confidence;
     explanation_.causes.push_back(std::move(*cause));
@@ -316,9 +359,7 @@ Result<void> Explainer::explain_walls() {
       if (done.error().code != ErrorCode::kAllowanceSpent) return done;
       explanation_.notes.push_back(fmt::format("{}: {}", wall.name(), done.error().message));
     }
-    for (std::size_t i = 0; i < explanation_.causes.size(); ++i) {
-      assign(explanation_.walls, explanation_.causes[i], i);
-    }
+    assign_causes();
     if (!explanation_.walls[*index].cause && done && !explanation_.causes.empty()) {
       explanation_.notes.push_back(wall.name() + ": no cause holds here by itself");
     }
@@ -418,7 +459,12 @@ Result<Explanation> Explainer::run(std::span<const Observation> observations) {
   take(observations);
   const auto witness =
       options_.witness ? std::optional(session_.id_of(*options_.witness)) : std::nullopt;
-  if (auto done = session_.begin(witness); !done) return pass_on(done);
+  std::vector<Id> groups;
+  if (options_.witness) {
+    auto settings = Settings::create(session_, baseline_, *options_.witness);
+    if (settings) groups = first_groups(session_, *settings);
+  }
+  if (auto done = session_.begin(witness, groups); !done) return pass_on(done);
   const auto judged = [&]() -> Result<void> {
     if (options_.witness) return judge_witness();
     if (!of_run_.empty()) return judge_run();

@@ -8,8 +8,6 @@
 namespace greynic::causal {
 namespace {
 
-constexpr double kStallRange = 2.0;  // a stall scores anywhere up to this
-constexpr double kFloor = 1e-6;      // density of what nothing else explains
 constexpr double kStep = 1.0 / 3.0;  // between two places, in noises
 constexpr double kReach = 3.0;       // standard errors around each sample
 constexpr double kWindow = 6.0;      // noises from a score beyond which only a stall explains it
@@ -39,12 +37,12 @@ NoiseTable::NoiseTable(const Noise& noise) : sigma_(noise.sigma) {
     const double t = static_cast<double>(i) / kPerNoise;
     const double peak =
         height * std::exp(-(noise.freedom + 1.0) / 2.0 * std::log1p(t * t / noise.freedom));
-    plain_.push_back(std::log(peak + kFloor));
-    stalled_.push_back(std::log(peak + kFloor + noise.stalls / kStallRange));
+    plain_.push_back(std::log(peak + noise.floor));
+    stalled_.push_back(std::log(peak + noise.floor + noise.stalls / kStallRange));
   }
 }
 
-double NoiseTable::log_chance(const std::vector<double>& scores, double mean) const {
+double NoiseTable::log_chance(std::span<const double> scores, double mean) const {
   double sum = 0.0;
   for (const double score : scores) {
     const double above = score - mean;

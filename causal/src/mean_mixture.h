@@ -17,6 +17,7 @@
 
 #include <functional>
 #include <limits>
+#include <span>
 #include <vector>
 
 namespace greynic::causal {
@@ -26,7 +27,11 @@ struct Noise {
   double sigma = 0.1;
   double freedom = 3.0;  ///< of Student's density
   double stalls = 0.01;  ///< share of the tests that score far beyond, whatever is set
+  double floor = 1e-6;   ///< density of what nothing else explains
 };
+
+/// A stall scores anywhere up to this.
+inline constexpr double kStallRange = 2.0;
 
 /// log p(score | mean), from a table: it is asked for millions of times.
 class NoiseTable {
@@ -34,7 +39,7 @@ class NoiseTable {
   NoiseTable() = default;
   explicit NoiseTable(const Noise& noise);
   [[nodiscard]] double sigma() const { return sigma_; }
-  [[nodiscard]] double log_chance(const std::vector<double>& scores, double mean) const;
+  [[nodiscard]] double log_chance(std::span<const double> scores, double mean) const;
 
  private:
   double sigma_ = 0.1;

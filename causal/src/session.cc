@@ -44,7 +44,7 @@ Id Session::id_of(const Configuration& configuration) {
 
 void Session::read(const Observation& observation) { add(id_of(observation.asked), observation); }
 
-Result<void> Session::begin(std::optional<Id> wall) {
+Result<void> Session::begin(std::optional<Id> wall, const std::vector<Id>& beside) {
   first_ordered_ = readings_.size();
   const auto valued = [&] {
     return std::any_of(asked_[baseline_].readings.begin(), asked_[baseline_].readings.end(),
@@ -56,6 +56,10 @@ Result<void> Session::begin(std::optional<Id> wall) {
     batch.push_back(baseline_);
     for (int left = std::min(options_.batch, kMostTogether) - 1; left > 0; --left) {
       batch.push_back(wall && left % 2 == 0 ? *wall : baseline_);
+    }
+    if (wall && !beside.empty()) {
+      batch = {baseline_, *wall, baseline_};
+      batch.insert(batch.end(), beside.begin(), beside.end());
     }
     if (!wall || tries > 0) batch.resize(1, baseline_);
     if (auto done = measure(batch, batch.size() > 1 ? "is it a wall?" : "the baseline"); !done) {
@@ -364,6 +368,13 @@ std::size_t Session::failures_of(Id id) const {
   return static_cast<std::size_t>(
       std::count_if(asked_[id].readings.begin(), asked_[id].readings.end(),
                     [&](std::size_t place) { return readings_[place].failed; }));
+}
+
+bool Session::has_wall_but(Id id) const {
+  for (Id other = 0; other < asked_.size(); ++other) {
+    if (other != id && tests_of(other) > 0 && evidence(other) > kSurelyWall) return true;
+  }
+  return false;
 }
 
 bool Session::is_noisy(Id wall) const {

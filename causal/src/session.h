@@ -54,8 +54,9 @@ class Session {
   /// A test of the run: evidence from the start.
   void read(const Observation& observation);
   /// The scores start from the first value of the baseline. kNotMeasured when it gives none. Where
-  /// the laboratory takes several tests at a time, what may be a wall is tested in turn with it.
-  [[nodiscard]] Result<void> begin(std::optional<Id> wall = {});
+  /// the laboratory takes several tests at a time, what may be a wall is tested in turn with it, and
+  /// what is `beside` them in one batch with them.
+  [[nodiscard]] Result<void> begin(std::optional<Id> wall = {}, const std::vector<Id>& beside = {});
 
   [[nodiscard]] Id id_of(const Configuration& configuration);
   [[nodiscard]] const Configuration& configuration(Id id) const { return asked_[id].what; }
@@ -73,6 +74,12 @@ class Session {
   [[nodiscard]] bool too_short(Id id) const {
     return asked_[id].readings.empty() && asked_[id].was_short;
   }
+  /// It was tested here, not only in a run that was read.
+  [[nodiscard]] bool was_ordered(Id id) const {
+    return tests_of(id) > 0 && asked_[id].readings.back() >= first_ordered_;
+  }
+  /// Another configuration is surely a wall.
+  [[nodiscard]] bool has_wall_but(Id id) const;
   [[nodiscard]] bool refused(Id id) const { return asked_[id].refused; }
   void believe(Id id, double wall) { asked_[id].belief = wall; }
   /// Configurations that were asked about.

@@ -79,6 +79,14 @@ Id Settings::known_id(const Set& set) {
   return found->second ? *found->second : session_->baseline();
 }
 
+std::vector<std::pair<Set, Id>> Settings::known() const {
+  std::vector<std::pair<Set, Id>> all;
+  for (const auto& [set, id] : ids_) {
+    if (id) all.emplace_back(set, *id);
+  }
+  return all;
+}
+
 std::optional<Id> Settings::id_of(const Configuration& configuration) {
   const Laboratory& laboratory = session_->laboratory();
   if (laboratory.allows && !laboratory.allows(configuration)) return std::nullopt;

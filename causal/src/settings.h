@@ -44,6 +44,8 @@ class Settings {
   [[nodiscard]] std::optional<Id> id_of(const Set& set);
   /// The same for a set that was allowed when the row was made.
   [[nodiscard]] Id known_id(const Set& set);
+  /// Sets that were asked for and are allowed.
+  [[nodiscard]] std::vector<std::pair<Set, Id>> known() const;
   /// A whole configuration that the rules allow and the device did not refuse.
   [[nodiscard]] std::optional<Id> id_of(const Configuration& configuration);
 

@@ -13,16 +13,19 @@ constexpr double kWallBefore = 0.65;   // who asks mostly has a wall,
 constexpr double kEqualBefore = 0.28;  // or nothing at all; the rest is worse, but not by so much
 constexpr double kDeepestWall = 2.5;   // of a wall, beyond the bound
 // Some walls are not much worse than the share that was stated: by so many of it, beyond the bound.
-// The first tests leave them out; whoever is still undecided then is one more often.
 constexpr double kNearUpTo = 2.0;
 constexpr double kNearBefore = 0.2;
+// What the first tests do not decide is a wall more often than what they do, for most are deep: log
+// odds that a wall has less at first.
 constexpr std::size_t kFirstTests = 4;  // of baseline and wall together
+constexpr double kLessAtFirst = 0.9;
 constexpr int kDepths = 20;
 constexpr int kMostLooks = 8;
+constexpr std::size_t kLeastSlow = 3;   // two tests may have stalled one after the other
 constexpr double kNoiseAtWorst = 0.15;  // until the baseline was tested often
 constexpr double kSurelySlow = 5.0;     // standard errors
 constexpr double kApart = 4.0;          // noises; the halves of one heap are 2.7 apart
-constexpr int kMostChecks = 160;
+constexpr std::size_t kMostTestsOfWall = 80;
 constexpr double kStalls = 0.01;
 constexpr double kStallsUpTo = 4.0;
 constexpr double kFailsClear = 0.02;
@@ -39,6 +42,10 @@ constexpr std::size_t kManyTests = 40;  // after so many
 // beyond the asked ones before it is refused.
 constexpr std::size_t kManyForClear = 8;
 constexpr double kNearMargin = 1.6;
+// Log odds of a likely wall: where noise is small, the search that begins there tells the rest.
+constexpr double kLikelyWall = 2.9;
+constexpr std::size_t kLeastOfSearch = 4;  // tests that say more of the noise than is usual
+constexpr double kMostOfSearch = 30.0;
 
 struct Values {
   std::vector<double> baseline;
@@ -62,14 +69,34 @@ double log_add(double a, double b) {
 }
 
 struct Odds {
-  double wall = 0.0;      ///< logarithm, against no wall
-  double at_first = 0.0;  ///< the same, without walls near the bound
-  double worse = 0.0;     ///< the same, against the baseline's own mean
-  double noisy = 0.0;     ///< chance that noise is large beside the depth, if it is a wall
+  double wall = 0.0;   ///< logarithm, against no wall
+  double worse = 0.0;  ///< the same, against the baseline's own mean
+  double noisy = 0.0;  ///< chance that noise is large beside the depth, if it is a wall
 };
 
+/// What else is known of the noise, as a variance and the degrees of freedom it rests on.
+struct NoiseBefore {
+  double variance = 0.0;
+  double freedom = 0.0;
+};
+
+/// What a run's repeats say.
+NoiseBefore noise_of_run(const ValueModel& model) {
+  return {model.prior_variance(), model.prior_freedom()};
+}
+
+/// What a search learned from its own tests, each counted as half a repeat.
+NoiseBefore noise_of_search(const Session& session, Id id) {
+  const ValueModel& model = session.model();
+  const std::size_t known = session.tests_of(id) + session.tests_of(session.baseline());
+  const std::size_t all = session.last() + 1;
+  if (all < known + kLeastOfSearch) return noise_of_run(model);
+  const double half = 0.5 * static_cast<double>(all - known);
+  return {model.sigma() * model.sigma(), std::min(half, kMostOfSearch)};
+}
+
 /// From the values alone, by summing over noise, mean and depth.
-Odds odds_of_wall(const Values& values, const ValueModel& model) {
+Odds odds_of_wall(const Values& values, const ValueModel& model, const NoiseBefore& noise) {
   std::vector<double> sorted = values.baseline;
   std::sort(sorted.begin(), sorted.end());
   const double middle = sorted.empty() ? model.baseline() : sorted[(sorted.size() - 1) / 2];
@@ -83,9 +110,8 @@ Odds odds_of_wall(const Values& values, const ValueModel& model) {
     const double sigma = 0.004 * std::pow(1.5, s);
     const double usual = std::log(sigma / kNoiseBefore) / kNoiseSpread;
     double of_sigma = -0.5 * usual * usual;
-    if (model.prior_freedom() > 0.0) {  // what the run's repeats say
-      of_sigma = -model.prior_freedom() *
-                 (std::log(sigma) + 0.5 * model.prior_variance() / (sigma * sigma));
+    if (noise.freedom > 0.0) {
+      of_sigma = -noise.freedom * (std::log(sigma) + 0.5 * noise.variance / (sigma * sigma));
     }
     for (int m = -6; m <= 6; ++m) {
       const double mean = middle + 0.5 * m * sigma / std::sqrt(count);
@@ -117,25 +143,24 @@ Odds odds_of_wall(const Values& values, const ValueModel& model) {
   }
   const double wall = log_add(near + std::log(kNearBefore), deep + std::log(1.0 - kNearBefore));
   const double clear = log_add(equal, less);
-  return {wall - clear, deep - clear, wall - equal, std::exp(noisy - wall)};
+  return {wall - clear, wall - equal, std::exp(noisy - wall)};
 }
 
 Values values_of(Session& session, Id id) {
   return {session.scores_of(session.baseline()), session.scores_of(id)};
 }
 
-Odds odds_of(Session& session, Id id) {
+Odds odds_of(Session& session, Id id, const NoiseBefore& noise) {
   const Values values = values_of(session, id);
   const double failures = static_cast<double>(session.failures_of(id));
   const double failed = failures * std::log(kFailsWall / kFailsClear);
   Odds odds;
   if (!values.asked.empty()) {
-    odds = odds_of_wall(values, session.model());
+    odds = odds_of_wall(values, session.model(), noise);
   } else if (failures > 0.0) {
-    odds.wall = odds.at_first = odds.worse = std::log(kWallBefore / kEqualBefore);
+    odds.wall = odds.worse = std::log(kWallBefore / kEqualBefore);
   }
   odds.wall += failed;
-  odds.at_first += failed;
   odds.worse += failed;
   return odds;
 }
@@ -146,7 +171,8 @@ class Stickiness {
  public:
   Stickiness(Session& session, WallCheck& check) : session_(session), check_(check) {}
 
-  /// The baseline was just tested after the wall. While it is slow, test it again.
+  /// The baseline was tested after the wall, just now or in the midst of a batch. While it is slow,
+  /// test it again.
   Result<void> look() {
     if (session_.waits()) return {};
     const Id baseline = session_.baseline();
@@ -156,6 +182,12 @@ class Stickiness {
                               !session_.reading(place - 1).of_baseline;
       const bool known = std::find(slow_.begin(), slow_.end(), place) != slow_.end();
       if (after_wall && !known && place < session_.last() && is_slow(place)) slow_.push_back(place);
+    }
+    if (!session_.reading(session_.last()).of_baseline) {
+      if (slow_.empty()) return {};
+      if (auto done = session_.measure({&baseline, 1}, "is it slow since the wall?"); !done) {
+        return done;
+      }
     }
     bool slow = is_slow(session_.last());
     for (int tries = 0; slow && tries < kMostLooks; ++tries) {
@@ -205,7 +237,7 @@ class Stickiness {
   }
   /// Two heaps far apart, by what each scatters: the upper part of one heap is not slow.
   [[nodiscard]] bool is_sticky() const {
-    if (slow_.size() < 2) return false;
+    if (slow_.size() < kLeastSlow) return false;
     double sum[2] = {0.0, 0.0}, squares[2] = {0.0, 0.0}, count[2] = {0.0, 0.0};
     for (const std::size_t place : session_.places_of(session_.baseline())) {
       const Reading& reading = session_.reading(place);
@@ -235,28 +267,41 @@ class Stickiness {
 
 bool may_be_noisy(Session& session, Id wall) {
   const Values values = values_of(session, wall);
-  return !values.asked.empty() && odds_of_wall(values, session.model()).noisy > kMayBeNoisy;
+  const ValueModel& model = session.model();
+  return !values.asked.empty() &&
+         odds_of_wall(values, model, noise_of_run(model)).noisy > kMayBeNoisy;
 }
 
-Result<WallCheck> check_wall(Session& session, Id id) {
+Result<WallCheck> check_wall(Session& session, Id id, Check how) {
   WallCheck check;
   Stickiness stickiness(session, check);
   const double sure = std::log(session.options().confidence / (1.0 - session.options().confidence));
   const Id baseline = session.baseline();
-  if (session.tests_of(id) > 0 && session.reading(session.last()).of_baseline) {
+  const bool searched = how == Check::kAfterSearch;
+  const bool in_batches = session.options().batch > 1;
+  if (!searched && session.tests_of(id) > 0 &&
+      (in_batches || session.reading(session.last()).of_baseline)) {
     if (auto done = stickiness.look(); !done) return pass_on(done);
   }
-  for (int tests = 0; tests < kMostChecks; ++tests) {
-    const Odds odds = odds_of(session, id);
+  for (std::size_t looks = 0; looks < 2 * kMostTestsOfWall; ++looks) {
+    const Odds odds = odds_of(
+        session, id,
+        how == Check::kAlone ? noise_of_run(session.model()) : noise_of_search(session, id));
     check.chance = chance_of(odds.wall);
     const std::size_t of_wall = session.tests_of(id);
     const std::size_t of_baseline = session.tests_of(baseline);
     const bool started = of_wall >= 1 && of_baseline >= 2;
     const double beyond = of_wall + of_baseline < kManyTests ? kBeyondBound : kNextToBound;
-    const bool wall = odds.worse >= sure && odds.wall >= beyond;
+    // Under large noise a search needs to know baseline and wall well before it begins.
+    const bool likely = how == Check::kBeforeSearch && odds.noisy <= kMayBeNoisy;
+    const double least = likely ? std::min(kLikelyWall, sure) : sure;
+    // A single slow test may have stalled; the search may have seen other walls.
+    const bool seen = of_wall > 1 || (searched && session.has_wall_but(id));
+    const bool wall = odds.worse >= least && odds.wall >= beyond && (seen || !searched);
+    check.sure = !wall || (odds.worse >= sure && seen);
     const bool few = of_wall + of_baseline <= kFirstTests;
     const double surely = sure + (of_wall + of_baseline > kManyForClear ? kNearMargin : 0.0);
-    const bool clear = odds.wall <= -surely || (few && odds.at_first <= -sure);
+    const bool clear = odds.wall - (few ? kLessAtFirst : 0.0) <= -surely;
     if (started && (wall || clear)) {
       // What slows the device for a while is not clear; in a batch its tests hide each other.
       const bool hidden = !wall && session.waits() && session.options().batch > 1;
@@ -269,6 +314,7 @@ Result<WallCheck> check_wall(Session& session, Id id) {
       session.refit();
       return check;
     }
+    if (of_wall >= kMostTestsOfWall) break;
     if (session.refused(id)) {
       check.verdict = Verdict::kUntestable;
       return check;

@@ -4,7 +4,6 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
-#include <map>
 
 #include "greynic/statistics/random.h"
 
@@ -16,11 +15,18 @@ constexpr std::size_t kLargestGroup = 48;
 constexpr std::size_t kMostOfGroup = 3;  // of one group
 constexpr double kTermsOfCause = 2.5;    // of a cause, before any test
 constexpr double kSureOfGroup = 0.985;   // healing checks each term again
-constexpr double kUnlikely = 1e-7;       // beside the likeliest of its group
-constexpr double kLeastGain = 0.04;      // bits; a test that tells less is not made
+constexpr double kLikelyOfGroup = 0.5;
+constexpr int kLeastBesideCheck = 6;      // a batch so large has room for groups beside the check
+constexpr std::size_t kTestsOfCheck = 3;  // tests of it
+constexpr double kUnlikely = 1e-7;        // beside the likeliest of its group
+constexpr double kLeastGain = 0.04;       // bits; a test that tells less is not made
 constexpr int kMostRounds = 8;
 constexpr int kCandidates = 64;
+constexpr std::size_t kNoCell = static_cast<std::size_t>(-1);
 constexpr double kHealed[] = {0.5, 0.35, 0.2};  // share of a group's settings in a test
+
+/// Tests of baseline and wall in the batch that heals the first groups; none where it is small.
+std::size_t beside_check(int batch) { return batch < kLeastBesideCheck ? 0 : kTestsOfCheck; }
 
 /// Settings of a group, by their places in it.
 using Part = std::uint64_t;
@@ -28,9 +34,9 @@ using Part = std::uint64_t;
 struct Candidates {
   struct Possible {
     Part terms = 0;
-    double before = 1.0;        ///< odds without any test
-    double weight = 1.0;        ///< chance by all tests
-    std::uint32_t answers = 0;  ///< to the tests of the next batch, a bit each
+    double before = 1.0;   ///< odds without any test
+    double weight = 1.0;   ///< chance by all tests
+    std::size_t cell = 0;  ///< those with one number answer the next batch alike, as it stands
   };
   struct Asked {
     Part healed = 0;
@@ -39,7 +45,7 @@ struct Candidates {
   std::vector<std::size_t> settings;
   std::vector<Possible> possible;
   std::vector<Asked> asked;
-  int chosen = 0;  ///< of them, for the next batch
+  std::size_t cells = 1;
 };
 
 class GroupSearch {
@@ -47,7 +53,8 @@ class GroupSearch {
   GroupSearch(Session& session, Settings& settings, const Set& wall)
       : session_(session), settings_(settings), wall_(wall), random_(0x67726f757073) {}
 
-  Result<Set> needed() {
+  /// Each group healed.
+  std::vector<Id> first_batch() {
     make_groups();
     std::vector<Id> batch;
     for (Candidates& group : groups_) {
@@ -58,20 +65,21 @@ class GroupSearch {
       }
     }
     std::erase_if(groups_, [](const Candidates& group) { return group.asked.empty(); });
-    for (int round = 0; round < kMostRounds && !batch.empty(); ++round) {
+    return batch;
+  }
+
+  Result<Set> needed() {
+    std::vector<Id> batch = first_batch();
+    std::erase_if(batch, [&](Id id) { return session_.tests_of(id) > 0; });
+    for (int round = 0; round < kMostRounds; ++round) {
       if (auto done = ask(batch); !done) return pass_on(done);
       if (session_.is_noisy(session_.id_of(settings_.wall()))) return Set();
       for (Candidates& group : groups_) learn(group);
       batch = next_batch();
+      if (batch.empty()) break;
     }
-    Set terms;
-    for (const Candidates& group : groups_) {
-      if (!is_settled(group)) continue;
-      for (std::size_t i = 0; i < group.settings.size(); ++i) {
-        if (group.possible.front().terms >> i & 1) terms.set(group.settings[i]);
-      }
-    }
-    if (auto done = confirm(terms); !done) return pass_on(done);
+    const Set terms = likely_terms(kSureOfGroup);
+    if (auto done = ask(unconfirmed(terms)); !done) return pass_on(done);
     return terms;
   }
 
@@ -81,7 +89,9 @@ class GroupSearch {
     for (std::size_t i = 0; i < settings_.size(); ++i) {
       if (wall_.test(i)) members.push_back(i);
     }
-    const auto batch = static_cast<std::size_t>(session_.options().batch);
+    const bool whole = wall_ == settings_.all();
+    const auto batch = static_cast<std::size_t>(session_.options().batch) -
+                       (whole ? beside_check(session_.options().batch) : 0);
     const std::size_t least = (members.size() + kLargestGroup - 1) / kLargestGroup;
     groups_.resize(std::min(members.size(), std::max(batch, least)));
     for (std::size_t i = 0; i < members.size(); ++i) {
@@ -141,12 +151,24 @@ class GroupSearch {
     return group.possible.front().weight >= kSureOfGroup;
   }
 
+  /// The likeliest of each group that is at least so likely.
+  [[nodiscard]] Set likely_terms(double least) const {
+    Set terms;
+    for (const Candidates& group : groups_) {
+      if (group.possible.front().weight < least) continue;
+      for (std::size_t i = 0; i < group.settings.size(); ++i) {
+        if (group.possible.front().terms >> i & 1) terms.set(group.settings[i]);
+      }
+    }
+    return terms;
+  }
+
   /// The parts whose answers tell most, each beside those that were chosen before it.
   std::vector<Id> next_batch() {
     std::vector<Id> batch;
     for (Candidates& group : groups_) {
-      group.chosen = 0;
-      for (Candidates::Possible& one : group.possible) one.answers = 0;
+      group.cells = 1;
+      for (Candidates::Possible& one : group.possible) one.cell = 0;
     }
     while (std::ssize(batch) < session_.options().batch) {
       Candidates* best_group = nullptr;
@@ -166,15 +188,30 @@ class GroupSearch {
         }
       }
       if (best_group == nullptr) break;
-      for (Candidates::Possible& one : best_group->possible) {
-        if ((one.terms & best.healed) != 0) one.answers |= 1U << best_group->chosen;
-      }
-      ++best_group->chosen;
+      part_cells(*best_group, best.healed);
       best_group->asked.push_back(best);
       session_.believe(best.id, chance_of_wall(*best_group, best.healed));
       batch.push_back(best.id);
     }
+    if (batch.empty()) return batch;
+    // What room is left asks for what is likely to be asked last.
+    for (const Id id : unconfirmed(likely_terms(kLikelyOfGroup))) {
+      const bool known = std::ranges::find(batch, id) != batch.end();
+      if (!known && std::ssize(batch) < session_.options().batch) batch.push_back(id);
+    }
     return batch;
+  }
+
+  /// Each cell in two, by the answer of one more test.
+  static void part_cells(Candidates& group, Part part) {
+    std::vector<std::size_t> fresh(2 * group.cells, kNoCell);
+    std::size_t count = 0;
+    for (Candidates::Possible& one : group.possible) {
+      std::size_t& cell = fresh[2 * one.cell + ((one.terms & part) != 0 ? 1 : 0)];
+      if (cell == kNoCell) cell = count++;
+      one.cell = cell;
+    }
+    group.cells = count;
   }
 
   /// One of the likely settings alone, then some of them by chance.
@@ -199,13 +236,13 @@ class GroupSearch {
     struct Cell {
       double clear = 0.0, wall = 0.0;
     };
-    std::map<std::uint32_t, Cell> cells;
+    std::vector<Cell> cells(group.cells);
     for (const Candidates::Possible& one : group.possible) {
-      Cell& cell = cells[one.answers];
+      Cell& cell = cells[one.cell];
       ((one.terms & part) != 0 ? cell.clear : cell.wall) += one.weight;
     }
     double bits = 0.0;
-    for (const auto& [answers, cell] : cells) {
+    for (const Cell& cell : cells) {
       const double both = cell.clear + cell.wall;
       for (const double one : {cell.clear, cell.wall}) {
         if (one > 0.0) bits -= one * std::log2(one / both);
@@ -222,18 +259,24 @@ class GroupSearch {
     return wall;
   }
 
-  /// The terms alone, and the wall without each that was not healed by itself yet.
-  Result<void> confirm(const Set& terms) {
-    if (terms.none()) return {};
+  /// The terms alone, and the wall without each, where that was not tested yet.
+  std::vector<Id> unconfirmed(const Set& terms) {
     std::vector<Id> batch;
-    const auto ask_once = [&](std::optional<Id> id) {
-      if (id && session_.tests_of(*id) == 0) batch.push_back(*id);
-    };
-    ask_once(settings_.id_of(settings_.closure(terms, wall_, settings_.grow({}, wall_))));
-    for (std::size_t i = 0; i < settings_.size(); ++i) {
-      if (terms.test(i)) ask_once(settings_.id_of(wall_ & ~Set().set(i)));
+    if (terms.none()) return batch;
+    const auto alone = settings_.id_of(settings_.closure(terms, wall_, settings_.grow({}, wall_)));
+    if (alone && session_.tests_of(*alone) == 0) batch.push_back(*alone);
+    for (Candidates& group : groups_) {
+      for (std::size_t i = 0; i < group.settings.size(); ++i) {
+        if (!terms.test(group.settings[i])) continue;
+        const Part part = Part{1} << i;
+        const auto id = healed(group, part);
+        if (!id || session_.tests_of(*id) > 0) continue;
+        batch.push_back(*id);
+        if (std::ranges::find(group.asked, part, &Candidates::Asked::healed) == group.asked.end())
+          group.asked.push_back({part, *id});
+      }
     }
-    return ask(batch);
+    return batch;
   }
 
   Session& session_;
@@ -244,6 +287,16 @@ class GroupSearch {
 };
 
 }  // namespace
+
+std::vector<Id> first_groups(Session& session, Settings& settings) {
+  const int batch = session.options().batch;
+  if (beside_check(batch) == 0 || settings.size() < 2) return {};
+  const Set all = settings.all();
+  std::vector<Id> groups = GroupSearch(session, settings, all).first_batch();
+  const std::size_t room = static_cast<std::size_t>(batch) - beside_check(batch);
+  if (groups.size() > room) groups.resize(room);
+  return groups;
+}
 
 Result<Set> needed_settings(Session& session, Settings& settings, const Set& wall) {
   if (session.options().batch < kLeastBatch || session.waits() || wall.count() < 2) return Set();

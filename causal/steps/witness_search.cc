@@ -18,6 +18,7 @@ constexpr std::array<double, kLargestOrder + 1> kOrderOdds = {0.0,  0.22, 0.25, 
 constexpr double kStepError = 0.015;    // of one term: healing checks each again
 constexpr double kFurtherCause = 0.12;  // odds that a healed wall holds one more
 constexpr double kStillCause = 0.9;     // odds that a cause shows in another healing
+constexpr double kNoMoreTerms = 0.3;  // odds that the terms found are all of a cause, before a test
 constexpr std::size_t kMostTransversals = 400;
 constexpr int kMostBacktracks = 24;
 constexpr int kMostCauses = 24;
@@ -213,7 +214,7 @@ Result<bool> WitnessSearch::confirm(CausesOfWall& found) {
   std::vector<Id> ids;
   for (const FoundCause& cause : found.causes) ids.push_back(settings_.known_id(cause.closed));
   const double error = error_of(found.certificate.size() + ids.size());
-  auto verdicts = session_.decide(ids, kStillCause, error, "the terms alone");
+  auto verdicts = session_.decide(ids, kNoMoreTerms, error, "the terms alone");
   if (!verdicts) return pass_on(verdicts);
   bool all = true;
   for (std::size_t i = ids.size(); i-- > 0;) {
@@ -279,8 +280,24 @@ Result<void> WitnessSearch::find_absent(FoundCause& cause, Set kept) {
   return {};
 }
 
-/// A cause among others shows wherever the others are healed. Two ways of healing, with as few
-/// settings in common as can be, tell whether it needs one of them healed.
+/// Settings of the other causes that no sure wall of this cause alone has at the wall's level: it may
+/// need one of them healed.
+Set WitnessSearch::never_kept(const CausesOfWall& found, const FoundCause& cause) const {
+  const double sure = std::log(1.0 / error_of(8) - 1.0);
+  Set open;
+  for (const FoundCause& other : found.causes) open |= other.terms & ~cause.terms;
+  for (const auto& [set, id] : settings_.known()) {
+    if (session_.tests_of(id) == 0 || session_.evidence(id) < sure) continue;
+    const bool alone = std::all_of(
+        found.causes.begin(), found.causes.end(),
+        [&](const FoundCause& one) { return holds(set, one.terms) == (&one == &cause); });
+    if (alone) open &= ~set;
+  }
+  return open;
+}
+
+/// A cause among others shows wherever the others are healed. Ways of healing that together keep each
+/// setting once tell whether it needs one of them healed; walls seen on the way here tell too.
 Result<void> WitnessSearch::check_emergence(CausesOfWall& found) {
   if (found.causes.size() < 2) return {};
   for (FoundCause& cause : found.causes) {
@@ -288,19 +305,27 @@ Result<void> WitnessSearch::check_emergence(CausesOfWall& found) {
     for (const FoundCause& other : found.causes) {
       if (&other != &cause) others.push_back(other.terms & ~cause.terms);
     }
-    Set never_kept = ~Set();
+    std::vector<Set> ways;
     for (const Set& healed : minimal_transversals(others, kMostTransversals)) {
       const Set kept = settings_.without(healed);
+      if (holds(kept, cause.terms)) ways.push_back(kept);
+    }
+    for (Set open = never_kept(found, cause); open.any() && !ways.empty();) {
+      const auto most = std::max_element(ways.begin(), ways.end(), [&](const Set& a, const Set& b) {
+        return (a & open).count() < (b & open).count();
+      });
+      const Set kept = *most;
+      ways.erase(most);
+      if ((kept & open).none()) break;
       const auto id = settings_.id_of(kept);
-      // A setting that an earlier test kept at the wall's level need not be kept again.
-      if (!id || !holds(kept, cause.terms) || (never_kept & kept).none()) continue;
+      if (!id) continue;
       auto verdict = session_.decide(*id, kStillCause, error_of(8), "one cause, the others healed");
       if (!verdict) return pass_on(verdict);
       if (*verdict == Verdict::kClear) {
         if (auto done = find_absent(cause, kept); !done) return done;
         break;
       }
-      never_kept &= ~kept;
+      open &= ~kept;
     }
   }
   return {};

@@ -51,6 +51,7 @@ struct CausesOfWall {
   bool complete = false;
   bool contradicted = false;  ///< by tests: no answer that the search knows agrees with them
   double confidence = 1.0;    ///< that the list is complete
+  double odds_of_any = 0.0;   ///< logarithm, of these causes against no wall at all; 0: not known
   std::vector<std::string> notes;
 };
 
@@ -77,6 +78,7 @@ class WitnessSearch {
   [[nodiscard]] Result<void> add(CausesOfWall& found, FoundCause cause);
   [[nodiscard]] Result<bool> confirm(CausesOfWall& found);
   [[nodiscard]] Result<bool> drop_needless(CausesOfWall& found);
+  [[nodiscard]] Set never_kept(const CausesOfWall& found, const FoundCause& cause) const;
   [[nodiscard]] Result<void> check_emergence(CausesOfWall& found);
   [[nodiscard]] Result<void> doubt(CausesOfWall& found);
   [[nodiscard]] Result<void> find_absent(FoundCause& cause, Set kept);

@@ -1,18 +1,19 @@
 #include "depths.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
 namespace greynic::causal {
 namespace {
 
-constexpr double kStalledUpTo = 2.0;  // scores
 constexpr double kStallShare = 0.015;
 constexpr double kStallBelief = 40.0;
-constexpr double kRest = 1e-4;      // density of what nothing explains
-constexpr double kOwnClear = 0.03;  // share of clear configurations with a mean of their own
-constexpr double kNewDepth = 0.12;  // share of walls with a depth not seen before
+constexpr double kRest = 1e-4;            // density of what nothing explains
+constexpr double kNearlyNormal = 1000.0;  // degrees of freedom
+constexpr double kOwnClear = 0.03;        // share of clear configurations with a mean of their own
+constexpr double kNewDepth = 0.12;        // share of walls with a depth not seen before
 constexpr int kGrid = 16;
 constexpr double kUsualNoise = 0.05;
 constexpr double kNoiseBelief = 1.0;
@@ -31,7 +32,9 @@ Depths::Depths(double baseline, double depth, double sigma, std::function<double
       baseline_(baseline),
       depths_({{depth, 1.0}}),
       sigma_(sigma),
-      spread_(sigma) {}
+      spread_(sigma) {
+  make_table();
+}
 
 double Depths::shallowest() const {
   double least = depths_.front().mean;
@@ -39,39 +42,36 @@ double Depths::shallowest() const {
   return std::max(least, bound_(baseline_));
 }
 
-double Depths::log_chance(double above) const {
-  const double z = above / spread_;
-  const double stalled = above > 0.0 && above < kStalledUpTo ? stalls_ / kStalledUpTo : 0.0;
-  return std::log((1.0 - stalls_) * 0.398942 / spread_ * std::exp(-0.5 * z * z) + stalled + kRest);
-}
-
-double Depths::log_chance(const std::vector<double>& scores, double mean) const {
-  double sum = 0.0;
-  for (const double score : scores) sum += log_chance(score - mean);
-  return sum;
+void Depths::make_table() {
+  table_ =
+      NoiseTable({.sigma = spread_, .freedom = kNearlyNormal, .stalls = stalls_, .floor = kRest});
 }
 
 /// The chance that a test did not stall, if its configuration has this mean.
 double Depths::own_share(double score, double mean) const {
   const double z = (score - mean) / spread_;
   const double own = (1.0 - stalls_) * 0.398942 / spread_ * std::exp(-0.5 * z * z);
-  return own / std::exp(log_chance(score - mean));
+  return std::min(1.0, own / std::exp(table_.log_chance({&score, 1}, mean)));
 }
 
 /// Any mean between two scores.
 double Depths::between(const std::vector<double>& scores, double low, double high) const {
   const int count = std::clamp(static_cast<int>(2.0 * (high - low) / spread_), kGrid, 8 * kGrid);
-  double sum = -1e300;
+  std::array<double, 8 * kGrid> at{};
   for (int i = 0; i < count; ++i) {
-    sum = log_sum(sum, log_chance(scores, low + (high - low) * (i + 0.5) / count));
+    at[static_cast<std::size_t>(i)] =
+        table_.log_chance(scores, low + (high - low) * (i + 0.5) / count);
   }
-  return sum - std::log(count);
+  const double best = *std::max_element(at.begin(), at.begin() + count);
+  double sum = 0.0;
+  for (int i = 0; i < count; ++i) sum += std::exp(at[static_cast<std::size_t>(i)] - best);
+  return best + std::log(sum / count);
 }
 
 Depths::Chances Depths::chances(const Tested& one) const {
   Chances chances;
   const double bound = bound_(baseline_);
-  const double home = log_chance(one.scores, baseline_) + std::log(1.0 - kOwnClear);
+  const double home = table_.log_chance(one.scores, baseline_) + std::log(1.0 - kOwnClear);
   const double own =
       between(one.scores, baseline_, std::max(bound, baseline_ + 1e-3)) + std::log(kOwnClear);
   chances.clear = log_sum(home, own);
@@ -82,7 +82,7 @@ Depths::Chances Depths::chances(const Tested& one) const {
   const double fresh = between(one.scores, bound, deepest) + std::log(kNewDepth);
   chances.wall = fresh;
   for (const Depth& depth : depths_) {
-    chances.at_depth.push_back(log_chance(one.scores, depth.mean) +
+    chances.at_depth.push_back(table_.log_chance(one.scores, depth.mean) +
                                std::log((1.0 - kNewDepth) * depth.share));
     chances.wall = log_sum(chances.wall, chances.at_depth.back());
   }
@@ -152,6 +152,7 @@ void Depths::learn(const std::vector<Tested>& all) {
   depth_error_ =
       spread_ / std::sqrt(std::max(0.5, *std::max_element(weights.begin(), weights.end() - 1)));
   stalls_ = (stalled + kStallShare * kStallBelief) / (values + kStallBelief);
+  make_table();
   fails_clear_ = (failed[0] + 0.05) / (told[0] + failed[0] + 2.0);
   fails_wall_ = (failed[1] + 2.0 * fails_clear_) / (told[1] + failed[1] + 2.0);
 }

@@ -10,6 +10,8 @@
 #include <functional>
 #include <vector>
 
+#include "src/mean_mixture.h"
+
 namespace greynic::causal {
 
 /// The tests of one configuration.
@@ -46,11 +48,10 @@ class Depths {
     double fresh = 0.0;            // share of the wall's chance that no depth explains
     std::vector<double> at_depth;  // shares
   };
-  [[nodiscard]] double log_chance(double above) const;
-  [[nodiscard]] double log_chance(const std::vector<double>& scores, double mean) const;
   [[nodiscard]] double own_share(double score, double mean) const;
   [[nodiscard]] double between(const std::vector<double>& scores, double low, double high) const;
   [[nodiscard]] Chances chances(const Tested& one) const;
+  void make_table();
   void learn(const std::vector<Tested>& all);
   void new_depth(const std::vector<Tested>& all);
   void join_depths();
@@ -60,6 +61,7 @@ class Depths {
   std::vector<Depth> depths_;
   double sigma_;
   double spread_;  // sigma, widened by what is not known of it
+  NoiseTable table_;
   double stalls_ = 0.01;
   double fails_clear_ = 0.01;
   double fails_wall_ = 0.01;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "src/wall_check.h"
+
 namespace greynic::causal {
 namespace {
 
@@ -15,7 +17,7 @@ constexpr double kSettled = 0.8;    // of the settings, before levels are asked 
 constexpr double kMeanKnown = 0.3;  // its error, as a share of what lies between it and walls
 constexpr double kFoundKnown = 0.4;
 constexpr std::size_t kMostOfOne = 60;  // tests of one configuration
-constexpr std::size_t kMostLevels = 64;
+constexpr std::size_t kMostUnchecked = 24;
 constexpr std::size_t kLevelsAtOnce = 3;
 constexpr double kSurely = 12.0;   // log odds of a configuration
 constexpr double kAgainst = 0.01;  // chance of what the tests say, by all likely answers
@@ -27,54 +29,7 @@ double median(std::vector<double> values) {
 
 }  // namespace
 
-std::vector<WholeSearch::Lane> WholeSearch::lanes_of(const Session& session,
-                                                     const Settings& settings) {
-  std::vector<Lane> lanes;
-  for (std::size_t i = 0; i < settings.size(); ++i) {
-    Lane lane;
-    lane.factor = settings.factor(i);
-    const FactorValue home = *settings.wall().find(lane.factor);
-    const FactorValue* other = settings.baseline().find(lane.factor);
-    const Factor* known = session.campaign().find(lane.factor);
-    std::vector<FactorValue> levels;
-    if (known != nullptr) levels = known->levels;
-    const double* to = std::get_if<double>(&home);
-    const double* from = other != nullptr ? std::get_if<double>(other) : nullptr;
-    if (to != nullptr && from != nullptr) {
-      std::vector<double> numbers = {*to, *from};
-      for (const FactorValue& level : levels) {
-        if (const double* number = std::get_if<double>(&level)) numbers.push_back(*number);
-      }
-      std::sort(numbers.begin(), numbers.end());
-      numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
-      if (*to < *from) std::reverse(numbers.begin(), numbers.end());
-      for (const double number : numbers) lane.levels.emplace_back(number);
-      const auto place = [&](double number) {
-        return static_cast<int>(std::find(numbers.begin(), numbers.end(), number) -
-                                numbers.begin());
-      };
-      lane.axis = {true, place(*from), place(*to), static_cast<int>(numbers.size()) - 1};
-    } else {
-      lane.levels.push_back(other != nullptr ? std::optional(*other) : std::nullopt);
-      lane.levels.emplace_back(home);
-      for (const FactorValue& level : levels) {
-        if (level == home || (other != nullptr && level == *other)) continue;
-        if (lane.levels.size() < kMostLevels) lane.levels.emplace_back(level);
-      }
-      lane.axis = {false, 0, 1, static_cast<int>(lane.levels.size()) - 1};
-    }
-    lanes.push_back(std::move(lane));
-  }
-  return lanes;
-}
-
-std::vector<Axis> WholeSearch::axes_of(const std::vector<Lane>& lanes) {
-  std::vector<Axis> axes;
-  for (const Lane& lane : lanes) axes.push_back(lane.axis);
-  return axes;
-}
-
-WholeSearch::WholeSearch(Session& session, Settings& settings)
+WholeSearch::WholeSearch(Session& session, Settings& settings, bool sure)
     : session_(session),
       settings_(settings),
       lanes_(lanes_of(session, settings)),
@@ -82,7 +37,8 @@ WholeSearch::WholeSearch(Session& session, Settings& settings)
       depths_(median(session.scores_of(session.baseline())),
               median(session.scores_of(session.id_of(settings.wall()))), session.model().sigma(),
               [&model = session.model()](double mean) { return model.scale().bound(mean); }),
-      random_(kHalfSeed) {}
+      random_(kHalfSeed),
+      is_wall_(sure) {}
 
 /// Nothing where a factor is at a level that neither the wall nor the baseline nor the campaign has.
 std::optional<Positions> WholeSearch::positions_of(const Configuration& configuration) const {
@@ -132,11 +88,16 @@ std::optional<Id> WholeSearch::id_of(Positions& positions) {
   return id;
 }
 
-/// Configurations that were tested since the last time.
+/// Configurations that were tested since the last time. A log beside a witness tells of these two only:
+/// whoever made it may have set innocent factors whenever something else was wrong.
 void WholeSearch::read_tests() {
+  const bool only_ordered = session_.options().witness.has_value();
+  const Id wall = session_.id_of(settings_.wall());
   for (Id id = 0; id < session_.asked(); ++id) {
     if (session_.tests_of(id) == 0 || places_.contains(id) || ids_.size() >= TestSet::kMost)
       continue;
+    const bool told = id == wall || id == session_.baseline() || session_.was_ordered(id);
+    if (only_ordered && !told) continue;
     const auto positions = positions_of(session_.configuration(id));
     if (!positions) continue;
     places_[id] = structures_.add_test(*positions);
@@ -187,7 +148,7 @@ bool WholeSearch::is_resolved(const Structure& structure) const {
 bool WholeSearch::is_sure() const {
   if (structures_.likely().empty()) return false;
   const Structure& best = structures_.likely().front();
-  return best.chance >= 1.0 - (1.0 - session_.options().confidence) / 2.0 && is_resolved(best);
+  return best.chance >= session_.options().confidence && is_resolved(best);
 }
 
 /// A configuration is surely a wall and all likely answers say clear, or the other way round.
@@ -405,9 +366,25 @@ std::vector<Id> WholeSearch::choose() {
   return chosen;
 }
 
+/// Of no wall there is no likely answer, and the search would never end.
+Result<void> WholeSearch::check() {
+  session_.refit();
+  const auto checked = check_wall(session_, session_.id_of(settings_.wall()), Check::kAfterSearch);
+  if (!checked) return pass_on(checked);
+  is_wall_ = checked->verdict == Verdict::kWall;
+  learn(kSteps);
+  return {};
+}
+
 Result<void> WholeSearch::search() {
   learn(kFirstSteps);
+  const std::size_t first = session_.tests();
   while (!is_sure() && !is_contradicted() && ids_.size() + 16 < TestSet::kMost) {
+    if (!is_wall_ && session_.tests() >= first + kMostUnchecked) {
+      if (auto done = check(); !done) return done;
+      if (!is_wall_) return {};
+      continue;
+    }
     const std::vector<Id> next = choose();
     if (next.empty()) return {};
     if (auto done = session_.measure(next, why_); !done) return done;
@@ -485,6 +462,7 @@ void WholeSearch::conclude(CausesOfWall& found) {
   }
   found.complete = sure_;
   found.contradicted = is_contradicted();
+  found.odds_of_any = sure_ ? best.score : 0.0;
   found.confidence = 1.0 / (1.0 + structures_.further_cause());
 }
 

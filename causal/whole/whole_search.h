@@ -11,6 +11,7 @@
 #include <map>
 
 #include "depths.h"
+#include "lanes.h"
 #include "steps/witness_search.h"
 #include "structures.h"
 
@@ -18,7 +19,8 @@ namespace greynic::causal {
 
 class WholeSearch {
  public:
-  WholeSearch(Session& session, Settings& settings);
+  /// `sure`: that the wall is one. Where it is only likely, that is checked before long.
+  WholeSearch(Session& session, Settings& settings, bool sure);
   /// kAllowanceSpent ends the search inside: the likeliest answer stands, incomplete.
   [[nodiscard]] Result<CausesOfWall> causes();
 
@@ -29,13 +31,6 @@ class WholeSearch {
     std::vector<float> walls;  // by each of the sample
     double further = 0.0;      // chance that it is a wall by a cause that none of them has
   };
-  struct Lane {  // of one setting: its levels by position
-    Axis axis;
-    std::string factor;
-    std::vector<std::optional<FactorValue>> levels;
-  };
-  [[nodiscard]] static std::vector<Lane> lanes_of(const Session& session, const Settings& settings);
-  [[nodiscard]] static std::vector<Axis> axes_of(const std::vector<Lane>& lanes);
   [[nodiscard]] std::optional<Positions> positions_of(const Configuration& configuration) const;
   [[nodiscard]] Configuration configuration_of(const Positions& positions) const;
   [[nodiscard]] std::optional<Id> id_of(Positions& positions);
@@ -53,6 +48,7 @@ class WholeSearch {
   [[nodiscard]] double chance_in_sample(const Positions& positions) const;
   [[nodiscard]] std::vector<Candidate> candidates();
   [[nodiscard]] std::vector<Id> choose();
+  [[nodiscard]] Result<void> check();
   [[nodiscard]] Result<void> search();
   [[nodiscard]] Condition condition_of(const Term& term) const;
   void conclude(CausesOfWall& found);
@@ -68,6 +64,7 @@ class WholeSearch {
   std::vector<std::pair<const Structure*, double>> sample_;
   const char* why_ = "";
   statistics::Random random_;
+  bool is_wall_;
   bool sure_ = false;
 };
 

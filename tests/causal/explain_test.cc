@@ -172,6 +172,59 @@ TEST(Explain, FindsNoWallWhereThereIsNone) {
   EXPECT_LE(accused, 3);
 }
 
+// Claim:  a search may begin where a wall is likely; where the witness's first test alone was slow, no
+//         wall and no cause are told in the end.
+TEST(Explain, AWitnessThatWasSlowOnceIsNoWall) {
+  const Campaign campaign = campaign_of_ten();
+  int refused = 0;
+  for (std::uint64_t seed = 2200; seed < 2220; ++seed) {
+    PlantedDevice device;
+    device.random.seed(seed);
+    ExplainOptions options;
+    options.witness = random_configuration(campaign, device.random);
+    int of_witness = 0;
+    const Laboratory laboratory = laboratory_of([&](const Configuration& configuration) {
+      Observation observation = device.measure(configuration);
+      const bool slow = configuration == *options.witness && ++of_witness == 1;
+      if (slow) observation.measures["bandwidth_gbps"].value *= 0.6;
+      return observation;
+    });
+    const auto explanation = explain(campaign, {}, options, &laboratory);
+    ASSERT_TRUE(explanation) << explanation.error().message;
+    EXPECT_TRUE(explanation->causes.empty()) << to_text(*explanation);
+    EXPECT_TRUE(explanation->walls.empty()) << to_text(*explanation);
+    refused += explanation->finding == Finding::kFalseAlarm ? 1 : 0;
+  }
+  EXPECT_GE(refused, 19);
+}
+
+// Claim:  two tests of the baseline that stall one after the other are no device that stays slow.
+TEST(Explain, TwoStallsInARowAreNoSlowDevice) {
+  const Campaign campaign = campaign_of_ten();
+  for (std::uint64_t seed = 2250; seed < 2260; ++seed) {
+    PlantedDevice device;
+    device.random.seed(seed);
+    device.all_of = {{"c5", std::string("b")}, {"c7", std::string("b")}};
+    ExplainOptions options;
+    options.witness = campaign.baseline;
+    for (int i = 5; i < kFactors; ++i)
+      options.witness->set("c" + std::to_string(i), std::string("b"));
+    int of_baseline = 0;
+    const Laboratory laboratory = laboratory_of([&](const Configuration& configuration) {
+      Observation observation = device.measure(configuration);
+      const bool stalled =
+          configuration == campaign.baseline && ++of_baseline >= 2 && of_baseline <= 3;
+      if (stalled) observation.measures["bandwidth_gbps"].value *= 0.5;
+      return observation;
+    });
+    const auto explanation = explain(campaign, {}, options, &laboratory);
+    ASSERT_TRUE(explanation) << explanation.error().message;
+    ASSERT_EQ(explanation->causes.size(), 1U) << to_text(*explanation);
+    EXPECT_EQ(explanation->causes.front().text(), "c5 = b and c7 = b");
+    EXPECT_EQ(to_text(*explanation).find("stays slow"), std::string::npos);
+  }
+}
+
 // Claim: from stored observations alone a hypothesis holds on every wall that it explains and on no
 //        clear configuration, and says that it is one.
 TEST(Explain, AHypothesisAgreesWithEveryObservation) {

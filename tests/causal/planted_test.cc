@@ -41,7 +41,7 @@ Outcomes explain_cases(const Family& family, std::uint64_t seed, int cases, int 
     ExplainOptions options;
     options.witness = planted.witness;
     options.batch = batch;
-    const auto explanation = explain(planted.campaign, {}, options, &laboratory);
+    const auto explanation = explain(planted.campaign, planted.log, options, &laboratory);
     if (!explanation) {
       outcomes.wrong += explanation.error().message;
       continue;
@@ -168,6 +168,50 @@ TEST(Planted, ForcedFactorsAreNoCauses) {
   EXPECT_GE(outcomes.right, 19) << outcomes.wrong;
 }
 
+// Claim:  innocent factors that go with the wall in a log of stored runs are not taken for causes,
+//         nor where something outside the campaign had made runs slow and they were set then too.
+TEST(Planted, InnocentFactorsOfALogAreNoCauses) {
+  Family family{.name = "decoys",
+                .most_factors = 40,
+                .most_order = 3,
+                .numbers = true,
+                .least_drop = 0.25,
+                .most_forbidden = 20,
+                .most_decoys = 5};
+  Outcomes outcomes = explain_cases(family, 9550, 10);
+  EXPECT_GE(outcomes.right, 9) << outcomes.wrong;
+  EXPECT_EQ(outcomes.falsely_complete, 0) << outcomes.wrong;
+  family.troubled = 0.3;
+  outcomes = explain_cases(family, 9570, 10);
+  EXPECT_GE(outcomes.right, 9) << outcomes.wrong;
+  EXPECT_EQ(outcomes.falsely_complete, 0) << outcomes.wrong;
+}
+
+// Claim:  a walk through a log holds what it says: decoys go with the wall and are no terms.
+TEST(Planted, ALogIsConfounded) {
+  const Family family{.name = "decoys", .most_factors = 40, .most_order = 3, .most_decoys = 3};
+  for (std::uint64_t seed = 9590; seed < 9600; ++seed) {
+    const PlantedCase planted(family, seed);
+    ASSERT_GE(planted.log.size(), 30U);
+    EXPECT_EQ(planted.tests, 0);
+    double most = 0.0;  // agreement of an innocent factor with the wall
+    for (const Factor& factor : planted.campaign.factors) {
+      const bool term =
+          std::any_of(planted.causes.front().terms.begin(), planted.causes.front().terms.end(),
+                      [&](const auto& one) {
+                        return planted.campaign.factors[one.factor].name == factor.name;
+                      });
+      double agree = 0.0;
+      for (const Observation& run : planted.log) {
+        const bool as_wall = *run.asked.find(factor.name) == *planted.witness.find(factor.name);
+        agree += as_wall == planted.is_wall(run.asked) ? 1.0 : 0.0;
+      }
+      if (!term) most = std::max(most, agree / static_cast<double>(planted.log.size()));
+    }
+    EXPECT_GE(most, 0.8) << seed;
+  }
+}
+
 // Claim:  noise of 15 % with stalls and time-outs costs tests and not the answer.
 // Method: 6 cases; 20 when GREYNIC_NIGHTLY is set.
 TEST(Planted, NoiseStallsAndTimeOutsAreOutvoted) {
@@ -188,7 +232,7 @@ TEST(Planted, FalseAlarmsAreRefused) {
   const Outcomes outcomes =
       explain_cases({.name = "false_alarm", .most_factors = 40, .false_alarm = true}, 9700, 40);
   EXPECT_GE(outcomes.right, 39) << outcomes.wrong;
-  EXPECT_LE(outcomes.tests, 40 * 4);
+  EXPECT_LE(outcomes.tests, 40 * 5);
 }
 
 // Claim:  a sum of two numbers is named as a sum, and not as two thresholds.
