@@ -213,7 +213,8 @@ Result<void> WitnessSearch::heal(CausesOfWall& found) {
 Result<bool> WitnessSearch::confirm(CausesOfWall& found) {
   std::vector<Id> ids;
   for (const FoundCause& cause : found.causes) ids.push_back(settings_.known_id(cause.closed));
-  const double error = error_of(found.certificate.size() + ids.size());
+  // One test of a wall may have stalled, whatever it shows: more than this it cannot be worth.
+  const double error = (1.0 - session_.options().confidence) / 2.0;
   auto verdicts = session_.decide(ids, kNoMoreTerms, error, "the terms alone");
   if (!verdicts) return pass_on(verdicts);
   bool all = true;
@@ -283,7 +284,7 @@ Result<void> WitnessSearch::find_absent(FoundCause& cause, Set kept) {
 /// Settings of the other causes that no sure wall of this cause alone has at the wall's level: it may
 /// need one of them healed.
 Set WitnessSearch::never_kept(const CausesOfWall& found, const FoundCause& cause) const {
-  const double sure = std::log(1.0 / error_of(8) - 1.0);
+  const double sure = std::log(1.0 / error_of(8) - 1.0) - std::log(kStillCause / (1 - kStillCause));
   Set open;
   for (const FoundCause& other : found.causes) open |= other.terms & ~cause.terms;
   for (const auto& [set, id] : settings_.known()) {

@@ -7,14 +7,13 @@ namespace greynic::causal {
 namespace {
 
 constexpr double kFurtherBefore = 0.12;  // odds that the healed walls hold one more
-// Where it shows: in all of them; where one term of the others is kept, or two, or three, for it shares
-// them; where one is healed.
-constexpr double kInAll = 0.48;
-constexpr double kWithOne = 0.24;
-constexpr double kWithTwo = 0.1;
-constexpr double kWithThree = 0.06;
-constexpr double kWithoutOne = 0.12;
-constexpr std::size_t kMostForThree = 12;  // terms
+// Where it shows: in all of them; where one term of the others is kept, or two, or where one is
+// healed; in a single one.
+constexpr double kInAll = 0.45;
+constexpr double kWithOne = 0.22;
+constexpr double kWithTwo = 0.08;
+constexpr double kWithoutOne = 0.1;
+constexpr double kInOne = 0.15;
 constexpr std::size_t kMostHealings = 60;
 
 }  // namespace
@@ -99,26 +98,20 @@ void Structures::doubt(const std::vector<std::vector<std::size_t>>& healings,
   const auto heals = [](const auto& healing, std::size_t term) {
     return std::binary_search(healing.begin(), healing.end(), term);
   };
-  const auto heals_none_of = [&](std::initializer_list<std::size_t> shared) {
-    return [&heals, shared = std::vector(shared)](const auto& healing) {
-      return std::none_of(shared.begin(), shared.end(),
-                          [&](std::size_t term) { return heals(healing, term); });
-    };
-  };
   const double count = static_cast<double>(terms.size());
-  const double pairs = count * (count - 1.0) / 2.0;
   add(kInAll, [](const auto&) { return true; });
-  for (std::size_t i = 0; i < terms.size(); ++i) {
-    const std::size_t a = terms[i];
-    add(kWithOne / count, heals_none_of({a}));
+  for (const std::size_t a : terms) {
+    add(kWithOne / count, [&](const auto& healing) { return !heals(healing, a); });
     add(kWithoutOne / count, [&](const auto& healing) { return heals(healing, a); });
-    for (std::size_t j = i + 1; j < terms.size(); ++j) {
-      const std::size_t b = terms[j];
-      add(kWithTwo / pairs, heals_none_of({a, b}));
-      for (std::size_t k = j + 1; k < terms.size() && terms.size() <= kMostForThree; ++k) {
-        add(kWithThree / (pairs * (count - 2.0) / 3.0), heals_none_of({a, b, terms[k]}));
-      }
+    for (const std::size_t b : terms) {
+      if (a >= b) continue;
+      add(2.0 * kWithTwo / (count * (count - 1.0)),
+          [&](const auto& healing) { return !heals(healing, a) && !heals(healing, b); });
     }
+  }
+  for (const auto& one : healings) {
+    add(kInOne / static_cast<double>(healings.size()),
+        [&](const auto& healing) { return &healing == &one; });
   }
   for (double& odds : further_at_) odds /= 1.0 + further_;
 }

@@ -148,7 +148,7 @@ bool WholeSearch::is_resolved(const Structure& structure) const {
 bool WholeSearch::is_sure() const {
   if (structures_.likely().empty()) return false;
   const Structure& best = structures_.likely().front();
-  return best.chance >= session_.options().confidence && is_resolved(best);
+  return best.chance >= 1.0 - (1.0 - session_.options().confidence) / 2.0 && is_resolved(best);
 }
 
 /// A configuration is surely a wall and all likely answers say clear, or the other way round.
