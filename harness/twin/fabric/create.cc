@@ -117,6 +117,7 @@ Result<void> Simulation::lay_out() {
     links.push_back(link_of(hosts_[host]));
   }
   network_.lay_out(std::move(links));
+  pages_at_ = 8 * std::uint64_t{spec_.host_count};
   calls_.emplace_back();  // number 0 is none
   return {};
 }
@@ -143,7 +144,18 @@ Result<const RnicType*> Simulation::type_of(const HostSpec& spec) {
     made->overlay = overlay;
     made->packet_ns = 1e3 / p.qp_packet_rate_cap_mpps;
     made->one_way_ns = one_way(p, overlay);
+    made->write_request_ns = 1e3 / p.peak_write_mops;
+    made->read_request_ns = 1e3 / p.peak_read_mops;
+    made->write_completion_ns = made->pcie.write_ns(64);
+    made->loop_window = overlay ? static_cast<std::size_t>(p.loop_window_packets) : 0;
+    made->loop_ns = p.loop_base_us * 1e3 - made->one_way_ns;
     made->dcqcn = dcqcn_rule(p);
+    for (std::size_t i = 0; i < kOperationCount; ++i) {
+      made->words[i].operation = made->notifications[i].operation = static_cast<Operation>(i);
+      const double bytes = packet_overhead_bytes(overlay);
+      made->words[i].set_wire(bytes + header::kAeth, p.link_rate_gbps);
+      made->notifications[i].set_wire(bytes + header::kCnp, p.link_rate_gbps);
+    }
     type = made.get();
     types_.push_back(std::move(made));
   }
@@ -228,6 +240,8 @@ void Simulation::refresh(HostId id) {
 
 bool Simulation::step() {
   if (s_.events.empty()) return false;
+  if (ahead_-- == 0) [[unlikely]]
+    look_ahead();
   const Event event = s_.events.pop();
   s_.now = std::max(s_.now, event.time);
   handle(event);
@@ -269,8 +283,9 @@ void Simulation::handle(const Event& event) {
       hosts_[id].nic->engine_busy = false;
       return engine_goes_on(id);
     case event::kPlaceFree:
-      if (hosts_[id].in_loop > 0) --hosts_[id].in_loop;
-      return drain_waiting(id);
+      return place_free(id);
+    case event::kDropped:
+      return leave_loop(id, s_.now);
     case event::kThread:
       return run_thread(id, event.count);
     case event::kCall:
@@ -335,13 +350,11 @@ Result<void> Simulation::observe(PortId port, PortObserver* observer) {
     hosts_[port.device].observer = observer;
     return {};
   }
-  PortObserver** place = port.of_host ? nullptr : network_.observer_of(port);
-  if (place == nullptr) {
+  if (!network_.observe(port, observer)) {
     return fail(ErrorCode::kBadInput,
                 fmt::format("there is no port {} of {} {}; ports() lists all", port.port,
                             port.of_host ? "host" : "switch", port.device));
   }
-  *place = observer;
   return {};
 }
 

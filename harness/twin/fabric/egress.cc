@@ -122,25 +122,14 @@ bool Simulation::is_ahead(Qp& qp, Lane& lane) {
 
 namespace {
 
-/// Which packet of a message this is, and what it takes.
+/// Which packet of a message this is.
 void load(Packet& packet, const Shape& shape, std::uint32_t index) {
-  const MessageShape& message = shape.message;
   packet.index = index;
   packet.first = index == 0;
-  packet.last = index + 1 == message.packets;
-  const Freight& freight = packet.last    ? message.last
-                           : packet.first ? message.first
-                                          : message.middle;
-  packet.payload_bytes = freight.payload;
-  packet.wire_bytes = freight.wire_ns * shape.type->p.link_rate_gbps / 8;
-  packet.read_ns = freight.read_ns;
-  packet.request_ns = message.inlined ? 0 : shape.type->pcie.request_ns(freight.payload);
-  packet.write_ns = freight.write_ns;
-  packet.stored_ns = freight.stored_ns;
-  packet.full_ns = message.middle.wire_ns + message.middle.stored_ns +
-                   shape.type->pcie.write_ns(shape.form.mtu_bytes);
-  packet.bytes = message.bytes;
-  packet.operation = shape.form.operation;
+  packet.last = index + 1 == shape.message.packets;
+  packet.form = &shape.form_of(index);
+  packet.payload_bytes = packet.form->payload_bytes;
+  packet.bytes = shape.message.bytes;
 }
 
 }  // namespace
@@ -192,15 +181,15 @@ bool Simulation::send_request_packet(Qp& qp, bool turn_begins) {
     packet.kind =
         work.kind == WorkKind::kRead ? PacketKind::kReadRequest : PacketKind::kAtomicRequest;
     packet.has_immediate = work.kind == WorkKind::kCompareSwap;
-    packet.operation = shape.form.operation;
+    packet.form = &shape.request;
     packet.first = packet.last = true;
     packet.index = lane.sent == qp.answer_message ? qp.answer_index : 0;
     packet.bytes = shape.message.bytes;
-    packet.compare_add = work.compare_add;
-    packet.swap = work.swap;
+    if (work.kind != WorkKind::kRead) {
+      const AtomicOperands& operands = work.details->operands;
+      std::memcpy(packet.payload.resize(sizeof operands), &operands, sizeof operands);
+    }
     packet.psn = work.psn + packet.index;
-    packet.wire_bytes = packet_overhead_bytes(shape.form.overlay) +
-                        (work.kind == WorkKind::kRead ? header::kReth : header::kAtomicEth);
     ++lane.sent;
     ++qp.reads_open;
     leave(qp.host, id);
@@ -212,9 +201,7 @@ bool Simulation::send_request_packet(Qp& qp, bool turn_begins) {
   packet.psn = work.psn + packet.index;
   const std::uint64_t at = std::uint64_t{packet.index} * shape.form.mtu_bytes;
   if (real() && work.inlined) {
-    packet.payload.assign(
-        work.inline_bytes.begin() + static_cast<std::ptrdiff_t>(at),
-        work.inline_bytes.begin() + static_cast<std::ptrdiff_t>(at + packet.payload_bytes));
+    packet.payload.assign(work.details->inline_bytes.data() + at, packet.payload_bytes);
   } else if (!gather(qp.spec.domain.id, work.elements, at, packet)) {
     s_.packets.give_back(id);
     work.status = WcStatus::kLocalProtection;
@@ -225,7 +212,7 @@ bool Simulation::send_request_packet(Qp& qp, bool turn_begins) {
       lane.ready - lane.sent == 1) {
     wait_for_burst(qp, lane, shape.message);
   }
-  if (qp.pace) qp.pace->limiter.send(hosts_[qp.host].type->dcqcn, packet.wire_bytes, s_.now);
+  if (qp.pace) qp.pace->limiter.send(hosts_[qp.host].type->dcqcn, packet.form->wire_bytes, s_.now);
   lane.packet = packet.last ? 0 : lane.packet + 1;
   const bool last = packet.last;
   if (last) ++lane.sent;
@@ -260,8 +247,8 @@ bool Simulation::send_answer_packet(Qp& qp, bool turn_begins) {
   }
   bool there = true;
   if (response.kind == PacketKind::kAtomicResponse) {
-    packet.payload.resize(sizeof response.value);
-    std::memcpy(packet.payload.data(), &response.value, sizeof response.value);
+    std::memcpy(packet.payload.resize(sizeof response.value), &response.value,
+                sizeof response.value);
   } else {
     const std::uint64_t at = std::uint64_t{index} * shape.form.mtu_bytes;
     // No key is looked at for no bytes.
@@ -269,7 +256,7 @@ bool Simulation::send_answer_packet(Qp& qp, bool turn_begins) {
                                                  access::kRemoteRead) != nullptr;
     if (there && real() && response.bytes > 0) {
       const auto* bytes = reinterpret_cast<const std::byte*>(response.address + at);
-      packet.payload.assign(bytes, bytes + packet.payload_bytes);
+      packet.payload.assign(bytes, packet.payload_bytes);
     }
   }
   if (!there) {  // the region has gone while it was read
@@ -281,7 +268,7 @@ bool Simulation::send_answer_packet(Qp& qp, bool turn_begins) {
     answer(qp, PacketKind::kErrorNak, message, 0, WcStatus::kRemoteAccess);
     return false;
   }
-  if (qp.pace) qp.pace->limiter.send(hosts_[qp.host].type->dcqcn, packet.wire_bytes, s_.now);
+  if (qp.pace) qp.pace->limiter.send(hosts_[qp.host].type->dcqcn, packet.form->wire_bytes, s_.now);
   const bool last = packet.last;
   lane.packet = last ? 0 : lane.packet + 1;
   (void)leave(qp.host, id);
@@ -304,14 +291,44 @@ Time Simulation::leave(HostId id, std::uint32_t packet) {
   const bool looped = s_.packets[packet].to == id;
   if (data && !looped && (host.paused || !host.waiting.empty() || loop_is_full(host))) {
     host.waiting.push(packet);
+    await_place(host, id);
     return s_.now;
   }
   return transmit(id, packet);
 }
 
-bool Simulation::loop_is_full(const HostPart& host) {
-  const auto window = static_cast<std::size_t>(host.type->p.loop_window_packets);
-  return host.type->overlay && window > 0 && host.in_loop >= window;
+/// Who has left the closed loop is only looked at when it seems to be full.
+bool Simulation::loop_is_full(HostPart& host) {
+  const std::size_t window = host.type->loop_window;
+  if (window == 0 || host.in_loop < window) return false;
+  while (!host.places.empty() && host.places.front() <= s_.now) {
+    (void)host.places.pop();
+    --host.in_loop;
+  }
+  return host.in_loop >= window;
+}
+
+/// A packet of the host leaves the closed loop at t, if it is in one.
+void Simulation::leave_loop(HostId id, Time t) {
+  HostPart& host = hosts_[id];
+  if (host.places.size() >= host.in_loop) return;
+  host.places.push(t);
+  for (std::size_t i = host.places.size() - 1; i > 0 && host.places[i - 1] > t; --i) {
+    std::swap(host.places[i - 1], host.places[i]);
+  }
+  if (!host.waiting.empty()) await_place(host, id);
+}
+
+/// Who waits goes on when the next packet leaves the loop.
+void Simulation::await_place(HostPart& host, HostId id) {
+  if (host.paused || host.places.empty() || host.places.front() >= host.place_awaited) return;
+  host.place_awaited = host.places.front();
+  s_.events.push(std::max(s_.now, host.place_awaited), event::kPlaceFree, id);
+}
+
+void Simulation::place_free(HostId id) {
+  hosts_[id].place_awaited = kNever;
+  drain_waiting(id);
 }
 
 Time Simulation::transmit(HostId id, std::uint32_t packet_id) {
@@ -320,32 +337,33 @@ Time Simulation::transmit(HostId id, std::uint32_t packet_id) {
   Packet& packet = s_.packets[packet_id];
   const bool data = carries_payload(packet.kind);
   const bool looped = packet.to == id;
+  const PacketForm& form = *packet.form;
   Time start = s_.now;
   if (data) {
     // Payload comes over PCIe; packets that follow one another share the link.
     start = std::max(start, nic.read_link.free());
-    nic.read_link.hold_until(start + packet.read_ns);
-    if (packet.request_ns > 0) nic.receive_path.pass(start, packet.request_ns);
+    nic.read_link.hold_until(start + form.read_ns);
+    if (form.request_ns > 0) nic.receive_path.pass(start, form.request_ns);
     nic.counters.tx_bytes += packet.payload_bytes;
-    if (host.type->overlay && host.type->p.loop_window_packets > 0) ++host.in_loop;
+    if (host.type->loop_window > 0) {
+      (void)loop_is_full(host);  // those who have left make room
+      ++host.in_loop;
+    }
   }
   ++nic.counters.tx_packets;
-  const Crossing& encap = host.encap[static_cast<std::size_t>(packet.operation)];
+  const Crossing& encap = host.encap[static_cast<std::size_t>(form.operation)];
   nic.counters.tx_hops += encap.hops;
   const Time out = nic.transmit_walk.pass(start, encap.latency, encap.occupancy, data);
-  const Time wire_ns =
-      packet.wire_bytes * 8 / host.type->p.link_rate_gbps * (looped ? 1 : host.stretch);
+  const Time wire_ns = form.wire_ns * (looped ? 1 : host.stretch);
   const Time wire_end = looped ? out + wire_ns : nic.wire.pass(out, wire_ns);
   nic.transmit_buffer.enter(wire_end);
-  packet.frame_bytes =
-      static_cast<std::uint32_t>(packet.wire_bytes - header::kPreambleAndGap + 0.5);
   if (looped) {
     s_.events.push(wire_end, event::kAtHost, packet_id);
     return wire_end;
   }
   if (host.observer != nullptr) [[unlikely]]
     note_egress(host, id, packet, out, wire_end - wire_ns);
-  network_.send(packet_id, wire_end);
+  network_.send(packet_id, wire_end + host.type->one_way_ns / 2);
   return wire_end;
 }
 
@@ -368,6 +386,7 @@ void Simulation::drain_waiting(HostId id) {
     (void)transmit(id, host.waiting.pop());
     if (!host.blocked.empty()) unit_done(id, host.blocked.pop());
   }
+  if (!host.waiting.empty()) await_place(host, id);
 }
 
 /// The queue of a host's port is a closed form: what leaves it is known before it does. An observer

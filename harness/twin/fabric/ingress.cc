@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstring>
 
 #include "fabric/simulation.h"
 
@@ -17,12 +18,12 @@ void Simulation::at_host(std::uint32_t id) {
   if (spec_.loss > 0 && !looped && s_.random.uniform() < spec_.loss) {
     ++nic.counters.dropped_packets;
     if (data) nic.counters.dropped_bytes += packet.payload_bytes;
-    s_.events.push(s_.now, event::kPlaceFree, packet.from);
+    leave_loop(packet.from, s_.now);
     return s_.packets.give_back(id);
   }
   ++nic.counters.rx_packets;
   nic.counters.rx_bytes += data ? packet.payload_bytes : 0;
-  const Crossing& decap = host.decap[static_cast<std::size_t>(packet.operation)];
+  const Crossing& decap = host.decap[static_cast<std::size_t>(packet.form->operation)];
   nic.counters.rx_hops += decap.hops;
   Time end = nic.receive_walk.pass(s_.now, decap.latency, decap.occupancy, data);
   Qp* qp = qp_numbered(packet.to_qp);
@@ -33,7 +34,7 @@ void Simulation::at_host(std::uint32_t id) {
   if (!ours) qp = nullptr;
   if (packet.marked && qp != nullptr) marked(*qp, end);
   if (data) {
-    if (!looped) end += packet.stored_ns;
+    if (!looped) end += packet.form->stored_ns;
     return take_data(qp, id, end);
   }
   if (qp != nullptr) take_word(*qp, packet, end);
@@ -54,14 +55,15 @@ void Simulation::take_data(Qp* qp, std::uint32_t id, Time t) {
   }
   const bool taken =
       qp != nullptr && (answers ? answer_arrives(*qp, packet) : request_arrives(*qp, packet));
-  const Time end = nic.receive_path.pass(t, taken ? packet.write_ns : 0);
-  nic.receive_buffer.enter(end - (packet.from == packet.to ? 0 : packet.stored_ns));
-  if (p.loop_window_packets > 0) {  // the place in the closed loop, once word of it is back
-    const HostPart& sender = hosts_[packet.from];
-    const auto operation = static_cast<std::size_t>(packet.operation);
-    const Time rest = sender.type->p.loop_base_us * 1e3 - sender.type->one_way_ns - packet.full_ns +
-                      host.encap[operation].latency + sender.decap[operation].latency;
-    s_.events.push(std::max(s_.now, end + rest), event::kPlaceFree, packet.from);
+  const PacketForm& form = *packet.form;
+  const Time end = nic.receive_path.pass(t, taken ? form.write_ns : 0);
+  nic.receive_buffer.enter(end - (packet.from == packet.to ? 0 : form.stored_ns));
+  if (const HostPart& sender = hosts_[packet.from]; sender.type->loop_window > 0) {
+    // The place in the closed loop is free once word of it is back.
+    const auto operation = static_cast<std::size_t>(form.operation);
+    const Time rest = sender.type->loop_ns - form.full_ns + host.encap[operation].latency +
+                      sender.decap[operation].latency;
+    leave_loop(packet.from, std::max(s_.now, end + rest));
   }
   if (!taken) {
     nic.counters.thrown_bytes += packet.payload_bytes;
@@ -126,12 +128,11 @@ bool Simulation::request_arrives(Qp& qp, Packet& packet) {
       return false;
     }
     if (real()) {
-      std::copy(packet.payload.begin(), packet.payload.end(),
-                reinterpret_cast<std::byte*>(to.address));
+      std::memcpy(reinterpret_cast<std::byte*>(to.address), packet.payload.data(), to.bytes);
     }
   }
   qp.message_at = at + packet.payload_bytes;
-  qp.operation = packet.operation;
+  qp.operation = packet.form->operation;
   ++qp.expected_index;
   if (packet.last) {
     ++qp.expected_message;
@@ -160,7 +161,7 @@ void Simulation::take_word(Qp& qp, const Packet& packet, Time t) {
   if (qp.state != QpState::kReadyToSend) return;
   const Parameters& p = hosts_[qp.host].type->p;
   ++qp.hearings;
-  const Time seen = t + p.ack_ns + p.pcie_post_ns + s_.random.exponential(kPcieJitterNs);
+  const Time seen = t + p.ack_ns + p.pcie_post_ns + s_.jitter();
   if (packet.message - qp.done <= qp.posted - qp.done) {
     if (packet.message != qp.done) qp.tries = 0;
     s_.events.push(seen, event::kAcknowledged, qp.id, packet.message);
@@ -225,8 +226,7 @@ void Simulation::answer_is_whole(Qp& qp, const Packet& packet, Time t) {
     ++nic.counters.wqe_cache_misses;
     t = begin_read(nic, p, t) + p.pcie_read_latency_ns;
   }
-  s_.events.push(t + p.pcie_post_ns + s_.random.exponential(kPcieJitterNs), event::kAnswered, qp.id,
-                 packet.message);
+  s_.events.push(t + p.pcie_post_ns + s_.jitter(), event::kAnswered, qp.id, packet.message);
   activate(qp, false, s_.now);
 }
 

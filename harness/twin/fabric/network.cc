@@ -26,7 +26,7 @@ std::uint8_t bth_opcode(const Packet& p) {
     case PacketKind::kAtomicResponse:
       return 18;
     case PacketKind::kAtomicRequest:
-      return p.operation == Operation::kAtomic && p.has_immediate ? 19 : 20;
+      return p.form->operation == Operation::kAtomic && p.has_immediate ? 19 : 20;
     case PacketKind::kCongested:
       return 0x81;
     default:
@@ -49,7 +49,7 @@ PacketRecord record_of(const Packet& p, const PortId& port) {
   record.opcode = bth_opcode(p);
   record.destination_qp = p.to_qp;
   record.psn = p.psn & 0xffffff;
-  record.bytes = p.frame_bytes;
+  record.bytes = p.form->frame_bytes;
   record.marked = p.marked;
   return record;
 }
@@ -128,12 +128,24 @@ void Network::lay_out_spine(std::uint32_t spine) {
 std::uint32_t Network::route(const Switch& at, std::uint32_t device, const Packet& p) const {
   const std::uint32_t leaf = leaf_of(p.to);
   if (device >= leaf_count_) return at.first_port + leaf;  // a spine
-  if (device == leaf) return at.first_port + p.to % hosts_per_leaf_;
+  if (device == leaf) return at.first_port + p.to - leaf * hosts_per_leaf_;
   // Both ways of a QP pair may take different spines, as equal-cost hashing has it.
   const std::uint64_t flow = std::uint64_t{p.from_qp} << 32 | p.to_qp;
   const auto spines = static_cast<std::uint32_t>(switches_.size()) - leaf_count_;
   return at.first_port + hosts_per_leaf_ +
          static_cast<std::uint32_t>(statistics::split_mix(flow) % spines);
+}
+
+void Network::prefetch_at_switch(const Packet& packet, bool deep) const {
+  const Switch& self = switches_[packet.device];
+  const Port& port = ports_[route(self, packet.device, packet)];
+  if (!deep) {
+    prefetch(&port);
+    prefetch(&self.ingresses[packet.ingress]);
+  } else if (port.to_host && carries_payload(packet.kind)) {
+    const PauseBuffer* buffer = buffers_[port.next];
+    if (buffer != nullptr) prefetch(buffer);
+  }
 }
 
 void Network::at_switch(std::uint32_t id) {
@@ -148,11 +160,12 @@ void Network::at_switch(std::uint32_t id) {
   }
   // As in `measure`, a packet joins the backlog that it finds: what is being sent counts by the
   // time that it still takes.
-  const double sending = std::max(0.0, port.free - shared_.now) / port.ns_per_byte;
-  const double backlog = static_cast<double>(port.bytes) + sending;
-  if (data && !spec_.pfc && backlog + packet.wire_bytes > port.limits.buffer) {
+  double backlog = static_cast<double>(port.bytes);
+  if (port.free > shared_.now) backlog += (port.free - shared_.now) / port.ns_per_byte;
+  const PacketForm& form = *packet.form;
+  if (data && !spec_.pfc && backlog + form.wire_bytes > port.limits.buffer) {
     ++drop_count_;
-    shared_.events.push(shared_.now, event::kPlaceFree, packet.from);
+    shared_.events.push(shared_.now, event::kDropped, packet.from);
     shared_.packets.give_back(id);
     return;
   }
@@ -160,10 +173,10 @@ void Network::at_switch(std::uint32_t id) {
     const double share = port.limits.mark_share(backlog);
     packet.marked = share >= 1 || (share > 0 && shared_.random.uniform() < share);
   }
-  port.bytes += packet.frame_bytes;
+  port.bytes += form.frame_bytes;
   packet.enqueued = shared_.now;
   packet.depth = port.bytes;
-  take_up(self, self.ingresses[packet.ingress], port.limits, packet.frame_bytes);
+  take_up(self, self.ingresses[packet.ingress], port.limits, form.frame_bytes);
   if (port.queue.empty() && !port.paused && port.free <= shared_.now) return depart(index, id);
   port.queue.push(id);
   if (!port.waiting && !port.paused) {
@@ -191,11 +204,12 @@ void Network::depart(std::uint32_t index, std::uint32_t id) {
   Port& port = ports_[index];
   Packet& packet = shared_.packets[id];
   const Time now = shared_.now;
-  port.free = now + packet.wire_bytes * port.ns_per_byte;
-  port.bytes -= packet.frame_bytes;
+  const PacketForm& form = *packet.form;
+  port.free = now + form.wire_bytes * port.ns_per_byte;
+  port.bytes -= form.frame_bytes;
   Switch& self = switches_[packet.device];
-  let_go(self, self.ingresses[packet.ingress], port.limits, packet.frame_bytes);
-  if (port.observer != nullptr) [[unlikely]]
+  let_go(self, self.ingresses[packet.ingress], port.limits, form.frame_bytes);
+  if (port.watched) [[unlikely]]
     report(index, packet, now);
   const Time there = now + port.latency;
   if (port.to_host) {
@@ -225,8 +239,8 @@ void Network::take_up(Switch& self, Ingress& ingress, const PortLimits& limits,
   if (ingress.bytes == 0) ++self.busy_ingresses;
   ingress.bytes += bytes;
   if (!spec_.pfc || ingress.pausing) return;
-  const double part = std::min(1.0, limits.buffer / self.busy_ingresses / limits.pause);
-  if (static_cast<double>(ingress.bytes) <= part * limits.pause) return;
+  const auto held = static_cast<double>(ingress.bytes);
+  if (held <= limits.pause && held * self.busy_ingresses <= limits.buffer) return;
   ingress.pausing = true;
   tell(ingress, true);
 }
@@ -234,9 +248,11 @@ void Network::take_up(Switch& self, Ingress& ingress, const PortLimits& limits,
 void Network::let_go(Switch& self, Ingress& ingress, const PortLimits& limits,
                      std::uint32_t bytes) {
   ingress.bytes -= bytes;
-  const double part = std::min(1.0, limits.buffer / self.busy_ingresses / limits.pause);
+  const std::uint32_t sharers = self.busy_ingresses;
   if (ingress.bytes == 0) --self.busy_ingresses;
-  if (!ingress.pausing || static_cast<double>(ingress.bytes) > part * limits.resume) return;
+  if (!ingress.pausing) return;
+  const double part = std::min(1.0, limits.buffer / sharers / limits.pause);
+  if (static_cast<double>(ingress.bytes) > part * limits.resume) return;
   ingress.pausing = false;
   tell(ingress, false);
 }
@@ -254,7 +270,7 @@ void Network::report(std::uint32_t index, const Packet& packet, Time t) const {
   record.dequeued = t;
   record.depth_at_enqueue = packet.depth;
   record.depth_at_dequeue = ports_[index].bytes;
-  ports_[index].observer->on_packet(record);
+  observers_.at(index)->on_packet(record);
 }
 
 std::vector<PortId> Network::ports() const {
@@ -271,13 +287,14 @@ std::vector<PortId> Network::ports() const {
   return all;
 }
 
-PortObserver** Network::observer_of(const PortId& id) {
-  if (id.of_host || id.device >= switches_.size()) return nullptr;
+bool Network::observe(const PortId& id, PortObserver* observer) {
+  if (id.of_host || id.device >= switches_.size()) return false;
   const Switch& self = switches_[id.device];
-  if (id.port >= self.port_count || ports_[self.first_port + id.port].ns_per_byte <= 0) {
-    return nullptr;
-  }
-  return &ports_[self.first_port + id.port].observer;
+  const std::uint32_t index = self.first_port + id.port;
+  if (id.port >= self.port_count || ports_[index].ns_per_byte <= 0) return false;
+  ports_[index].watched = observer != nullptr;
+  observers_[index] = observer;
+  return true;
 }
 
 double Network::port_gbps(const PortId& id) const {

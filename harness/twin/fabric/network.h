@@ -10,6 +10,7 @@
 /// Needs: events and packets. Gives: kAtSwitch, kAtHost, kPortFree, kPausePort and kPauseHost.
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "fabric/shared.h"
@@ -30,39 +31,40 @@ class Network {
   /// One link for each host.
   void lay_out(std::vector<HostLink> links);
 
-  /// A packet leaves its host: when its last byte is on the wire.
-  void send(std::uint32_t packet, Time wire_end) {
+  /// A packet of a host gets to its switch.
+  void send(std::uint32_t packet, Time there) {
     Packet& p = shared_.packets[packet];
     p.device = leaf_of(p.from);
-    p.ingress = p.from % hosts_per_leaf_;
-    shared_.events.push(wire_end + links_[p.from].latency, event::kAtSwitch, packet);
+    p.ingress = p.from - p.device * hosts_per_leaf_;
+    shared_.events.push(there, event::kAtSwitch, packet);
   }
   void at_switch(std::uint32_t packet);
+  /// What a packet will need at its switch, into the CPU's caches.
+  void prefetch_at_switch(const Packet& packet, bool deep) const;
   void port_free(std::uint32_t port);
   void pause_port(std::uint32_t port, bool pause);
   /// The receive buffer of a host, which pauses the port in front of it when it is full.
   [[nodiscard]] PauseBuffer*& buffer_of(HostId host) { return buffers_[host]; }
 
   [[nodiscard]] std::vector<PortId> ports() const;
-  /// Null: no such port of a switch.
-  [[nodiscard]] PortObserver** observer_of(const PortId& id);
+  /// False: no such port of a switch.
+  [[nodiscard]] bool observe(const PortId& id, PortObserver* observer);
   [[nodiscard]] double port_gbps(const PortId& id) const;
   [[nodiscard]] std::uint64_t drop_count() const { return drop_count_; }
   [[nodiscard]] std::size_t bytes_of_port() const { return sizeof(Port) + sizeof(Ingress); }
 
  private:
-  struct Port {
+  struct alignas(64) Port {  ///< as in Qp: two lines of a CPU's cache
     double ns_per_byte = 0;
     Time latency = 0;
-    PortLimits limits;
-    bool to_host = false;
-    std::uint32_t next = 0;                ///< host or switch
-    std::uint32_t next_ingress = 0;        ///< there
-    bool paused = false, waiting = false;  ///< waiting: kPortFree is under way
     Time free = 0;
-    std::uint64_t bytes = 0;  ///< of frames in the queue
+    std::uint32_t bytes = 0;  ///< of frames in the queue
+    bool to_host = false, watched = false;
+    bool paused = false, waiting = false;  ///< waiting: kPortFree is under way
     Fifo<std::uint32_t> queue;
-    PortObserver* observer = nullptr;
+    PortLimits limits;
+    std::uint32_t next = 0;          ///< host or switch
+    std::uint32_t next_ingress = 0;  ///< there
   };
   struct Ingress {
     std::uint64_t bytes = 0;  ///< in the switch, that came in by it
@@ -96,6 +98,7 @@ class Network {
   std::vector<PauseBuffer*> buffers_;  ///< of hosts, null while they have received nothing
   std::vector<Switch> switches_;       ///< leaves, then spines
   std::vector<Port> ports_;
+  std::map<std::uint32_t, PortObserver*> observers_;  ///< by port
   std::uint64_t drop_count_ = 0;
 };
 

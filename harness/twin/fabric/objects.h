@@ -115,8 +115,15 @@ struct Srq {
   Fifo<Receive> queue;
 };
 
-/// A request in a send queue.
-struct Work {
+/// What few requests have.
+struct WorkDetails {
+  AtomicOperands operands;
+  SendRequest::Bind bind;
+  std::vector<std::byte> inline_bytes;
+};
+
+/// A request in a send queue: two lines of a CPU's cache.
+struct alignas(64) Work {
   std::uint64_t id = 0;
   WorkKind kind = WorkKind::kSend;
   WcStatus status = WcStatus::kSuccess;  ///< of what failed here, before it was sent
@@ -125,11 +132,10 @@ struct Work {
   std::uint32_t immediate = 0, rkey = 0;
   std::uint32_t shape = 0;  ///< of its message
   std::uint32_t psn = 0;
-  std::uint64_t bytes = 0, remote_address = 0, compare_add = 0, swap = 0;
-  Elements elements;
+  std::uint64_t bytes = 0, remote_address = 0;
   std::uint32_t to_handle = 0, to_qp = 0;
-  std::vector<std::byte> inline_bytes;
-  std::unique_ptr<SendRequest::Bind> bind;
+  std::unique_ptr<WorkDetails> details;  ///< stays when its place is used again
+  Elements elements;
 
   [[nodiscard]] bool asks() const {
     return kind == WorkKind::kRead || kind == WorkKind::kCompareSwap || kind == WorkKind::kFetchAdd;
@@ -164,23 +170,22 @@ struct Pace {
   Time next_cnp = 0;
 };
 
-struct Qp {
+/// Its members stand in the order in which they are looked at, a line of a CPU's cache for each
+/// group: with many hosts, every line has to come from memory.
+struct alignas(64) Qp {
   std::uint32_t id = 0;      ///< in the table: events go by it. A QP that is reset gets another
   std::uint32_t number = 0;  ///< QPN
-  bool gone = false;         ///< only its place in a unit's ring is left
   HostId host = 0;
-  std::uint32_t ordinal = 0;    ///< among those of its host
-  std::uint64_t first_wqe = 0;  ///< of its send queue, among those of its host
+  std::uint32_t ordinal = 0;  ///< among those of its host
   QpSpec spec;
-  QpAttributes attributes;
   QpState state = QpState::kReset;
-  Cq* send_cq = nullptr;
-  Cq* receive_cq = nullptr;
-  Srq* srq = nullptr;
+  bool gone = false;  ///< only its place in a unit's ring is left
 
-  // Who posts.
-  std::uint32_t thread = kNone;
+  QpAttributes attributes;
+  std::uint32_t thread = kNone;  ///< who posts
+  Cq* send_cq = nullptr;
   std::unique_ptr<ContendedLock> lock;  ///< once a second thread posts
+  std::uint64_t first_wqe = 0;          ///< of its send queue, among those of its host
 
   // The requester. Numbers of requests since the QP was made; each is at most the one before, and
   // `sent` of the lane may go back.
@@ -188,33 +193,36 @@ struct Qp {
   std::uint32_t posted = 0, fetched = 0, handled = 0, done = 0;
   std::uint32_t acknowledged = 0;
   std::uint32_t reads_open = 0;
-  std::uint32_t answer_message = 0, answer_index = 0;  ///< what the next answer must be
-  std::uint32_t psn = 0;
-  bool answer_gap = false, resting = false, timer_on = false;
-  std::uint8_t tries = 0, rnr_tries = 0;
-  std::uint64_t farthest = 0;  ///< packet that a negative acknowledgement asked for: progress
   std::uint32_t hearings = 0, hearings_at_timer = 0;
-  Lane requests;
+  std::uint32_t psn = 0;
   std::uint32_t last_shape = ~0U;
 
+  Lane requests;
+  std::uint32_t answer_message = 0, answer_index = 0;  ///< what the next answer must be
+  bool answer_gap = false, resting = false, timer_on = false;
+  std::uint8_t tries = 0, rnr_tries = 0;
   // The responder.
-  Fifo<Receive> receives;
-  std::uint32_t expected_message = 0, expected_index = 0;
   bool nak_sent = false;
-  bool discarding = false;    ///< UC: until the next message begins
-  bool refusing = false;      ///< RC: an error is on its way, and nothing is taken any more
+  bool discarding = false;  ///< UC: until the next message begins
+  bool refusing = false;    ///< RC: an error is on its way, and nothing is taken any more
+  std::uint32_t expected_message = 0, expected_index = 0;
+  std::unique_ptr<Pace> pace;
+
+  Fifo<Response> responses;         ///< answers not sent whole; `answers.sent` counts them
+  std::uint64_t message_at = 0;     ///< bytes of the message that comes in that are there
+  std::uint64_t write_address = 0;  ///< of it
+  std::uint32_t write_key = 0;
+  Operation operation = Operation::kSend;  ///< of the request that came last
+  std::uint64_t farthest = 0;  ///< packet that a negative acknowledgement asked for: progress
+
+  std::optional<Receive> taken;  ///< by the message that comes in
+  Lane answers;
+  Fifo<Receive> receives;
   Time received_at = 0;       ///< completions of receives keep their order
   Fifo<Completion> received;  ///< that nobody can see yet
-  Operation operation = Operation::kSend;  ///< of the request that came last
-  std::optional<Receive> taken;            ///< by the message that comes in
-  std::uint64_t write_address = 0;         ///< of it
-  std::uint32_t write_key = 0;
-  std::uint64_t message_at = 0;  ///< bytes of it that are there
-  Fifo<Response> responses;      ///< answers not sent whole; `answers.sent` counts them
-  Lane answers;
+  Cq* receive_cq = nullptr;
+  Srq* srq = nullptr;
   std::vector<std::pair<std::uint32_t, std::uint64_t>> atomic_results;  ///< by message
-
-  std::unique_ptr<Pace> pace;
 
   [[nodiscard]] Work& work(std::uint32_t n) { return ring[n & (ring.size() - 1)]; }
   [[nodiscard]] bool receives_packets() const {

@@ -26,8 +26,7 @@ void Simulation::doorbell(Qp& qp, std::uint32_t count) {
   }
   nic.counters.wqe_reads += reads;
   nic.counters.pcie_read_tlps += reads;
-  s_.events.push(s_.now + p.pcie_read_latency_ns + s_.random.exponential(kPcieJitterNs),
-                 event::kWqesArrive, qp.id, count);
+  s_.events.push(s_.now + p.pcie_read_latency_ns + s_.jitter(), event::kWqesArrive, qp.id, count);
 }
 
 void Simulation::wqes_arrive(Qp& qp, std::uint32_t count) {
@@ -53,11 +52,13 @@ void Simulation::engine_goes_on(HostId host) {
 }
 
 bool Simulation::has_wqe(const Qp& qp, std::uint32_t number) {
-  return nic_of(qp.host).wqes.contains(qp.first_wqe + number % qp.spec.send_depth);
+  const Cache& wqes = nic_of(qp.host).wqes;
+  return wqes.never_misses() || wqes.contains(qp.first_wqe + number % qp.spec.send_depth);
 }
 
 void Simulation::bring_wqe(const Qp& qp, std::uint32_t number) {
-  nic_of(qp.host).wqes.touch(qp.first_wqe + number % qp.spec.send_depth);
+  Cache& wqes = nic_of(qp.host).wqes;
+  if (!wqes.never_misses()) (void)wqes.touch(qp.first_wqe + number % qp.spec.send_depth);
 }
 
 Time Simulation::begin_read(Nic& nic, const Parameters& p, Time t) {
@@ -75,7 +76,7 @@ Time Simulation::begin_payload(Nic& nic, const Parameters& p, const MessageShape
 }
 
 Time Simulation::payload_latency(const Parameters& p, const MessageShape& shape) {
-  return p.pcie_read_latency_ns + shape.first_read_ns() + s_.random.exponential(kPcieJitterNs);
+  return p.pcie_read_latency_ns + shape.first_read_ns() + s_.jitter();
 }
 
 bool Simulation::misses_translation(HostId host, std::uint32_t key, std::uint64_t address) {
@@ -111,14 +112,15 @@ WcStatus Simulation::check_locally(const Qp& qp, const Work& work) const {
 
 void Simulation::begin_request(Qp& qp) {
   Nic& nic = nic_of(qp.host);
-  const Parameters& p = hosts_[qp.host].type->p;
+  const RnicType& type = *hosts_[qp.host].type;
+  const Parameters& p = type.p;
   const std::uint32_t number = qp.handled++;
   Work& work = qp.work(number);
   const MessageShape& shape = shapes_[work.shape].message;
   work.psn = qp.psn;
   qp.psn += work.is_local() ? 0 : shape.packets;
   const bool write = !work.asks();
-  nic.engine_free = s_.now + 1e3 / (write ? p.peak_write_mops : p.peak_read_mops);
+  nic.engine_free = s_.now + (write ? type.write_request_ns : type.read_request_ns);
   work.status = check_locally(qp, work);
   if (work.status != WcStatus::kSuccess) {
     return s_.events.push(nic.engine_free, event::kDataReady, qp.id);
@@ -176,24 +178,25 @@ void Simulation::run_local(Qp& qp, Work& work) {
     --memory_.find(window->region)->windows;
     return;
   }
-  Memory* window = memory_.find(work.bind->window.id);
-  Memory* region = memory_.find(work.bind->region.id);
+  const SendRequest::Bind& bind = work.details->bind;
+  Memory* window = memory_.find(bind.window.id);
+  Memory* region = memory_.find(bind.region.id);
   const bool fits = window != nullptr && window->is_window && region != nullptr &&
                     !region->is_window && window->domain == domain && region->domain == domain &&
-                    region->holds(work.bind->address, work.bind->bytes);
+                    region->holds(bind.address, bind.bytes);
   constexpr std::uint8_t kWrites = access::kRemoteWrite | access::kRemoteAtomic;
   if (!fits || window->bound ||
-      ((work.bind->access & kWrites) != 0 && (region->access & access::kLocalWrite) == 0)) {
+      ((bind.access & kWrites) != 0 && (region->access & access::kLocalWrite) == 0)) {
     work.status = WcStatus::kWindowBind;
     return;
   }
   ++region->windows;
   window->bound = true;
-  window->region = work.bind->region.id;
-  window->begin = work.bind->address;
-  window->bytes = work.bind->bytes;
-  window->access = work.bind->access;
-  window->tag = work.bind->key_tag;
+  window->region = bind.region.id;
+  window->begin = bind.address;
+  window->bytes = bind.bytes;
+  window->access = bind.access;
+  window->tag = bind.key_tag;
 }
 
 /// Completes what is done, in the order in which it was posted.
@@ -213,7 +216,7 @@ void Simulation::finish_requests(Qp& qp) {
     if (!work.signaled) continue;
     ++nic.counters.completions;
     ++nic.counters.pcie_write_tlps;
-    nic.receive_path.pass(s_.now, type.pcie.write_ns(64));
+    nic.receive_path.pass(s_.now, type.write_completion_ns);
     complete(*qp.send_cq, {.id = work.id, .kind = work.kind, .qp = qp.number, .bytes = work.bytes});
   }
   if (any) qp.rnr_tries = 0;

@@ -90,7 +90,7 @@ void Simulation::tell_watcher(const Memory& memory, std::uint64_t address, Time 
   if (region == nullptr || !region->watch) return;
   const Watch& watch = *region->watch;
   const Parameters& p = hosts_[region->host].type->p;
-  const Time seen = t + p.pcie_post_ns + s_.random.exponential(kPcieJitterNs);
+  const Time seen = t + p.pcie_post_ns + s_.jitter();
   const std::uint32_t call = keep([call = watch.call, address] { call(address); });
   s_.events.push(seen, event::kCall, keep([this, host = region->host, thread = watch.thread, call] {
                    give_thread(host, thread, {.call = call}, s_.now);
@@ -193,8 +193,8 @@ void Simulation::delivered(Qp& qp, std::uint32_t id) {
   s_.packets.give_back(id);
   if (!receives) return;
   ++nic.counters.completions;
-  nic.receive_path.pass(s_.now, type.pcie.write_ns(64));
-  const Time seen = s_.now + type.p.pcie_post_ns + s_.random.exponential(kPcieJitterNs);
+  nic.receive_path.pass(s_.now, type.write_completion_ns);
+  const Time seen = s_.now + type.p.pcie_post_ns + s_.jitter();
   qp.received_at = std::max(qp.received_at, seen);
   s_.events.push(qp.received_at, event::kReceived, qp.id);
 }
@@ -253,7 +253,7 @@ void Simulation::respond(Qp& qp, const Packet& packet, bool again, Time t) {
     ++nic.counters.read_requests;
   }
   if (!again) ++qp.expected_message;
-  qp.operation = packet.operation;
+  qp.operation = packet.form->operation;
   response.shape = shape_for(qp, atomic ? Operation::kAtomic : Operation::kRead, packet.bytes, 1,
                              packet.bytes == 0);
   if (misses_translation(qp.host, packet.rkey, packet.remote_address)) {
@@ -287,9 +287,11 @@ bool Simulation::run_atomic(Qp& qp, const Packet& packet, bool again, std::uint6
   if (real()) {
     auto* place = reinterpret_cast<std::byte*>(packet.remote_address);
     std::memcpy(&before, place, sizeof before);
-    std::uint64_t after = before + packet.compare_add;
+    AtomicOperands operands;
+    std::memcpy(&operands, packet.payload.data(), sizeof operands);
+    std::uint64_t after = before + operands.compare_add;
     const bool swaps = packet.has_immediate;  // compare and swap
-    if (swaps) after = before == packet.compare_add ? packet.swap : before;
+    if (swaps) after = before == operands.compare_add ? operands.swap : before;
     std::memcpy(place, &after, sizeof after);
   }
   result = before;
@@ -332,10 +334,11 @@ void Simulation::send_word(Qp& qp, PacketKind kind, std::uint32_t message, std::
   packet.index = index;
   packet.psn = message;
   packet.status = status;
-  packet.operation = qp.operation;
+  const auto operation = static_cast<std::size_t>(qp.operation);
+  const RnicType& type = *hosts_[qp.host].type;
+  packet.form =
+      kind == PacketKind::kCongested ? &type.notifications[operation] : &type.words[operation];
   packet.immediate = static_cast<std::uint32_t>(qp.attributes.min_rnr_timer);
-  packet.wire_bytes = packet_overhead_bytes(hosts_[qp.host].type->overlay) +
-                      (kind == PacketKind::kCongested ? header::kCnp : header::kAeth);
   ++nic_of(qp.host).counters.acks;
   (void)transmit(qp.host, id);
   if (kind != PacketKind::kErrorNak) return;

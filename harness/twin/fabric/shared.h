@@ -2,8 +2,11 @@
 
 /// What the fabric's parts share: time, the events to come, the packets under way, chance.
 
+#include <cmath>
+
 #include "fabric/packet.h"
 #include "greynic/statistics/random.h"
+#include "parts/world.h"
 #include "stages/calendar_queue.h"
 
 namespace greynic::twin::fabric {
@@ -33,7 +36,8 @@ enum Kind : std::uint8_t {
   kTimer,          ///< a QP may have heard nothing for too long
   kRested,         ///< a QP has waited for a receiver long enough
   kReleased,       ///< the rate of a QP allows the next packet
-  kPlaceFree,      ///< in the closed loop of a host
+  kPlaceFree,      ///< in the closed loop of a host, for a packet that waits
+  kDropped,        ///< the network has dropped a packet of a host
   kSeen,           ///< a program sees what was written; a call
   kThread,         ///< a thread of a host has something to do
   kCall,           ///< a timer of the program
@@ -41,12 +45,23 @@ enum Kind : std::uint8_t {
 
 }  // namespace event
 
+/// An object that will be needed soon, into the CPU's caches.
+template <typename T>
+void prefetch(const T* object, std::size_t bytes = sizeof(T)) {
+  const auto* at = reinterpret_cast<const char*>(object);
+  for (std::size_t line = 0; line < bytes; line += 64) __builtin_prefetch(at + line, 1);
+}
+
 struct Shared {
   explicit Shared(std::uint64_t seed) : random(seed) {}
   CalendarQueue events;
   PacketPool packets;
   statistics::Random random;
   Time now = 0;
+
+  /// Of a transfer over PCIe. 1 - uniform() is exact, so this is random.exponential(), in half the
+  /// time.
+  [[nodiscard]] Time jitter() { return -kPcieJitterNs * std::log(1 - random.uniform()); }
 };
 
 }  // namespace greynic::twin::fabric

@@ -7,6 +7,8 @@
 ///   threads.cc   programs: posting, polling, time   requester.cc requests, until they are sent
 ///   egress.cc    the way out of an RNIC             ingress.cc   the way in, to requester and responder
 ///   responder.cc checks, memory, answers            recovery.cc  what gets lost, fails, is flushed
+///   lookahead.cc what the next events need, into the CPU's caches
+///   pages.cc     large pages for many hosts
 ///
 /// Timing is that of the parts of the engine (parts/, stages/), in the same order; where the engine
 /// computes all stages behind a processing unit at once, an event stands at the switch and another
@@ -36,6 +38,11 @@ struct RnicType {
   bool overlay = false;
   Time packet_ns = 0;  ///< that a processing unit takes for a packet
   Time one_way_ns = 0;
+  Time write_request_ns = 0, read_request_ns = 0;  ///< of the request engine
+  Time write_completion_ns = 0;                    ///< to memory
+  std::size_t loop_window = 0;                     ///< packets in the closed loop; 0: not bounded
+  Time loop_ns = 0;                                ///< of a packet behind its receiver, and back
+  std::array<PacketForm, kOperationCount> words, notifications;  ///< acknowledgements; of DCQCN
   DcqcnRule dcqcn;
 };
 
@@ -44,6 +51,12 @@ struct Shape {
   MessageForm form;
   const RnicType* type;
   MessageShape message;
+  PacketForm first, middle, last;
+  PacketForm request;  ///< of a READ or an atomic
+
+  [[nodiscard]] const PacketForm& form_of(std::uint32_t index) const {
+    return index + 1 == message.packets ? last : index == 0 ? first : middle;
+  }
 };
 
 struct ThreadWork {
@@ -59,24 +72,29 @@ struct HostThread {
   Fifo<ThreadWork> work;
 };
 
-struct HostPart {
+/// As in Qp: a line of a CPU's cache for each group.
+struct alignas(64) HostPart {
   const RnicType* type = nullptr;
-  HostSpec spec;
-  double stretch = 1;  ///< a packet takes so many times longer on its link
-  std::array<Crossing, kOperationCount> encap, decap;
-  Time unit_ns = 0;
   std::unique_ptr<Nic> nic;  ///< once it has something to do
-  bool stale = true;         ///< its caches do not know of all objects
-  std::uint32_t qp_count = 0;
-  std::uint64_t wqe_count = 0, page_count = 0;
-  std::vector<HostThread> threads;
-  std::vector<ContendedLock> registers;
-  bool paused = false;
-  std::size_t in_loop = 0;      ///< packets in the closed loop
-  Fifo<std::uint32_t> waiting;  ///< packets that may not leave yet
-  Fifo<std::uint32_t> blocked;  ///< units that wait for room there
-  Time paused_since = 0;
+  double stretch = 1;        ///< a packet takes so many times longer on its link
+  Time unit_ns = 0;
   PortObserver* observer = nullptr;
+  std::size_t in_loop = 0;      ///< packets in the closed loop, or that left it unnoticed
+  Time place_awaited = kNever;  ///< kPlaceFree is under way
+  bool stale = true;            ///< its caches do not know of all objects
+  bool paused = false;
+  std::uint32_t qp_count = 0;
+
+  Fifo<Time> places;            ///< when packets leave the closed loop, in order
+  Fifo<std::uint32_t> waiting;  ///< packets that may not leave yet
+
+  std::array<Crossing, kOperationCount> encap, decap;
+  std::vector<HostThread> threads;
+  HostSpec spec;
+  std::uint64_t wqe_count = 0, page_count = 0;
+  std::vector<ContendedLock> registers;
+  Fifo<std::uint32_t> blocked;  ///< units that wait for room in front of the closed loop
+  Time paused_since = 0;
   std::deque<PacketRecord> unreported;
   std::function<void(const AsyncEvent&)> on_async;
 };
@@ -154,6 +172,16 @@ class Simulation final : public Fabric {
     return *part.nic;
   }
   void refresh(HostId host);
+
+  // lookahead.cc
+  struct Ahead;
+  void look_ahead();
+  void prefetch_subject(Ahead& a);
+  void prefetch_next(Ahead& a);
+  void prefetch_nic(Ahead& a);
+  void prefetch_work(Ahead& a);
+  void enlarge_pages();  // pages.cc
+
   void handle(const Event& event);
   void handle(const Event& event, Qp& qp);
 
@@ -219,7 +247,10 @@ class Simulation final : public Fabric {
   [[nodiscard]] bool is_ahead(Qp& qp, Lane& lane);
   void wait_for_burst(const Qp& qp, Lane& lane, const MessageShape& shape);
   Time leave(HostId host, std::uint32_t packet);
-  [[nodiscard]] static bool loop_is_full(const HostPart& host);
+  [[nodiscard]] bool loop_is_full(HostPart& host);
+  void leave_loop(HostId host, Time t);
+  void await_place(HostPart& host, HostId id);
+  void place_free(HostId host);
   Time transmit(HostId host, std::uint32_t packet);
   void pause_host(HostId host, bool pause);
   void drain_waiting(HostId host);
@@ -295,6 +326,8 @@ class Simulation final : public Fabric {
   std::uint32_t current_thread_ = 0;
   std::uint64_t counted_address_ = 1ULL << 32;
   std::uint64_t packet_count_ = 0;
+  std::uint32_t ahead_ = 0;     ///< events until look_ahead
+  std::uint64_t pages_at_ = 0;  ///< so many packets: enlarge_pages
 };
 
 }  // namespace greynic::twin::fabric

@@ -146,7 +146,7 @@ Posted Simulation::post_send(QpId id, std::span<const SendRequest> list) {
   thread.free = pass_locks(*qp, index, thread.free);
   counters.posted += count;
   ++counters.doorbells;
-  const Time arrival = thread.free + p.pcie_post_ns + s_.random.exponential(kPcieJitterNs);
+  const Time arrival = thread.free + p.pcie_post_ns + s_.jitter();
   if (idle && count == 1) {  // BlueFlame: the WQE travels with the doorbell
     ++counters.blueflame_doorbells;
     ++counters.pcie_write_tlps;
@@ -195,15 +195,10 @@ void Simulation::take(Qp& qp, const SendRequest& request) {
   work.immediate = request.immediate;
   work.rkey = request.rkey;
   work.remote_address = request.remote_address;
-  work.compare_add = request.compare_add;
-  work.swap = request.swap;
   work.to_handle = request.to.id;
   work.to_qp = request.to_qp;
   work.elements.assign(request.elements);
   work.bytes = work.elements.bytes();
-  work.bind = request.kind == WorkKind::kBindWindow
-                  ? std::make_unique<SendRequest::Bind>(request.bind)
-                  : nullptr;
   const bool atomic = work.kind == WorkKind::kCompareSwap || work.kind == WorkKind::kFetchAdd;
   const Operation operation = work.kind == WorkKind::kWrite  ? Operation::kWrite
                               : work.kind == WorkKind::kRead ? Operation::kRead
@@ -211,13 +206,49 @@ void Simulation::take(Qp& qp, const SendRequest& request) {
                                                              : Operation::kSend;
   work.shape = shape_for(qp, operation, atomic ? sizeof(std::uint64_t) : work.bytes,
                          std::max(1U, work.elements.count), work.inlined || work.bytes == 0);
-  work.inline_bytes.clear();
+  if (!atomic && !work.inlined && work.kind != WorkKind::kBindWindow) return;
+  if (!work.details) work.details = std::make_unique<WorkDetails>();
+  work.details->operands = {request.compare_add, request.swap};
+  work.details->bind = request.bind;
+  work.details->inline_bytes.clear();
   if (!work.inlined || !real()) return;
   for (const Sge& sge : request.elements) {
     const auto* from = reinterpret_cast<const std::byte*>(sge.address);
-    work.inline_bytes.insert(work.inline_bytes.end(), from, from + sge.bytes);
+    work.details->inline_bytes.insert(work.details->inline_bytes.end(), from, from + sge.bytes);
   }
 }
+
+namespace {
+
+/// What its packets are.
+void fill_forms(Shape& shape) {
+  const RnicType& type = *shape.type;
+  shape.message = shape_of(type.p, type.pcie, shape.form);
+  const MessageShape& message = shape.message;
+  const auto form_of = [&](const Freight& freight) {
+    PacketForm form;
+    form.operation = shape.form.operation;
+    form.payload_bytes = freight.payload;
+    form.set_wire(freight.wire_ns * type.p.link_rate_gbps / 8, type.p.link_rate_gbps);
+    form.read_ns = freight.read_ns;
+    form.request_ns = message.inlined ? 0 : type.pcie.request_ns(freight.payload);
+    form.write_ns = freight.write_ns;
+    form.stored_ns = freight.stored_ns;
+    form.full_ns = message.middle.wire_ns + message.middle.stored_ns +
+                   type.pcie.write_ns(shape.form.mtu_bytes);
+    return form;
+  };
+  shape.first = form_of(message.first);
+  shape.middle = form_of(message.middle);
+  shape.last = form_of(message.last);
+  shape.request.operation = shape.form.operation;
+  shape.request.set_wire(
+      packet_overhead_bytes(shape.form.overlay) +
+          (shape.form.operation == Operation::kAtomic ? header::kAtomicEth : header::kReth),
+      type.p.link_rate_gbps);
+}
+
+}  // namespace
 
 /// Messages that are alike have one shape.
 std::uint32_t Simulation::shape_for(Qp& qp, Operation operation, std::uint64_t bytes,
@@ -246,7 +277,8 @@ std::uint32_t Simulation::shape_for(Qp& qp, Operation operation, std::uint64_t b
                            .mtu_bytes = qp.attributes.mtu_bytes,
                            .sge_count = elements,
                            .bytes = bytes};
-    shapes_.push_back({form, &type, shape_of(type.p, type.pcie, form)});
+    shapes_.push_back({.form = form, .type = &type});
+    fill_forms(shapes_.back());
   }
   qp.last_shape = found->second;
   return qp.last_shape;
