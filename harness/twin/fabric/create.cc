@@ -117,7 +117,6 @@ Result<void> Simulation::lay_out() {
     links.push_back(link_of(hosts_[host]));
   }
   network_.lay_out(std::move(links));
-  pages_at_ = 8 * std::uint64_t{spec_.host_count};
   calls_.emplace_back();  // number 0 is none
   return {};
 }

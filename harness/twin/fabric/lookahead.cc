@@ -13,7 +13,7 @@ namespace greynic::twin::fabric {
 namespace {
 
 constexpr std::size_t kTogether = 32;     ///< events
-constexpr std::size_t kFewEvents = 1000;  ///< under way, whose hosts stay in the caches
+constexpr std::size_t kFewEvents = 4000;  ///< under way, whose hosts stay in the caches
 constexpr std::uint32_t kLookAgain = 4096;
 
 }  // namespace
@@ -29,10 +29,6 @@ void Simulation::look_ahead() {
   ahead_ = kLookAgain;
   if (s_.events.size() < kFewEvents) return;
   ahead_ = kTogether - 1;
-  if (packet_count_ >= pages_at_) {
-    enlarge_pages();
-    pages_at_ = 16 * (packet_count_ + hosts_.size());
-  }
   std::array<Ahead, kTogether> all;
   std::size_t count = 0;
   s_.events.look_ahead(kTogether, [&](const Event& event) { all[count++] = {.event = event}; });
@@ -41,6 +37,8 @@ void Simulation::look_ahead() {
   for (Ahead& a : ahead) prefetch_next(a);
   for (Ahead& a : ahead) prefetch_nic(a);
   for (Ahead& a : ahead) prefetch_work(a);
+  for (Ahead& a : ahead) prefetch_bytes(a, false);
+  for (Ahead& a : ahead) prefetch_bytes(a, true);
 }
 
 void Simulation::prefetch_subject(Ahead& a) {
@@ -74,7 +72,7 @@ void Simulation::prefetch_subject(Ahead& a) {
 /// From the subject to its host, and from a packet to its QP.
 void Simulation::prefetch_next(Ahead& a) {
   if (a.packet != nullptr && a.event.kind == event::kAtSwitch) {
-    return network_.prefetch_at_switch(*a.packet, false);
+    return network_.prefetch_at_switch(*a.packet, 0);
   }
   if (a.packet != nullptr) {
     a.host = &hosts_[a.packet->to];
@@ -109,7 +107,7 @@ void Simulation::prefetch_next(Ahead& a) {
 
 void Simulation::prefetch_nic(Ahead& a) {
   if (a.packet != nullptr && a.event.kind == event::kAtSwitch) {
-    return network_.prefetch_at_switch(*a.packet, true);
+    return network_.prefetch_at_switch(*a.packet, 1);
   }
   if (a.host == nullptr || !a.host->nic) return;
   Nic& nic = *a.host->nic;
@@ -153,18 +151,61 @@ void Simulation::prefetch_nic(Ahead& a) {
   }
 }
 
-/// What a unit sends, and whom a thread calls.
+/// What a unit sends, whom a thread calls, and where stages stand.
 void Simulation::prefetch_work(Ahead& a) {
+  if (a.event.kind == event::kAtSwitch) return network_.prefetch_at_switch(*a.packet, 2);
   if (a.host == nullptr || !a.host->nic) return;
-  if (a.event.kind == event::kUnitDone) {
-    const std::uint32_t head = a.host->nic->units[a.event.count].head;
-    a.qp = head != kNone ? qps_.find(head >> 1) : nullptr;
-    if (a.qp != nullptr) prefetch(a.qp, 256);
-  } else if (a.event.kind == event::kThread) {
-    const Fifo<ThreadWork>& work = a.host->threads[a.event.count].work;
-    const Cq* cq = work.empty() ? nullptr : cqs_.find(work.front().cq);
-    if (cq != nullptr) prefetch(cq);
+  const Nic& nic = *a.host->nic;
+  switch (a.event.kind) {
+    case event::kUnitDone: {
+      prefetch(nic.transmit_buffer.next());
+      const std::uint32_t head = nic.units[a.event.count].head;
+      a.qp = head != kNone ? qps_.find(head >> 1) : nullptr;
+      if (a.qp != nullptr) prefetch(a.qp, 256);
+      return;
+    }
+    case event::kThread: {
+      const Fifo<ThreadWork>& work = a.host->threads[a.event.count].work;
+      const Cq* cq = work.empty() ? nullptr : cqs_.find(work.front().cq);
+      if (cq != nullptr) prefetch(cq);
+      return;
+    }
+    case event::kDelivered:
+      return prefetch(nic.transmit_buffer.next());
+    case event::kAtHost:
+      prefetch(nic.receive_buffer.next());
+      if (const Memory* memory = memory_.find(a.packet->rkey >> 8)) prefetch(memory);
+      return;
+    case event::kWqesArrive:
+      if (nic.request_count == 0 && !nic.requests.empty()) {
+        prefetch(&nic.requests[nic.request_head]);
+      }
+      [[fallthrough]];
+    case event::kDoorbell:
+      prefetch(nic.read_slots.next());
+      if (a.qp != nullptr && !a.qp->ring.empty()) prefetch_memory(a.qp->work(a.qp->fetched));
+      return;
+    default:
+      return;
   }
+}
+
+/// A unit's request, and then where its bytes lie.
+void Simulation::prefetch_bytes(Ahead& a, bool deep) {
+  if (a.event.kind != event::kUnitDone || a.qp == nullptr || a.qp->ring.empty()) return;
+  const Work& work = a.qp->work(a.qp->requests.sent);
+  if (!deep) return prefetch(&work);
+  prefetch_memory(work);
+  if (real() && work.elements.count > 0 && !work.asks()) {
+    prefetch(reinterpret_cast<const std::byte*>(work.elements.first.address),
+             std::min<std::size_t>(work.elements.first.bytes, 256));
+  }
+}
+
+void Simulation::prefetch_memory(const Work& work) const {
+  const Memory* memory =
+      work.elements.count > 0 ? memory_.find(work.elements.first.lkey >> 8) : nullptr;
+  if (memory != nullptr) prefetch(memory);
 }
 
 }  // namespace greynic::twin::fabric

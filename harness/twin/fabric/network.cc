@@ -136,16 +136,18 @@ std::uint32_t Network::route(const Switch& at, std::uint32_t device, const Packe
          static_cast<std::uint32_t>(statistics::split_mix(flow) % spines);
 }
 
-void Network::prefetch_at_switch(const Packet& packet, bool deep) const {
+void Network::prefetch_at_switch(const Packet& packet, int step) const {
   const Switch& self = switches_[packet.device];
   const Port& port = ports_[route(self, packet.device, packet)];
-  if (!deep) {
+  if (step == 0) {
     prefetch(&port);
-    prefetch(&self.ingresses[packet.ingress]);
-  } else if (port.to_host && carries_payload(packet.kind)) {
-    const PauseBuffer* buffer = buffers_[port.next];
-    if (buffer != nullptr) prefetch(buffer);
+    return prefetch(&self.ingresses[packet.ingress]);
   }
+  if (!port.to_host || !carries_payload(packet.kind)) return;
+  const PauseBuffer* buffer = buffers_[port.next];
+  if (buffer == nullptr) return;
+  if (step == 1) return prefetch(buffer);
+  prefetch(buffer->next());
 }
 
 void Network::at_switch(std::uint32_t id) {

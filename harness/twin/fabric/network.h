@@ -40,7 +40,7 @@ class Network {
   }
   void at_switch(std::uint32_t packet);
   /// What a packet will need at its switch, into the CPU's caches.
-  void prefetch_at_switch(const Packet& packet, bool deep) const;
+  void prefetch_at_switch(const Packet& packet, int step) const;
   void port_free(std::uint32_t port);
   void pause_port(std::uint32_t port, bool pause);
   /// The receive buffer of a host, which pauses the port in front of it when it is full.

@@ -8,7 +8,6 @@
 ///   egress.cc    the way out of an RNIC             ingress.cc   the way in, to requester and responder
 ///   responder.cc checks, memory, answers            recovery.cc  what gets lost, fails, is flushed
 ///   lookahead.cc what the next events need, into the CPU's caches
-///   pages.cc     large pages for many hosts
 ///
 /// Timing is that of the parts of the engine (parts/, stages/), in the same order; where the engine
 /// computes all stages behind a processing unit at once, an event stands at the switch and another
@@ -180,7 +179,8 @@ class Simulation final : public Fabric {
   void prefetch_next(Ahead& a);
   void prefetch_nic(Ahead& a);
   void prefetch_work(Ahead& a);
-  void enlarge_pages();  // pages.cc
+  void prefetch_bytes(Ahead& a, bool deep);
+  void prefetch_memory(const Work& work) const;
 
   void handle(const Event& event);
   void handle(const Event& event, Qp& qp);
@@ -326,8 +326,7 @@ class Simulation final : public Fabric {
   std::uint32_t current_thread_ = 0;
   std::uint64_t counted_address_ = 1ULL << 32;
   std::uint64_t packet_count_ = 0;
-  std::uint32_t ahead_ = 0;     ///< events until look_ahead
-  std::uint64_t pages_at_ = 0;  ///< so many packets: enlarge_pages
+  std::uint32_t ahead_ = 0;  ///< events until look_ahead
 };
 
 }  // namespace greynic::twin::fabric

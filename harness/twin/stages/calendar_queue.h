@@ -186,11 +186,11 @@ class CalendarQueue {
     const std::uint32_t pushes = order_ - order_when_tuned_;
     std::size_t buckets = lists_.size();
     double per_ns = per_ns_;
-    if (walked_ > pushes / 2) {
+    if (walked_ > pushes / 8) {
       per_ns = std::min(kFinest, per_ns * (walked_ / 4 > pushes ? 8 : 2));
     } else if (spilled_ > pushes / 8) {
       if (buckets < std::min(kMost, 4 * size_)) {
-        buckets *= 2;
+        buckets = std::min(kMost, std::bit_ceil(8 * size_));
       } else {
         per_ns = std::max(1 / kFinest, per_ns / 2);
       }
@@ -210,7 +210,7 @@ class CalendarQueue {
     find_front();
   }
   void begin_count() {
-    until_tuned_ = 4 * std::max(kFewest, size_);
+    until_tuned_ = std::max(4 * kFewest, size_);
     order_when_tuned_ = order_;
     walked_ = spilled_ = longest_walk_ = 0;
   }

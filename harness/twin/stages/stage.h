@@ -49,6 +49,8 @@ class Window {
     return leave;
   }
   [[nodiscard]] std::size_t size() const { return leave_.size(); }
+  /// What admit looks at next.
+  [[nodiscard]] const Time* next() const { return leave_.data() + at_; }
 
  private:
   std::vector<Time> leave_;
@@ -65,6 +67,7 @@ class ReadCredits {
     ++taken_;
   }
   [[nodiscard]] std::uint64_t taken() const { return taken_; }
+  [[nodiscard]] const Time* next() const { return window_.next(); }
 
  private:
   Window window_;

@@ -35,6 +35,8 @@ class PauseBuffer {
     if (++at_ == leave_.size()) at_ = 0;
   }
   [[nodiscard]] std::uint64_t pause_count() const { return pause_count_; }
+  /// What admit looks at next.
+  [[nodiscard]] const Time* next() const { return leave_.data() + at_; }
 
  private:
   std::vector<Time> leave_;
