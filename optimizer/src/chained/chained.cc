@@ -77,7 +77,6 @@ TableSearch::TableSearch(const RuleSet& rules, const Problem& problem, const Row
       packets_(packets),
       packet_weight_(packet_weight),
       units_(problem),
-      conflicts_(conflicts_of(units_, units_.rows)),
       decider_(std::move(decider)) {
   for (std::uint32_t& row : decider_) {
     if (row != kNoRow) row = units_.unit_of_row[row];
@@ -89,6 +88,9 @@ LaidOut TableSearch::lay_out(const TableOptions& options) {
   constexpr int kRounds = 8;
   constexpr std::size_t kMostJumps = 60;  // devices and core's look_up follow 64
   double price = 1.0 / static_cast<double>(options.most_rules);  // of an entry
+  if (conflicts_.most != options.most_conflicts) {
+    conflicts_ = conflicts_of(units_, units_.rows, options.most_conflicts);
+  }
   bool filtered = false;
   Plan best;
   const auto grow = [&](const GrowOptions& limits) {

@@ -13,6 +13,8 @@ struct TableOptions {
   std::size_t most_rules = 0;    ///< jumps included
   std::size_t most_tables = 0;   ///< that may be added
   bool filters = true;           ///< may be put in
+  /// Rules that must come before another, as far as they are listed: a rule with more stays in rests.
+  std::size_t most_conflicts = 100;
 };
 
 struct LaidOut {

@@ -21,12 +21,51 @@ struct Side {
 
 constexpr std::size_t kFewBlockers = 2;
 
-/// Rows that must come before a row and do not belong to the side; as far as they are known.
-std::size_t blockers_outside(const Node& node, std::size_t row, const Side& side) {
-  return static_cast<std::size_t>(
-      std::count_if(node.conflicts.before[row].begin(), node.conflicts.before[row].end(),
-                    [&](std::uint32_t other) { return !side.row[other]; }));
-}
+/// Some of the rows that others must come before, and what holds them back.
+class Bound {
+ public:
+  /// `of_row`: by row, whether it is one of them.
+  Bound(const Units& units, const Node& node, const std::vector<bool>& of_row)
+      : number_(node.rows.size(), kNoRow) {
+    std::vector<std::uint32_t> all;
+    for (std::uint32_t row = 0; row < node.rows.size(); ++row) {
+      if (of_row[row]) all.push_back(row);
+    }
+    constexpr std::size_t kLookedAt = 256;
+    const std::size_t step = all.size() / kLookedAt + 1;
+    for (std::size_t i = 0; i < all.size(); i += step) {
+      number_[all[i]] = static_cast<std::uint32_t>(before_.size());
+      before_.push_back(all_before(units, node, all[i]));
+    }
+  }
+  /// By row, kNoRow for those that are not looked at.
+  [[nodiscard]] const std::vector<std::uint32_t>& numbers() const { return number_; }
+  /// By number: would few rows be in the way without those of the side?
+  [[nodiscard]] std::vector<bool> freed_without(const Side& side) const {
+    std::vector<bool> freed;
+    for (const auto& before : before_) {
+      const auto stay = std::count_if(before.begin(), before.end(),
+                                      [&](std::uint32_t row) { return !side.row[row]; });
+      freed.push_back(static_cast<std::size_t>(stay) <= kFewBlockers);
+    }
+    return freed;
+  }
+
+ private:
+  /// Conflicts lists only some where there are many.
+  static std::vector<std::uint32_t> all_before(const Units& units, const Node& node,
+                                               std::uint32_t row) {
+    if (!node.conflicts.many[row]) return node.conflicts.before[row];
+    std::vector<std::uint32_t> before;
+    for (std::uint32_t other = 0; other < row; ++other) {
+      const bool same = units.effect[node.rows.unit[other]] == units.effect[node.rows.unit[row]];
+      if (!same && units.overlap(node.rows, other, node.rows, row)) before.push_back(other);
+    }
+    return before;
+  }
+  std::vector<std::uint32_t> number_;
+  std::vector<std::vector<std::uint32_t>> before_;
+};
 
 }  // namespace
 
@@ -34,12 +73,11 @@ std::optional<Filter> CutChooser::best_filter(const Node& node) const {
   constexpr std::size_t kFewRows = 32;
   constexpr double kGain = 30.0;  // matchers that a packet is spared whose rule is freed
   if (node.rows.size() < kFewRows || node.filters >= 2) return std::nullopt;
-  const auto bound = [&](std::size_t row) {
-    return node.conflicts.before[row].size() > kFewBlockers;
-  };
+  std::vector<bool> is_bound(node.rows.size());
   double bound_weight = 0.0;
   for (std::size_t row = 0; row < node.rows.size(); ++row) {
-    if (bound(row)) bound_weight += node.weight[row];
+    is_bound[row] = node.conflicts.before[row].size() > kFewBlockers;
+    if (is_bound[row]) bound_weight += node.weight[row];
   }
   if (bound_weight < 0.5 * node.all_weight) return std::nullopt;
 
@@ -81,21 +119,25 @@ std::optional<Filter> CutChooser::best_filter(const Node& node) const {
   constexpr std::size_t kSides = 8;
   if (sides.size() > kSides) sides.resize(kSides);
 
+  const Bound bound(units_, node, is_bound);
+  std::vector<std::vector<bool>> freed_without;
+  for (const Side& side : sides) freed_without.push_back(bound.freed_without(side));
   std::optional<Filter> best;
   double best_freed = 0.4 * bound_weight;
   for (std::size_t a = 0; a < sides.size(); ++a) {
     for (std::size_t b = 0; b < a; ++b) {
       double freed = 0.0;
+      double looked_at = 0.0;
       for (std::size_t i = 0; i < node.packets.size(); ++i) {
-        if (row_of[i] == kNoRow || !bound(row_of[i])) continue;
+        const std::uint32_t number = row_of[i] == kNoRow ? kNoRow : bound.numbers()[row_of[i]];
+        if (number == kNoRow) continue;
+        const double weight = packet_weight_[node.packets[i]];
+        looked_at += weight;
         const bool in_a = sides[a].packet[i];
-        const bool in_b = sides[b].packet[i];
-        if (in_a && in_b) continue;
-        const Side& gone = in_a ? sides[b] : sides[a];
-        if (blockers_outside(node, row_of[i], gone) <= kFewBlockers) {
-          freed += packet_weight_[node.packets[i]];
-        }
+        if (in_a && sides[b].packet[i]) continue;
+        if (freed_without[in_a ? b : a][number]) freed += weight;
       }
+      if (looked_at > 0.0) freed *= bound_weight / looked_at;
       if (freed <= best_freed) continue;
       best_freed = freed;
       best = Filter{sides[a].mask, sides[b].mask};

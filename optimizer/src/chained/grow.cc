@@ -62,15 +62,12 @@ class Grower {
       if (node.rows.size() == 0) return deepest;
       constexpr double kShort = 1.6;
       const double chain = chooser_.chain(node);
-      if (!(node.all_weight > 0.0) || chain <= kShort * node.all_weight) {
-        finish(node, table);
-        return deepest;
-      }
+      const bool is_short = !(node.all_weight > 0.0) || chain <= kShort * node.all_weight;
       if (!room_for_tables() || !way.open()) {
         finish(node, table);
         return deepest;
       }
-      const auto filter = options_.filters ? chooser_.best_filter(node) : std::nullopt;
+      const auto filter = options_.filters && !is_short ? chooser_.best_filter(node) : std::nullopt;
       if (filter) {
         filtered_ = true;
         node = put_filter(std::move(node), *filter, table, exit, way, deepest);
@@ -78,7 +75,8 @@ class Grower {
       }
       constexpr std::size_t kFewCuts = 3;
       constexpr std::size_t kManyCuts = 24;
-      const std::vector<Cut> cuts = chooser_.best_cuts(node, chain, kFewCuts);
+      const std::vector<Cut> cuts =
+          is_short ? std::vector<Cut>{} : chooser_.best_cuts(node, chain, kFewCuts);
       const auto guard = chooser_.best_guard(node);
       if (guard && guard->cost < chain && (cuts.empty() || guard->cost < cuts.front().cost)) {
         node = put_guard(std::move(node), *guard, table, exit, way, deepest);

@@ -39,12 +39,17 @@ std::vector<Word> protocol_bits(const Columns& columns) {
 double CutChooser::guard_cost(const Node& node, const Guard& guard) const {
   const std::size_t words = guard.mask.size();
   double cost = node.all_weight;
-  std::size_t rows_after = 0;
+  double entries = static_cast<double>(guard.values.size());
   const auto add = [&](std::vector<Share>& shares, const std::vector<double>& masks) {
     double weight = 0.0;
     for (const Share& share : shares) weight += share.weight;
-    rows_after += shares.size();
     cost += tree_cost(chain_cost(shares, masks), weight, 0.0);
+  };
+  // Entries that a row is written out to where the ports of the field are decided, or not asked for.
+  const auto written_without = [&](std::size_t row) {
+    const std::uint32_t set = node.rows.ports[row][guard.field];
+    const double written = node.kind_written[node.kind[row]];
+    return set == 0 ? written : written / static_cast<double>(units_.sets[set].size());
   };
   const auto low_row = [&](std::size_t row) {  // share of a unit's packets, roughly
     return node.rows.ports[row][guard.field] == 0 &&
@@ -57,10 +62,11 @@ double CutChooser::guard_cost(const Node& node, const Guard& guard) const {
     for (std::size_t row = 0; row < node.rows.size(); ++row) {
       if (!units_.meets(node.rows, row, value.data(), guard.mask.data())) continue;
       shares.push_back({node.kind[row], low_row(row) * node.weight[row]});
+      entries += written_without(row);
     }
     add(shares, node.kind_masks);
   }
-  // Freed units join the kinds that look at no port there.
+  // Freed units join the kinds that look at no port there, and are written out no more.
   std::vector<double> masks = node.kind_masks;
   std::map<std::pair<std::vector<Word>, PortIds>, std::uint32_t> known;
   std::vector<std::uint32_t> kind_after(masks.size());
@@ -84,11 +90,14 @@ double CutChooser::guard_cost(const Node& node, const Guard& guard) const {
           return covers_all(node.rows.hull.mask[row], guard.mask) &&
                  units_.meets(node.rows, row, value.data(), guard.mask.data());
         });
-    if (!inside) shares.push_back({kind_after[node.kind[row]], node.weight[row]});
+    entries -= node.kind_written[node.kind[row]];
+    if (inside) continue;
+    shares.push_back({kind_after[node.kind[row]], node.weight[row]});
+    const bool freed = node.rows.ports[row][guard.field] == guard.set;
+    entries += freed ? written_without(row) : node.kind_written[node.kind[row]];
   }
   add(shares, masks);
-  const double copies = static_cast<double>(rows_after) - static_cast<double>(node.rows.size());
-  return cost + std::max(0.0, copies) * entry_price_;
+  return cost + entries * entry_price_;  // fewer than before, where many rows are written out
 }
 
 std::optional<Guard> CutChooser::best_guard(const Node& node) const {

@@ -71,8 +71,9 @@ KindSums::KindSums(const Node& node) : weight(node.kind_example.size(), 0.0) {
 
 std::size_t CutChooser::most_copies(const Node& node, std::size_t row) const {
   constexpr double kGain = 8.0;  // matchers that a unit is spared by leaving the rest
+  constexpr double kMostCopies = 100.0;
   const double worth = kGain * node.weight[row] / std::max(entry_price_, 1e-12);
-  return static_cast<std::size_t>(std::min(worth, static_cast<double>(Conflicts::kMost)));
+  return static_cast<std::size_t>(std::min(worth, kMostCopies));
 }
 
 double CutChooser::chain(const Node& node) const {

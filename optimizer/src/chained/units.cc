@@ -235,7 +235,8 @@ namespace {
 /// Units by their bits: at each branch those with 0, with 1, and those that do not look.
 class ConflictFinder {
  public:
-  ConflictFinder(const Units& units, const UnitRows& rows) : units_(units), rows_(rows) {
+  ConflictFinder(const Units& units, const UnitRows& rows, std::size_t most)
+      : units_(units), rows_(rows), most_(most) {
     std::vector<std::uint32_t> all(rows.size());
     std::iota(all.begin(), all.end(), 0U);
     std::vector<Word> decided(rows.hull.words(), 0);
@@ -244,9 +245,9 @@ class ConflictFinder {
 
   /// Lists the rows that must come before one, ascending; whether there are more than listed.
   bool find(std::uint32_t row, std::vector<std::uint32_t>& found) const {
-    search(*root_, row, found, Conflicts::kMost);
+    search(*root_, row, found, most_);
     std::sort(found.begin(), found.end());
-    return found.size() > Conflicts::kMost;
+    return found.size() > most_;
   }
 
  private:
@@ -306,14 +307,16 @@ class ConflictFinder {
 
   const Units& units_;
   const UnitRows& rows_;
+  std::size_t most_;
   std::unique_ptr<Branch> root_;
 };
 
 }  // namespace
 
-Conflicts conflicts_of(const Units& units, const UnitRows& rows) {
-  const ConflictFinder finder(units, rows);
+Conflicts conflicts_of(const Units& units, const UnitRows& rows, std::size_t most) {
+  const ConflictFinder finder(units, rows, most);
   Conflicts result;
+  result.most = most;
   result.before.resize(rows.size());
   result.many.assign(rows.size(), false);
   for (std::uint32_t row = 0; row < rows.size(); ++row) {
@@ -326,6 +329,7 @@ Conflicts conflicts_within(const Units& units, const Conflicts& among, const Uni
                            const std::vector<std::uint32_t>& from,
                            std::vector<std::uint32_t>& row_inside) {
   Conflicts result;
+  result.most = among.most;
   result.before.resize(inner.size());
   result.many.assign(inner.size(), false);
   std::unique_ptr<ConflictFinder> finder;
@@ -333,7 +337,7 @@ Conflicts conflicts_within(const Units& units, const Conflicts& among, const Uni
     row_inside[from[row]] = row;
     auto& before = result.before[row];
     if (among.many[from[row]]) {  // there are more than listed
-      if (!finder) finder = std::make_unique<ConflictFinder>(units, inner);
+      if (!finder) finder = std::make_unique<ConflictFinder>(units, inner, among.most);
       result.many[row] = finder->find(row, before);
       continue;
     }

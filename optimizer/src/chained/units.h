@@ -112,11 +112,11 @@ struct Units {
 
 /// For each row, those that must come before it: earlier, overlapping, of another effect.
 struct Conflicts {
-  static constexpr std::size_t kMost = 100;
+  std::size_t most = 0;                            ///< that are listed of a row
   std::vector<std::vector<std::uint32_t>> before;  ///< of each row, ascending
   std::vector<bool> many;                          ///< there are more than listed
 };
-[[nodiscard]] Conflicts conflicts_of(const Units& units, const UnitRows& rows);
+[[nodiscard]] Conflicts conflicts_of(const Units& units, const UnitRows& rows, std::size_t most);
 /// Those of `inner`, whose rows are what is open of the rows `from` of a region around it: its
 /// conflicts, `among`, are looked through instead of all rows. `row_inside` is kNoRow for each row
 /// of the outer region, before and after.

@@ -11,7 +11,7 @@
 namespace greynic::verify {
 namespace {
 
-constexpr std::size_t kMostLeft = 10'000;       // cubes; beyond it all packets are looked at
+constexpr std::size_t kMostLeft = 100'000;      // cubes; beyond it all packets are looked at
 constexpr std::uint32_t kNoBound = 0xffffffff;  // no rule has this number
 
 /// Walks the tree of places from the end upwards, with the rules of S present in an index.
