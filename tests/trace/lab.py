@@ -37,6 +37,12 @@ def enter(namespace):
             raise OSError(ctypes.get_errno(), "setns")
 
 
+def station(place, device):
+    """Its address on the link."""
+    out = subprocess.run(["ip", "-n", place, "-j", "link", "show", device], capture_output=True, text=True).stdout
+    return json.loads(out)[0]["address"]
+
+
 def inside(namespace, work):
     """Runs work() on a thread of its own in a namespace; gives what it returns, raises what it raises."""
     box = {}
@@ -142,10 +148,10 @@ class Overlay(Lab):
         """No packets but those of the test: no IPv6, neighbours known for good."""
         for place in self.made:
             sh(f"ip netns exec {place} sysctl -qw net.ipv6.conf.all.disable_ipv6=1")
-        macs = [json.loads(subprocess.run(["ip", "-n", c, "-j", "link", "show", "veth0"], capture_output=True,
-                                          text=True).stdout)[0]["address"] for c in self.containers]
-        sh(f"ip -n {self.containers[0]} neigh replace 10.42.2.1 lladdr {macs[-1]} dev veth0")
-        sh(f"ip -n {self.containers[-1]} neigh replace 10.42.1.1 lladdr {macs[0]} dev veth0")
+        for ends, device, addresses in ((self.containers, "veth0", ("10.42.1.1", "10.42.2.1")),
+                                        (self.hosts, "under", ("192.168.9.1", "192.168.9.2"))):
+            sh(f"ip -n {ends[0]} neigh replace {addresses[1]} lladdr {station(ends[-1], device)} dev {device}")
+            sh(f"ip -n {ends[-1]} neigh replace {addresses[0]} lladdr {station(ends[0], device)} dev {device}")
 
     def hops(self, reverse=False):
         """The eight points, first to last, as (label, direction)."""
