@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "common/named_headers.h"
+#include "common/refusal.h"
 
 namespace greynic::flows {
 namespace {
@@ -185,11 +186,6 @@ struct Part {
 };
 using Parts = std::map<Header, Part>;
 
-tl::unexpected<Error> no(MatchField field, std::string_view why) {
-  return fail(ErrorCode::kUnsupported,
-              fmt::format("rte_flow cannot match {}: {}", info(field).name, why));
-}
-
 struct TypedHeader {
   unsigned value;
   Header header;
@@ -274,20 +270,22 @@ bool implied(const FieldMatch& part) {
 
 Result<void> put_field(Parts& parts, const Match& match, const FieldMatch& part) {
   const unsigned width = info(part.field).width_bits;
-  if (!rte_takes(part.field)) return no(part.field, "this driver knows no item for it");
+  if (!rte_takes(part.field)) return kRteRefusal.of(part.field, "this driver knows no item for it");
   const bool type = part.field == F::kEtherType || part.field == F::kInnerEtherType;
-  if (type && part.bits != full_mask(part.field)) return no(part.field, "only exact types");
+  if (type && part.bits != full_mask(part.field))
+    return kRteRefusal.of(part.field, "only exact types");
   if (part.field == F::kMetadata || part.field == F::kPacketMark) {
-    if (part.bits >> 32 != 0) return no(part.field, "only the lower 32 bits are there");
+    if (part.bits >> 32 != 0) return kRteRefusal.of(part.field, "only the lower 32 bits are there");
     parts[part.field == F::kMetadata ? kMeta : kMark].put_native(
         static_cast<std::uint32_t>(part.value), static_cast<std::uint32_t>(part.bits));
     return {};
   }
   if (part.field == F::kSvlanPresent && exact_value(match, F::kVlanPresent) != U128{1}) {
-    return no(part.field, "it needs vlan_present=1 in the same rule");
+    return kRteRefusal.of(part.field, "it needs vlan_present=1 in the same rule");
   }
   if (std::find(kOwnCode.begin(), kOwnCode.end(), part.field) != kOwnCode.end()) return {};
-  if (const auto missing = missing_header(match, part.field)) return no(part.field, *missing);
+  if (const auto missing = missing_header(match, part.field))
+    return kRteRefusal.of(part.field, *missing);
   if (implied(part)) return {};
   for (const Place& place : kPlaces) {
     const auto header = place.field == part.field ? parts.find(place.header) : parts.end();
@@ -295,7 +293,7 @@ Result<void> put_field(Parts& parts, const Match& match, const FieldMatch& part)
     header->second.put(place.first_bit, width, part.value, part.bits);
     return {};
   }
-  return no(part.field, "the rule does not name the header that it is in");
+  return kRteRefusal.of(part.field, "the rule does not name the header that it is in");
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "common/action_limits.h"
+#include "common/refusal.h"
 #include "common/tunnel_options.h"
 #include "dpdk/rte_match.h"
 
@@ -16,11 +17,6 @@ namespace {
 
 constexpr std::string_view kQueuePrefix = "queue:";
 constexpr std::uint16_t kVlanType = 0x8100;
-
-tl::unexpected<Error> no(const Action& action, std::string_view why) {
-  return fail(ErrorCode::kUnsupported,
-              fmt::format("rte_flow cannot do {}: {}", to_string(action), why));
-}
 
 template <typename Configuration>
 Configuration& add(RteRule& made, rte_flow_action_type type) {
@@ -41,7 +37,7 @@ void add_outer(RteRule& made, std::vector<rte_flow_item>& items, rte_flow_item_t
 
 Result<void> put_encap(RteRule& made, const Action& action) {
   const auto tunnel = read_tunnel_options(action.text);
-  if (!tunnel) return no(action, tunnel.error().message);
+  if (!tunnel) return kRteRefusal.of(action, tunnel.error().message);
   std::vector<rte_flow_item> items;
   rte_flow_item_ipv4 network{};
   network.hdr.src_addr = htonl(tunnel->src);
@@ -72,7 +68,7 @@ Result<void> put_forward(RteRule& made, const Action& action) {
   std::uint16_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc{} || end != text.data() + text.size()) {
-    return no(action, "ports are numbers there (DPDK's), and queues are queue:NUMBER");
+    return kRteRefusal.of(action, "ports are numbers there (DPDK's), and queues are queue:NUMBER");
   }
   if (queue) {
     add<rte_flow_action_queue>(made, RTE_FLOW_ACTION_TYPE_QUEUE).index = number;
@@ -84,7 +80,7 @@ Result<void> put_forward(RteRule& made, const Action& action) {
 
 /// One action; `decides` becomes true when it says where the packet goes.
 Result<void> put_action(RteRule& made, const Action& action, bool& decides) {
-  if (const auto why = too_large(action)) return no(action, *why);
+  if (const auto why = too_large(action)) return kRteRefusal.of(action, *why);
   switch (action.kind) {
     case ActionKind::kDrop:
       add(made, RTE_FLOW_ACTION_TYPE_DROP);
@@ -101,7 +97,7 @@ Result<void> put_action(RteRule& made, const Action& action, bool& decides) {
     case ActionKind::kSetField:
       if (action.field != MatchField::kPacketMark ||
           action.bits != full_mask(MatchField::kPacketMark)) {
-        return no(action, "only the whole packet_mark can be set");
+        return kRteRefusal.of(action, "only the whole packet_mark can be set");
       }
       add<rte_flow_action_mark>(made, RTE_FLOW_ACTION_TYPE_MARK).id =
           static_cast<std::uint32_t>(action.value);
@@ -128,9 +124,9 @@ Result<void> put_action(RteRule& made, const Action& action, bool& decides) {
           static_cast<std::uint32_t>(action.number);
       return {};
     case ActionKind::kOther:
-      return no(action, "the words of another interface mean nothing there");
+      return kRteRefusal.of(action, "the words of another interface mean nothing there");
   }
-  return no(action, "it is unknown");
+  return kRteRefusal.of(action, "it is unknown");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "common/action_limits.h"
 #include "common/named_headers.h"
+#include "common/refusal.h"
 #include "greynic/flows/flow_driver.h"
 #include "ovs/ovs_text.h"
 
@@ -59,11 +60,6 @@ constexpr std::array kWritable = {F::kMetadata,
                                   F::kReg14,
                                   F::kReg15};
 
-tl::unexpected<Error> no(const Action& action, std::string_view why) {
-  return fail(ErrorCode::kUnsupported,
-              fmt::format("Open vSwitch cannot do {}: {}", to_string(action), why));
-}
-
 /// set_field names ports by protocol: "tp_dst" would mean TCP's whatever the packet is.
 Result<std::string> written_name(const Action& action, const Match& match) {
   if (action.field != F::kL4SrcPort && action.field != F::kL4DstPort) {
@@ -74,16 +70,16 @@ Result<std::string> written_name(const Action& action, const Match& match) {
   if (protocol == U128{6}) return fmt::format("tcp_{}", side);
   if (protocol == U128{17}) return fmt::format("udp_{}", side);
   if (protocol == U128{132}) return fmt::format("sctp_{}", side);
-  return no(action, "it needs ip_protocol=6, 17 or 132 in the match");
+  return kOvsRefusal.of(action, "it needs ip_protocol=6, 17 or 132 in the match");
 }
 
 Result<std::string> set_field_text(const Action& action, const Match& match) {
   if (std::find(kWritable.begin(), kWritable.end(), action.field) == kWritable.end()) {
-    return no(action, "the field cannot be written");
+    return kOvsRefusal.of(action, "the field cannot be written");
   }
   if (ovs_misreads_mask(action.field, action.bits)) {
-    return no(action,
-              "ovs-ofctl takes a mask that begins with a decimal digit for a prefix length");
+    return kOvsRefusal.of(
+        action, "ovs-ofctl takes a mask that begins with a decimal digit for a prefix length");
   }
   auto name = written_name(action, match);
   if (!name) return name;
@@ -106,7 +102,7 @@ Result<std::string> port_text(const std::string& port, const PortNumbers& ports)
 
 Result<std::string> action_text(const Action& action, bool last, const FlowRule& rule,
                                 const PortNumbers& ports) {
-  if (const auto why = too_large(action)) return no(action, *why);
+  if (const auto why = too_large(action)) return kOvsRefusal.of(action, *why);
   switch (action.kind) {
     case ActionKind::kForward:
       return port_text(action.text, ports);
@@ -114,7 +110,7 @@ Result<std::string> action_text(const Action& action, bool last, const FlowRule&
       return std::string("drop");
     case ActionKind::kJump:
       if (action.number > kOvsLastTable) {
-        return no(action, fmt::format("tables end at {}", kOvsLastTable));
+        return kOvsRefusal.of(action, fmt::format("tables end at {}", kOvsLastTable));
       }
       // goto_table leads forward only and ends the actions; resubmit does what is left.
       if (last && action.number > rule.table) return fmt::format("goto_table:{}", action.number);
@@ -132,12 +128,12 @@ Result<std::string> action_text(const Action& action, bool last, const FlowRule&
       return fmt::format("meter:{}", action.number);
     case ActionKind::kVxlanEncap:
     case ActionKind::kVxlanDecap:
-      return no(action,
-                "it wraps packets at tunnel ports; set the tunnel fields and forward to one");
+      return kOvsRefusal.of(
+          action, "it wraps packets at tunnel ports; set the tunnel fields and forward to one");
     case ActionKind::kOther:
       return action.text;
   }
-  return no(action, "unknown kind");
+  return kOvsRefusal.of(action, "unknown kind");
 }
 
 }  // namespace
@@ -147,10 +143,10 @@ Result<std::string> ovs_actions_text(const FlowRule& rule, const PortNumbers& po
   std::string text;
   for (std::size_t i = 0; i < rule.actions.size(); ++i) {
     if (rule.actions[i].kind == ActionKind::kDrop && rule.actions.size() > 1) {
-      return no(rule.actions[i], "a drop stands alone");
+      return kOvsRefusal.of(rule.actions[i], "a drop stands alone");
     }
     if (rule.actions[i].kind == ActionKind::kMeter && i > 0) {
-      return no(rule.actions[i], "a meter comes before all other actions");
+      return kOvsRefusal.of(rule.actions[i], "a meter comes before all other actions");
     }
     auto word = action_text(rule.actions[i], i + 1 == rule.actions.size(), rule, ports);
     if (!word) return word;

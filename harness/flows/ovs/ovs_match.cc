@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "common/named_headers.h"
+#include "common/refusal.h"
 #include "ovs/ovs_text.h"
 
 namespace greynic::flows {
@@ -51,11 +52,6 @@ std::string masked(MatchField field, std::string_view name, U128 value, U128 bit
     return fmt::format("{}/{}", text, *length);
   }
   return text + "/" + field_value_to_string(field, bits);
-}
-
-tl::unexpected<Error> no(MatchField field, std::string_view why) {
-  return fail(ErrorCode::kUnsupported,
-              fmt::format("Open vSwitch cannot match {}: {}", info(field).name, why));
 }
 
 /// Vlan id, priority and presence are one field of 16 bits there.
@@ -125,15 +121,16 @@ Result<std::string> ovs_match_text(const Match& match) {
   std::string text = vlan_text(match);
   const bool later_fragment = exact_value(match, F::kIpFragment) == U128{3};
   for (const FieldMatch& part : match.fields()) {
-    if (const auto why = objection(part)) return no(part.field, *why);
+    if (const auto why = objection(part)) return kOvsRefusal.of(part.field, *why);
     // Tunnel fields are metadata of the port in Open vSwitch: no outer header has to be named.
     if (info(part.field).layer != FieldLayer::kTunnel) {
-      if (const auto missing = missing_header(match, part.field)) return no(part.field, *missing);
+      if (const auto missing = missing_header(match, part.field))
+        return kOvsRefusal.of(part.field, *missing);
     }
     if (is_vlan(part.field)) continue;
     const FieldLayer layer = info(part.field).layer;
     if (later_fragment && (layer == FieldLayer::kL4 || layer == FieldLayer::kIcmp)) {
-      return no(part.field, "a later fragment (ip_fragment=3) does not carry it");
+      return kOvsRefusal.of(part.field, "a later fragment (ip_fragment=3) does not carry it");
     }
     std::string word = masked(part.field, info(part.field).ovs, part.value, part.bits);
     if (part.field == F::kIpFragment) {
@@ -142,7 +139,7 @@ Result<std::string> ovs_match_text(const Match& match) {
             return candidate.value == part.value && candidate.bits == part.bits;
           });
       if (form == kFragmentWords.end()) {
-        return no(part.field, "it knows only " + ovs_forms(part.field));
+        return kOvsRefusal.of(part.field, "it knows only " + ovs_forms(part.field));
       }
       word = fmt::format("nw_frag={}", form->word);
     }

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "common/action_limits.h"
+#include "common/refusal.h"
 #include "common/tunnel_options.h"
 #include "greynic/core/text.h"
 #include "tc/tc_flower.h"
@@ -20,11 +21,6 @@ namespace greynic::flows {
 namespace {
 
 using F = MatchField;
-
-tl::unexpected<Error> no(const Action& action, std::string_view why) {
-  return fail(ErrorCode::kUnsupported,
-              fmt::format("tc flower cannot do {}: {}", to_string(action), why));
-}
 
 /// Names an action and opens its options; closed when it goes.
 class OpenAction {
@@ -57,7 +53,7 @@ void put_gact(os::NetlinkMessage& message, std::uint16_t number, int control) {
 Result<void> put_encap(os::NetlinkMessage& message, std::uint16_t number, const Action& action,
                        int control) {
   const auto tunnel = read_tunnel_options(action.text);
-  if (!tunnel) return no(action, tunnel.error().message);
+  if (!tunnel) return kTcRefusal.of(action, tunnel.error().message);
   const OpenAction open(message, number, "tunnel_key");
   tc_tunnel_key parameters{};
   parameters.action = control;
@@ -74,16 +70,16 @@ Result<void> put_encap(os::NetlinkMessage& message, std::uint16_t number, const 
 Result<void> put_action(os::NetlinkMessage& message, std::uint16_t number, const Action& action,
                         bool last, const os::LinkNumbers& ports) {
   const int control = last ? TC_ACT_OK : TC_ACT_PIPE;
-  if (const auto why = too_large(action)) return no(action, *why);
+  if (const auto why = too_large(action)) return kTcRefusal.of(action, *why);
   switch (action.kind) {
     case ActionKind::kDrop:
-      if (!last) return no(action, "nothing can follow a drop");
+      if (!last) return kTcRefusal.of(action, "nothing can follow a drop");
       put_gact(message, number, TC_ACT_SHOT);
       return {};
     case ActionKind::kJump:
-      if (!last) return no(action, "nothing can follow a jump");
+      if (!last) return kTcRefusal.of(action, "nothing can follow a jump");
       if (action.number > kLastChain) {
-        return no(action, fmt::format("chains end at {}", kLastChain));
+        return kTcRefusal.of(action, fmt::format("chains end at {}", kLastChain));
       }
       put_gact(message, number, TC_ACT_GOTO_CHAIN | static_cast<int>(action.number));
       return {};
@@ -92,7 +88,7 @@ Result<void> put_action(os::NetlinkMessage& message, std::uint16_t number, const
       return {};
     case ActionKind::kForward: {
       const auto port = ports.find(action.text);
-      if (port == ports.end()) return no(action, "there is no such interface");
+      if (port == ports.end()) return kTcRefusal.of(action, "there is no such interface");
       const OpenAction open(message, number, "mirred");
       tc_mirred parameters{};
       parameters.action = last ? TC_ACT_STOLEN : TC_ACT_PIPE;
@@ -102,7 +98,8 @@ Result<void> put_action(os::NetlinkMessage& message, std::uint16_t number, const
       return {};
     }
     case ActionKind::kSetField: {
-      if (action.field != F::kPacketMark) return no(action, "only packet_mark can be set");
+      if (action.field != F::kPacketMark)
+        return kTcRefusal.of(action, "only packet_mark can be set");
       const OpenAction open(message, number, "skbedit");
       tc_skbedit parameters{};
       parameters.action = control;
@@ -112,7 +109,8 @@ Result<void> put_action(os::NetlinkMessage& message, std::uint16_t number, const
       return {};
     }
     case ActionKind::kPushVlan: {
-      if (action.number == 0xfff) return no(action, "VLAN id 4095 is reserved, and not pushed");
+      if (action.number == 0xfff)
+        return kTcRefusal.of(action, "VLAN id 4095 is reserved, and not pushed");
       const OpenAction open(message, number, "vlan");
       tc_vlan parameters{};
       parameters.action = control;
@@ -141,11 +139,11 @@ Result<void> put_action(os::NetlinkMessage& message, std::uint16_t number, const
       return {};
     }
     case ActionKind::kMeter:
-      return no(action, "this driver makes no policers");
+      return kTcRefusal.of(action, "this driver makes no policers");
     case ActionKind::kOther:
-      return no(action, "the words of another interface mean nothing there");
+      return kTcRefusal.of(action, "the words of another interface mean nothing there");
   }
-  return no(action, "it is unknown");
+  return kTcRefusal.of(action, "it is unknown");
 }
 
 using Attributes = std::map<std::uint16_t, os::ByteView>;
@@ -224,9 +222,9 @@ Result<Action> read_action(const std::string& kind, const Attributes& options,
                   .number = ntohl(value_in<std::uint32_t>(options, TCA_TUNNEL_KEY_ENC_KEY_ID)),
                   .text = to_text(tunnel)};
   }
-  return fail(ErrorCode::kUnsupported,
-              fmt::format("a filter there has an action ({}) that greynic cannot read",
-                          printable(kind)));
+  return fail(
+      ErrorCode::kUnsupported,
+      fmt::format("a filter there has an action ({}) that greynic cannot read", printable(kind)));
 }
 
 void read_counters(const Attributes& action, TcActions& result) {

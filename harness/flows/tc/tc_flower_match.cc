@@ -7,6 +7,7 @@
 #include <array>
 
 #include "common/named_headers.h"
+#include "common/refusal.h"
 #include "greynic/core/wire_numbers.h"
 #include "tc/tc_flower.h"
 
@@ -139,11 +140,6 @@ U128 number_of(os::ByteView bytes, Order order) {
 void put_number(os::NetlinkMessage& message, std::uint16_t attribute, U128 number,
                 std::size_t width, Order order = Order::kNetwork) {
   message.put(attribute, bytes_of(number, width, order));
-}
-
-tl::unexpected<Error> no(MatchField field, std::string_view why) {
-  return fail(ErrorCode::kUnsupported,
-              fmt::format("tc flower cannot match {}: {}", info(field).name, why));
 }
 
 bool is_vlan_type(std::uint64_t type) { return type == ETH_P_8021Q || type == ETH_P_8021AD; }
@@ -363,7 +359,7 @@ std::uint16_t tc_protocol(const Match& match) {
 
 Result<void> put_flower_match(os::NetlinkMessage& message, const Match& match) {
   for (const FieldMatch& part : match.fields()) {
-    if (const auto why = objection(match, part)) return no(part.field, *why);
+    if (const auto why = objection(match, part)) return kTcRefusal.of(part.field, *why);
   }
   put_types(message, match);
   put_tos(message, match);

@@ -16,7 +16,6 @@
 namespace greynic::verbs {
 namespace {
 
-constexpr std::uint64_t kUdHeaderBytes = 40;
 constexpr std::uint32_t kMostWindows = 16;
 
 /// Distance of two slots: cache lines are not shared, and a UD receive has room for its header.

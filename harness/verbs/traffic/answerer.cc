@@ -18,8 +18,6 @@
 namespace greynic::verbs {
 namespace {
 
-constexpr int kPollBatch = 32;
-constexpr std::size_t kUdHeaderBytes = 40;
 constexpr std::chrono::milliseconds kQuiet{30};  // after the requester has drained, all has arrived
 
 /// Takes what arrives on the groups of one thread.

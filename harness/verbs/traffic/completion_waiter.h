@@ -14,6 +14,9 @@
 
 namespace greynic::verbs {
 
+/// Completions that are taken at a time.
+inline constexpr int kPollBatch = 32;
+
 /// CPU time of the calling thread, user and system.
 [[nodiscard]] double thread_cpu_seconds();
 

@@ -18,7 +18,6 @@
 namespace greynic::verbs {
 namespace {
 
-constexpr int kPollBatch = 32;
 constexpr int kEmptyPollsPerClock = 64;
 constexpr std::int64_t kStoppedDrainNs = 1'000'000'000;
 

@@ -11,8 +11,6 @@
 namespace greynic::verbs {
 namespace {
 
-constexpr std::uint32_t kUdHeaderBytes = 40;  // global route header in front of each UD payload
-
 struct OperationName {
   std::string_view name;
   Opcode operation;

@@ -19,6 +19,9 @@
 
 namespace greynic::verbs {
 
+/// A global route header stands in front of each UD payload that arrives.
+inline constexpr std::size_t kUdHeaderBytes = 40;
+
 enum class Opcode : std::uint8_t {
   kSend,
   kSendWithImm,
