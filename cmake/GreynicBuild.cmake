@@ -7,9 +7,9 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 # Most code runs once a command: -O1 compiles a third faster than -O3 and nobody can tell. Rooms that compute say HOT
 # and get -O2; the two whose inner loops -O3 makes 5 and 12 % faster say HOTTEST (-O3 compiles up to 1.6 times as long).
 set(CMAKE_CXX_FLAGS_RELEASE "-O1 -DNDEBUG")
-# Headers cost more than code: ten files of a room at a time need half the time of ten by themselves. The preset dev
+# Headers cost more than code: many files of a room at a time need half the time of each by itself. The preset dev
 # compiles file by file, and clang-tidy reads what it says, so that each stays whole on its own.
-option(GREYNIC_JOIN_FILES "Compile the files of a room in tens" OFF)
+option(GREYNIC_JOIN_FILES "Compile many files of a room at a time" OFF)
 set(GREYNIC_SANITIZE "" CACHE STRING "Value of -fsanitize=, e.g. address,undefined")
 
 find_program(GREYNIC_CCACHE ccache)
@@ -47,7 +47,12 @@ endif()
 
 function(greynic_join_files target)
   if(GREYNIC_JOIN_FILES)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 10)
+    # As few units as take 17 files at most, and all of about one size.
+    get_target_property(sources ${target} SOURCES)
+    list(LENGTH sources count)
+    math(EXPR units "(${count} + 16) / 17")
+    math(EXPR files "(${count} + ${units} - 1) / ${units}")
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${files})
     # Types of one file are not used in another, though the compiler cannot see where a file ends.
     target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
   endif()
@@ -87,7 +92,7 @@ function(greynic_library name)
   if(arg_HOT OR arg_HOTTEST)
     target_compile_options(greynic_${name} PRIVATE $<$<CONFIG:Release>:-O$<IF:$<BOOL:${arg_HOTTEST}>,3,2>>)
     if(GREYNIC_JOIN_FILES AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-      # gcc stops inlining where a large unit has grown by two fifths. Ten joined files may be as large as ten: with
+      # gcc stops inlining where a large unit has grown by two fifths. Joined files may be as large as all of them: with
       # the limit for one, inner loops called push_back.
       target_compile_options(greynic_${name} PRIVATE --param=large-unit-insns=100000)
     endif()
