@@ -1,5 +1,6 @@
 #include "greynic/burst/tally.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -74,6 +75,21 @@ TEST(Tally, CountsWhatNobodyKeeps) {
   std::ranges::sort(deepest, std::greater());
   peaks.resize(Tally::kDeepest);
   EXPECT_EQ(deepest, peaks);
+}
+
+// Claim:  what goes to InfluxDB and to metrics counts every burst, however many there are.
+// Oracle: how many were told.
+TEST(Tally, CountsOnWhereNobodyCouldKeepThem) {
+  std::size_t told = 0;
+  const Findings lean = replayed(600'000, 23, [&](const Findings&, const Burst&) { ++told; });
+  ASSERT_GT(told, 10'000U);
+  EXPECT_NE(burst_outlets::influx_totals(lean).find(fmt::format("bursts={}i", told)),
+            std::string::npos);
+  const std::string metrics = burst_outlets::metrics_of(lean).text();
+  EXPECT_NE(metrics.find(
+                fmt::format("greynic_burst_duration_seconds_count{{queue=\"capture\"}} {}", told)),
+            std::string::npos)
+      << metrics;
 }
 
 // Claim:  the JSON of bursts that were told one by one is what the schema says, with none, one and

@@ -20,10 +20,9 @@ std::uint64_t Burst::victim_packets() const {
 
 void FlowTable::add(const FlowKey& flow, std::uint64_t bytes) {
   if (used_.empty() || slots_[last_].flow != flow) {
-    if (used_.size() * 2 >= slots_.size()) grow();
-    const std::size_t mask = slots_.size() - 1;
-    std::size_t at = flow.hash() & mask;
-    while (slots_[at].packets != 0 && slots_[at].flow != flow) at = (at + 1) & mask;
+    if (used_.size() * 4 >= mask_) grow();  // a quarter full, or without slots
+    std::size_t at = flow.hash() & mask_;
+    while (slots_[at].packets != 0 && slots_[at].flow != flow) at = (at + 1) & mask_;
     if (slots_[at].packets == 0) {
       slots_[at].flow = flow;
       used_.push_back(static_cast<std::uint32_t>(at));
@@ -53,36 +52,50 @@ void FlowTable::sort_into(std::vector<FlowShare>& all) {
 void FlowTable::grow() {
   const std::vector<FlowShare> before =
       std::exchange(slots_, std::vector<FlowShare>(std::max<std::size_t>(16, slots_.size() * 2)));
-  const std::size_t mask = slots_.size() - 1;
+  mask_ = slots_.size() - 1;
   for (std::uint32_t& place : used_) {
     const FlowShare& flow = before[place];
-    std::size_t at = flow.flow.hash() & mask;
-    while (slots_[at].packets != 0) at = (at + 1) & mask;
+    std::size_t at = flow.flow.hash() & mask_;
+    while (slots_[at].packets != 0) at = (at + 1) & mask_;
     slots_[at] = flow;
     place = static_cast<std::uint32_t>(at);
   }
 }
 
 bool Analyser::add(const CourierRecord& record) {
-  Open& open = open_[record.queue];
-  const bool opens = !open.is_open || open.run != record.run();
+  return add(MarkedPacket{.queue = record.queue,
+                          .run = record.run(),
+                          .flow = record.flow,
+                          .bytes = record.bytes(),
+                          .enqueued_ns = record.enqueued_ns(),
+                          .dequeued_ns = record.dequeued_ns,
+                          .depth_at_enqueue = record.depth_at_enqueue,
+                          .depth_at_dequeue = record.depth_at_dequeue});
+}
+
+bool Analyser::add(const MarkedPacket& packet) {
+  Open& open = open_[packet.queue];
+  const bool opens = !open.is_open || open.run != packet.run;
   if (opens) {
     if (open.is_open) close(open);
     open.is_open = true;
-    open.run = record.run();
+    open.run = packet.run;
     open.packets.clear();
-    open.burst.queue = record.queue;
-    open.burst.start_ns = record.enqueued_ns();
+    open.burst.queue = static_cast<std::uint32_t>(packet.queue);
+    open.burst.start_ns = packet.enqueued_ns;
   }
   Burst& burst = open.burst;
-  burst.end_ns = std::max(burst.end_ns, record.dequeued_ns);
-  burst.peak_depth_bytes =
-      std::max<std::uint64_t>({burst.peak_depth_bytes, record.depth_at_enqueue,
-                               std::uint64_t{record.depth_at_dequeue} + record.bytes()});
+  burst.end_ns = std::max(burst.end_ns, packet.dequeued_ns);
+  burst.peak_depth_bytes = std::max(
+      {burst.peak_depth_bytes, packet.depth_at_enqueue, packet.depth_at_dequeue + packet.bytes});
   ++burst.packets;
-  burst.bytes += record.bytes();
-  open.flows.add(record.flow, record.bytes());
-  if (keeps_profiles_ && open.packets.size() < kMostProfilePackets) open.packets.push_back(record);
+  burst.bytes += packet.bytes;
+  open.flows.add(packet.flow, packet.bytes);
+  if (keeps_profiles_ && open.packets.size() < kMostProfilePackets) {
+    open.packets.push_back(courier_record(packet.queue, packet.run, packet.flow, packet.bytes,
+                                          packet.enqueued_ns, packet.dequeued_ns,
+                                          packet.depth_at_enqueue, packet.depth_at_dequeue));
+  }
   return opens;
 }
 
@@ -101,10 +114,8 @@ void Analyser::close(Open& open) {
     ++burst.victims;
   }
   senders_.clear();
-  for (const FlowShare& flow : burst.flows) senders_.push_back(sender(flow.flow));
-  std::ranges::sort(senders_);
-  const auto again = std::ranges::unique(senders_);
-  burst.incast_degree = static_cast<std::uint32_t>(again.begin() - senders_.begin());
+  for (const FlowShare& flow : burst.flows) senders_.add(sender_key(flow.flow), 0);
+  burst.incast_degree = static_cast<std::uint32_t>(senders_.flows());
   add_profile(open, burst);
   open.flows.clear();
   open.indirect.clear();

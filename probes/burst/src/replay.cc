@@ -29,13 +29,18 @@ struct Replay::Work {
              std::uint64_t time) {
     if (!snapshot.on_dequeue(0, packet.bytes, depth, time)) return;
     if (marked) marked(number);
-    const CourierRecord record =
-        courier_record(0, queues[0].run, packet.flow, packet.bytes, packet.arrived_ns, time,
-                       packet.depth_at_arrival, depth);
     if (options.mirror_bits_per_second != 0) {
       empty_ring(time);
-      snapshot.ring().push(record);
-    } else if (analyser.add(record)) {  // opens a burst: what left before it is known here
+      snapshot.keep(0, packet.flow, packet.bytes, packet.arrived_ns, time, packet.depth_at_arrival,
+                    depth);
+    } else if (analyser.add(MarkedPacket{.run = queues[0].run,
+                                         .flow = packet.flow,
+                                         .bytes = packet.bytes,
+                                         .enqueued_ns = packet.arrived_ns,
+                                         .dequeued_ns = time,
+                                         .depth_at_enqueue = packet.depth_at_arrival,
+                                         .depth_at_dequeue = depth})) {
+      // It opens a burst: what left before it is known here.
       fifo.history(number, kMostIndirect, [this](const Fifo::Packet& before) {
         analyser.add_indirect(0, before.flow, before.bytes);
       });

@@ -5,7 +5,9 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <exception>
 #include <memory>
+#include <string>
 
 #include "greynic/core/text.h"
 
@@ -70,6 +72,54 @@ bool time_of(const pcap_pkthdr& header, std::uint64_t& ns) {
   return true;
 }
 
+/// Hands the packets of a capture to a replay. libpcap calls back for many packets at a time, which costs less than
+/// asking it for each; what our own code throws waits until libpcap has returned.
+class Packets {
+ public:
+  Packets(pcap_t* pcap, burst::Replay& replay)
+      : pcap_(pcap), link_type_(::pcap_datalink(pcap)), replay_(replay) {}
+
+  /// Some more packets. False: none are left, or one was refused.
+  bool read() {
+    constexpr int kAtATime = 65536;
+    const int read =
+        ::pcap_dispatch(pcap_, kAtATime, &Packets::take, reinterpret_cast<u_char*>(this));
+    if (thrown_) std::rethrow_exception(thrown_);
+    if (read == PCAP_ERROR) refused_ = printable(::pcap_geterr(pcap_));
+    return read > 0 && refused_.empty();
+  }
+  [[nodiscard]] std::uint64_t number() const { return number_; }  ///< packets that were taken
+  [[nodiscard]] const std::string& refused() const { return refused_; }  ///< why the next was not
+
+ private:
+  static void take(u_char* self, const pcap_pkthdr* header, const u_char* bytes) noexcept {
+    auto& packets = *reinterpret_cast<Packets*>(self);
+    try {
+      packets.refused_ = packets.add(*header, bytes);
+    } catch (...) {
+      packets.thrown_ = std::current_exception();
+    }
+    if (packets.thrown_ || !packets.refused_.empty()) ::pcap_breakloop(packets.pcap_);
+  }
+  /// Why not; empty: taken.
+  std::string add(const pcap_pkthdr& header, const u_char* bytes) {
+    std::uint64_t time = 0;
+    if (!time_of(header, time)) return "its time is beyond the year 2262";
+    const auto added =
+        replay_.add(time, header.len, burst::parse_frame(link_type_, {bytes, header.caplen}));
+    if (!added) return added.error().message;
+    ++number_;
+    return {};
+  }
+
+  pcap_t* pcap_;
+  int link_type_;
+  burst::Replay& replay_;
+  std::uint64_t number_ = 0;
+  std::string refused_;
+  std::exception_ptr thrown_;
+};
+
 }  // namespace
 
 bool can_read_captures() { return true; }
@@ -79,36 +129,19 @@ Result<burst::Findings> replay_capture(const std::string& path, const burst::Rep
                                        const std::function<void(double)>& progress) {
   auto capture = open_capture(path);
   if (!capture) return pass_on(capture);
-  const int link_type = ::pcap_datalink(capture->pcap.get());
   burst::Replay replay(options, marked);
-  std::string incomplete;
-  std::uint64_t number = 0;
-  for (;; ++number) {
-    pcap_pkthdr* header = nullptr;
-    const u_char* bytes = nullptr;
-    const int read = ::pcap_next_ex(capture->pcap.get(), &header, &bytes);
-    std::uint64_t time = 0;
-    if (read == PCAP_ERROR_BREAK) break;
-    if (read != 1) {
-      incomplete = printable(::pcap_geterr(capture->pcap.get()));
-    } else if (!time_of(*header, time)) {
-      incomplete = "its time is beyond the year 2262";
-    } else if (const auto added = replay.add(
-                   time, header->len, burst::parse_frame(link_type, {bytes, header->caplen}));
-               !added) {
-      incomplete = added.error().message;
-    }
-    if (!incomplete.empty()) break;
-    if (progress && capture->bytes > 0 && number % 65536 == 0) {
+  Packets packets(capture->pcap.get(), replay);
+  while (packets.read()) {
+    if (progress && capture->bytes > 0) {
       progress(static_cast<double>(std::ftell(::pcap_file(capture->pcap.get()))) / capture->bytes);
     }
   }
   burst::Findings findings = replay.finish();
-  if (!incomplete.empty()) {
+  if (!packets.refused().empty()) {
     findings.incomplete = fmt::format(
         "{}: packet {} (counted from 0): {}; what came before it was "
         "analysed",
-        path, number, incomplete);
+        path, packets.number(), packets.refused());
   }
   return findings;
 }

@@ -56,17 +56,30 @@ struct Burst {
   [[nodiscard]] std::uint64_t victim_packets() const;
 };
 
+/// A marked packet as its queue saw it. A courier record says the same in fewer bytes.
+struct MarkedPacket {
+  std::size_t queue = 0;
+  std::uint8_t run = 0;  ///< of CourierRecord::run() or of QueueState: what tells bursts apart
+  const FlowKey& flow;
+  std::uint64_t bytes = 0;
+  std::uint64_t enqueued_ns = 0, dequeued_ns = 0;
+  std::uint64_t depth_at_enqueue = 0;  ///< bytes, its own among them
+  std::uint64_t depth_at_dequeue = 0;  ///< bytes that stay
+};
+
 /// Bytes and packets by flow; keeps its memory when it is cleared.
 class FlowTable {
  public:
   void add(const FlowKey& flow, std::uint64_t bytes);
   void clear();
+  [[nodiscard]] std::size_t flows() const { return used_.size(); }
   /// Most bytes first, then by name.
   void sort_into(std::vector<FlowShare>& all);
 
  private:
   void grow();
-  std::vector<FlowShare> slots_;
+  std::vector<FlowShare> slots_;     ///< a power of two of them
+  std::size_t mask_ = 0;             ///< their number less one
   std::vector<std::uint32_t> used_;  ///< places of the slots in use, in order of arrival
   std::vector<std::pair<std::uint64_t, std::uint32_t>> order_;
   std::uint32_t last_ = 0;  ///< most packets are of the flow of the one before
@@ -82,7 +95,8 @@ class Analyser {
 
   /// Only pictures need profiles (Burst::profile).
   void keep_profiles(bool keep) { keeps_profiles_ = keep; }
-  /// The next record, in the order in which packets leave their queue. True: it opens a burst.
+  /// The next packet, in the order in which packets leave their queue. True: it opens a burst.
+  bool add(const MarkedPacket& packet);
   bool add(const CourierRecord& record);
   /// A packet that left before the burst that was opened just now.
   void add_indirect(std::size_t queue, const FlowKey& flow, std::uint64_t bytes) {
@@ -106,7 +120,7 @@ class Analyser {
   Found found_;
   bool keeps_profiles_ = true;
   std::vector<std::uint64_t> deepest_;  ///< peaks of bursts with a profile, a heap
-  std::vector<Sender> senders_;
+  FlowTable senders_;                   ///< of one burst
 };
 
 /// Fills `related`: bursts of other queues that overlap in time, give or take `slack_ns`, and share

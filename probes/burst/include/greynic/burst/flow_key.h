@@ -38,8 +38,8 @@ struct FlowKey {
   std::uint8_t kind = kUnknown;
 
   bool operator==(const FlowKey& other) const {
-    const auto a = words(), b = other.words();
-    return ((a[0] ^ b[0]) | (a[1] ^ b[1]) | (a[2] ^ b[2]) | (a[3] ^ b[3]) | (a[4] ^ b[4])) == 0;
+    return ((word(0) ^ other.word(0)) | (word(8) ^ other.word(8)) | (word(16) ^ other.word(16)) |
+            (word(24) ^ other.word(24)) | (word(kLastWord) ^ other.word(kLastWord))) == 0;
   }
   auto operator<=>(const FlowKey&) const = default;
 
@@ -50,22 +50,20 @@ struct FlowKey {
   [[nodiscard]] std::uint32_t qp() const {
     return std::uint32_t{source_port} << 16 | destination_port;
   }
-  /// All of its bytes; the last two words overlap, so that each is one load.
-  [[nodiscard]] std::array<std::uint64_t, 5> words() const {
-    std::array<std::uint64_t, 5> all;
-    const auto* const bytes = reinterpret_cast<const std::uint8_t*>(this);
-    std::memcpy(all.data(), bytes, 32);
-    std::memcpy(&all[4], bytes + sizeof(FlowKey) - 8, 8);
-    return all;
+  /// Eight of its bytes from `at` on, in one load: an array of all words would be written to memory and read again.
+  [[nodiscard]] std::uint64_t word(std::size_t at) const {
+    std::uint64_t word = 0;
+    std::memcpy(&word, reinterpret_cast<const std::uint8_t*>(this) + at, sizeof word);
+    return word;
   }
+  static constexpr std::size_t kLastWord = 30;  ///< overlaps the one before, so that it is whole
   /// The products do not wait for each other.
   [[nodiscard]] std::uint64_t hash() const {
-    const auto w = words();
-    std::uint64_t h = (w[0] ^ 0x2d358dccaa6c78a5ULL) * 0x9e3779b97f4a7c15ULL;
-    h += (w[1] ^ 0x8bb84b93962eacc9ULL) * 0xbf58476d1ce4e5b9ULL;
-    h ^= (w[2] ^ 0x4b33a62ed433d4a3ULL) * 0x94d049bb133111ebULL;
-    h += (w[3] ^ 0x4d5a2da51de1aa47ULL) * 0xd6e8feb86659fd93ULL;
-    h ^= (w[4] ^ 0xa0761d6478bd642fULL) * 0xe7037ed1a0b428dbULL;
+    std::uint64_t h = (word(0) ^ 0x2d358dccaa6c78a5ULL) * 0x9e3779b97f4a7c15ULL;
+    h += (word(8) ^ 0x8bb84b93962eacc9ULL) * 0xbf58476d1ce4e5b9ULL;
+    h ^= (word(16) ^ 0x4b33a62ed433d4a3ULL) * 0x94d049bb133111ebULL;
+    h += (word(24) ^ 0x4d5a2da51de1aa47ULL) * 0xd6e8feb86659fd93ULL;
+    h ^= (word(kLastWord) ^ 0xa0761d6478bd642fULL) * 0xe7037ed1a0b428dbULL;
     h = (h ^ h >> 29) * 0x9e3779b97f4a7c15ULL;
     return h ^ h >> 32;
   }
@@ -76,15 +74,11 @@ static_assert(sizeof(FlowKey) == 38);
 [[nodiscard]] std::string to_string(const FlowKey& flow);
 /// The sender alone: "10.0.0.1".
 [[nodiscard]] std::string sender_of(const FlowKey& flow);
-/// Flows whose senders are equal are of one sender. Their order means nothing.
-struct Sender {
-  std::array<std::uint64_t, 2> address{};
-  std::uint8_t family = 0;
-  auto operator<=>(const Sender&) const = default;
-};
-[[nodiscard]] inline Sender sender(const FlowKey& flow) {
-  Sender out{.family = static_cast<std::uint8_t>((flow.kind + 2) / 3)};
-  std::memcpy(out.address.data(), flow.source.data(), sizeof out.address);
+/// A key that all flows of one sender share.
+[[nodiscard]] inline FlowKey sender_key(const FlowKey& flow) {
+  FlowKey out;
+  out.source = flow.source;
+  out.kind = static_cast<std::uint8_t>((flow.kind + 2) / 3);  // by the kind of its address
   return out;
 }
 
