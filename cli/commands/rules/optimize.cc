@@ -181,8 +181,9 @@ int update(const OptimizeFlags& flags, RuleSet rules, const optimizer::OptimizeO
                  "--update searches for no layout, so it takes neither --explain, --model nor "
                  "--growth auto; leave them out, or leave out --update"});
   }
-  const auto updated =
-      update_layout(flags.update, std::move(rules), flags.traffic, options, flags.seed);
+  UpdateFlags asked = flags.update;
+  asked.was.format = flags.rules.format;
+  const auto updated = update_layout(asked, std::move(rules), flags.traffic, options, flags.seed);
   if (!updated) return tell(updated.error());
   if (const auto written = write_layout_if_asked(flags, updated->layout); !written) {
     return tell(written.error());
