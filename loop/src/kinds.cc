@@ -1,5 +1,6 @@
 #include "greynic/loop/kinds.h"
 
+#include "counter_arena.h"
 #include "greynic/target/target.h"
 #ifdef GREYNIC_WITH_TWIN
 #include "watched_twin.h"
@@ -32,9 +33,9 @@ void register_kinds([[maybe_unused]] const Talk& talk) {
 #endif
 #ifdef GREYNIC_WITH_VERBS
 #ifdef GREYNIC_WITH_AGENT
-  target::register_kind(verbs::verbs_kind(agent::remote_peer));
+  target::register_kind(verbs::verbs_kind(agent::remote_peer, counter_arenas(talk)));
 #else
-  target::register_kind(verbs::verbs_kind(nullptr));
+  target::register_kind(verbs::verbs_kind(nullptr, counter_arenas(talk)));
 #endif
 #endif
 }

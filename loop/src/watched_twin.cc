@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 
+#include "counter_arena.h"
 #include "greynic/twin/twin.h"
 #include "greynic/zero/region.h"
 
@@ -68,6 +69,7 @@ Result<std::unique_ptr<target::Target>> open_watched(const target::Spec& asked, 
   }
   auto device = twin::create(spec);
   if (!device) return pass_on(device);
+  (*device)->set_counter_arenas(counter_arenas(talk));
   if (publisher) {
     (*device)->set_counter_sink(
         [publisher](const twin::CounterSnapshot& snapshot) { publisher->publish(snapshot); });

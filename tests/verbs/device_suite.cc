@@ -327,5 +327,39 @@ TEST(VerbsCounters, AreSampledWhileTrafficRuns) {
   EXPECT_GT(sent.back().value, sent.front().value);
 }
 
+/// Gives back twice what was published: who reads elsewhere is found out.
+class DoublingArena final : public target::CounterArena {
+ public:
+  void publish(const target::CounterReading& reading) override { last_ = reading; }
+  target::CounterReading look() override {
+    target::CounterReading seen = last_;
+    for (auto& [name, value] : seen.counters) value *= 2;
+    return seen;
+  }
+
+ private:
+  target::CounterReading last_;
+};
+
+// Claim:  samples of a run are what the arena holds, not what the kernel told its helper.
+TEST(VerbsCounters, AreReadOutOfTheArena) {
+  const auto specs = target::parse_specs("verbs:" + near_device() + "?peer_device=" + far_device());
+  auto target = verbs_kind(nullptr, [](const std::string&) {
+                  return std::make_unique<DoublingArena>();
+                }).open(specs->front());
+  ASSERT_TRUE(target) << target.error().message;
+  const Observation seen = measure_patiently(
+      **target, {.configuration = *parse_configuration("operation=WRITE,message_bytes=64"),
+                 .duration = std::chrono::seconds(1),
+                 .seed = 7,
+                 .sample_every = std::chrono::milliseconds(5)});
+  ASSERT_EQ(seen.outcome, Outcome::kMeasured) << seen.reason;
+  const auto& sent = seen.counter_samples.at("rdma.packets_sent");
+  ASSERT_GE(sent.size(), 2U);
+  EXPECT_GE(sent.front().value, 2 * seen.counters_before.at("rdma.packets_sent"));
+  EXPECT_GT(sent.back().value, seen.counters_after.at("rdma.packets_sent"));
+  EXPECT_LE(sent.back().value, 2 * seen.counters_after.at("rdma.packets_sent"));
+}
+
 }  // namespace
 }  // namespace greynic::verbs

@@ -138,10 +138,17 @@ void run_bandwidth(const Settings& settings, const HostLoad& load, const Effects
   const double poll_ms = request.configuration.number("counter_poll_ms");
   const bool watched = settings.sink && poll_ms > 0;
   if (watched) engine.on_period(poll_ms * 1e6, publish);
+  std::unique_ptr<target::CounterArena> arena;  // most measurements are over before a sample
   if (request.sample_every.count() > 0) {
     engine.on_period(static_cast<Time>(request.sample_every.count()), [&](Time t) {
-      for (const auto& [name, value] : named()) {
-        observation.counter_samples[name].push_back({static_cast<std::int64_t>(t), value});
+      target::CounterReading reading{static_cast<std::int64_t>(t), named()};
+      if (settings.arenas && !arena) arena = settings.arenas("");
+      if (arena) {
+        arena->publish(reading);
+        reading = arena->look();
+      }
+      for (const auto& [name, value] : reading.counters) {
+        observation.counter_samples[name].push_back({reading.time_ns, value});
       }
     });
   }

@@ -26,6 +26,7 @@ struct Settings {
   std::chrono::nanoseconds burst_delay{
       0};  ///< in front of the server; more is a burst; 0: unmeasured
   CounterSink sink;
+  target::CounterArenas arenas;
   std::array<std::optional<GroupWalk>, 4> installed;  ///< by apply, by hop
 };
 

@@ -76,6 +76,9 @@ class TwinTarget final : public Twin, public target::RuleHolder, public target::
       : spec_(std::move(spec)), settings_(std::move(settings)), threads_(threads) {}
 
   void set_counter_sink(CounterSink sink) override { settings_.sink = std::move(sink); }
+  void set_counter_arenas(target::CounterArenas arenas) override {
+    settings_.arenas = std::move(arenas);
+  }
 
   Info info() const override { return describe(settings_, spec_.text); }
   target::RuleHolder& rules() override { return *this; }

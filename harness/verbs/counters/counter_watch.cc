@@ -12,8 +12,8 @@ constexpr int kReadings = 5;
 }  // namespace
 
 CounterWatch::CounterWatch(std::string device, int port, std::chrono::nanoseconds duration,
-                           std::chrono::nanoseconds every)
-    : device_(std::move(device)), port_(port), duration_(duration), every_(every) {
+                           std::chrono::nanoseconds every, target::CounterArena* arena)
+    : device_(std::move(device)), port_(port), arena_(arena), duration_(duration), every_(every) {
   thread_ = std::thread([this] {
     own_file_table({});
     watch();
@@ -38,6 +38,16 @@ CounterWatch::Clock::time_point CounterWatch::due(int reading) const {
   return begin_ + warm_up + (duration_ - 2 * warm_up) * reading / (kReadings - 1);
 }
 
+CounterWatch::Reading CounterWatch::read() {
+  Reading reading{Clock::now(), read_neutral_counters(device_, port_)};
+  if (arena_ == nullptr) return reading;
+  arena_->publish({(reading.when - begin_) / std::chrono::nanoseconds(1),
+                   {reading.counters.begin(), reading.counters.end()}});
+  const target::CounterReading seen = arena_->look();
+  return {begin_ + std::chrono::nanoseconds(seen.time_ns),
+          {seen.counters.begin(), seen.counters.end()}};
+}
+
 void CounterWatch::watch() {
   const int readings = every_.count() > 0 ? static_cast<int>(duration_ / every_) : kReadings;
   for (int i = 0; i < readings; ++i) {
@@ -46,8 +56,7 @@ void CounterWatch::watch() {
     std::unique_lock lock(mutex_);
     if (ended_.wait_until(lock, due(i), [&] { return end_; })) return;
     lock.unlock();
-    Reading reading{Clock::now(), read_neutral_counters(device_, port_)};
-    readings_.push_back(std::move(reading));
+    readings_.push_back(read());
   }
 }
 

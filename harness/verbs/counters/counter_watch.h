@@ -2,6 +2,9 @@
 
 /// Rates of a device's hw_counters while an observation runs. Readings before and after say how
 /// much a counter moved; those in between say whether it moved all the time, and when.
+///
+/// A helper's thread asks the kernel and publishes what it says into an arena, where it is READ as the
+/// metrics of any program are: the samples of a run are what a monitor that looks on sees.
 
 #include <chrono>
 #include <condition_variable>
@@ -12,6 +15,7 @@
 #include <vector>
 
 #include "greynic/core/observation.h"
+#include "greynic/target/counter_arena.h"
 
 namespace greynic::verbs {
 
@@ -21,7 +25,7 @@ class CounterWatch {
   /// some tens of microseconds of another thread.
   /// With `every` other than 0 it reads so often instead, from the begin on.
   CounterWatch(std::string device, int port, std::chrono::nanoseconds duration,
-               std::chrono::nanoseconds every = {});
+               std::chrono::nanoseconds every = {}, target::CounterArena* arena = nullptr);
   CounterWatch(const CounterWatch&) = delete;
   CounterWatch& operator=(const CounterWatch&) = delete;
   ~CounterWatch();
@@ -40,11 +44,13 @@ class CounterWatch {
     std::map<std::string, double> counters;
   };
   void watch();
+  [[nodiscard]] Reading read();
   [[nodiscard]] Clock::time_point due(int reading) const;
   void end();
 
   std::string device_;
   int port_;
+  target::CounterArena* arena_;  ///< null: readings are kept as they are
   Clock::time_point begin_ = Clock::now();
   std::chrono::nanoseconds duration_, every_;
   std::mutex mutex_;

@@ -31,8 +31,12 @@ std::string names_of(const Peers& peers) {
 
 class VerbsTarget final : public target::Target {
  public:
-  VerbsTarget(target::Spec spec, TargetOptions options, Peers peers)
-      : spec_(std::move(spec)), options_(std::move(options)), peers_(std::move(peers)) {
+  VerbsTarget(target::Spec spec, TargetOptions options, Peers peers,
+              std::unique_ptr<target::CounterArena> arena)
+      : spec_(std::move(spec)),
+        options_(std::move(options)),
+        arena_(std::move(arena)),
+        peers_(std::move(peers)) {
     self_.push_back(local_peer(spec_.place, options_.port, options_.base.gid_rule));
   }
 
@@ -273,7 +277,8 @@ class VerbsTarget final : public target::Target {
     if (auto done = set_up(parts, *plan, peers, request.duration); !done) {
       return end(observation, done.error());
     }
-    CounterWatch watch(device_->name(), device_->port(), request.duration, request.sample_every);
+    CounterWatch watch(device_->name(), device_->port(), request.duration, request.sample_every,
+                       arena_.get());
     drive(parts, request.duration);
     const auto rates = watch.rates();
     observation.counter_samples = watch.samples();
@@ -316,6 +321,7 @@ class VerbsTarget final : public target::Target {
 
   target::Spec spec_;
   TargetOptions options_;
+  std::unique_ptr<target::CounterArena> arena_;  ///< null: counters are kept as they are read
   std::unique_ptr<OptionalCountersOn> optional_counters_;  ///< where they were asked for
   Peers peers_;
   Peers self_;  ///< the own device as its peer
@@ -337,7 +343,8 @@ std::vector<std::string> split(std::string_view text) {
 }
 
 Result<std::unique_ptr<target::Target>> open_target(const target::Spec& spec,
-                                                    const PeerConnector& connect) {
+                                                    const PeerConnector& connect,
+                                                    const target::CounterArenas& arenas) {
   auto read = read_options(spec.options);
   if (!read) return read.error().while_doing("target '" + spec.text + "'");
   TargetOptions options = std::move(*read);
@@ -359,7 +366,11 @@ Result<std::unique_ptr<target::Target>> open_target(const target::Spec& spec,
       peers.push_back(local_peer(one, options.port, options.peer_gid));
     }
   }
-  auto target = std::make_unique<VerbsTarget>(spec, options, std::move(peers));
+  if (!arenas && !options.counters.empty()) {
+    return fail(ErrorCode::kUnsupported, "option counters: this program publishes no counters");
+  }
+  auto target = std::make_unique<VerbsTarget>(spec, options, std::move(peers),
+                                              arenas ? arenas(options.counters) : nullptr);
   if (auto done = target->open_device(); !done) return pass_on(done);
   return target;
 }
@@ -400,10 +411,10 @@ std::vector<target::Candidate> probe() {
 
 }  // namespace
 
-target::Kind verbs_kind(PeerConnector connect) {
+target::Kind verbs_kind(PeerConnector connect, target::CounterArenas arenas) {
   return {.name = "verbs",
-          .open = [connect = std::move(connect)](
-                      const target::Spec& spec) { return open_target(spec, connect); },
+          .open = [connect = std::move(connect), arenas = std::move(arenas)](
+                      const target::Spec& spec) { return open_target(spec, connect, arenas); },
           .probe = probe};
 }
 

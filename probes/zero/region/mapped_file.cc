@@ -71,6 +71,14 @@ Result<MappedFile> MappedFile::create(const std::string& path, std::uint64_t byt
   return mapped;
 }
 
+Result<MappedFile> MappedFile::unnamed(std::uint64_t bytes) {
+  const Descriptor file{::memfd_create("greynic.region", MFD_CLOEXEC)};
+  if (file.fd < 0 || ::ftruncate(file.fd, static_cast<off_t>(bytes)) != 0) {
+    return refused("a region of metrics", "cannot be created", errno);
+  }
+  return map("a region of metrics", file.fd, bytes, PROT_READ | PROT_WRITE);
+}
+
 Result<MappedFile> MappedFile::open(const std::string& path) {
   // A pipe would wait here for its writer; only files can be mapped.
   const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
@@ -106,6 +114,7 @@ MappedFile::~MappedFile() {
 }
 
 Result<void> MappedFile::reveal() {
+  if (temporary_.empty()) return {};
   if (std::rename(temporary_.c_str(), path_.c_str()) != 0) {
     return refused(path_, "cannot be replaced", errno);
   }

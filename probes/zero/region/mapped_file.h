@@ -19,6 +19,8 @@ class MappedFile {
   /// A new file of `bytes` zeros that replaces `path` when reveal() is called. Its room on the disk
   /// is reserved: writing to it never finds the disk full.
   [[nodiscard]] static Result<MappedFile> create(const std::string& path, std::uint64_t bytes);
+  /// Memory that no other process finds.
+  [[nodiscard]] static Result<MappedFile> unnamed(std::uint64_t bytes);
   [[nodiscard]] static Result<MappedFile> open(const std::string& path);
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;

@@ -143,9 +143,10 @@ Result<RegionWriter> RegionWriter::create(const std::string& path,
     return fail(ErrorCode::kTooBig, fmt::format("{} bytes of metrics are more than a region's {}",
                                                 options.bytes, ZERO_MOST_ARENA_BYTES));
   }
-  const auto place = place_of_region(path);
+  const auto place = path.empty() ? Result<std::string>("") : place_of_region(path);
   if (!place) return pass_on(place);
-  auto mapping = MappedFile::create(*place, options.bytes);
+  auto mapping = place->empty() ? MappedFile::unnamed(options.bytes)
+                                : MappedFile::create(*place, options.bytes);
   if (!mapping) return pass_on(mapping);
   auto state = std::make_unique<State>(std::move(*mapping));
   state->groups = std::move(described);

@@ -45,6 +45,7 @@
 #include <string>
 #include <utility>
 
+#include "greynic/target/counter_arena.h"
 #include "greynic/target/target.h"
 
 namespace greynic::twin {
@@ -62,6 +63,8 @@ class Twin : public target::Target {
  public:
   /// Observations are the same with a sink and without. An empty one takes it away.
   virtual void set_counter_sink(CounterSink sink) = 0;
+  /// Samples of an observation go through an arena of these, one for each measurement.
+  virtual void set_counter_arenas(target::CounterArenas arenas) = 0;
 };
 
 /// Opens a twin. kBadInput for an unknown model, option or defect, or a model file that is wrong.

@@ -12,13 +12,15 @@
 #include <string_view>
 #include <vector>
 
+#include "greynic/target/counter_arena.h"
 #include "greynic/target/target.h"
 #include "greynic/verbs/peer.h"
 
 namespace greynic::verbs {
 
-/// `connect` reaches peers; without it peer= is refused with the reason.
-[[nodiscard]] target::Kind verbs_kind(PeerConnector connect);
+/// `connect` reaches peers; without it peer= is refused with the reason. While traffic runs, counters
+/// are published into an arena and READ from there; without `arenas` they are kept as they are.
+[[nodiscard]] target::Kind verbs_kind(PeerConnector connect, target::CounterArenas arenas = {});
 
 /// What a driver is known to do differently from the book. Facts, not surprises.
 struct Trait {

@@ -28,7 +28,7 @@ struct Group {
 /// The watched side. Not thread-safe for one group: one writer each.
 class RegionWriter {
  public:
-  /// Creates (or replaces) the file at `path` and maps it. kBadInput for names that are none or
+  /// Creates (or replaces) the file at `path` and maps it; without a path it is memory of this process. kBadInput for names that are none or
   /// stand twice, kIo when it cannot be made or the disk has no room for it.
   [[nodiscard]] static Result<RegionWriter> create(const std::string& path,
                                                    const std::vector<Group>& groups);
