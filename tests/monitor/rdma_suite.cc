@@ -313,6 +313,68 @@ TEST_F(RdmaHost, TakeTurnsWithFewQueuePairs) {
   EXPECT_EQ(shared.counts().queue_pairs, 2U);
 }
 
+// Claim:  who finds all queue pairs in use waits for its patience and no longer, is told the remedy, and
+//         is served once one is given back.
+TEST_F(RdmaHost, WaitsNoLongerThanItsPatienceForAQueuePair) {
+  remote::QueuePairs shared(*remote::shared_device(reading_device_), 2);
+  std::vector<FarHost> hosts;
+  hosts.reserve(3);
+  for (std::uint64_t i = 0; i < 3; ++i) hosts.emplace_back(queue(), 100 + i);
+  const auto take = [&](std::size_t at, milliseconds patience) {
+    return shared.take(at + 1, patience, [&](RdmaQueue& from) { return hosts[at].join(from); });
+  };
+  auto first = take(0, std::chrono::seconds(5));
+  auto second = take(1, std::chrono::seconds(5));
+  ASSERT_TRUE(first && second);
+  const auto begin = std::chrono::steady_clock::now();
+  const auto third = take(2, milliseconds(200));
+  const auto waited = std::chrono::steady_clock::now() - begin;
+  ASSERT_FALSE(third);
+  EXPECT_EQ(third.error().code, ErrorCode::kIo);
+  EXPECT_NE(third.error().message.find("--queue-pairs"), std::string::npos)
+      << third.error().message;
+  EXPECT_GE(waited, milliseconds(200));
+  EXPECT_LT(waited, std::chrono::seconds(5));
+  std::thread giving([&] {
+    std::this_thread::sleep_for(milliseconds(50));
+    const remote::QueuePairs::Taken back = std::move(*first);
+  });
+  EXPECT_TRUE(take(2, std::chrono::seconds(20)));
+  giving.join();
+}
+
+// Claim:  300 hosts share eight queue pairs, asked by 16 threads at once: none waits without end, and
+//         each READ is of its own host.
+TEST_F(RdmaHost, ShareFewQueuePairsByHundreds) {
+  constexpr std::size_t kHosts = 300, kThreads = 16, kPairs = 8;
+  remote::QueuePairs shared(*remote::shared_device(reading_device_), kPairs);
+  std::vector<FarHost> hosts;
+  hosts.reserve(kHosts);
+  for (std::uint64_t i = 0; i < kHosts; ++i) hosts.emplace_back(queue(), 100 + i);
+  std::atomic<std::size_t> read{0};
+  std::vector<std::thread> threads;
+  for (std::size_t thread = 0; thread < kThreads; ++thread) {
+    threads.emplace_back([&, thread] {
+      std::vector<std::uint64_t> into(512);
+      const zero::Piece whole{false, 0, bytes_of(into)};
+      for (std::size_t turn = 0; turn < 2; ++turn) {
+        for (std::size_t at = thread; at < kHosts; at += kThreads) {
+          auto taken = shared.take(at + 1, std::chrono::seconds(30),
+                                   [&](RdmaQueue& from) { return hosts[at].join(from); });
+          ASSERT_TRUE(taken) << at << ": " << taken.error().message;
+          const auto got = taken->reader().read(place_of(*hosts[at].exposed), std::span(&whole, 1));
+          ASSERT_TRUE(got) << at << ": " << got.error().message;
+          ASSERT_EQ(into, hosts[at].memory) << at;
+          ++read;
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(read, 2 * kHosts);
+  EXPECT_LE(shared.counts().queue_pairs, kPairs);
+}
+
 // Claim:  a collector with one queue pair reads three hosts, each by its own keys.
 TEST_F(RdmaHost, IsReadInTurnsThroughOneQueuePair) {
   make_lab({"alice"});

@@ -1,5 +1,7 @@
 #include "queue_pairs.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 namespace greynic::remote {
@@ -22,7 +24,12 @@ Result<QueuePairs::Taken> QueuePairs::take(std::uint64_t link, std::chrono::nano
     if (!queue && lanes_.empty()) return pass_on(queue);
     if (queue) lanes_.emplace_front(RdmaReader(std::move(*queue), patience));
   }
-  given_back_.wait(lock, [&] { return resting() != lanes_.end(); });
+  if (!given_back_.wait_for(lock, patience, [&] { return resting() != lanes_.end(); })) {
+    return fail(ErrorCode::kIo,
+                fmt::format("no queue pair was free in {} ms: other hosts use all {}; "
+                            "allow more with --queue-pairs",
+                            patience / std::chrono::milliseconds(1), lanes_.size()));
+  }
   Lane& lane = *resting();
   lane.busy = true;
   lane.link = 0;

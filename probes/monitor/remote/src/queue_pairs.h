@@ -50,7 +50,8 @@ class QueuePairs {
     Lane* lane_;
   };
   /// The reader of that link. `link` is a number of its own, never 0; one thread at a time takes for
-  /// one link. Waits while others use all of them. Errors of `join`; kRefused: the device has none.
+  /// one link. Waits for `patience` at most while others use all of them, then kIo. Errors of `join`;
+  /// kRefused: the device has none.
   [[nodiscard]] Result<Taken> take(std::uint64_t link, std::chrono::nanoseconds patience,
                                    const Join& join);
   /// The link is no more.
