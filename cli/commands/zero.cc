@@ -12,22 +12,14 @@
 #include "greynic/files/shipped.h"
 #include "greynic/monitor/agent.h"
 #include "greynic/monitor/collector.h"
-#include "greynic/monitor/publish.h"
 #include "greynic/series/query.h"
+#include "zero_outlets.h"
 #ifdef GREYNIC_WITH_RNIC
 #include "greynic/rnic/sampler.h"
 #include "greynic_zero.h"
 #endif
 #ifdef GREYNIC_WITH_REMOTE
 #include "greynic/remote/remote.h"
-#endif
-#ifdef GREYNIC_WITH_HTTP
-#include "greynic/http/influx_sender.h"
-#include "greynic/http/server.h"
-#endif
-#ifdef GREYNIC_WITH_MONITOR_PAGE
-#include "greynic/monitor_page/monitor_page.h"
-#include "greynic/web/page.h"
 #endif
 
 namespace greynic::cli {
@@ -99,79 +91,7 @@ struct ZeroCollectFlags {
   std::chrono::nanoseconds lease = std::chrono::seconds(3);
   std::chrono::nanoseconds keep{0}, keep_tiers{0};
   bool standby = false;
-  std::string open_metrics, influx, serve;
-};
-
-/// Gives what a collector reads to others while it runs.
-class ZeroOutlets {
- public:
-  ZeroOutlets() = default;
-  ~ZeroOutlets() { end(); }
-  ZeroOutlets(const ZeroOutlets&) = delete;
-  ZeroOutlets& operator=(const ZeroOutlets&) = delete;
-
-#ifdef GREYNIC_WITH_HTTP
-  Result<void> begin(const ZeroCollectFlags& flags, const monitor::Collector& collector) {
-    if (!flags.open_metrics.empty()) {
-      auto server = http::Server::open(flags.open_metrics);
-      if (!server) return pass_on(server);
-      server_ = std::move(*server);
-      server_->metrics("/metrics", [&collector] { return monitor::open_metrics_of(collector); });
-      server_->start();
-      say(fmt::format("metrics at http://{}/metrics", server_->address()));
-    }
-#ifdef GREYNIC_WITH_MONITOR_PAGE
-    if (!flags.serve.empty()) {
-      if (auto ready = web::check_live_pages(); !ready) return ready;
-      auto page = http::Server::open(flags.serve);
-      if (!page) return pass_on(page);
-      page_ = std::move(*page);
-      monitor_page::serve(*page_, collector);
-      page_->start();
-      say(fmt::format("the page is at http://{}/", page_->address()));
-    }
-#endif
-    if (!flags.influx.empty()) {
-      auto sender = http::InfluxSender::open(flags.influx);
-      if (!sender) return pass_on(sender);
-      sender_ = std::move(*sender);
-      sending_ = std::thread([this, &collector] { send(collector); });
-    }
-    return {};
-  }
-  void end(const std::atomic<bool>* ending = nullptr) {
-    over_ = true;
-    if (sending_.joinable()) sending_.join();
-    if (sender_) {
-      sender_->flush(std::chrono::seconds(2), ending);
-      const auto counts = sender_->counts();
-      say(fmt::format("InfluxDB took {} lines; {} lost, {} not sent{}{}", counts.sent, counts.lost,
-                      counts.waiting, counts.last_failure.empty() ? "" : ": ",
-                      counts.last_failure));
-      sender_.reset();
-    }
-    server_.reset();
-    page_.reset();
-  }
-
- private:
-  void send(const monitor::Collector& collector) {
-    constexpr int kTurns = 10;  // of 100 ms: the lines of a second
-    for (int turn = 1; !over_; ++turn) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(100));
-      if (turn % kTurns == 0) sender_->send(monitor::influx_lines_of(collector));
-    }
-    sender_->send(monitor::influx_lines_of(collector));
-  }
-
-  std::unique_ptr<http::Server> server_, page_;
-  std::unique_ptr<http::InfluxSender> sender_;
-  std::thread sending_;
-  std::atomic<bool> over_{false};
-#else
-  Result<void> begin(const ZeroCollectFlags&, const monitor::Collector&) { return {}; }
-  void end(const std::atomic<bool>* = nullptr) {}
-#endif
+  ZeroOutletFlags outlets;
 };
 
 int collect(ZeroCollectFlags flags) {
@@ -202,12 +122,16 @@ int collect(ZeroCollectFlags flags) {
     if (!mine) return tell(mine.error());
     if (!*mine) return 0;
   }
-  auto collector = monitor::Collector::open(std::move(*hosts), flags.options);
+  Result<std::unique_ptr<monitor::Collector>> collector = nullptr;
+  ZeroOutlets outlets;  // after the collector, to end before it
+  if (auto begun = outlets.begin_lines(flags.outlets, flags.options); !begun) {
+    return tell(begun.error());
+  }
+  collector = monitor::Collector::open(std::move(*hosts), flags.options);
   if (!collector) return tell(collector.error());
-  ZeroOutlets outlets;
-  if (auto begun = outlets.begin(flags, **collector); !begun) return tell(begun.error());
-  const auto done = (*collector)->run(ending.asked(), flags.duration);
-  outlets.end(&ending.asked());
+  if (auto begun = outlets.begin(flags.outlets, **collector); !begun) return tell(begun.error());
+  auto done = (*collector)->run(ending.asked(), flags.duration);
+  if (auto sent = outlets.end(&ending.asked()); done) done = sent;
   const auto counts = (*collector)->counts();
   say(fmt::format("{} samples read in {} looks, {} stored, {} lost; {} looks late, {} gaps",
                   counts.samples, counts.looks, counts.acknowledged, counts.lost, counts.late_looks,
@@ -430,16 +354,7 @@ void add_zero_collect(Command& zero) {
                "Look before all usual programs run: samples come in time on a busy host");
   command.option("--keep", flags->keep, "Remove samples that are older; 0s: never");
   command.option("--keep-tiers", flags->keep_tiers, "Remove means that are older; 0s: never");
-#ifdef GREYNIC_WITH_MONITOR_PAGE
-  command.option("--serve", flags->serve,
-                 "Serve a page with live charts: :PORT of loopback, or ADDRESS:PORT");
-#endif
-#ifdef GREYNIC_WITH_HTTP
-  command.option("--openmetrics", flags->open_metrics,
-                 "Serve the last values to Prometheus: :PORT of loopback, or ADDRESS:PORT");
-  command.option("--influx", flags->influx,
-                 "Send the last values each second: http://HOST:8086/DATABASE");
-#endif
+  add_zero_outlets(command, flags->outlets);
   command.run([flags] { return collect(*flags); });
 }
 
@@ -461,11 +376,12 @@ void add_zero_show(Command& zero) {
 }  // namespace
 
 void add_zero(Program& program) {
-  Command zero =
-      program.command("zero", "Monitor programs that do nothing for it: agent, collector, store",
-                      "  greynic zero agent --socket /run/greynic/zero.sock &\n"
-                      "  greynic zero collect hosts.json --store /var/lib/greynic/store --for 10s\n"
-                      "  greynic zero show /var/lib/greynic/store --metric 'server_*'");
+  Command zero = program.command(
+      "zero", "Monitor programs that do nothing for it: agent, collector, store",
+      "  greynic zero agent --socket /run/greynic/zero.sock &\n"
+      "  greynic zero collect hosts.json --store /var/lib/greynic/store --for 10s\n"
+      "  greynic zero collect hosts.json --json-lines - | jq 'select(.value > 100)'\n"
+      "  greynic zero show /var/lib/greynic/store --metric 'server_*'");
   zero.needs_command();
   add_zero_agent(zero);
   add_zero_collect(zero);

@@ -74,6 +74,8 @@ struct Collector::State {
   void show(std::uint32_t id);
   void process();
   void take(std::span<const std::uint64_t> record);
+  void give(std::span<const std::uint64_t> record);
+  void look_after_lines();
   void commit(bool last);
 };
 
@@ -100,6 +102,32 @@ void Collector::State::take(std::span<const std::uint64_t> record) {
   }
 }
 
+/// The same record to the lines; without the mutex, as only this thread changes the series.
+void Collector::State::give(std::span<const std::uint64_t> record) {
+  const auto kind = static_cast<RecordKind>(record[0]);
+  if (kind == RecordKind::kSample) {
+    options.lines->sample(record[1], *series[record[1]].group, static_cast<std::int64_t>(record[2]),
+                          record.subspan(3));
+  } else if (kind == RecordKind::kEnded) {
+    options.lines->ended(record[1]);
+  } else if (kind == RecordKind::kGap) {
+    options.lines->gap(*reinterpret_cast<const series::Gap*>(record[1]));
+  }
+}
+
+/// Once nobody reads the lines any more.
+void Collector::State::look_after_lines() {
+  if (!options.lines || !options.lines->closed()) return;
+  const std::string why = options.lines->counts().last_failure;
+  options.lines.reset();
+  if (options.ends_with_lines) {
+    why_deposed = {ErrorCode::kIo, why + "; samples have nowhere else to go"};
+    deposed = true;
+  } else {
+    tell(why + "; no more lines are written there, all else goes on");
+  }
+}
+
 void Collector::State::commit(bool last) {
   if (!store) return;
   auto done = last ? store->seal() : store->commit();
@@ -121,13 +149,19 @@ void Collector::State::process() {
     const bool was_collected = collected;
     std::size_t taken = 0;
     {
-      const std::lock_guard lock(mutex);
+      std::unique_lock lock(mutex);
       for (auto record = ring.front(); !record.empty() && taken < 64; record = ring.front()) {
+        if (options.lines) {
+          lock.unlock();
+          give(record);
+          lock.lock();
+        }
         take(record);
         ring.drop(record);
         ++taken;
       }
     }
+    look_after_lines();
     if (Clock::now() >= next_commit) {
       commit(false);
       next_commit = Clock::now() + options.commit;

@@ -23,6 +23,7 @@
 #include "greynic/monitor/credits.h"
 #include "greynic/monitor/host_link.h"
 #include "greynic/monitor/hosts_file.h"
+#include "greynic/monitor/json_lines.h"
 #include "greynic/series/store.h"
 
 namespace greynic::monitor {
@@ -39,6 +40,9 @@ struct CollectorOptions {
   std::size_t remote_threads = 16;  ///< answers of other hosts that are waited for at once
   /// Over TCP: 10 Gbit/s, and what the kernels and TLS at both ends add; a job for each thread.
   CreditOptions credits{1.25, 200e3, 2e6, 64, 16};
+  std::shared_ptr<JsonLines> lines;  ///< gets each sample; null: nobody does
+  /// The run is over when nobody reads the lines any more; else it goes on without them.
+  bool ends_with_lines = false;
   /// Lines for a log, safe to print; from two threads.
   std::function<void(std::string_view)> tell;
 };
@@ -70,7 +74,8 @@ class Collector {
   Collector(const Collector&) = delete;
   Collector& operator=(const Collector&) = delete;
 
-  /// Until `stop` is set or the time is over. kRefused: another collector has the store now.
+  /// Until `stop` is set or the time is over. kRefused: another collector has the store now. kIo:
+  /// `ends_with_lines`, and nobody reads them any more.
   /// kMissing: `realtime` needs a right that this user has not.
   [[nodiscard]] Result<void> run(const std::atomic<bool>& stop,
                                  std::optional<std::chrono::nanoseconds> duration = std::nullopt);

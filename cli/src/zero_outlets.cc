@@ -1,0 +1,135 @@
+#include "zero_outlets.h"
+
+#include <chrono>
+#include <thread>
+
+#include "greynic/monitor/json_lines.h"
+#include "greynic/monitor/publish.h"
+#ifdef GREYNIC_WITH_HTTP
+#include "greynic/http/influx_sender.h"
+#include "greynic/http/server.h"
+#endif
+#ifdef GREYNIC_WITH_MONITOR_PAGE
+#include "greynic/monitor_page/monitor_page.h"
+#include "greynic/web/page.h"
+#endif
+
+namespace greynic::cli {
+
+struct ZeroOutlets::State {
+  std::shared_ptr<monitor::JsonLines> lines;
+#ifdef GREYNIC_WITH_HTTP
+  std::unique_ptr<http::Server> server, page;
+  std::unique_ptr<http::InfluxSender> sender;
+  std::thread sending;
+  std::atomic<bool> over{false};
+
+  void send(const monitor::Collector& collector) {
+    constexpr int kTurns = 10;  // of 100 ms: the lines of a second
+    for (int turn = 1; !over; ++turn) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      if (turn % kTurns == 0) sender->send(monitor::influx_lines_of(collector));
+    }
+    sender->send(monitor::influx_lines_of(collector));
+  }
+#endif
+};
+
+ZeroOutlets::ZeroOutlets() : state_(std::make_unique<State>()) {}
+ZeroOutlets::~ZeroOutlets() { (void)end(); }
+
+Result<void> ZeroOutlets::begin_lines(const ZeroOutletFlags& flags,
+                                      monitor::CollectorOptions& options) {
+  if (flags.json_lines.empty()) return {};
+  auto lines = monitor::JsonLines::open({.path = flags.json_lines});
+  if (!lines) return lines.error().while_doing("--json-lines");
+  state_->lines = std::move(*lines);
+  options.lines = state_->lines;
+  options.ends_with_lines = options.store.empty() && flags.open_metrics.empty() &&
+                            flags.influx.empty() && flags.serve.empty();
+  return {};
+}
+
+#ifdef GREYNIC_WITH_HTTP
+
+Result<void> ZeroOutlets::begin(const ZeroOutletFlags& flags, const monitor::Collector& collector) {
+  State& s = *state_;
+  if (!flags.open_metrics.empty()) {
+    auto server = http::Server::open(flags.open_metrics);
+    if (!server) return pass_on(server);
+    s.server = std::move(*server);
+    s.server->metrics("/metrics", [&collector] { return monitor::open_metrics_of(collector); });
+    s.server->start();
+    say(fmt::format("metrics at http://{}/metrics", s.server->address()));
+  }
+#ifdef GREYNIC_WITH_MONITOR_PAGE
+  if (!flags.serve.empty()) {
+    if (auto ready = web::check_live_pages(); !ready) return ready;
+    auto page = http::Server::open(flags.serve);
+    if (!page) return pass_on(page);
+    s.page = std::move(*page);
+    monitor_page::serve(*s.page, collector);
+    s.page->start();
+    say(fmt::format("the page is at http://{}/", s.page->address()));
+  }
+#endif
+  if (!flags.influx.empty()) {
+    auto sender = http::InfluxSender::open(flags.influx);
+    if (!sender) return pass_on(sender);
+    s.sender = std::move(*sender);
+    s.sending = std::thread([&s, &collector] { s.send(collector); });
+  }
+  return {};
+}
+
+#else
+
+Result<void> ZeroOutlets::begin(const ZeroOutletFlags&, const monitor::Collector&) { return {}; }
+
+#endif
+
+Result<void> ZeroOutlets::end([[maybe_unused]] const std::atomic<bool>* ending) {
+  State& s = *state_;
+  Result<void> done;
+  if (s.lines) {
+    s.lines->finish(std::chrono::seconds(1));
+    const auto counts = s.lines->counts();
+    say(fmt::format("{} lines of JSON written, {} lost{}{}", counts.written, counts.lost,
+                    counts.last_failure.empty() ? "" : ": ", counts.last_failure));
+    done = s.lines->complete();
+    s.lines.reset();
+  }
+#ifdef GREYNIC_WITH_HTTP
+  s.over = true;
+  if (s.sending.joinable()) s.sending.join();
+  if (s.sender) {
+    s.sender->flush(std::chrono::seconds(2), ending);
+    const auto counts = s.sender->counts();
+    say(fmt::format("InfluxDB took {} lines; {} lost, {} not sent{}{}", counts.sent, counts.lost,
+                    counts.waiting, counts.last_failure.empty() ? "" : ": ", counts.last_failure));
+    s.sender.reset();
+  }
+  s.server.reset();
+  s.page.reset();
+#endif
+  return done;
+}
+
+void add_zero_outlets(Command& command, ZeroOutletFlags& flags) {
+  command
+      .option("--json-lines", flags.json_lines,
+              "Append each sample to a file as a line of JSON; - is stdout")
+      .writes();
+#ifdef GREYNIC_WITH_MONITOR_PAGE
+  command.option("--serve", flags.serve,
+                 "Serve a page with live charts: :PORT of loopback, or ADDRESS:PORT");
+#endif
+#ifdef GREYNIC_WITH_HTTP
+  command.option("--openmetrics", flags.open_metrics,
+                 "Serve the last values to Prometheus: :PORT of loopback, or ADDRESS:PORT");
+  command.option("--influx", flags.influx,
+                 "Send the last values each second: http://HOST:8086/DATABASE");
+#endif
+}
+
+}  // namespace greynic::cli
