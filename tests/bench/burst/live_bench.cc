@@ -2,7 +2,8 @@
 // (ifb), in a network namespace of our own.
 //
 //   cost              of a packet at tbf and htb, by CPU time, in rounds alternating between nothing,
-//                     programs that do nothing, ours never over the threshold, and ours with a record
+//                     programs that do nothing (at the queue, and at its way in and the transmission),
+//                     ours never over the threshold, and ours with a record
 //                     of every packet; and what the kernel itself counts as the programs' run time
 //   endure [SECONDS]  100,000 packets a second through htb, 100 bursts a second among them, an hour
 //                     unless said otherwise: a line every ten seconds with what was seen, lost, and
@@ -161,10 +162,10 @@ struct Empty {
   bpf::Object object;
   std::vector<bpf::Link> links;
 };
-Empty attach_empty() {
+Empty attach_empty(const char* at_departure) {
   Empty empty{value_of(bpf::Object::open(empty_programs().front())), {}};
   (void)value_of(empty.object.load().map([] { return true; }));
-  for (const char* program : {"on_enqueue", "on_dequeue"}) {
+  for (const char* program : {"on_enqueue", at_departure}) {
     empty.links.push_back(value_of(empty.object.attach(program)));
   }
   return empty;
@@ -196,7 +197,7 @@ std::string counted_by_kernel(std::size_t packets, const Attach& attach) {
 void cost_at(const std::string& name, const std::vector<std::string>& commands) {
   constexpr std::size_t kPackets = 20'000, kRounds = 15;
   const auto place = sink_with(commands);
-  std::vector<double> without, empty, quiet, every;
+  std::vector<double> without, empty, transmitted, quiet, every;
   std::string empty_counted, quiet_counted;
   (void)place.inside([&] {
     (void)packet_ns(10 * kPackets);
@@ -215,21 +216,38 @@ void cost_at(const std::string& name, const std::vector<std::string>& commands) 
       without.push_back(before);
       before = after;
     };
+    const auto attach_at_dequeue = [] { return attach_empty("on_dequeue"); };
     for (std::size_t i = 0; i < kRounds; ++i) {
-      round(empty, attach_empty);
+      round(empty, attach_at_dequeue);
+      round(transmitted, [] { return attach_empty("on_transmit"); });
       round(quiet, [] { return quiet_probe(); });
       round(every, [] { return std::make_unique<Telemetry>(); });
     }
-    empty_counted = counted_by_kernel(10 * kPackets, attach_empty);
+    empty_counted = counted_by_kernel(10 * kPackets, attach_at_dequeue);
     quiet_counted = counted_by_kernel(10 * kPackets, [] { return quiet_probe(); });
   });
   fmt::print("{}, {} rounds of {} packets\n", name, kRounds, kPackets);
   fmt::print("  a packet without a program            {}\n", spread(without));
   fmt::print("  more with programs that do nothing    {}; by the kernel's count {}\n",
              spread(empty), empty_counted);
+  fmt::print("  more where they see transmissions     {}\n", spread(transmitted));
   fmt::print("  more with both hooks, nothing marked  {}; by the kernel's count {}\n",
              spread(quiet), quiet_counted);
   fmt::print("  more with a record of every packet    {}\n", spread(every));
+}
+
+/// A queue that is seldom empty: who sends does not pay for departures, so the kernel's count decides.
+void cost_of_waiting() {
+  constexpr std::size_t kPackets = 200'000;
+  const auto place =
+      sink_with({"tc qdisc replace dev sink root tbf rate 100mbit burst 2kb limit 1mb"});
+  (void)place.inside([&] {
+    fmt::print("tbf, packets wait\n");
+    fmt::print("  programs that do nothing    {} a packet sent\n",
+               counted_by_kernel(kPackets, [] { return attach_empty("on_dequeue"); }));
+    fmt::print("  both hooks, nothing marked  {} a packet sent\n",
+               counted_by_kernel(kPackets, [] { return quiet_probe(); }));
+  });
 }
 
 void cost() {
@@ -238,6 +256,7 @@ void cost() {
           {"tc qdisc add dev sink root handle 1: htb default 10 r2q 100000",
            "tc class add dev sink parent 1: classid 1:10 htb rate 40gbit burst 10mb cburst 10mb",
            "tc class add dev sink parent 1: classid 1:20 htb rate 40gbit burst 10mb cburst 10mb"});
+  cost_of_waiting();
 }
 
 /// 2,000 batches a second, each twentieth into a class that takes 0.6 ms for it.

@@ -8,14 +8,13 @@
  *
  * A call of a helper costs more than all else that a quiet packet needs. So fields are read through
  * the types that the hooks give to the verifier, the frame is copied only when the queue is over the
- * threshold, and a queue without bursts calls for the time alone.
- *
- * htb is no first-in first-out queue, its classes are. A packet's class is the one at whose tail it
- * lies when it was queued, and the one whose first packet it is when it leaves.
+ * threshold, and who finds the queue empty and leaves at once calls for nothing.
  */
 #include "kernel_types.h"
 
 #include "burst_record.h"
+#include "classes.h"
+#include "queues.h"
 #include "../../include/greynic/burst/snapshot_rule.h"
 
 char LICENSE[] SEC("license") = "GPL";
@@ -28,36 +27,6 @@ const volatile bool dequeue_only = false;
 const volatile bool every_packet = false; /* as in-band telemetry would: for comparison */
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
-struct hlist_node {
-  struct hlist_node *next;
-};
-struct hlist_head {
-  struct hlist_node *first;
-};
-struct Qdisc_class_hash {
-  struct hlist_head *hash;
-  unsigned int hashsize;
-};
-struct Qdisc_class_common {
-  u32 classid;
-  struct hlist_node hnode;
-};
-struct htb_class_leaf {
-  struct Qdisc *q;
-};
-struct htb_class {
-  struct Qdisc_class_common common;
-  int level;
-  union {
-    struct htb_class_leaf leaf;
-  };
-};
-struct htb_sched {
-  struct Qdisc_class_hash clhash;
-};
-struct Qdisc___private {
-  long privdata[0];
-};
 struct qdisc_skb_cb {
   struct {
     unsigned int pkt_len;
@@ -79,21 +48,9 @@ struct frame {
   u8 header[BURST_HEADER_BYTES];
 };
 
-/* Which classes packets wait in. Their addresses tell the shelf; of a full one the first goes. */
-#define SHELVES 16384
-struct member {
-  u64 packet; /* 0: free */
-  u64 place;
-};
-struct shelf {
-  struct member members[4];
-};
-
 GREYNIC_MAP(settings, BPF_MAP_TYPE_ARRAY, u32, u64, 1); /* the threshold in bytes */
-GREYNIC_MAP(queues, BPF_MAP_TYPE_ARRAY, u32, struct burst_queue, BURST_MOST_QUEUES);
 GREYNIC_MAP(stamps, BPF_MAP_TYPE_ARRAY, u32, struct stamp, BURST_MOST_WAITING);
 GREYNIC_MAP(frames, BPF_MAP_TYPE_ARRAY, u32, struct frame, BURST_MOST_WAITING);
-GREYNIC_MAP(shelves, BPF_MAP_TYPE_ARRAY, u32, struct shelf, SHELVES);
 struct {
   __uint(type, BPF_MAP_TYPE_RINGBUF);
   __uint(max_entries, 1 << 17);
@@ -104,37 +61,8 @@ static __always_inline bool is_watched(const struct netdev_queue *txq) {
   return (u32)dev->ifindex == watched_interface && dev->nd_net.net->ns.inum == watched_namespace;
 }
 
-/* Where we look first. Disciplines of several CPUs may write it: it decides nothing. */
-u32 latest_place = 0;
-
-static __always_inline struct burst_queue *queue_in(u32 place) {
-  return bpf_map_lookup_elem(&queues, &place);
-}
-
-/* The queue with this address, or the next free one. */
-static __always_inline struct burst_queue *queue_at(u64 address, u32 class_id) {
-  struct burst_queue *queue = queue_in(latest_place);
-  if (queue && queue->address == address) return queue;
-  for (u32 i = 0; i < BURST_MOST_QUEUES; ++i) {
-    queue = queue_in(i);
-    if (!queue) return NULL;
-    if (queue->address != address) {
-      if (queue->address) continue;
-      if (__sync_val_compare_and_swap(&queue->address, 0, address)) continue;
-      queue->class_id = class_id;
-      queue->place = i; /* told by the map, it is one number for the verifier, not 64 */
-    }
-    latest_place = i;
-    return queue;
-  }
-  return NULL;
-}
-
-/* What the verifier takes for a pointer, as a number: what has been in a map is one. */
-static __always_inline u64 number_of(struct burst_queue *queue, const struct sk_buff *skb) {
-  *(volatile u64 *)&queue->packet = (u64)skb;
-  return *(volatile u64 *)&queue->packet;
-}
+/* Packets of all classes whose arrival is remembered. Classes share a lock; roots without do not. */
+u64 known_waiting = 0;
 
 /* Where arrivals of a queue lie by their number. Queues share one array. */
 static __always_inline u32 slot_of(u32 place, u64 number) {
@@ -206,36 +134,9 @@ static __always_inline void judge(struct burst_queue *queue, u32 place, u64 numb
   if (marked || every_packet) report(queue, place, number, stamp, packet, bytes);
 }
 
-static __always_inline struct shelf *shelf_of(u64 packet) {
-  u32 at = (u32)((packet >> 3) * 0x9e3779b97f4a7c15ULL >> 50);
-  return bpf_map_lookup_elem(&shelves, &at);
-}
-
-/* The member with this address, or a free one for address 0. */
-static __always_inline struct member *member_with(struct shelf *shelf, u64 address) {
-  for (int i = 0; i < 4; ++i) {
-    if (shelf->members[i].packet == address) return &shelf->members[i];
-  }
-  return NULL;
-}
-
-static __always_inline void enter_class(u64 packet, u32 place) {
-  struct shelf *shelf = shelf_of(packet);
-  if (!shelf) return;
-  struct member *member = member_with(shelf, packet); /* who left unseen had this address, too */
-  if (!member) member = member_with(shelf, 0);
-  if (!member) member = shelf->members;
-  *member = (struct member){packet, place};
-}
-
-/* The class that a packet has left. */
-static __always_inline struct burst_queue *leave_class(u64 packet, u32 *place) {
-  struct shelf *shelf = shelf_of(packet);
-  struct member *member = shelf ? member_with(shelf, packet) : NULL;
-  if (!member) return NULL;
-  member->packet = 0;
-  *place = member->place;
-  return queue_in(*place);
+static __always_inline void one_less(struct burst_queue *queue) {
+  ++queue->left;
+  if (classful) --known_waiting;
 }
 
 /* Not every departure has an event: a kernel may keep some tasks from being traced, and what an
@@ -250,7 +151,8 @@ static long leave_unseen(u32 step, struct walk *until) {
   u32 place = until->place;
   struct burst_queue *queue = queue_in(place);
   if (!queue || queue->left >= until->number) return 1;
-  u64 number = queue->left++;
+  u64 number = queue->left;
+  one_less(queue);
   struct stamp *stamp = stamp_of(place, number);
   if (queue->joined - number > waiting_each) stamp = NULL;
   if (classful && stamp) {
@@ -284,12 +186,12 @@ static __always_inline struct stamp *claim(struct burst_queue *queue, u32 place,
   *number = queue->left;
   if (waiting == 0) return NULL;
   if (waiting > waiting_each) { /* more than is remembered */
-    ++queue->left;
+    one_less(queue);
     return NULL;
   }
   struct stamp *stamp = stamp_of(place, *number);
   if (stamp && stamp->packet == packet) {
-    ++queue->left;
+    one_less(queue);
     return stamp;
   }
   struct walk wanted = {.number = *number, .packet = packet, .place = place};
@@ -297,7 +199,7 @@ static __always_inline struct stamp *claim(struct burst_queue *queue, u32 place,
   if (!wanted.found) return NULL;
   *number = wanted.number;
   catch_up_to(place, wanted.number);
-  ++queue->left;
+  one_less(queue);
   return stamp_of(place, wanted.number);
 }
 
@@ -346,6 +248,38 @@ static __always_inline void keep_frames(struct burst_queue *queue, u32 place) {
   queue->kept = first + count;
 }
 
+/* A packet that joins an empty queue, not over the threshold, and leaves before anything else
+ * happens takes part in nothing: it needs no clock, no stamp, and no class. */
+static __always_inline bool stays_alone(struct burst_queue *queue, const struct sk_buff *skb,
+                                        u32 backlog, u32 waiting) {
+  u32 zero = 0;
+  u64 *threshold = bpf_map_lookup_elem(&settings, &zero);
+  if (!threshold || backlog > *threshold || waiting != 1 || every_packet) return false;
+  if (queue->alone || (classful ? known_waiting : queue->joined - queue->left)) return false;
+  queue->alone_bytes = backlog;
+  *(volatile u64 *)&queue->alone = (u64)skb;
+  return true;
+}
+/* Something else happens: it has joined like any other. It did so a moment ago, since who joins is
+ * followed by an attempt to send. */
+static __always_inline void settle(struct burst_queue *queue, u64 packet, u32 bytes) {
+  struct stamp *stamp = stamp_of(queue->place, 0);
+  if (!stamp) return;
+  *stamp = (struct stamp){packet, bpf_ktime_get_ns(), bytes, bytes};
+  queue->depth = bytes;
+  queue->joined = 1;
+  queue->left = queue->kept = queue->remembered = 0;
+  if (!classful) return;
+  ++known_waiting;
+  enter_class(packet, queue->place);
+}
+
+static __always_inline void settle_root(struct burst_queue *queue) {
+  u64 packet = queue->alone;
+  queue->alone = 0;
+  settle(queue, packet, queue->alone_bytes);
+}
+
 /* `backlog` and `waiting`: of the queue, with the packet. */
 static __always_inline void join(struct burst_queue *queue, u32 place, const struct sk_buff *skb,
                                  u32 backlog, u32 waiting) {
@@ -365,6 +299,7 @@ static __always_inline void join(struct burst_queue *queue, u32 place, const str
     stamp->depth = backlog;
     stamp->bytes = bytes;
     ++queue->joined;
+    if (classful) ++known_waiting;
   } else {
     bytes = 0; /* tbf may have put segments there instead, and freed what we look at */
   }
@@ -375,84 +310,39 @@ static __always_inline void join(struct burst_queue *queue, u32 place, const str
   queue->remembered = rule.remembered_bytes;
 }
 
-/* A walk over the classes of htb, for the one at whose tail the packet lies. */
-struct class_walk {
-  struct hlist_head *heads;
-  struct hlist_node *node;
-  const struct sk_buff *skb;
-  struct Qdisc *leaf; /* found */
-  u32 bucket, size, class_id;
-};
-static long next_class(u32 step, struct class_walk *walk) {
-  if (!walk->node) {
-    if (walk->bucket >= walk->size) return 1;
-    struct hlist_head *head = walk->heads + walk->bucket++;
-    walk->node = BPF_CORE_READ(head, first);
-    return 0;
+/* `queue`: the class of the packet that was alone, where it is known. */
+static __always_inline void settle_class(struct Qdisc *root, struct burst_queue *first,
+                                         struct burst_queue *queue) {
+  u64 packet = first->alone;
+  struct leaf_state state = {};
+  first->alone = 0;
+  if (!queue) queue = class_joined(root, packet, &state);
+  if (queue) {
+    settle(queue, packet, first->alone_bytes);
+  } else { /* it has left unseen */
+    ++first->seen;
+    ++first->unseen;
   }
-  struct hlist_node *node = walk->node; /* what lies in our own struct must not be relocated */
-  struct htb_class *one = (void *)node - bpf_core_field_offset(struct htb_class, common.hnode);
-  walk->node = BPF_CORE_READ(node, next);
-  if (BPF_CORE_READ(one, level) != 0) return 0;
-  struct Qdisc *leaf = BPF_CORE_READ(one, leaf.q);
-  if (BPF_CORE_READ(leaf, q.tail) != walk->skb) return 0;
-  walk->leaf = leaf;
-  walk->class_id = BPF_CORE_READ(one, common.classid);
-  return 1;
-}
-
-/* What we need of a leaf lies together: one call reads it. */
-struct leaf_state {
-  u64 tail;
-  u32 backlog, waiting;
-};
-#define LEAF_OFFSET(FIELD) bpf_core_field_offset(struct Qdisc, FIELD)
-static __always_inline struct leaf_state state_of(u64 leaf) {
-  u8 bytes[128];
-  u64 first = LEAF_OFFSET(q.tail), backlog = LEAF_OFFSET(qstats.backlog) - first;
-  u64 waiting = LEAF_OFFSET(q.qlen) - first, size = backlog + sizeof(u32);
-  barrier_var(backlog); /* one number each, which is added to the stack's pointer */
-  barrier_var(waiting);
-  if (size > sizeof bytes) size = sizeof bytes;
-  bpf_probe_read_kernel(bytes, size, (void *)leaf + first);
-  return (struct leaf_state){*(u64 *)bytes, *(u32 *)(bytes + backlog), *(u32 *)(bytes + waiting)};
-}
-
-/* The class that a packet joined just now. Those that we know come first. */
-static __always_inline struct burst_queue *class_joined(struct Qdisc *root,
-                                                        const struct sk_buff *skb,
-                                                        struct leaf_state *state) {
-  for (u32 i = 0; i <= BURST_MOST_QUEUES; ++i) {
-    struct burst_queue *queue = queue_in(i == 0 ? latest_place : i - 1);
-    if (!queue || !queue->address) break;
-    *state = state_of(queue->address);
-    if (state->tail != (u64)skb) continue;
-    latest_place = queue->place;
-    return queue;
-  }
-  struct htb_sched *htb = (void *)root + bpf_core_field_offset(struct Qdisc___private, privdata);
-  struct class_walk walk = {.heads = BPF_CORE_READ(htb, clhash.hash),
-                            .skb = skb,
-                            .size = BPF_CORE_READ(htb, clhash.hashsize)};
-  bpf_loop(4096, next_class, &walk, 0);
-  if (!walk.leaf) return NULL;
-  *state = state_of((u64)walk.leaf);
-  return queue_at((u64)walk.leaf, walk.class_id);
 }
 
 SEC("tp_btf/qdisc_enqueue")
 int BPF_PROG(on_enqueue, struct Qdisc *root, const struct netdev_queue *txq, struct sk_buff *skb) {
   if (!is_watched(txq)) return 0;
+  struct burst_queue *own = classful ? queue_in(0) : queue_at((u64)root, 0);
+  if (!own || stays_alone(own, skb, root->qstats.backlog, root->q.qlen)) return 0;
   if (!classful) {
-    struct burst_queue *queue = queue_at((u64)root, 0);
-    if (queue) join(queue, queue->place, skb, root->qstats.backlog, root->q.qlen);
+    if (own->alone) settle_root(own);
+    join(own, own->place, skb, root->qstats.backlog, root->q.qlen);
     return 0;
   }
+  u64 packet = number_of(own, skb);
   struct leaf_state state = {};
-  struct burst_queue *queue = class_joined(root, skb, &state);
+  struct burst_queue *queue = class_joined(root, packet, &state);
+  /* Who was alone is in the class where now two wait. */
+  if (own->alone) settle_class(root, own, state.waiting > 1 ? queue : NULL);
   if (!queue) return 0;
   join(queue, queue->place, skb, state.backlog, state.waiting);
-  enter_class(number_of(queue, skb), queue->place);
+  enter_class(packet, queue->place);
   return 0;
 }
 
@@ -463,6 +353,18 @@ int BPF_PROG(on_dequeue, struct Qdisc *root, const struct netdev_queue *txq, int
              struct sk_buff *skb) {
   if (!is_watched(txq)) return 0;
   struct burst_queue *own = classful ? queue_in(0) : queue_at((u64)root, 0);
+  if (own && own->alone) {
+    if (own->alone == (u64)skb) {
+      own->alone = 0;
+      ++own->seen;
+      return 0;
+    }
+    if (classful) {
+      settle_class(root, own, NULL);
+    } else {
+      settle_root(own);
+    }
+  }
   u64 packet = own ? number_of(own, skb) : 0;
   if (!packet || !skb) return 0;
   leave(own->place, packet, *place_of_bytes(skb));

@@ -26,10 +26,12 @@ struct burst_queue {
   unsigned long long joined, left; /* packets whose arrival is remembered; from 0 when it was empty */
   unsigned long long kept;         /* before this number the beginnings of frames are kept as well */
   unsigned long long packet;       /* that a hook looks at */
+  unsigned long long alone;        /* joined an empty queue, and nothing has happened since; 0: none */
   unsigned long long seen, marked;
   unsigned long long ring_lost;  /* records that the ring had no room for */
   unsigned long long stamps_lost; /* marked packets whose arrival was not remembered */
   unsigned long long unseen;     /* packets that left without an event */
+  unsigned int alone_bytes;
   unsigned int class_id;         /* of htb; 0: the root */
   unsigned int run, in_run;
   unsigned int place; /* in `queues` */
