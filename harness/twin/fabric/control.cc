@@ -227,6 +227,10 @@ Result<void> Simulation::destroy(RegionId region) {
   const Memory* memory = memory_.find(region.id);
   if (memory == nullptr || memory->is_window) return no_such("memory region");
   if (memory->windows > 0) return in_use("memory region", memory->windows, "memory windows");
+  // What has come is in memory before it is given back.
+  for (std::uint32_t id = 1; unplaced_ > 0 && id < qps_.next_id(); ++id) {
+    if (Qp* qp = qps_.find(id)) place(*qp);
+  }
   --domains_.find(memory->domain)->users;
   memory_.remove(region.id);
   return {};
@@ -281,6 +285,7 @@ Result<void> Simulation::destroy(QpId id) {
 
 /// What is on its way to the old one finds nobody. Its place in a unit's ring goes by itself.
 void Simulation::let_go(Qp& qp) {
+  place(qp);
   qp.gone = true;
   if (!qp.requests.in_ring && !qp.answers.in_ring) qps_.remove(qp.id);
 }

@@ -104,6 +104,7 @@ bool Simulation::in_order(Qp& qp, const Packet& packet) {
 /// False: it is thrown away.
 bool Simulation::request_arrives(Qp& qp, Packet& packet) {
   if (!qp.receives_packets() || qp.refusing) return false;
+  place(qp);
   if (qp.spec.transport == Transport::kRC) {
     if (!in_order(qp, packet)) return false;
   } else if (packet.first) {
@@ -127,7 +128,10 @@ bool Simulation::request_arrives(Qp& qp, Packet& packet) {
       refuse(qp, packet, WcStatus::kRemoteAccess);
       return false;
     }
-    if (real()) {
+    if (real() && packet.last) {
+      qp.unplaced = &packet;
+      ++unplaced_;
+    } else if (real()) {
       std::memcpy(reinterpret_cast<std::byte*>(to.address), packet.payload.data(), to.bytes);
     }
   }
@@ -150,6 +154,7 @@ bool Simulation::request_arrives(Qp& qp, Packet& packet) {
 /// What carries no payload: requests for some, and what a responder says.
 void Simulation::take_word(Qp& qp, const Packet& packet, Time t) {
   if (!goes_to_requester(packet.kind)) {
+    place(qp);
     if (!qp.receives_packets() || qp.refusing || !in_order(qp, packet)) return;
     return respond(qp, packet, false, t);
   }

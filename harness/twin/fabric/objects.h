@@ -212,6 +212,7 @@ struct alignas(64) Qp {
   std::uint64_t message_at = 0;     ///< bytes of the message that comes in that are there
   std::uint64_t write_address = 0;  ///< of it
   std::uint32_t write_key = 0;
+  Packet* unplaced = nullptr;  ///< the end of a WRITE, whose bytes are not in memory yet
   Operation operation = Operation::kSend;  ///< of the request that came last
   std::uint64_t farthest = 0;  ///< packet that a negative acknowledgement asked for: progress
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "fabric/simulation.h"
 
@@ -174,12 +175,24 @@ bool Simulation::begin_message(Qp& qp, Packet& packet) {
   return false;
 }
 
+/// The end of a WRITE goes to memory when the message is delivered, so that who polls memory sees it no earlier; and
+/// before anything else that the QP takes, whose order to it is promised.
+void Simulation::place(Qp& qp) {
+  if (qp.unplaced == nullptr) return;
+  const Packet& packet = *std::exchange(qp.unplaced, nullptr);
+  --unplaced_;
+  const std::uint64_t end = packet.remote_address + packet.bytes;
+  std::memcpy(reinterpret_cast<std::byte*>(end - packet.payload_bytes), packet.payload.data(),
+              packet.payload_bytes);
+}
+
 /// A message is whole in memory.
 void Simulation::delivered(Qp& qp, std::uint32_t id) {
   Packet& packet = s_.packets[id];
   Nic& nic = nic_of(qp.host);
   const RnicType& type = *hosts_[qp.host].type;
   const bool sends = packet.kind == PacketKind::kSendData;
+  if (qp.unplaced == &packet) place(qp);
   ++(sends ? nic.counters.send_messages : nic.counters.write_requests);
   if (!sends && packet.rkey != 0) {
     if (const Memory* memory = memory_by_key(packet.rkey)) {

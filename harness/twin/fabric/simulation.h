@@ -271,6 +271,7 @@ class Simulation final : public Fabric {
   [[nodiscard]] bool begin_message(Qp& qp, Packet& packet);
   [[nodiscard]] bool take_receive(Qp& qp);
   void delivered(Qp& qp, std::uint32_t packet);
+  void place(Qp& qp);
   void note_received(Qp& qp, const Packet& packet);
   void fail_receive(Qp& qp, std::uint64_t id, WcStatus status);
   void respond(Qp& qp, const Packet& packet, bool again, Time t);
@@ -326,7 +327,8 @@ class Simulation final : public Fabric {
   std::uint32_t current_thread_ = 0;
   std::uint64_t counted_address_ = 1ULL << 32;
   std::uint64_t packet_count_ = 0;
-  std::uint32_t ahead_ = 0;  ///< events until look_ahead
+  std::size_t unplaced_ = 0;  ///< QPs with bytes that are not in memory yet
+  std::uint32_t ahead_ = 0;   ///< events until look_ahead
 };
 
 }  // namespace greynic::twin::fabric
