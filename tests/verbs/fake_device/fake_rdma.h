@@ -1,10 +1,11 @@
 #pragma once
 
-/// An RDMA device in memory that has XRC, which neither Soft-RoCE nor any other device in software
-/// has. fake_rdma.cc defines the functions of libibverbs that the verbs room calls; a program that
-/// is linked with it (and fake_requests.cc) knows this device only. It works each request through
-/// by the book (InfiniBand specification volume 1, 14: annex A14, XRC; the kernel's qp_state_table)
-/// and writes down what the book does not allow.
+/// An RDMA device in memory that writes down how it was used: lists of requests, pieces, moderation,
+/// thread domains, and what the book does not allow (InfiniBand specification volume 1, 14: annex
+/// A14, XRC; the kernel's qp_state_table). The virtual RNICs of `greynic lab-run` carry the same
+/// programs, but show only what comes of them. fake_rdma.cc defines the functions of libibverbs
+/// that the verbs room calls; a program that is linked with it (and fake_requests.cc) knows this
+/// device only.
 
 #include <cstdint>
 #include <map>
