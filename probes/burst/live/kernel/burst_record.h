@@ -12,8 +12,8 @@ struct burst_record {
   unsigned long long enqueued_ns, dequeued_ns;
   unsigned int depth_at_enqueue, depth_at_dequeue;
   unsigned int bytes;
-  unsigned int queue;       /* place in `queues` */
-  unsigned int run;         /* of the queue's bursts */
+  unsigned int queue; /* place in `queues` */
+  unsigned int run;   /* of the queue's bursts */
   unsigned int header_bytes;
   unsigned char header[BURST_HEADER_BYTES];
 };
@@ -23,16 +23,17 @@ struct burst_queue {
   unsigned long long address;    /* of the Qdisc that holds the packets; 0: free */
   unsigned long long remembered; /* of the snapshot rule */
   unsigned long long depth;
-  unsigned long long joined, left; /* packets whose arrival is remembered; from 0 when it was empty */
-  unsigned long long kept;         /* before this number the beginnings of frames are kept as well */
-  unsigned long long packet;       /* that a hook looks at */
-  unsigned long long alone;        /* joined an empty queue, and nothing has happened since; 0: none */
+  unsigned long long joined,
+      left;                  /* packets whose arrival is remembered; from 0 when it was empty */
+  unsigned long long kept;   /* before this number the beginnings of frames are kept as well */
+  unsigned long long packet; /* that a hook looks at */
+  unsigned long long alone;  /* joined an empty queue, and nothing has happened since; 0: none */
   unsigned long long seen, marked;
-  unsigned long long ring_lost;  /* records that the ring had no room for */
+  unsigned long long ring_lost;   /* records that the ring had no room for */
   unsigned long long stamps_lost; /* marked packets whose arrival was not remembered */
-  unsigned long long unseen;     /* packets that left without an event */
+  unsigned long long unseen;      /* packets that left without an event */
   unsigned int alone_bytes;
-  unsigned int class_id;         /* of htb; 0: the root */
+  unsigned int class_id; /* of htb; 0: the root */
   unsigned int run, in_run;
   unsigned int place; /* in `queues` */
 };

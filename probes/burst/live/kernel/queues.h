@@ -3,9 +3,8 @@
 #ifndef GREYNIC_BURST_QUEUES_H
 #define GREYNIC_BURST_QUEUES_H
 
-#include "kernel_types.h"
-
 #include "burst_record.h"
+#include "kernel_types.h"
 
 GREYNIC_MAP(queues, BPF_MAP_TYPE_ARRAY, u32, struct burst_queue, BURST_MOST_QUEUES);
 
