@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <set>
 
@@ -142,6 +143,19 @@ std::vector<std::string> missing_from(const Offer& offer, const RuleSet& rules) 
       missing.push_back(fmt::format("action {} never came up", static_cast<int>(kind)));
   }
   return missing;
+}
+
+std::vector<Action> count_and_mark(std::mt19937_64& random) {
+  std::vector<Action> actions;
+  if (random() % 4 == 0) actions.push_back({.kind = ActionKind::kCount});
+  if (random() % 4 == 0) {
+    const U128 bits = std::max<U128>(1, random() & 0xffffffff);
+    actions.push_back({.kind = ActionKind::kSetField,
+                       .field = F::kPacketMark,
+                       .value = random() & bits,
+                       .bits = bits});
+  }
+  return actions;
 }
 
 }  // namespace greynic::flows

@@ -35,6 +35,9 @@ struct RandomRules {
 /// Adds the headers that a field needs, as exact values, and the field itself.
 void add_with_needs(Match& match, const FieldMatch& part, std::mt19937_64& random);
 
+/// At times a counter, at times a change of the packet's mark.
+[[nodiscard]] std::vector<Action> count_and_mark(std::mt19937_64& random);
+
 /// A value and a mask that is exact, a prefix, or random.
 [[nodiscard]] FieldMatch any_masked(MatchField field, std::mt19937_64& random);
 [[nodiscard]] FieldMatch exactly(MatchField field, U128 value);

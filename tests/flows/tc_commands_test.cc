@@ -53,15 +53,7 @@ std::optional<FieldMatch> worded_part(MatchField field, std::mt19937_64& random)
 }
 
 std::vector<Action> worded_actions(const Match&, std::mt19937_64& random) {
-  std::vector<Action> actions;
-  if (random() % 4 == 0) actions.push_back({.kind = ActionKind::kCount});
-  if (random() % 4 == 0) {
-    const U128 bits = std::max<U128>(1, random() & 0xffffffff);
-    actions.push_back({.kind = ActionKind::kSetField,
-                       .field = F::kPacketMark,
-                       .value = random() & bits,
-                       .bits = bits});
-  }
+  std::vector<Action> actions = count_and_mark(random);
   switch (random() % 5) {
     case 0:
       actions.push_back({.kind = ActionKind::kPushVlan, .number = random() % 4095});
