@@ -8,6 +8,7 @@
 //        broker_program huge SOCKET
 //        broker_program lend SOCKET HOST PORT ROUNDS BYTES [again]
 //        broker_program lend_much SOCKET
+//        broker_program relay_lies
 
 #include <poll.h>
 
@@ -31,6 +32,7 @@ int wrapped(const char* socket, const char* host, std::uint16_t port, const std:
 int lend(const char* socket, const char* host, std::uint16_t port, int rounds, std::size_t bytes,
          bool reconnects);
 int lend_much(const char* socket);
+int relay_lies();
 
 namespace {
 
@@ -232,6 +234,7 @@ int main(int count, char** words) {
                 std::atoi(words[5]), std::strtoull(words[6], nullptr, 10), count > 7);
   }
   if (mode == "lend_much" && count == 3) return lend_much(words[2]);
+  if (mode == "relay_lies" && count == 2) return relay_lies();
   if (mode == "hostile" && count == 4) return hostile(words[2], words[3]);
   if (mode == "wrapped" && count >= 6) {
     return wrapped(words[2], words[3], static_cast<std::uint16_t>(std::atoi(words[4])), words[5],

@@ -2,6 +2,8 @@
 // or cut it off, and prints the reason that it was given.
 
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -15,6 +17,7 @@
 #include <string>
 
 #include "attachment.h"
+#include "packets.h"
 
 using namespace greynic::broker;
 using client::Attachment;
@@ -194,6 +197,37 @@ const std::map<std::string, std::function<void(Attachment&)>>& breakers() {
   return all;
 }
 
+/// Whoever closes it last waits for ten minutes: its peer reads nothing, and stays when this program
+/// ends.
+int lingering_socket() {
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t bytes = sizeof at;
+  auto* const name = reinterpret_cast<sockaddr*>(&at);
+  const int listener = socket(AF_INET, SOCK_STREAM, 0), lingering = socket(AF_INET, SOCK_STREAM, 0);
+  if (bind(listener, name, bytes) != 0 || listen(listener, 1) != 0 ||
+      getsockname(listener, name, &bytes) != 0) {
+    return -1;
+  }
+  const pid_t peer = fork();
+  if (peer == 0) {
+    close(lingering);
+    (void)accept(listener, nullptr, nullptr);
+    close(STDOUT_FILENO);
+    close(STDERR_FILENO);
+    sleep(30);
+    _exit(0);
+  }
+  if (connect(lingering, name, bytes) != 0) return -1;
+  const std::string data(65536, 'x');
+  while (send(lingering, data.data(), data.size(), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
+  }
+  const linger long_time{1, 600};
+  (void)setsockopt(lingering, SOL_SOCKET, SO_LINGER, &long_time, sizeof long_time);
+  return lingering;
+}
+
 /// Hands over something that is no sealed memory of this length.
 int attach_with(const char* path, int descriptor, std::uint64_t bytes) {
   sockaddr_un address{};
@@ -202,25 +236,28 @@ int attach_with(const char* path, int descriptor, std::uint64_t bytes) {
   const int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
   if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return 1;
   local::Attach wish{.bytes = bytes};
-  iovec part{&wish, sizeof wish};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  if (descriptor >= 0) {
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    cmsghdr* head = CMSG_FIRSTHDR(&message);
-    head->cmsg_level = SOL_SOCKET;
-    head->cmsg_type = SCM_RIGHTS;
-    head->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(head), &descriptor, sizeof descriptor);
-  }
-  (void)sendmsg(fd, &message, MSG_NOSIGNAL);
+  (void)send_packet(fd, &wish, sizeof wish,
+                    descriptor < 0 ? std::vector<int>{} : std::vector{descriptor});
+  // The broker is to be the last who closes it; if it was faster, it is this program that waits.
+  (void)signal(SIGALRM, [](int) {});
+  alarm(2);
+  if (descriptor >= 0) close(descriptor);
+  alarm(0);
   local::Attached reply;
   if (recv(fd, &reply, sizeof reply, 0) != static_cast<ssize_t>(sizeof reply)) return 1;
   std::printf("%s\n", reply.reason.data());
   return reply.error != 0 && reply.reason[0] != '\0' ? 0 : 1;
+}
+
+/// An empty packet with descriptors: the broker takes it for the end of this program.
+int say_nothing(const char* path, std::uint64_t bytes) {
+  std::string reason;
+  const auto attachment = Attachment::open(path, bytes, false, reason);
+  if (attachment == nullptr) return 1;
+  const int file = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (!send_packet(attachment->socket(), "", 0, {file, file})) return 1;
+  (void)is_cut_off(*attachment);
+  return attachment->dead() ? 0 : 1;
 }
 
 }  // namespace
@@ -228,6 +265,8 @@ int attach_with(const char* path, int descriptor, std::uint64_t bytes) {
 int hostile(const char* socket, const std::string& kind) {
   constexpr std::uint64_t kBytes = 1 << 20;
   if (kind == "no_memory") return attach_with(socket, -1, kBytes);
+  if (kind == "empty") return say_nothing(socket, kBytes);
+  if (kind == "lingers") return attach_with(socket, lingering_socket(), kBytes);
   if (kind == "a_file") return attach_with(socket, open("/dev/null", O_RDWR), kBytes);
   if (kind == "unsealed" || kind == "shorter" || kind == "tiny") {
     const int memory = memfd_create("hostile", MFD_ALLOW_SEALING);

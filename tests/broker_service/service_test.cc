@@ -2,6 +2,7 @@
 // by byte; what they are is broker_program.cc's part.
 
 #include <filesystem>
+#include <fstream>
 
 #include "lab_brokers.h"
 
@@ -151,7 +152,8 @@ TEST(BrokerService, CutsOffWhoBreaksTheRules) {
     EXPECT_NE(load.text().find(whole(5, 200000)), std::string::npos) << kind << load.text();
     EXPECT_EQ(a.status()["cut_off"], ++cut) << kind << ": " << one.text();
   }
-  for (const char* kind : {"no_memory", "a_file", "unsealed", "shorter", "tiny", "huge"}) {
+  for (const char* kind :
+       {"no_memory", "a_file", "unsealed", "shorter", "tiny", "huge", "lingers"}) {
     Process one({BROKER_PROGRAM, "hostile", a.socket, kind});
     EXPECT_EQ(one.join(), 0) << kind << ": " << one.text();
     EXPECT_EQ(a.status()["refused"], ++refused) << kind << ": " << one.text();
@@ -160,6 +162,23 @@ TEST(BrokerService, CutsOffWhoBreaksTheRules) {
     const nlohmann::json status = a.status();
     return status["connections"] == 0 && status["application_count"] == 1;
   })) << a.status();
+}
+
+// Claim:  whoever sends descriptors with an empty packet is cut off, and the broker keeps none of them.
+TEST(BrokerService, KeepsNoDescriptorOfAnEmptyPacket) {
+  const Lab lab;
+  const auto a = lab.start("a", 0);
+  const auto descriptors = [folder = "/proc/" + std::to_string(a.pid()) + "/fd"] {
+    return std::distance(std::filesystem::directory_iterator(folder), {});
+  };
+  const auto lie = [&] {
+    Process one({BROKER_PROGRAM, "hostile", a.socket, "empty"});
+    EXPECT_EQ(one.join(), 0) << one.text();
+  };
+  lie();
+  const auto before = descriptors();
+  for (int i = 0; i < 10; ++i) lie();
+  EXPECT_TRUE(eventually([&] { return descriptors() <= before; })) << descriptors() << before;
 }
 
 // Claim:  large sends of lent memory are registered on the fly, once for as long as there is room, and
@@ -327,6 +346,12 @@ TEST(BrokerService, SaysWhatIsWrong) {
        2, "connections.json");
   says(broker + " --device twin0 --register-from soon", 2, "--register-from (auto, never");
   says(broker + "/no/such --device twin0", 3, "choose another --socket");
+  // Whatever is no socket of a broker stays.
+  std::ofstream(folder / "s") << "kept";
+  says(broker + " --device twin0", 2, "is no socket");
+  std::string kept;
+  std::ifstream(folder / "s") >> kept;
+  EXPECT_EQ(kept, "kept");
 }
 
 }  // namespace

@@ -159,6 +159,12 @@ print(sum(one.recv(8, socket.MSG_WAITALL) == b'%08d' % i for i, one in enumerate
   EXPECT_EQ(a_.status()["qps"], 6);
 }
 
+// Claim:  what no preloaded library says is refused, and the relay keeps no descriptor of it.
+TEST_F(BrokerSockets, KeepNothingOfALie) {
+  Process liar(on(a_, std::string("exec ") + BROKER_PROGRAM + " relay_lies"));
+  EXPECT_EQ(liar.join(), 0) << liar.text();
+}
+
 TEST_F(BrokerSockets, TellWhatIsWrong) {
   const integration::Folder folder;
   const integration::Outcome none =

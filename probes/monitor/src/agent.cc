@@ -2,11 +2,13 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +20,7 @@
 #include <map>
 
 #include "directory.h"
+#include "greynic/daemon/hang_up.h"
 #include "greynic/daemon/log.h"
 #include "greynic/zero/table.h"
 #include "link.h"
@@ -59,8 +62,9 @@ struct Agent::State {
   explicit State(const AgentOptions& asked) : options(asked) {}
   ~State() {
     for (const Held& held : arenas) ::close(held.file);
-    for (const Connection& one : connections) ::close(one.socket);
-    if (listening >= 0) ::close(listening);
+    for (const Connection& one : connections) daemon::hang_up(one.socket);
+    // Who was not accepted may have sent descriptors too.
+    daemon::close_apart(listening);
     if (made_socket) ::unlink(options.socket.c_str());
   }
   State(const State&) = delete;
@@ -148,7 +152,7 @@ void Agent::State::take_in(Connection one) {
   if (!known) {
     ++refused;
     tell(fmt::format("turned away: user {} has {} connections", one.peer.uid, of_user));
-    ::close(one.socket);
+    daemon::hang_up(one.socket);
     return;
   }
   connections.push_back(one);
@@ -166,7 +170,7 @@ bool Agent::State::make_room(uid_t user, bool of_all) {
     return one.is_silent && (of_all || one.peer.uid == user);
   });
   if (idle == connections.end()) return false;
-  ::close(idle->socket);
+  daemon::hang_up(idle->socket);
   connections.erase(idle);
   ++refused;
   return true;
@@ -180,6 +184,11 @@ std::string Agent::State::take(const Connection& from, const Received& received,
   constexpr int kNeeded = F_SEAL_SHRINK | F_SEAL_GROW;
   if (seals < 0 || (seals & kNeeded) != kNeeded || ::fstat(received.file, &status) != 0) {
     return "an arena is a memfd with F_SEAL_SHRINK and F_SEAL_GROW";
+  }
+  // Its owner could punch a hole that no page of the pool can fill any more.
+  struct statfs system {};
+  if (::fstatfs(received.file, &system) != 0 || system.f_type == HUGETLBFS_MAGIC) {
+    return "an arena does not lie in a hugetlb pool";
   }
   std::array<std::byte, sizeof(zero_header)> bytes{};
   if (::pread(received.file, bytes.data(), bytes.size(), 0) != sizeof bytes) {
@@ -226,7 +235,7 @@ void Agent::State::hear(Connection& from, bool& gone) {
       continue;
     }
     if (message.kind != ZERO_LINK_ARENA) {
-      if (received->file >= 0) ::close(received->file);
+      daemon::close_apart(received->file);
       gone = true;
       return;
     }
@@ -246,7 +255,7 @@ void Agent::State::hear(Connection& from, bool& gone) {
     if (!row) {
       ++refused;
       tell(fmt::format("not taken: an arena of process {}: {}", from.peer.pid, daemon::plain(why)));
-      if (received->file >= 0) ::close(received->file);
+      daemon::close_apart(received->file);
       continue;
     }
     from.is_silent = false;
@@ -295,7 +304,7 @@ void Agent::State::forget(const Connection& gone) {
     directory->end(held.row, static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U +
                                  static_cast<std::uint64_t>(now.tv_nsec));
   }
-  ::close(gone.socket);
+  daemon::hang_up(gone.socket);
 }
 
 void Agent::State::remove_ended() {

@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "greynic/daemon/hang_up.h"
+
 namespace greynic::monitor {
 namespace {
 
@@ -65,7 +67,7 @@ std::optional<Received> receive_message(int socket, bool& gone) {
       if (++files == 1) {
         received.file = file;
       } else {
-        ::close(file);
+        daemon::close_apart(file);
       }
     }
   }
@@ -74,7 +76,7 @@ std::optional<Received> receive_message(int socket, bool& gone) {
   if (is_whole && files <= 1 && std::memcmp(received.message.magic, ZERO_LINK_MAGIC, 8) == 0) {
     return received;
   }
-  if (received.file >= 0) ::close(received.file);
+  daemon::close_apart(received.file);
   gone = true;
   return std::nullopt;
 }

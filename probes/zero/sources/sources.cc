@@ -1,8 +1,10 @@
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <array>
@@ -140,15 +142,20 @@ Result<std::unique_ptr<Source>> map_memory(int file, pid_t owner) {
   const int seals = ::fcntl(file, F_GET_SEALS);
   const bool sealed = seals >= 0 && (seals & F_SEAL_SHRINK) != 0;
   void* memory = MAP_FAILED;
-  if (sealed && ::fstat(file, &status) == 0 && status.st_size > 0 &&
+  // The owner of pages from a hugetlb pool could punch a hole that none can fill any more.
+  struct statfs system {};
+  const bool pooled = !sealed || ::fstatfs(file, &system) != 0 || system.f_type == HUGETLBFS_MAGIC;
+  if (sealed && !pooled && ::fstat(file, &status) == 0 && status.st_size > 0 &&
       static_cast<std::uint64_t>(status.st_size) <= ZERO_MOST_ARENA_BYTES) {
     memory =
         ::mmap(nullptr, static_cast<std::size_t>(status.st_size), PROT_READ, MAP_SHARED, file, 0);
   }
   ::close(file);
   if (memory == MAP_FAILED) {
-    return fail(ErrorCode::kBadInput,
-                "this is no arena: a memfd of at most 1 GiB, sealed with F_SEAL_SHRINK");
+    return fail(
+        ErrorCode::kBadInput,
+        "this is no arena: a memfd of at most 1 GiB, sealed with F_SEAL_SHRINK, of no hugetlb "
+        "pool");
   }
   return std::unique_ptr<Source>(std::make_unique<MemorySource>(
       std::span(static_cast<const std::byte*>(memory), static_cast<std::size_t>(status.st_size)),

@@ -12,6 +12,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
+
+#include "greynic/daemon/hang_up.h"
 
 namespace greynic::broker {
 namespace {
@@ -33,18 +36,19 @@ Extent extent_of(const local::Part& part) {
 
 Result<Segment> Segment::map(int fd, std::uint64_t bytes, std::uint64_t least) {
   const auto refuse = [](std::string why) { return fail(ErrorCode::kBadInput, std::move(why)); };
+  // First, for it asks the kernel alone: another file system may never answer.
+  const int seals = fcntl(fd, F_GET_SEALS);
   struct stat status {};
-  if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
+  if (seals < 0 || fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
     return refuse("the descriptor is no memory; hand over a memfd");
+  }
+  if ((seals & F_SEAL_SHRINK) == 0) {
+    return refuse("the segment may shrink; seal the memfd with F_SEAL_SHRINK");
   }
   // Its owner could punch a hole that no page of the pool can fill any more.
   struct statfs system {};
   if (fstatfs(fd, &system) != 0 || system.f_type == HUGETLBFS_MAGIC) {
     return refuse("the memory is of a hugetlb pool; ask for huge pages by madvise");
-  }
-  const int seals = fcntl(fd, F_GET_SEALS);
-  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
-    return refuse("the segment may shrink; seal the memfd with F_SEAL_SHRINK");
   }
   if (bytes != static_cast<std::uint64_t>(status.st_size) || bytes % local::kPage != 0 ||
       bytes < least) {
@@ -89,9 +93,7 @@ Application::~Application() {
   for (const auto& [number, entry] : connections_) holdings_.outstanding_bytes -= entry.send_bytes;
 }
 
-void Application::hang_up() {
-  if (socket_ >= 0) close(std::exchange(socket_, -1));
-}
+void Application::hang_up() { daemon::hang_up(std::exchange(socket_, -1)); }
 
 local::Places& Application::places() const {
   return *reinterpret_cast<local::Places*>(segment_.bytes().data());

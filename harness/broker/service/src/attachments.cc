@@ -10,6 +10,9 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
+
+#include "greynic/daemon/hang_up.h"
 
 namespace greynic::broker {
 namespace {
@@ -48,10 +51,12 @@ ssize_t receive_packet(int socket, void* bytes, std::size_t most, int& descripto
     for (std::size_t i = 0; i < count; ++i) {
       int one = -1;
       std::memcpy(&one, CMSG_DATA(head) + i * sizeof one, sizeof one);
-      if (descriptor >= 0) close(descriptor);
+      daemon::close_apart(descriptor);
       descriptor = one;
     }
   }
+  // An empty packet looks like the end of the socket, but can bring descriptors.
+  if (got == 0) daemon::close_apart(std::exchange(descriptor, -1));
   return got;
 }
 
@@ -65,12 +70,17 @@ Result<std::unique_ptr<Attachments>> Attachments::open(const std::string& path) 
   const auto* name = reinterpret_cast<const sockaddr*>(&*address);
   const int probe = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   const bool served = connect(probe, name, sizeof *address) == 0 || errno == EAGAIN;
-  // A socket that a dead broker left is refused, and nothing else is taken away.
-  const bool left = !served && errno == ECONNREFUSED;
+  // A socket that a dead broker left is refused, and so is what is no socket at all.
+  struct stat status {};
+  const bool left = !served && errno == ECONNREFUSED && lstat(path.c_str(), &status) == 0;
   close(probe);
   if (served) {
     close(listener);
     return refuse("a broker serves there already; end it, or choose another --socket");
+  }
+  if (left && !S_ISSOCK(status.st_mode)) {
+    close(listener);
+    return fail(ErrorCode::kBadInput, path + ": is there and is no socket; name another path");
   }
   if (left) unlink(path.c_str());
   if (bind(listener, name, sizeof *address) != 0 || listen(listener, 1024) != 0) {
@@ -84,9 +94,9 @@ Result<std::unique_ptr<Attachments>> Attachments::open(const std::string& path) 
 }
 
 Attachments::~Attachments() {
-  close(listener_);
+  daemon::close_apart(listener_);
   unlink(path_.c_str());
-  for (const auto& [socket, waiting] : waiting_) close(socket);
+  for (const auto& [socket, waiting] : waiting_) daemon::hang_up(socket);
 }
 
 void Attachments::take(const std::function<void(int)>& watch) {
@@ -103,7 +113,7 @@ void Attachments::take(const std::function<void(int)>& watch) {
       const auto oldest = std::min_element(
           waiting_.begin(), waiting_.end(),
           [](const auto& a, const auto& b) { return a.second.until < b.second.until; });
-      close(oldest->first);
+      daemon::hang_up(oldest->first);
       waiting_.erase(oldest);
     }
     waiting_[socket] = {{socket, who.pid, who.uid}, Clock::now() + kPatience};
@@ -125,15 +135,15 @@ void Attachments::read(int socket,
     call(who, wish, memory);
   } else {
     if (got > 0) answer(socket, EPROTO, "the first packet is none of this version");
-    close(socket);
+    daemon::hang_up(socket);
   }
-  if (memory >= 0) close(memory);
+  daemon::close_apart(memory);
 }
 
 void Attachments::tick(Clock::time_point now) {
   std::erase_if(waiting_, [&](const auto& entry) {
     if (entry.second.until > now) return false;
-    close(entry.first);
+    daemon::hang_up(entry.first);
     return true;
   });
 }

@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 
+#include "greynic/daemon/hang_up.h"
 #include "greynic/daemon/leases.h"
 #include "greynic/daemon/log.h"
 #include "server.h"
@@ -126,7 +127,7 @@ void Server::read_packets(AppId id, int socket) {
       app.lend(wish, memory);
       touched_.push_back(id);
     }
-    if (memory >= 0) close(memory);
+    daemon::close_apart(memory);
     if (!app.broken().empty()) return cut_off(id, app.broken());
     if (got == 1) return;  // that was the wake; if more is there, we are called again
   }
@@ -153,7 +154,7 @@ void Server::attach(const Visitor& who, const local::Attach& wish, int memory) {
   const auto refuse = [&](int error, const std::string& why) {
     ++refusals_;
     answer(who.socket, error, why);
-    close(who.socket);
+    daemon::hang_up(who.socket);
   };
   if (wish.kind != local::Attach::Kind::kAttach) {
     if (who.uid != 0 && who.uid != geteuid()) {
@@ -161,7 +162,7 @@ void Server::attach(const Visitor& who, const local::Attach& wish, int memory) {
     }
     const std::string text = wish.kind == local::Attach::Kind::kDecisions ? decisions() : status();
     (void)::send(who.socket, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-    close(who.socket);
+    daemon::hang_up(who.socket);
     return;
   }
   Holdings& holdings = holdings_[who.uid];

@@ -29,23 +29,47 @@ void tell(int socket, int error) {
   close(socket);
 }
 
-/// One packet and the descriptor that came with it, or -1.
-bool receive_wish(int socket, Wish& wish, int& stream) {
-  iovec part{&wish, sizeof wish};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+/// A packet and what came with it, which is closed unless it is taken.
+struct Packet {
+  Wish wish;
+  bool whole = false;  ///< as long as a wish is
+  int count = 0;       ///< of descriptors
+  int stream = -1;     ///< the first of them
+
+  Packet() = default;
+  Packet(const Packet&) = delete;
+  Packet& operator=(const Packet&) = delete;
+  ~Packet() {
+    if (stream >= 0) close(stream);
+  }
+};
+
+void receive(int socket, Packet& packet) {
+  iovec part{&packet.wish, sizeof packet.wish};
+  // The kernel counts whole descriptors, so there is room for two where one fits with its padding.
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(2 * sizeof(int))> control{};
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
   message.msg_control = control.data();
   message.msg_controllen = control.size();
   const ssize_t got = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  for (cmsghdr* head = CMSG_FIRSTHDR(&message); got > 0 && head != nullptr;
+  if (got < 0) return;
+  for (cmsghdr* head = CMSG_FIRSTHDR(&message); head != nullptr;
        head = CMSG_NXTHDR(&message, head)) {
-    if (head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS) {
-      std::memcpy(&stream, CMSG_DATA(head), sizeof stream);
+    if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS) continue;
+    for (std::size_t at = CMSG_LEN(0); at + sizeof(int) <= head->cmsg_len; at += sizeof(int)) {
+      int one = -1;
+      std::memcpy(&one, reinterpret_cast<const char*>(head) + at, sizeof one);
+      if (packet.count++ == 0) {
+        packet.stream = one;
+      } else {
+        close(one);
+      }
     }
   }
-  return got == static_cast<ssize_t>(sizeof wish);
+  packet.whole = got == static_cast<ssize_t>(sizeof packet.wish) &&
+                 (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
 }
 
 }  // namespace
@@ -115,18 +139,19 @@ void Relay::take_wish() {
 }
 
 void Relay::answer_wish(int socket) {
-  Wish wish;
-  int stream = -1;
-  const bool whole = receive_wish(socket, wish, stream);
+  Packet packet;
+  receive(socket, packet);
   (void)epoll_ctl(epoll_, EPOLL_CTL_DEL, socket, nullptr);
-  if (whole && wish.kind == Wish::Kind::kListen) return tell(socket, start_listening(wish));
-  int error = EPROTO;
-  if (whole && wish.kind == Wish::Kind::kConnect && stream >= 0) {
-    error = start_connecting(wish, stream, socket);
-    if (error == 0) return;  // told when it is open
+  const Wish& wish = packet.wish;
+  if (packet.whole && wish.kind == Wish::Kind::kListen && packet.count == 0) {
+    return tell(socket, start_listening(wish));
   }
-  if (stream >= 0) close(stream);
-  tell(socket, error);
+  if (!packet.whole || wish.kind != Wish::Kind::kConnect || packet.count != 1) {
+    return tell(socket, EPROTO);
+  }
+  const int error = start_connecting(wish, packet.stream, socket);
+  if (error != 0) return tell(socket, error);
+  packet.stream = -1;  // it is the pair's, and the answer comes when it is open
 }
 
 int Relay::start_listening(const Wish& wish) {
