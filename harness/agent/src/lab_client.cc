@@ -49,6 +49,9 @@ const std::shared_ptr<grpc::Channel>& LabClient::channel() const { return state_
 void LabClient::connect_afresh() {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMostMessageBytes);
+  // Nothing is unpacked, as at the agent's side.
+  arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+  arguments.SetInt(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1);
   // A peer that was away a moment ago is tried again at once for the next run.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);

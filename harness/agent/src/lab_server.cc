@@ -9,8 +9,8 @@
 
 #include "credentials.h"
 #include "greynic/agent/lab.h"
-#include "greynic/daemon/door.h"
 #include "greynic/agent/lab_files.h"
+#include "greynic/daemon/door.h"
 #include "unreachable_reason.h"
 
 namespace greynic::agent {
@@ -43,6 +43,11 @@ void limit(grpc::ServerBuilder& builder, const std::string& program,
   quota.SetMaxThreads(kMostThreads);
   builder.SetResourceQuota(quota);
   builder.SetMaxReceiveMessageSize(kMostMessageBytes);
+  // A message is measured before it is unpacked, and unpacks to a thousand times its size.
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+  for (const auto algorithm : {GRPC_COMPRESS_DEFLATE, GRPC_COMPRESS_GZIP}) {
+    builder.SetCompressionAlgorithmSupportStatus(algorithm, false);
+  }
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 8);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 16384);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,

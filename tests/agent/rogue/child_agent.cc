@@ -53,9 +53,11 @@ ChildAgent::~ChildAgent() {
   fclose(answers_);
 }
 
-bool ChildAgent::measures(std::string& reason) {
+bool ChildAgent::measures_at(const std::string& address, std::string& reason) {
   char line[8192] = "";
-  if (write(asks_, "measure\n", 8) != 8 || fgets(line, sizeof line, answers_) == nullptr) {
+  const std::string ask = address + "\n";
+  if (write(asks_, ask.data(), ask.size()) != static_cast<ssize_t>(ask.size()) ||
+      fgets(line, sizeof line, answers_) == nullptr) {
     reason = "the agent is gone";
     return false;
   }
@@ -90,7 +92,7 @@ int serve_as_child(const std::string& certificates) {
   std::fflush(stdout);
   std::thread([address = (*agent)->address(), certificates] {
     for (std::string line; std::getline(std::cin, line);) {
-      const Observation seen = measured_by(address, certificates);
+      const Observation seen = measured_by(line.empty() ? address : line, certificates);
       fmt::print("{}: {}\n", to_string(seen.outcome), seen.reason);
       std::fflush(stdout);
     }

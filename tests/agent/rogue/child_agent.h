@@ -20,7 +20,9 @@ class ChildAgent {
   [[nodiscard]] const std::string& address() const { return address_; }
   [[nodiscard]] pid_t pid() const { return pid_; }
   /// Whether an honest caller is measured; the reason goes to `reason` when not.
-  bool measures(std::string& reason);
+  bool measures(std::string& reason) { return measures_at("", reason); }
+  /// With the agent at another address, if one is given.
+  bool measures_at(const std::string& address, std::string& reason);
   /// Sends SIGTERM: how long the end took, and the wait status.
   std::chrono::milliseconds end(int& status);
 
