@@ -11,7 +11,8 @@ namespace {
 void copy_in(std::byte* to, const std::byte* from, std::uint64_t bytes) {
   if (bytes == 0) return;
   std::memcpy(to, from, bytes - 1);
-  __atomic_store_n(to + bytes - 1, from[bytes - 1], __ATOMIC_RELEASE);
+  __atomic_store_n(reinterpret_cast<unsigned char*>(to) + bytes - 1,
+                   std::to_integer<unsigned char>(from[bytes - 1]), __ATOMIC_RELEASE);
 }
 
 /// Calls `part(element, offset in it, bytes)` for the elements that [offset, offset + bytes) covers;

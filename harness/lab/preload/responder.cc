@@ -61,7 +61,8 @@ void Nic::refuse(Qp& qp, const Packet& packet, ibv_wc_status status) {
     qp.in_offset = 0;
     return;
   }
-  owe(qp, {.kind = PacketKind::kNak, .message = packet.message,
+  owe(qp, {.kind = PacketKind::kNak,
+           .message = packet.message,
            .code = static_cast<std::uint32_t>(status)});
   if (status != IBV_WC_REM_OP_ERR) {
     tell(status == IBV_WC_REM_ACCESS_ERR ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_REQ_ERR,
@@ -131,7 +132,8 @@ bool Nic::find_receive(Qp& qp, const Packet& packet) {
     return true;
   }
   qp.discarding = true;
-  owe(qp, {.kind = PacketKind::kNotReady, .message = packet.message,
+  owe(qp, {.kind = PacketKind::kNotReady,
+           .message = packet.message,
            .code = qp.attributes.min_rnr_timer});
   return false;
 }
@@ -159,8 +161,8 @@ void Nic::receive_done(Qp& qp, const Packet& packet, ibv_wc_status status) {
     wc.wc_flags |= IBV_WC_WITH_INV;
     wc.invalidated_rkey = packet.immediate;
   }
-  Cq* const cq = qp.receive_srq && qp.receive_srq->cq ? qp.receive_srq->cq
-                                                      : &object_of<Cq>(qp.base().recv_cq);
+  Cq* const cq =
+      qp.receive_srq && qp.receive_srq->cq ? qp.receive_srq->cq : &object_of<Cq>(qp.base().recv_cq);
   complete(*cq, wc, has(packet, packet_flag::kSolicited));
 }
 
@@ -213,15 +215,15 @@ void Nic::on_write(Qp& qp, const Packet& packet) {
   const bool immediate = has(packet, packet_flag::kImmediate);
   bool nothing = false;
   if (packet.length > 0) {
-    std::byte* const to =
-        remote_memory(qp, packet, packet.address + packet.offset,
-                      packet.offset == 0 ? packet.length : packet.payload, IBV_ACCESS_REMOTE_WRITE,
-                      nothing);
+    std::byte* const to = remote_memory(qp, packet, packet.address + packet.offset,
+                                        packet.offset == 0 ? packet.length : packet.payload,
+                                        IBV_ACCESS_REMOTE_WRITE, nothing);
     if (!to && !nothing) return refuse(qp, packet, IBV_WC_REM_ACCESS_ERR);
     if (immediate && !find_receive(qp, packet)) return;
     if (to && packet.payload > 0) {
       std::memcpy(to, packet.data(), packet.payload - 1);
-      __atomic_store_n(to + packet.payload - 1, packet.data()[packet.payload - 1],
+      const auto last = std::to_integer<unsigned char>(packet.data()[packet.payload - 1]);
+      __atomic_store_n(reinterpret_cast<unsigned char*>(to) + packet.payload - 1, last,
                        __ATOMIC_RELEASE);
     }
   } else if (immediate && !find_receive(qp, packet)) {
@@ -241,13 +243,16 @@ void Nic::on_fetch(Qp& qp, const Packet& packet) {
   }
   bool nothing = length == 0;
   std::byte* const at =
-      length == 0 ? nullptr
-                  : remote_memory(qp, packet, packet.address, length,
-                                  atomic ? IBV_ACCESS_REMOTE_ATOMIC : IBV_ACCESS_REMOTE_READ,
-                                  nothing);
+      length == 0
+          ? nullptr
+          : remote_memory(qp, packet, packet.address, length,
+                          atomic ? IBV_ACCESS_REMOTE_ATOMIC : IBV_ACCESS_REMOTE_READ, nothing);
   if (!at && !nothing) return refuse(qp, packet, IBV_WC_REM_ACCESS_ERR);
-  Answer answer{.kind = PacketKind::kReadAnswer, .message = packet.message,
-                .address = packet.address, .length = packet.length, .key = packet.key};
+  Answer answer{.kind = PacketKind::kReadAnswer,
+                .message = packet.message,
+                .address = packet.address,
+                .length = packet.length,
+                .key = packet.key};
   if (atomic) {
     answer.kind = PacketKind::kAtomicAnswer;
     auto* const word = reinterpret_cast<std::uint64_t*>(at);
@@ -306,8 +311,7 @@ bool Nic::send_answer(Qp& qp, Answer& answer, Peer& to) {
     const std::byte* const from = remote_memory(qp, request, answer.address + answer.done, payload,
                                                 IBV_ACCESS_REMOTE_READ, nothing);
     if (!from && !nothing) {  // deregistered meanwhile; the packet is not published
-      answer = {.kind = PacketKind::kNak, .message = answer.message,
-                .code = IBV_WC_REM_ACCESS_ERR};
+      answer = {.kind = PacketKind::kNak, .message = answer.message, .code = IBV_WC_REM_ACCESS_ERR};
       return send_answer(qp, answer, to);
     }
     if (from) {
