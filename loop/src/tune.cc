@@ -118,11 +118,9 @@ Result<void> optimize_rules(const TuneOptions& options, const target::RuleHolder
                             const RuleSet& rules, const Traffic& traffic, const Configuration& at,
                             results::RunStore& store, TuneOutcome& outcome) {
   step(options.talk, fmt::format("optimize: {} rules", rules.rules.size()));
-  const target::LayoutLimits limits = holder.limits();
   optimizer::OptimizeOptions optimize_options;
   optimize_options.seed = options.job.seed;
-  optimize_options.last_table = limits.last_table;
-  optimize_options.single_table = !limits.cuts_pay;
+  optimize_options.limits = holder.limits();
   if (outcome.fit) {
     optimize_options.cost = optimizer::mask_cost(*outcome.fit->model, at, outcome.hop);
   }

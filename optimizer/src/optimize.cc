@@ -5,25 +5,20 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <map>
 #include <numeric>
+#include <set>
 
 #include "ambiguous.h"
-#include "chained/chained.h"
-#include "cut_tree.h"
 #include "greynic/verify/verify.h"
 #include "problem.h"
 #include "proof.h"
 #include "src/counted/walk.h"
+#include "src/table_planner.h"
 #include "table_cut.h"
 
 namespace greynic::optimizer {
 namespace {
-
-/// The packets that come to one table, packed for it.
-struct Entering {
-  Rows packets;
-  std::vector<double> weight;
-};
 
 Entering entering(const Traffic& traffic, const Columns& columns) {
   Entering result{Rows(columns.words()), {}};
@@ -90,99 +85,6 @@ std::uint32_t first_free_table(const RuleSet& rules) {
   return static_cast<std::uint32_t>(highest) + 1;
 }
 
-RuleSet rules_of(const RuleSet& rules, const std::vector<std::uint32_t>& members) {
-  RuleSet part{{}, rules.source};
-  for (const std::uint32_t index : members) part.rules.push_back(rules.rules[index]);
-  return part;
-}
-
-/// Layout tables, and the mean of matchers tried in them.
-struct Costed {
-  std::vector<LayoutTable> tables;
-  double cost = 0.0;
-  std::size_t p99 = 0;  ///< 99 % of the packets try at most so many
-};
-
-/// One input table in all the ways there are; the cheapest under its traffic is taken.
-class TablePlanner {
- public:
-  TablePlanner(const RuleSet& rules, const Problem& problem, const Entering& entering,
-               const Traffic& traffic, std::vector<std::uint32_t> decider)
-      : rules_(rules),
-        problem_(problem),
-        entering_(entering),
-        traffic_(traffic),
-        decider_(std::move(decider)) {}
-
-  /// By cuts with a way back. Where some packets try many matchers, rules that much must come before
-  /// are what they wait for: these leave the rests when more of that is listed, which elsewhere costs
-  /// more copies than it saves.
-  Costed joined(chained::TableOptions options) {
-    constexpr std::size_t kLong = 64;
-    constexpr std::size_t kMore = 3;
-    chained::TableSearch search(rules_, problem_, entering_.packets, entering_.weight, decider_);
-    Costed best = with_filters_or_without(search, options);
-    if (best.p99 <= kLong) return best;
-    options.most_conflicts *= kMore;
-    Costed again = with_filters_or_without(search, options);
-    return again.cost < best.cost ? again : best;
-  }
-
-  /// The order given, a tree of cuts without a way back, or a chain.
-  Costed without_way_back(const TreeOptions& options) {
-    Costed best = costed(layout_in_rule_order(rules_of(rules_, problem_.rule)).tables);
-    consider(options, best);
-    TreeOptions chain = options;
-    chain.single_table = true;
-    // A chain cannot do better than if no precedence stood against the weights.
-    if (!options.single_table && !(best.cost <= hoped_cost(problem_, missing_weight()))) {
-      consider(chain, best);
-    }
-    return best;
-  }
-
-  /// No chain comes near these tables, nor is it worth a search for others: on every set measured,
-  /// cuts without a way back saved less.
-  [[nodiscard]] bool suffices(const Costed& layout) const {
-    return layout.cost < 0.5 * hoped_cost(problem_, 0.0);
-  }
-
- private:
-  [[nodiscard]] Costed costed(std::vector<LayoutTable> tables) const {
-    Layout layout{std::move(tables)};
-    const LayoutCost cost = cost_of(layout, traffic_);
-    return {std::move(layout.tables), cost.matchers_tried, cost.matchers_tried_p99};
-  }
-
-  [[nodiscard]] Costed with_filters_or_without(chained::TableSearch& search,
-                                               chained::TableOptions options) const {
-    auto filtered = search.lay_out(options);
-    Costed best = costed(std::move(filtered.tables));
-    if (!filtered.filtered) return best;
-    options.filters = false;
-    Costed without = costed(search.lay_out(options).tables);
-    return without.cost < best.cost ? without : best;
-  }
-
-  void consider(const TreeOptions& options, Costed& best) {
-    Costed made =
-        costed(build_tree(rules_, problem_, entering_.packets, entering_.weight, options));
-    if (made.cost < best.cost) best = std::move(made);
-  }
-
-  [[nodiscard]] double missing_weight() const {
-    double all = 0.0;
-    for (const double weight : problem_.weight) all += weight;
-    return std::max(0.0, 1.0 - all);
-  }
-
-  const RuleSet& rules_;
-  const Problem& problem_;
-  const Entering& entering_;
-  const Traffic& traffic_;
-  std::vector<std::uint32_t> decider_;  ///< row of the problem by packet
-};
-
 /// The packets that come to each input table: from outside, and by the rules' own jumps.
 std::map<std::uint32_t, Traffic> traffic_by_table(const Layout& in_order, const Traffic& traffic) {
   std::map<std::uint32_t, Traffic> by_table;
@@ -213,6 +115,37 @@ Result<void> check(const RuleSet& rules, const Traffic& traffic, const OptimizeO
   }
   return {};
 }
+
+/// Recipes for each input table: what the tables before leave, but for one matcher for each mask of
+/// those that are still to come.
+class RecipeShares {
+ public:
+  RecipeShares(const RuleSet& rules, const LayoutLimits& limits)
+      : limits_(limits), left_(limits.most_recipes) {
+    if (left_ == LayoutLimits::kNoLimit) return;
+    std::map<std::uint32_t, std::set<Mask>> masks;
+    for (const FlowRule& rule : rules.rules) masks[rule.table].insert(rule.match.mask());
+    for (const auto& [table, held] : masks) {
+      for (const Mask& mask : held) least_[table] += limits.recipes(mask);
+    }
+  }
+  std::size_t left_for(std::uint32_t table) {
+    if (left_ == LayoutLimits::kNoLimit) return left_;
+    least_.erase(table);
+    std::size_t others = 0;
+    for (const auto& entry : least_) others += entry.second;
+    return left_ - std::min(left_, others);
+  }
+  void take(const std::vector<LayoutTable>& tables) {
+    if (left_ == LayoutLimits::kNoLimit) return;
+    left_ -= std::min(left_, recipes_of(tables, limits_));
+  }
+
+ private:
+  const LayoutLimits& limits_;
+  std::size_t left_;
+  std::map<std::uint32_t, std::size_t> least_;  ///< by table
+};
 
 Result<void> predict(LayoutCost& cost, const CostModel& model) {
   if (!model) return {};
@@ -320,6 +253,8 @@ Result<OptimizedLayout> optimize(const RuleSet& rules, const Traffic& traffic,
   QuickProver quick;
   RuleSet unproven{{}, rules.source};
   Layout unproven_layout;
+  const LayoutLimits& limits = options.limits;
+  RecipeShares recipes(rules, limits);
   std::uint32_t next_table = first_free_table(rules);
   const Layout in_order = layout_in_rule_order(rules);
   auto arriving = traffic_by_table(in_order, traffic);
@@ -334,15 +269,17 @@ Result<OptimizedLayout> optimize(const RuleSet& rules, const Traffic& traffic,
       if (!redundant[row]) kept.push_back(row);
     }
     result.rules_dropped += redundant.size() - kept.size();
-    TreeOptions tree{id, next_table, 0, 0, options.single_table};
-    tree.most_tables = options.last_table < next_table ? 0 : options.last_table - next_table + 1;
-    tree.most_rules = std::max(
+    TableRoom room{id, next_table, 0, 0, limits};
+    room.most_tables = limits.last_table < next_table ? 0 : limits.last_table - next_table + 1;
+    room.most_rules = std::max(
         kept.size(),
         static_cast<std::size_t>(options.max_growth * static_cast<double>(members.size())));
+    room.limits.most_recipes = recipes.left_for(id);
     const Problem deciding = part_of(problem, kept);
     const RuleSet rules_here = rules_of(rules, members);
     TablePlanner planner(rules, deciding, traffic_here, arriving_here,
-                         among_kept(hits, redundant.size(), kept, deciding, traffic_here.packets));
+                         among_kept(hits, redundant.size(), kept, deciding, traffic_here.packets),
+                         room);
     add_bound(deciding, traffic_share(traffic, arriving_here), result.bound);
     Costed made;
     bool proven = false;
@@ -351,16 +288,18 @@ Result<OptimizedLayout> optimize(const RuleSet& rules, const Traffic& traffic,
       proven = quick.proves(rules_here, layout, result.proof);
       made.tables = std::move(layout.tables);
     };
-    if (!options.single_table) {
-      made = planner.joined({id, next_table, tree.most_rules, tree.most_tables});
+    const bool cuts = !options.single_table && limits.cuts_pay;
+    if (cuts && limits.shared_tables) {
+      made = planner.joined();
       if (planner.suffices(made)) prove_made();
     }
     if (!proven) {
-      Costed other = planner.without_way_back(tree);
+      Costed other = planner.without_way_back(!cuts);
       if (!made.tables.empty() && !planner.suffices(made) && made.cost < other.cost) prove_made();
       if (!proven) made = std::move(other);
     }
     std::vector<LayoutTable>& tables = made.tables;
+    recipes.take(tables);
     if (!proven) {
       unproven.rules.insert(unproven.rules.end(), rules_here.rules.begin(), rules_here.rules.end());
       unproven_layout.tables.insert(unproven_layout.tables.end(), tables.begin(), tables.end());
@@ -374,6 +313,10 @@ Result<OptimizedLayout> optimize(const RuleSet& rules, const Traffic& traffic,
     result.notes.push_back(fmt::format(
         "{} tables cut with a way back were wrong, and left out; please report the rules",
         quick.refuted()));
+  }
+  if (const auto kept = keeps_to(result.layout, limits); !kept) {
+    return kept.error().while_doing("laying out " + std::to_string(rules.rules.size()) +
+                                    " rules for a device that takes " + to_string(limits));
   }
   if (const auto proven = prove_either_way(unproven, unproven_layout, result.proof); !proven) {
     return pass_on(proven);

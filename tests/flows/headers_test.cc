@@ -182,7 +182,7 @@ TEST_P(RealRules, FitASwitchAndAreProven) {
   const RuleSet rules = with_headers(std::move(*read));
   const Traffic traffic = rules::uniform_traffic(rules, 1);
   optimizer::OptimizeOptions options;
-  options.last_table = 100;
+  options.limits.last_table = 100;
   const auto cut = optimizer::optimize(rules, traffic, options);
   ASSERT_TRUE(cut.has_value()) << cut.error().message;
   const Layout named = with_headers(cut->layout);

@@ -122,7 +122,7 @@ TEST(Optimize, AddsNoTableBeyondTheLast) {
   double fewer_is_dearer = 0.0;
   for (const std::uint32_t last : {1000U, 4U, 1U, 0U}) {
     OptimizeOptions options;
-    options.last_table = last;
+    options.limits.last_table = last;
     const auto result = optimize(rules, traffic, options);
     ASSERT_TRUE(result) << result.error().message;
     for (const LayoutTable& table : result->layout.tables) EXPECT_LE(table.id, last);

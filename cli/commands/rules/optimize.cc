@@ -41,6 +41,7 @@ struct OptimizeFlags {
   bool as_json = false;
   bool follow = false;
   std::string target;
+  std::string made_for;
   FollowFlags following;
   UpdateFlags update;
 };
@@ -151,6 +152,28 @@ int show(const OptimizeFlags& flags, const Found& found, const RuleSet& rules,
   return 0;
 }
 
+/// The device's limits; of two last tables the lower.
+void keep_to(LayoutLimits limits, optimizer::OptimizeOptions& options) {
+  limits.last_table = std::min(options.limits.last_table, limits.last_table);
+  options.limits = std::move(limits);
+}
+
+/// --for: the target's limits. Nothing is changed on it.
+Result<void> ask_target(const std::string& name, optimizer::OptimizeOptions& options) {
+  auto target = target::open(name);
+  if (!target) return pass_on(target);
+  target::RuleHolder& holder = (*target)->rules();
+  if (&holder == &target::no_rules()) {
+    return fail(ErrorCode::kUnsupported,
+                fmt::format("{} holds no rules, so it has no limits for a layout; name the target "
+                            "that does (`greynic devices`)",
+                            name));
+  }
+  keep_to(holder.limits(), options);
+  say(fmt::format("for {}: {}", name, to_string(options.limits)));
+  return {};
+}
+
 /// The rules as the target spells them, laid out within its limits, and kept in order there.
 int follow(OptimizeFlags flags, RuleSet given, optimizer::OptimizeOptions options) {
   const target::InterruptGuard guard;
@@ -160,9 +183,7 @@ int follow(OptimizeFlags flags, RuleSet given, optimizer::OptimizeOptions option
   RuleSet rules = holder.spell_out(std::move(given));
   const auto traffic = rules::traffic_for(flags.traffic, rules, flags.seed);
   if (!traffic) return tell(traffic.error());
-  const target::LayoutLimits limits = holder.limits();
-  options.last_table = std::min(options.last_table, limits.last_table);
-  options.single_table = options.single_table || !limits.cuts_pay;
+  keep_to(holder.limits(), options);
   const auto found = search(rules, *traffic, options, !flags.growth);
   if (!found) return tell(found.error());
   flags.following.as_json = flags.as_json;
@@ -213,7 +234,7 @@ int run(const OptimizeFlags& flags) {
   options.seed = flags.seed;
   if (flags.growth) options.max_growth = *flags.growth;
   options.single_table = flags.single_table;
-  if (flags.as) options.last_table = flows::last_table_of(flags.as->program);
+  if (flags.as) options.limits.last_table = flows::last_table_of(flags.as->program);
   if (flags.models.size() > 1) {
     return tell({ErrorCode::kBadInput, "rules take one --model; only --connections takes several"});
   }
@@ -225,6 +246,11 @@ int run(const OptimizeFlags& flags) {
   }
   const auto rules = loop::load_rules(flags.rules, terminal_talk());
   if (!rules) return tell(rules.error());
+  if (!flags.made_for.empty()) {
+    if (const auto asked = ask_target(flags.made_for, options); !asked) {
+      return tell(asked.error());
+    }
+  }
   if (flags.follow) return follow(flags, *rules, options);
   if (!flags.update.layout.empty()) return update(flags, *rules, options);
   const auto traffic = rules::traffic_for(flags.traffic, *rules, flags.seed);
@@ -274,7 +300,7 @@ Option add_following(Command& command, OptimizeFlags& flags, const Option& conne
 
 /// --update and what belongs to it.
 void add_updating(Command& command, OptimizeFlags& flags, const Option& connections,
-                  const Option& follow) {
+                  const Option& follow, const Option& made_for) {
   UpdateFlags& update = flags.update;
   const Option layout = command.option(
       "--update", update.layout,
@@ -282,6 +308,7 @@ void add_updating(Command& command, OptimizeFlags& flags, const Option& connecti
       "rule by rule, with no new search");
   layout.excludes(connections);
   layout.excludes(follow);
+  layout.excludes(made_for);
   const Option was = command.option("--was", update.was.path,
                                     "The rules that the layout of --update was made from");
   was.needs(layout);
@@ -311,6 +338,7 @@ void add_optimize(Program& program) {
       "  greynic optimize made:acl:1000:7 --growth auto --explain\n"
       "  greynic optimize filters.rules --follow --target flows:tc:enp1s0f0 --store kept\n"
       "  greynic optimize new.rules --update layout.json --was old.rules -o layout.json\n"
+      "  greynic optimize filters.rules --for twin:e810 -o layout.json\n"
       "  greynic optimize container_host --as tc:enp1s0f0 > filters.tc   # to review");
   const Option rules = add_rule_input(command, flags->rules);
   const Option connections = command.option(
@@ -343,7 +371,13 @@ void add_optimize(Program& program) {
                  "The layout as commands on stdout: ovs (ovs-ofctl), tc:INTERFACE (tc -batch) or "
                  "rte_flow:PORT (testpmd)");
   const Option follow = add_following(command, *flags, connections);
-  add_updating(command, *flags, connections, follow);
+  const Option made_for = command.option(
+      "--for", flags->made_for,
+      "Target whose limits the layout keeps to: numbers of tables, of rules a table and of masks, "
+      "and what else it says; nothing is changed on it");
+  made_for.excludes(connections);
+  made_for.excludes(follow);
+  add_updating(command, *flags, connections, follow, made_for);
   command.flag("--json", flags->as_json, "JSON on stdout");
   command.run([flags] { return run(*flags); });
 }

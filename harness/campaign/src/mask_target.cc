@@ -124,7 +124,7 @@ class MaskTarget final : public target::Target, public target::RuleHolder {
   Result<void> check_traffic(const Traffic& traffic) const override {
     return device_->rules().check_traffic(traffic);
   }
-  target::LayoutLimits limits() const override { return device_->rules().limits(); }
+  LayoutLimits limits() const override { return device_->rules().limits(); }
   Result<std::vector<target::CountedRule>> counted_rules() override {
     return device_->rules().counted_rules();
   }

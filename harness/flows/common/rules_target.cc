@@ -53,8 +53,7 @@ std::vector<std::vector<std::string>> facts_of(const Offer& offer) {
   return rows;
 }
 
-RulesTarget::RulesTarget(target::Info info, std::unique_ptr<FlowDriver> driver,
-                         target::LayoutLimits limits)
+RulesTarget::RulesTarget(target::Info info, std::unique_ptr<FlowDriver> driver, LayoutLimits limits)
     : info_(std::move(info)), driver_(std::move(driver)), limits_(limits) {
   if (auto offer = driver_->probe()) info_.facts = facts_of(*offer);
 }

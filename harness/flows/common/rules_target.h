@@ -23,7 +23,7 @@ class NamedHeaders : public target::RuleHolder {
 
 class RulesTarget final : public target::Target, public NamedHeaders {
  public:
-  RulesTarget(target::Info info, std::unique_ptr<FlowDriver> driver, target::LayoutLimits limits);
+  RulesTarget(target::Info info, std::unique_ptr<FlowDriver> driver, LayoutLimits limits);
 
   target::Info info() const override { return info_; }
   target::RuleHolder& rules() override { return *this; }
@@ -38,13 +38,13 @@ class RulesTarget final : public target::Target, public NamedHeaders {
     return driver_->apply(rules_of(layout.layout()));
   }
   Result<void> roll_back() override { return driver_->roll_back(); }
-  target::LayoutLimits limits() const override { return limits_; }
+  LayoutLimits limits() const override { return limits_; }
   Result<std::vector<target::CountedRule>> counted_rules() override { return driver_->counters(); }
 
  private:
   target::Info info_;
   std::unique_ptr<FlowDriver> driver_;
-  target::LayoutLimits limits_;
+  LayoutLimits limits_;
 };
 
 /// What a driver offers as rows for people (target::Info::facts).

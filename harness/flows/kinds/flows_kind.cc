@@ -76,7 +76,7 @@ Result<std::unique_ptr<target::Target>> open_dpdk(const target::Spec& spec,
   }
   const bool jumps = std::find(offer->actions.begin(), offer->actions.end(), ActionKind::kJump) !=
                      offer->actions.end();
-  const target::LayoutLimits limits = {.last_table = offer->last_table, .cuts_pay = jumps};
+  const LayoutLimits limits = {.last_table = offer->last_table, .cuts_pay = jumps};
   return std::unique_ptr<target::Target>(
       std::make_unique<RulesTarget>(std::move(info), std::move(*driver), limits));
 }

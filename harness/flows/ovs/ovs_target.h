@@ -17,7 +17,7 @@ namespace greynic::flows {
 
 /// One table for the reading front of few_masks is kept free. A packet's whole way is cached as one
 /// megaflow, so that cutting tables saves nothing.
-[[nodiscard]] constexpr target::LayoutLimits ovs_limits() {
+[[nodiscard]] inline LayoutLimits ovs_limits() {
   return {.last_table = kOvsLastTable - 1, .cuts_pay = false};
 }
 
@@ -38,7 +38,7 @@ class PrivateOvsTarget final : public target::Target, public NamedHeaders {
   Result<void> install(const target::FittedLayout& layout, const Traffic* traffic,
                        const target::Placement& placement) override;
   Result<void> check_traffic(const Traffic& traffic) const override;
-  target::LayoutLimits limits() const override { return ovs_limits(); }
+  LayoutLimits limits() const override { return ovs_limits(); }
   Result<void> roll_back() override;
 
  protected:

@@ -14,7 +14,7 @@
 namespace greynic::flows {
 
 /// Small tables behind jumps are chains, which a packet enters by goto and does not come back from.
-[[nodiscard]] constexpr target::LayoutLimits tc_limits() { return {.last_table = 0xffff}; }
+[[nodiscard]] inline LayoutLimits tc_limits() { return {.last_table = 0xffff}; }
 
 class TcTarget final : public target::Target, public NamedHeaders {
  public:
@@ -31,7 +31,7 @@ class TcTarget final : public target::Target, public NamedHeaders {
   Result<void> install(const target::FittedLayout& layout, const Traffic* traffic,
                        const target::Placement& placement) override;
   Result<void> check_traffic(const Traffic& traffic) const override;
-  target::LayoutLimits limits() const override { return tc_limits(); }
+  LayoutLimits limits() const override { return tc_limits(); }
   Result<void> roll_back() override;
 
  private:

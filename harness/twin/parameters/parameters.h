@@ -106,6 +106,9 @@ struct Parameters {
   double recipe_word_count = 0;   ///< 16-bit words that a lookup recipe looks at; 0: any mask fits
   double recipe_chain_limit = 0;  ///< recipes that may be chained
   double mask_shape_limit = -1;   ///< negative: no limit; 0: no offloaded switch
+  double table_limit = -1;        ///< tables of a layout; negative: no limit
+  double table_rule_limit = -1;   ///< rules of one table; negative: no limit
+  double table_rejoin = 1;        ///< 1: jumps of several tables may lead to one
   double encap_context_limit = 0;
   // Rules and virtual switch.
   double rule_insert_us = 0;

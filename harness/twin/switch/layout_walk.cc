@@ -133,4 +133,22 @@ double recipes_of(const Mask& mask, double words) {
   return alone > 1 ? alone + 1 : 1;
 }
 
+LayoutLimits layout_limits(const Parameters& rnic) {
+  const auto count = [](double limit) {
+    return limit > 0 ? static_cast<std::size_t>(limit) : LayoutLimits::kNoLimit;
+  };
+  LayoutLimits limits;
+  if (rnic.table_limit > 0) limits.last_table = static_cast<std::uint32_t>(rnic.table_limit) - 1;
+  limits.most_rules = count(rnic.table_rule_limit);
+  limits.most_recipes = count(rnic.mask_shape_limit);
+  limits.shared_tables = rnic.table_rejoin != 0;
+  if (rnic.recipe_word_count > 0) {
+    limits.most_chained = count(rnic.recipe_chain_limit);
+    limits.recipes_of = [words = rnic.recipe_word_count](const Mask& mask) {
+      return static_cast<std::size_t>(recipes_of(mask, words));
+    };
+  }
+  return limits;
+}
+
 }  // namespace greynic::twin

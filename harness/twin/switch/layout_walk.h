@@ -13,7 +13,9 @@
 #include <optional>
 
 #include "greynic/core/flow_rule.h"
+#include "greynic/core/layout_limits.h"
 #include "parameters/host_load.h"
+#include "parameters/parameters.h"
 
 namespace greynic::twin {
 
@@ -35,5 +37,9 @@ namespace greynic::twin {
 /// Lookup recipes that a mask takes of a switch whose recipes look at `words` 16-bit words each:
 /// one alone, or a chain and one more that joins it. Source: Linux, ice, adding a switch recipe.
 [[nodiscard]] double recipes_of(const Mask& mask, double words);
+
+/// What a layout for the RNIC may look like. A switch with recipes has them for so many shapes of
+/// masks, and a wide one takes several.
+[[nodiscard]] LayoutLimits layout_limits(const Parameters& rnic);
 
 }  // namespace greynic::twin

@@ -111,8 +111,13 @@ class TwinTarget final : public Twin, public target::RuleHolder, public target::
       return fail(ErrorCode::kUnsupported,
                   settings_.model.name + " has no switch that rules could be offloaded to");
     }
-    return check_shapes(fitted.layout());
+    if (auto kept = keeps_to(fitted.layout(), limits()); !kept) {
+      return fail(ErrorCode::kRefused, settings_.model.name + ": " + kept.error().message);
+    }
+    return {};
   }
+
+  LayoutLimits limits() const override { return layout_limits(settings_.model.parameters); }
 
   Result<void> install(const target::FittedLayout& fitted, const Traffic* traffic,
                        const target::Placement& placement) override {
@@ -133,31 +138,6 @@ class TwinTarget final : public Twin, public target::RuleHolder, public target::
   }
 
  private:
-  /// A switch has lookup recipes for so many shapes of masks, and a wide one takes several.
-  Result<void> check_shapes(const Layout& layout) const {
-    const Parameters& p = settings_.model.parameters;
-    if (p.mask_shape_limit <= 0) return {};
-    double recipes = 0;
-    for (const LayoutTable& table : layout.tables) {
-      for (const Matcher& matcher : table.matchers) {
-        const double own =
-            p.recipe_word_count > 0 ? recipes_of(matcher.mask, p.recipe_word_count) : 1;
-        if (p.recipe_chain_limit > 0 && own > p.recipe_chain_limit) {
-          return fail(ErrorCode::kRefused,
-                      fmt::format("the mask {} takes {} recipes; {} chains {} at most",
-                                  to_string(matcher.mask), own, settings_.model.name,
-                                  p.recipe_chain_limit));
-        }
-        recipes += own;
-      }
-    }
-    if (recipes <= p.mask_shape_limit) return {};
-    return fail(
-        ErrorCode::kRefused,
-        fmt::format("the layout's {} matchers take {} recipes; {} has {}", layout.matcher_count(),
-                    recipes, settings_.model.name, p.mask_shape_limit));
-  }
-
   /// Workers take requests as they come; answers leave in the order of the requests, so that what
   /// is stored does not depend on the number of workers.
   Result<void> measure_on(unsigned workers, std::span<const MeasureRequest> requests,

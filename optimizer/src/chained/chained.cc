@@ -68,6 +68,17 @@ class Writer {
   std::vector<LayoutTable> tables_;
 };
 
+std::size_t recipes_of(const Plan& plan, const Columns& columns, const LayoutLimits& limits) {
+  std::size_t sum = 0;
+  for (const PlanTable& table : plan) {
+    for (const PlanMatcher& matcher : table.matchers) {
+      sum += limits.recipes(columns.unpack_mask(matcher.mask.data()));
+    }
+    if (table.exit != kNowhere) sum += limits.recipes(Mask{});
+  }
+  return sum;
+}
+
 }  // namespace
 
 TableSearch::TableSearch(const RuleSet& rules, const Problem& problem, const Rows& packets,
@@ -85,7 +96,9 @@ TableSearch::TableSearch(const RuleSet& rules, const Problem& problem, const Row
 
 LaidOut TableSearch::lay_out(const TableOptions& options) {
   constexpr double kDearer = 2.5;
-  constexpr int kRounds = 8;
+  const bool few_recipes =
+      options.limits != nullptr && options.limits->most_recipes != LayoutLimits::kNoLimit;
+  const int rounds = few_recipes ? 16 : 8;
   constexpr std::size_t kMostJumps = 60;  // devices and core's look_up follow 64
   double price = 1.0 / static_cast<double>(options.most_rules);  // of an entry
   if (conflicts_.most != options.most_conflicts) {
@@ -98,13 +111,17 @@ LaidOut TableSearch::lay_out(const TableOptions& options) {
     filtered = filtered || grown.filtered;
     return std::move(grown.plan);
   };
-  for (int round = 0; round < kRounds && best.empty(); ++round, price *= kDearer) {
+  for (int round = 0; round < rounds && best.empty(); ++round, price *= kDearer) {
     Plan plan = grow({price, options.most_tables, options.most_rules, kMostJumps, options.filters});
     const std::size_t entries = entries_of(plan);
     if (plan.empty() || entries > options.most_rules || plan.size() > options.most_tables + 1) {
       continue;
     }
-    inline_exits(plan, options.most_rules - entries);
+    if (!few_recipes) inline_exits(plan, options.most_rules - entries);  // copies matchers
+    if (few_recipes &&
+        recipes_of(plan, units_.problem->columns, *options.limits) > options.limits->most_recipes) {
+      continue;
+    }
     if (longest_way(plan) > kMostJumps) continue;
     best = std::move(plan);
   }

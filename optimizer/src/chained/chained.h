@@ -2,6 +2,7 @@
 
 /// One input table as layout tables: grown within a number of rules, and written as rules.
 
+#include "greynic/core/layout_limits.h"
 #include "src/chained/units.h"
 #include "src/problem.h"
 
@@ -15,6 +16,7 @@ struct TableOptions {
   bool filters = true;           ///< may be put in
   /// Rules that must come before another, as far as they are listed: a rule with more stays in rests.
   std::size_t most_conflicts = 100;
+  const LayoutLimits* limits = nullptr;  ///< of the device; null: none
 };
 
 struct LaidOut {

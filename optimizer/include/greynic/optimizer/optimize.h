@@ -48,6 +48,7 @@
 
 #include "greynic/core/configuration.h"
 #include "greynic/core/flow_rule.h"
+#include "greynic/core/layout_limits.h"
 #include "greynic/core/result.h"
 #include "greynic/model/model.h"
 
@@ -64,8 +65,8 @@ struct OptimizeOptions {
   std::uint64_t seed = 1;     ///< of the order search; the same seed gives the same layout
   bool single_table = false;  ///< no jumps: one chain of matchers for each input table
   double max_growth = 1.5;    ///< rules in the layout, jumps included, at most this times the input
-  std::uint32_t last_table = 0xfffffffe;  ///< no table beyond is added: switches have few
-  CostModel cost;                         ///< empty: nothing is predicted
+  LayoutLimits limits;        ///< of the device that the layout is for; all kept, or no layout
+  CostModel cost;             ///< empty: nothing is predicted
 };
 
 /// What a layout costs under the traffic.
@@ -109,7 +110,8 @@ struct OptimizedLayout {
   std::vector<std::string> notes;  ///< for people: what was done, and what could not be
 };
 
-/// Errors: kBadInput for no rules or weights that are not positive; those of the cost model.
+/// Errors: kBadInput for no rules or weights that are not positive; kTooBig where no layout that was
+/// found keeps to the limits; those of the cost model.
 /// An empty traffic stands for equal weight on every rule.
 [[nodiscard]] Result<OptimizedLayout> optimize(const RuleSet& rules, const Traffic& traffic,
                                                const OptimizeOptions& options = {});

@@ -16,6 +16,7 @@
 
 #include "greynic/core/configuration.h"
 #include "greynic/core/flow_rule.h"
+#include "greynic/core/layout_limits.h"
 #include "greynic/core/result.h"
 
 namespace greynic::target {
@@ -23,12 +24,6 @@ namespace greynic::target {
 /// Where a layout is installed: which mask sequence it replaces.
 struct Placement {
   Hop hop = Hop::kServerDecap;
-};
-
-/// What a layout for a device may look like: the optimizer stays within it.
-struct LayoutLimits {
-  std::uint32_t last_table = 0xfffffffe;
-  bool cuts_pay = true;  ///< small tables behind jumps are searched faster than one long one
 };
 
 /// A rule that a device holds, and what went through it since it was installed.

@@ -1,0 +1,146 @@
+#include "src/table_planner.h"
+
+#include <algorithm>
+
+#include "greynic/optimizer/optimize.h"
+#include "src/cut_tree.h"
+#include "src/table_cut.h"
+
+namespace greynic::optimizer {
+namespace {
+
+/// Tables of more rules than a device's may have go on in further ones, to which a miss jumps. New
+/// tables get ids above all others.
+std::vector<LayoutTable> split_tall(std::vector<LayoutTable> tables, std::uint32_t first_free,
+                                    std::size_t most_rules) {
+  std::uint32_t next = first_free;
+  for (const LayoutTable& table : tables) next = std::max(next, table.id + 1);
+  for (std::size_t i = 0; i < tables.size(); ++i) {  // grows behind
+    std::size_t rules = 0;
+    for (const Matcher& matcher : tables[i].matchers) rules += matcher.rules.size();
+    if (rules <= most_rules) continue;
+    LayoutTable first{tables[i].id, {}};
+    LayoutTable rest{next++, {}};
+    std::size_t room = most_rules - 1;  // and the jump
+    for (Matcher& matcher : tables[i].matchers) {
+      const std::size_t taken = std::min(room, matcher.rules.size());
+      room -= taken;
+      const auto cut = matcher.rules.begin() + static_cast<std::ptrdiff_t>(taken);
+      Matcher behind{matcher.mask,
+                     static_cast<RulePriority>(rest.matchers.size()),
+                     {std::make_move_iterator(cut), std::make_move_iterator(matcher.rules.end())}};
+      matcher.rules.erase(cut, matcher.rules.end());
+      for (FlowRule& rule : behind.rules) {
+        rule.table = rest.id;
+        rule.priority = behind.priority;
+      }
+      if (!behind.rules.empty()) rest.matchers.push_back(std::move(behind));
+      if (!matcher.rules.empty()) first.matchers.push_back(std::move(matcher));
+    }
+    FlowRule jump;
+    jump.actions = {Action::jump(rest.id)};
+    jump.priority = static_cast<RulePriority>(first.matchers.size());
+    jump.table = first.id;
+    first.matchers.push_back({{}, jump.priority, {jump}});
+    tables[i] = std::move(first);
+    tables.push_back(std::move(rest));
+  }
+  return tables;
+}
+
+}  // namespace
+
+RuleSet rules_of(const RuleSet& rules, const std::vector<std::uint32_t>& members) {
+  RuleSet part{{}, rules.source};
+  for (const std::uint32_t index : members) part.rules.push_back(rules.rules[index]);
+  return part;
+}
+
+std::size_t recipes_of(const std::vector<LayoutTable>& tables, const LayoutLimits& limits) {
+  std::size_t sum = 0;
+  for (const LayoutTable& table : tables) {
+    for (const Matcher& matcher : table.matchers) sum += limits.recipes(matcher.mask);
+  }
+  return sum;
+}
+
+TablePlanner::TablePlanner(const RuleSet& rules, const Problem& problem, const Entering& entering,
+                           const Traffic& traffic, std::vector<std::uint32_t> decider,
+                           TableRoom room)
+    : rules_(rules),
+      problem_(problem),
+      entering_(entering),
+      traffic_(traffic),
+      decider_(std::move(decider)),
+      room_(std::move(room)) {
+  if (room_.limits.most_rules == LayoutLimits::kNoLimit) return;
+  // Tall tables are split when all is laid out, which takes tables too.
+  const std::size_t kept = room_.most_rules / std::max<std::size_t>(1, room_.limits.most_rules) + 1;
+  room_.most_tables -= std::min(room_.most_tables, kept);
+}
+
+Costed TablePlanner::joined() {
+  constexpr std::size_t kLong = 64;
+  constexpr std::size_t kMore = 3;
+  chained::TableOptions options{room_.table, room_.first_free, room_.most_rules, room_.most_tables};
+  options.limits = &room_.limits;
+  chained::TableSearch search(rules_, problem_, entering_.packets, entering_.weight, decider_);
+  Costed best = with_filters_or_without(search, options);
+  if (best.p99 <= kLong) return best;
+  options.most_conflicts *= kMore;
+  Costed again = with_filters_or_without(search, options);
+  return again.cost < best.cost ? again : best;
+}
+
+Costed TablePlanner::without_way_back(bool single_table) {
+  Costed best = costed(layout_in_rule_order(rules_of(rules_, problem_.rule)).tables);
+  consider(single_table, best);
+  // A chain cannot do better than if no precedence stood against the weights.
+  if (!single_table && !(best.cost <= hoped_cost(problem_, missing_weight()))) consider(true, best);
+  return best;
+}
+
+bool TablePlanner::suffices(const Costed& layout) const {
+  return layout.cost < 0.5 * hoped_cost(problem_, 0.0);
+}
+
+Costed TablePlanner::costed(std::vector<LayoutTable> tables) const {
+  Layout layout{split_tall(std::move(tables), room_.first_free, room_.limits.most_rules)};
+  if (!keeps_to(layout, room_.limits)) return {std::move(layout.tables)};
+  const LayoutCost cost = cost_of(layout, traffic_);
+  return {std::move(layout.tables), cost.matchers_tried, cost.matchers_tried_p99};
+}
+
+Costed TablePlanner::with_filters_or_without(chained::TableSearch& search,
+                                             chained::TableOptions options) const {
+  auto filtered = search.lay_out(options);
+  Costed best = costed(std::move(filtered.tables));
+  if (!filtered.filtered) return best;
+  options.filters = false;
+  Costed without = costed(search.lay_out(options).tables);
+  return without.cost < best.cost ? without : best;
+}
+
+/// Where limits are not kept, with fewer and fewer tables.
+void TablePlanner::consider(bool single_table, Costed& best) {
+  TreeOptions options{room_.table, room_.first_free, room_.most_rules, room_.most_tables,
+                      single_table};
+  constexpr std::size_t kFewer = 4;
+  options.most_tables = std::min(options.most_tables, room_.most_rules);
+  while (true) {
+    Costed made =
+        costed(build_tree(rules_, problem_, entering_.packets, entering_.weight, options));
+    const bool fits = made.cost < std::numeric_limits<double>::infinity();
+    if (made.cost < best.cost) best = std::move(made);
+    if (fits || single_table || options.most_tables == 0) return;
+    options.most_tables /= kFewer;
+  }
+}
+
+double TablePlanner::missing_weight() const {
+  double all = 0.0;
+  for (const double weight : problem_.weight) all += weight;
+  return std::max(0.0, 1.0 - all);
+}
+
+}  // namespace greynic::optimizer

@@ -1,0 +1,74 @@
+#pragma once
+
+/// One input table in all the ways there are, within what the device allows; the cheapest under its
+/// traffic is taken.
+
+#include <limits>
+
+#include "greynic/core/layout_limits.h"
+#include "src/chained/chained.h"
+#include "src/problem.h"
+
+namespace greynic::optimizer {
+
+/// The packets that come to one table, packed for it.
+struct Entering {
+  Rows packets;
+  std::vector<double> weight;
+};
+
+/// Layout tables, and the mean of matchers tried in them.
+struct Costed {
+  std::vector<LayoutTable> tables;
+  double cost = std::numeric_limits<double>::infinity();  ///< so, where a limit is not kept
+  std::size_t p99 = 0;  ///< 99 % of the packets try at most so many
+};
+
+/// What an input table may become.
+struct TableRoom {
+  std::uint32_t table = 0;       ///< id of the input table, which the first layout table keeps
+  std::uint32_t first_free = 0;  ///< ids from here on are free for added tables
+  std::size_t most_rules = 0;    ///< jumps included
+  std::size_t most_tables = 0;   ///< that may be added
+  LayoutLimits limits;           ///< recipes: those of this table
+};
+
+[[nodiscard]] RuleSet rules_of(const RuleSet& rules, const std::vector<std::uint32_t>& members);
+
+[[nodiscard]] std::size_t recipes_of(const std::vector<LayoutTable>& tables,
+                                     const LayoutLimits& limits);
+
+class TablePlanner {
+ public:
+  /// `decider`: row of the problem by packet. All references must outlive the planner.
+  TablePlanner(const RuleSet& rules, const Problem& problem, const Entering& entering,
+               const Traffic& traffic, std::vector<std::uint32_t> decider, TableRoom room);
+
+  /// By cuts with a way back. Where some packets try many matchers, rules that much must come before
+  /// are what they wait for: these leave the rests when more of that is listed, which elsewhere costs
+  /// more copies than it saves.
+  [[nodiscard]] Costed joined();
+
+  /// The order given, a tree of cuts without a way back, or a chain.
+  [[nodiscard]] Costed without_way_back(bool single_table);
+
+  /// No chain comes near these tables, nor is it worth a search for others: on every set measured,
+  /// cuts without a way back saved less.
+  [[nodiscard]] bool suffices(const Costed& layout) const;
+
+ private:
+  [[nodiscard]] Costed costed(std::vector<LayoutTable> tables) const;
+  [[nodiscard]] Costed with_filters_or_without(chained::TableSearch& search,
+                                               chained::TableOptions options) const;
+  void consider(bool single_table, Costed& best);
+  [[nodiscard]] double missing_weight() const;
+
+  const RuleSet& rules_;
+  const Problem& problem_;
+  const Entering& entering_;
+  const Traffic& traffic_;
+  std::vector<std::uint32_t> decider_;
+  TableRoom room_;
+};
+
+}  // namespace greynic::optimizer
