@@ -60,19 +60,32 @@ void Mask::add(MatchField field, U128 bits) {
   }
 }
 
+void Mask::add_range(MatchField field) {
+  const auto place = std::lower_bound(ranges_.begin(), ranges_.end(), field);
+  if (place == ranges_.end() || *place != field) ranges_.insert(place, field);
+}
+
 U128 Mask::bits(MatchField field) const {
   const auto place = position(fields_, field, kFieldOf);
   return place != fields_.end() && place->field == field ? place->bits : U128{0};
 }
 
 bool Mask::covers(const Mask& other) const {
-  return std::all_of(other.fields_.begin(), other.fields_.end(), [&](const FieldMask& entry) {
-    return (entry.bits & ~bits(entry.field)) == 0;
-  });
+  const auto as_range = [&](MatchField field) {
+    return std::binary_search(ranges_.begin(), ranges_.end(), field);
+  };
+  return std::all_of(other.fields_.begin(), other.fields_.end(),
+                     [&](const FieldMask& entry) {
+                       return (entry.bits & ~bits(entry.field)) == 0 || as_range(entry.field);
+                     }) &&
+         std::all_of(other.ranges_.begin(), other.ranges_.end(), [&](MatchField field) {
+           return bits(field) == full_mask(field) || as_range(field);
+         });
 }
 
 std::size_t Mask::hash() const {
   std::size_t seed = fields_.size();
+  for (const MatchField field : ranges_) seed = mix(seed, static_cast<std::uint64_t>(field));
   for (const FieldMask& entry : fields_) {
     seed = mix(mix(seed, static_cast<std::uint64_t>(entry.field)), entry.bits);
   }
@@ -100,6 +113,7 @@ void Match::set(MatchField field, U128 value, U128 bits) {
   const auto place = position(fields_, field, kFieldOf);
   const bool there = place != fields_.end() && place->field == field;
   const FieldMatch entry{field, value & bits, bits};
+  std::erase_if(ranges_, [&](const FieldRange& range) { return range.field == field; });
   if (bits == 0) {
     if (there) fields_.erase(place);
   } else if (there) {
@@ -109,25 +123,78 @@ void Match::set(MatchField field, U128 value, U128 bits) {
   }
 }
 
+void Match::set_range(MatchField field, U128 low, U128 high) {
+  set(field, 0, 0);
+  const auto place = position(ranges_, field, kFieldOf);
+  const FieldRange entry{field, low, high};
+  if (place != ranges_.end() && place->field == field) {
+    *place = entry;
+  } else {
+    ranges_.insert(place, entry);
+  }
+}
+
 Mask Match::mask() const {
   Mask mask;
+  for (const FieldRange& range : ranges_) mask.add_range(range.field);
   for (const FieldMatch& entry : fields_) mask.add(entry.field, entry.bits);
   return mask;
 }
 
 bool Match::matches(const Packet& packet) const {
+  const auto inside = [&](const FieldRange& range) {
+    const U128 value = packet.value(range.field);
+    return range.low <= value && value <= range.high;
+  };
+  if (!std::all_of(ranges_.begin(), ranges_.end(), inside)) return false;
   return std::all_of(fields_.begin(), fields_.end(), [&](const FieldMatch& entry) {
     return (packet.value(entry.field) & entry.bits) == entry.value;
   });
 }
 
 bool Match::overlaps(const Match& other) const {
+  if (!ranges_.empty() || !other.ranges_.empty()) {
+    const std::vector<Match> parts = without_ranges(*this);
+    const std::vector<Match> others = without_ranges(other);
+    return std::any_of(parts.begin(), parts.end(), [&](const Match& part) {
+      return std::any_of(others.begin(), others.end(),
+                         [&](const Match& theirs) { return part.overlaps(theirs); });
+    });
+  }
   return all_fields(*this, other, [](U128 value, U128 bits, U128 other_value, U128 other_bits) {
     return ((value ^ other_value) & bits & other_bits) == 0;
   });
 }
 
 bool Match::contains(const Match& other) const {
+  if (!ranges_.empty() || !other.ranges_.empty()) {
+    // Lowest prefixes of ranges: a match is a box, and contains another if it does side by side.
+    const auto within = [&](MatchField field, U128 low, U128 high) {
+      const auto range = position(ranges_, field, kFieldOf);
+      return range == ranges_.end() || range->field != field ||
+             (range->low <= low && high <= range->high);
+    };
+    Match bits_here;
+    bits_here.fields_ = fields_;
+    for (const FieldRange& range : ranges_) {
+      const auto theirs = position(other.ranges_, range.field, kFieldOf);
+      if (theirs != other.ranges_.end() && theirs->field == range.field) {
+        if (!within(range.field, theirs->low, theirs->high)) return false;
+        continue;
+      }
+      U128 low = 0;
+      U128 open = full_mask(range.field);
+      for (const FieldMatch& part : other.fields_) {
+        if (part.field != range.field) continue;
+        low = part.value;
+        open &= ~part.bits;
+      }
+      if (!within(range.field, low, low | open)) return false;
+    }
+    const std::vector<Match> others = without_ranges(other);
+    return std::all_of(others.begin(), others.end(),
+                       [&](const Match& part) { return bits_here.contains(part); });
+  }
   return all_fields(*this, other, [](U128 value, U128 bits, U128 other_value, U128 other_bits) {
     return (bits & ~other_bits) == 0 && ((value ^ other_value) & bits) == 0;
   });
@@ -135,6 +202,9 @@ bool Match::contains(const Match& other) const {
 
 std::size_t Match::hash() const {
   std::size_t seed = fields_.size();
+  for (const FieldRange& range : ranges_) {
+    seed = mix(mix(mix(seed, static_cast<std::uint64_t>(range.field)), range.low), range.high);
+  }
   for (const FieldMatch& entry : fields_) {
     seed = mix(mix(mix(seed, static_cast<std::uint64_t>(entry.field)), entry.value), entry.bits);
   }
@@ -168,6 +238,12 @@ std::string to_string(const Match& match) {
     text += fmt::format("{}={}", info(entry.field).name,
                         value_with_mask(entry.field, entry.value, entry.bits));
   }
+  for (const FieldRange& range : match.ranges()) {
+    if (!text.empty()) text += ',';
+    text += fmt::format("{}={}..{}", info(range.field).name,
+                        field_value_to_string(range.field, range.low),
+                        field_value_to_string(range.field, range.high));
+  }
   return text.empty() ? "any" : text;
 }
 
@@ -179,6 +255,10 @@ std::string to_string(const Mask& mask) {
                 ? std::string(info(entry.field).name)
                 : fmt::format("{}/{}", info(entry.field).name,
                               field_value_to_string(entry.field, entry.bits));
+  }
+  for (const MatchField field : mask.ranges()) {
+    if (!text.empty()) text += ',';
+    text += fmt::format("{}/range", info(field).name);
   }
   return text.empty() ? "none" : text;
 }

@@ -47,6 +47,12 @@ Result<void> keeps_to(const Layout& layout, const LayoutLimits& limits) {
     std::size_t rules = 0;
     for (const Matcher& matcher : table.matchers) {
       rules += matcher.rules.size();
+      if (matcher.mask.ranges().size() > limits.most_ranges) {
+        return fail(
+            ErrorCode::kTooBig,
+            fmt::format("the mask {} compares {} fields as ranges; {} may be",
+                        to_string(matcher.mask), matcher.mask.ranges().size(), limits.most_ranges));
+      }
       const std::size_t own = limits.recipes(matcher.mask);
       if (own > limits.most_chained) {
         return fail(ErrorCode::kTooBig,
@@ -75,6 +81,9 @@ std::string to_string(const LayoutLimits& limits) {
     parts.push_back(fmt::format("tables up to {}", limits.last_table));
   }
   if (!limits.shared_tables) parts.emplace_back("each table entered from one other");
+  if (limits.most_ranges > 0) {
+    parts.push_back(fmt::format("{} ranges a matcher", limits.most_ranges));
+  }
   if (limits.most_rules != LayoutLimits::kNoLimit) {
     parts.push_back(fmt::format("{} rules a table", limits.most_rules));
   }

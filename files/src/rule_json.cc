@@ -45,6 +45,19 @@ std::optional<MaskedValue> masked_from_text(MatchField field, std::string_view t
   return MaskedValue{*value, *bits};
 }
 
+constexpr std::string_view kTo = "..";          ///< between the ends of a range
+constexpr std::string_view kAsRange = "range";  ///< in the place of a mask
+
+/// "1024..65535"; empty for any other text.
+std::optional<FieldRange> range_from_text(MatchField field, std::string_view text) {
+  const std::size_t to = text.find(kTo);
+  if (to == std::string_view::npos) return std::nullopt;
+  const auto low = field_value_from_string(field, text.substr(0, to));
+  const auto high = field_value_from_string(field, text.substr(to + kTo.size()));
+  if (!low || !high || *low > *high) return std::nullopt;
+  return FieldRange{field, *low, *high};
+}
+
 /// The text of a JSON string, or of a whole number written without quotes.
 std::optional<std::string> as_text(const json& value) {
   if (value.is_string()) return value.get<std::string>();
@@ -59,6 +72,11 @@ json to_json(const Match& match) {
   for (const FieldMatch& entry : match.fields()) {
     object[std::string(info(entry.field).name)] = masked_text(entry.field, entry.value, entry.bits);
   }
+  for (const FieldRange& range : match.ranges()) {
+    object[std::string(info(range.field).name)] = field_value_to_string(range.field, range.low) +
+                                                  std::string(kTo) +
+                                                  field_value_to_string(range.field, range.high);
+  }
   return object;
 }
 
@@ -71,11 +89,16 @@ Result<Match> match_from_json(const json& object, const std::string& source,
     const auto field = match_field_named(name);
     if (!field) return bad_value(source, here, "is not a match field (docs/formats/layout.md)");
     const auto text = as_text(value);
+    if (const auto range = text ? range_from_text(*field, *text) : std::nullopt) {
+      match.set_range(*field, range->low, range->high);
+      continue;
+    }
     const auto masked = text ? masked_from_text(*field, *text) : std::nullopt;
     if (!masked) {
       return bad_value(source, here,
                        fmt::format("{} is no value of this {}-bit field; write value, "
-                                   "address/length or value/mask, without bits outside the mask",
+                                   "address/length or value/mask, without bits outside the mask, "
+                                   "or low..high where the matcher compares a range",
                                    json_text(value), info(*field).width_bits));
     }
     match.set(*field, masked->value, masked->bits);
@@ -91,6 +114,7 @@ json to_json(const Mask& mask) {
     object[std::string(info(entry.field).name)] =
         high != 0 ? fmt::format("0x{:x}{:016x}", high, low) : fmt::format("0x{:x}", low);
   }
+  for (const MatchField field : mask.ranges()) object[std::string(info(field).name)] = kAsRange;
   return object;
 }
 
@@ -103,6 +127,10 @@ Result<Mask> mask_from_json(const json& object, const std::string& source,
     const auto field = match_field_named(name);
     if (!field) return bad_value(source, here, "is not a match field (docs/formats/layout.md)");
     const auto text = as_text(value);
+    if (text == kAsRange) {
+      mask.add_range(*field);
+      continue;
+    }
     const auto bits = text ? field_value_from_string(*field, *text) : std::nullopt;
     if (!bits) {
       return bad_value(source, here,

@@ -12,8 +12,8 @@
 #include "ambiguous.h"
 #include "greynic/verify/verify.h"
 #include "problem.h"
-#include "proof.h"
 #include "src/counted/walk.h"
+#include "src/scan/proof.h"
 #include "src/table_planner.h"
 #include "table_cut.h"
 
@@ -116,6 +116,28 @@ Result<void> check(const RuleSet& rules, const Traffic& traffic, const OptimizeO
   return {};
 }
 
+/// The rows to lay out with ranges. Those that a reader wrote out of one line stay together: all are
+/// kept when one of them is.
+std::vector<std::uint32_t> whole_lines(const RuleSet& rules,
+                                       const std::vector<std::uint32_t>& members,
+                                       const std::vector<bool>& redundant) {
+  std::vector<std::uint32_t> kept;
+  for (std::uint32_t begin = 0; begin < members.size();) {
+    const FlowRule& first = rules.rules[members[begin]];
+    std::uint32_t end = begin + 1;
+    bool needed = !redundant[begin];
+    for (; end < members.size() && !first.from.empty(); ++end) {
+      const FlowRule& rule = rules.rules[members[end]];
+      if (rule.from != first.from || rule.actions != first.actions) break;
+      needed = needed || !redundant[end];
+    }
+    for (; begin < end; ++begin) {
+      if (needed) kept.push_back(begin);
+    }
+  }
+  return kept;
+}
+
 /// Recipes for each input table: what the tables before leave, but for one matcher for each mask of
 /// those that are still to come.
 class RecipeShares {
@@ -166,6 +188,7 @@ class QuickProver {
     verify::VerifyOptions options;
     options.quick = true;
     options.most_comparisons = std::min(options.most_comparisons, left_);
+    if (has_ranges(layout)) options.most_comparisons = std::min(options.most_comparisons, kRanges);
     const auto verdict = verify::verify(rules, layout, options);
     if (!verdict) {
       left_ -= options.most_comparisons;
@@ -185,6 +208,7 @@ class QuickProver {
   [[nodiscard]] std::size_t refuted() const { return refuted_; }
 
  private:
+  static constexpr std::uint64_t kRanges = 200'000'000;  ///< masks are there, should this not do
   std::uint64_t left_ = 1'000'000'000;
   std::size_t refuted_ = 0;
 };
@@ -280,6 +304,13 @@ Result<OptimizedLayout> optimize(const RuleSet& rules, const Traffic& traffic,
     TablePlanner planner(rules, deciding, traffic_here, arriving_here,
                          among_kept(hits, redundant.size(), kept, deciding, traffic_here.packets),
                          room);
+    std::optional<Problem> whole;
+    if (limits.most_ranges > 0) {
+      const auto lines = whole_lines(rules, members, redundant);
+      whole = part_of(problem, lines);
+      planner.compare_ranges(
+          *whole, among_kept(hits, redundant.size(), lines, *whole, traffic_here.packets));
+    }
     add_bound(deciding, traffic_share(traffic, arriving_here), result.bound);
     Costed made;
     bool proven = false;
@@ -289,13 +320,20 @@ Result<OptimizedLayout> optimize(const RuleSet& rules, const Traffic& traffic,
       made.tables = std::move(layout.tables);
     };
     const bool cuts = !options.single_table && limits.cuts_pay;
-    if (cuts && limits.shared_tables) {
-      made = planner.joined();
-      if (planner.suffices(made)) prove_made();
+    std::vector<Costed> joined;
+    if (cuts && limits.shared_tables) joined = planner.joined();
+    for (Costed& candidate : joined) {
+      if (proven || !planner.suffices(candidate)) continue;
+      made = std::move(candidate);
+      prove_made();
     }
     if (!proven) {
       Costed other = planner.without_way_back(!cuts);
-      if (!made.tables.empty() && !planner.suffices(made) && made.cost < other.cost) prove_made();
+      for (Costed& candidate : joined) {
+        if (proven || candidate.tables.empty() || !(candidate.cost < other.cost)) continue;
+        made = std::move(candidate);
+        prove_made();
+      }
       if (!proven) made = std::move(other);
     }
     std::vector<LayoutTable>& tables = made.tables;

@@ -79,12 +79,30 @@ TablePlanner::TablePlanner(const RuleSet& rules, const Problem& problem, const E
   room_.most_tables -= std::min(room_.most_tables, kept);
 }
 
-Costed TablePlanner::joined() {
+void TablePlanner::compare_ranges(const Problem& whole, std::vector<std::uint32_t> decider) {
+  whole_ = &whole;
+  whole_decider_ = std::move(decider);
+}
+
+std::vector<Costed> TablePlanner::joined() const {
+  std::vector<Costed> made;
+  made.push_back(joined(problem_, decider_, 0));
+  if (whole_ == nullptr) return made;
+  Costed ranges = joined(*whole_, whole_decider_, room_.limits.most_ranges);
+  if (ranges.tables.empty()) return made;
+  made.insert(ranges.cost < made.front().cost ? made.begin() : made.end(), std::move(ranges));
+  return made;
+}
+
+Costed TablePlanner::joined(const Problem& problem, const std::vector<std::uint32_t>& decider,
+                            std::size_t most_ranges) const {
   constexpr std::size_t kLong = 64;
   constexpr std::size_t kMore = 3;
   chained::TableOptions options{room_.table, room_.first_free, room_.most_rules, room_.most_tables};
   options.limits = &room_.limits;
-  chained::TableSearch search(rules_, problem_, entering_.packets, entering_.weight, decider_);
+  chained::TableSearch search(rules_, problem, entering_.packets, entering_.weight, decider,
+                              most_ranges);
+  if (most_ranges > 0 && !search.has_ranges()) return {};
   Costed best = with_filters_or_without(search, options);
   if (best.p99 <= kLong) return best;
   options.most_conflicts *= kMore;
@@ -131,7 +149,10 @@ void TablePlanner::consider(bool single_table, Costed& best) {
     Costed made =
         costed(build_tree(rules_, problem_, entering_.packets, entering_.weight, options));
     const bool fits = made.cost < std::numeric_limits<double>::infinity();
-    if (made.cost < best.cost) best = std::move(made);
+    // Where nothing fits, what comes nearest shows what it would take.
+    const bool nearer =
+        !fits && recipes_of(made.tables, room_.limits) < recipes_of(best.tables, room_.limits);
+    if (made.cost < best.cost || (nearer && !(best.cost < made.cost))) best = std::move(made);
     if (fits || single_table || options.most_tables == 0) return;
     options.most_tables /= kFewer;
   }

@@ -44,10 +44,14 @@ class TablePlanner {
   TablePlanner(const RuleSet& rules, const Problem& problem, const Entering& entering,
                const Traffic& traffic, std::vector<std::uint32_t> decider, TableRoom room);
 
-  /// By cuts with a way back. Where some packets try many matchers, rules that much must come before
+  /// For joined(): the table's rows with no rule in part, so that ranges are whole. The problem must
+  /// outlive the planner.
+  void compare_ranges(const Problem& whole, std::vector<std::uint32_t> decider);
+
+  /// By cuts with a way back, with ranges and without where there are some; the cheaper first. Where some packets try many matchers, rules that much must come before
   /// are what they wait for: these leave the rests when more of that is listed, which elsewhere costs
   /// more copies than it saves.
-  [[nodiscard]] Costed joined();
+  [[nodiscard]] std::vector<Costed> joined() const;
 
   /// The order given, a tree of cuts without a way back, or a chain.
   [[nodiscard]] Costed without_way_back(bool single_table);
@@ -57,6 +61,9 @@ class TablePlanner {
   [[nodiscard]] bool suffices(const Costed& layout) const;
 
  private:
+  /// Empty where ranges are asked for, and the table has none.
+  [[nodiscard]] Costed joined(const Problem& problem, const std::vector<std::uint32_t>& decider,
+                              std::size_t most_ranges) const;
   [[nodiscard]] Costed costed(std::vector<LayoutTable> tables) const;
   [[nodiscard]] Costed with_filters_or_without(chained::TableSearch& search,
                                                chained::TableOptions options) const;
@@ -69,6 +76,8 @@ class TablePlanner {
   const Traffic& traffic_;
   std::vector<std::uint32_t> decider_;
   TableRoom room_;
+  const Problem* whole_ = nullptr;  ///< null: no ranges
+  std::vector<std::uint32_t> whole_decider_;
 };
 
 }  // namespace greynic::optimizer

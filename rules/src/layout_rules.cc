@@ -1,4 +1,5 @@
-/// A layout as a rule set: the rules of a matcher get the matcher's position as their priority.
+/// A layout as a rule set: the rules of a matcher get the matcher's position as their priority,
+/// ranges are written out.
 
 #include "greynic/files/core_json.h"
 #include "greynic/files/json_file.h"
@@ -12,10 +13,11 @@ Result<RuleSet> parse_layout_rules(std::string_view text, const std::string& sou
   if (const auto checked = files::check_schema(*document, "layout", source); !checked) {
     return pass_on(checked);
   }
-  const auto layout = files::layout_from_json(*document, source);
-  if (!layout) return pass_on(layout);
+  auto read = files::layout_from_json(*document, source);
+  if (!read) return pass_on(read);
+  const Layout layout = without_ranges(std::move(*read));
   RuleSet set{{}, source};
-  for (const LayoutTable& table : layout->tables) {
+  for (const LayoutTable& table : layout.tables) {
     for (std::size_t position = 0; position < table.matchers.size(); ++position) {
       for (FlowRule rule : table.matchers[position].rules) {
         rule.table = table.id;

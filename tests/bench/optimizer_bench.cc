@@ -1,8 +1,8 @@
 /// What the optimizer makes of rule sets, and what that costs:
 ///
-///     optimizer_bench [--growth G] [--traffic zipf:1.1] [--no-verify] [FILE...]
+///     optimizer_bench [--growth G] [--traffic zipf:1.1] [--ranges] [--no-verify] [FILE...]
 ///
-/// One line a set: matchers tried by a packet (mean, 99th percentile, most), jumps taken, growth of
+/// With --ranges for a device that compares ports with ranges. One line a set: matchers tried by a packet (mean, 99th percentile, most), jumps taken, growth of
 /// the rules, CPU seconds of the search and of `verify`, peak memory of the process. At the end the
 /// geometric mean of the means. Without files: the published ClassBench sets, where they are.
 
@@ -92,6 +92,8 @@ int main(int count, char** arguments) {
       settings.traffic = arguments[++i];
     } else if (argument == "--single-table") {
       settings.options.single_table = true;
+    } else if (argument == "--ranges") {
+      settings.options.limits.most_ranges = 2;
     } else if (argument == "--no-verify") {
       settings.verify = false;
     } else {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 namespace greynic {
@@ -99,6 +100,59 @@ TEST(MatchField, ValuesReadBackAsWritten) {
     EXPECT_FALSE(field_value_from_string(MatchField::kIpv6Src, text)) << text;
   }
   EXPECT_FALSE(field_value_from_string(MatchField::kIpEcn, "4"));
+}
+
+// Claim:  a range is its prefixes: they hold its values and no others, for every range of a field.
+// Oracle: each value compared with both ends.
+TEST(Ranges, AreTheirPrefixes) {
+  for (unsigned low = 0; low < 256; low += 3) {
+    for (unsigned high = low; high < 256; ++high) {
+      Match match;
+      match.set_range(MatchField::kIpTtl, low, high);
+      const std::vector<Match> parts = without_ranges(match);
+      for (unsigned value = 0; value < 256; ++value) {
+        Packet packet;
+        packet.set(MatchField::kIpTtl, value);
+        const auto hits = std::count_if(parts.begin(), parts.end(),
+                                        [&](const Match& part) { return part.matches(packet); });
+        ASSERT_EQ(hits, low <= value && value <= high ? 1 : 0) << low << ".." << high;
+        ASSERT_EQ(match.matches(packet), low <= value && value <= high);
+      }
+    }
+  }
+  EXPECT_EQ(prefixes_of({MatchField::kL4DstPort, 1024, 65535}).size(), 6U);
+  EXPECT_EQ(prefixes_of({MatchField::kIpv6Dst, 0, full_mask(MatchField::kIpv6Dst)}).size(), 1U);
+}
+
+// Claim:  what ranges have in common, and whether one holds another, is what their packets say.
+// Oracle: every packet of two small fields.
+TEST(Ranges, OverlapAndContainAsTheirPacketsDo) {
+  std::mt19937_64 random(7);
+  const auto drawn = [&] {
+    Match match;
+    for (const MatchField field : {MatchField::kIpTtl, MatchField::kIpProtocol}) {
+      const auto low = static_cast<unsigned>(random() % 8);
+      if (random() % 3 == 0) match.set_range(field, low, low + random() % (8 - low));
+      if (random() % 3 == 0) match.set(field, low, random() & 7U);
+    }
+    return match;
+  };
+  for (int i = 0; i < 3000; ++i) {
+    const Match a = drawn();
+    const Match b = drawn();
+    bool meet = false;
+    bool holds = true;
+    for (unsigned number = 0; number < 16 * 16; ++number) {
+      Packet packet;
+      packet.set(MatchField::kIpTtl, number % 16 == 15 ? 255 : number % 16);
+      packet.set(MatchField::kIpProtocol, number / 16 == 15 ? 255 : number / 16);
+      meet = meet || (a.matches(packet) && b.matches(packet));
+      holds = holds && (a.matches(packet) || !b.matches(packet));
+    }
+    ASSERT_EQ(a.overlaps(b), meet) << to_string(a) << " and " << to_string(b);
+    if (a.contains(b)) ASSERT_TRUE(holds) << to_string(a) << " and " << to_string(b);
+    if (b.fields().empty() && holds) ASSERT_TRUE(a.contains(b)) << to_string(a) << to_string(b);
+  }
 }
 
 }  // namespace

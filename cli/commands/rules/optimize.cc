@@ -37,6 +37,7 @@ struct OptimizeFlags {
   std::optional<double> growth = optimizer::OptimizeOptions{}.max_growth;
   std::optional<flows::CommandForm> as;
   bool single_table = false;
+  bool ranges = false;
   bool explain = false;
   bool as_json = false;
   bool follow = false;
@@ -253,6 +254,7 @@ int run(const OptimizeFlags& flags) {
   }
   if (flags.follow) return follow(flags, *rules, options);
   if (!flags.update.layout.empty()) return update(flags, *rules, options);
+  if (flags.ranges) options.limits.most_ranges = 2;
   const auto traffic = rules::traffic_for(flags.traffic, *rules, flags.seed);
   if (!traffic) return tell(traffic.error());
   const auto found = search(*rules, *traffic, options, !flags.growth);
@@ -361,6 +363,11 @@ void add_optimize(Program& program) {
       "--explain", flags->explain,
       "Also say for the hottest flows, the tables and the masks what packets tried before, "
       "what they try now, and why");
+  command
+      .flag("--ranges", flags->ranges,
+            "The device compares ports with ranges: 1024 to 65535 is one rule, not six (--for asks "
+            "the target)")
+      .excludes(connections);
   const auto read_form = [flags](const std::string& text) -> Result<void> {
     const auto form = flows::command_form(text);
     if (!form) return pass_on(form);

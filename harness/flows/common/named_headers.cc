@@ -69,8 +69,8 @@ bool looks_at_icmp(const Match& match) {
 /// Appends the match with all headers named: several matches, one, or none when it contradicts
 /// itself.
 void name_headers(const Match& match, std::vector<Match>& named) {
-  for (const FieldMatch& part : match.fields()) {
-    const std::vector<Header> headers = headers_of(part.field);
+  for (const MatchField field : fields_looked_at(match)) {
+    const std::vector<Header> headers = headers_of(field);
     if (headers.empty() || std::any_of(headers.begin(), headers.end(), [&](const Header& header) {
           return holds(match, header);
         })) {
@@ -184,9 +184,26 @@ std::vector<Match> headers_named(const Match& match) {
     if (part.value != 0) return {};  // no packet has the field, and without it it reads as zero
     possible.set(part.field, 0, 0);
   }
+  for (const FieldRange& range : match.ranges()) {
+    // A range of all values asks for nothing, so not for a header either.
+    const bool all = range.low == 0 && range.high == full_mask(range.field);
+    if (all ? !missing_header(match, range.field)
+            : !excluded(match, {range.field, range.low, full_mask(range.field)})) {
+      continue;
+    }
+    if (range.low != 0) return {};
+    possible.set(range.field, 0, 0);
+  }
   std::vector<Match> named;
   name_headers(possible, named);
   return named;
+}
+
+std::vector<MatchField> fields_looked_at(const Match& match) {
+  std::vector<MatchField> fields;
+  for (const FieldMatch& part : match.fields()) fields.push_back(part.field);
+  for (const FieldRange& range : match.ranges()) fields.push_back(range.field);
+  return fields;
 }
 
 RuleSet with_headers(RuleSet rules) {
@@ -302,8 +319,8 @@ void name_decided_headers(Layout& layout) {
     bool again = true;
     while (again) {
       again = false;
-      for (const FieldMatch& part : std::vector<FieldMatch>(rule.match.fields())) {
-        for (const Header& header : headers_of(part.field)) {
+      for (const MatchField field : fields_looked_at(rule.match)) {
+        for (const Header& header : headers_of(field)) {
           if (holds(rule.match, header) || !holds(whole, header)) continue;
           rule.match.set(header.field, header.value);
           again = true;

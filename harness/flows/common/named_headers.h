@@ -46,4 +46,7 @@ namespace greynic::flows {
 /// interfaces that know no other masks.
 [[nodiscard]] Layout with_prefixes(const Layout& layout);
 
+/// The fields that a match looks at, by bits or as ranges.
+[[nodiscard]] std::vector<MatchField> fields_looked_at(const Match& match);
+
 }  // namespace greynic::flows

@@ -41,6 +41,13 @@ class TestpmdPattern {
                              field_value_to_string(field, part.bits));
       }
     }
+    for (const FieldRange& range : match_.ranges()) {
+      if (range.field != field) continue;
+      said_.push_back(field);
+      text_ += fmt::format(
+          " {0} spec {1} {0} last {2} {0} mask {3}", token, field_value_to_string(field, range.low),
+          field_value_to_string(field, range.high), field_value_to_string(field, full_mask(field)));
+    }
   }
   /// A byte that two fields share.
   void byte(std::string_view token, MatchField high, unsigned shift, MatchField low) {
@@ -61,9 +68,9 @@ class TestpmdPattern {
   [[nodiscard]] const Match& match() const { return match_; }
 
   [[nodiscard]] Result<std::string> text() const {
-    for (const FieldMatch& part : match_.fields()) {
-      if (std::find(said_.begin(), said_.end(), part.field) == said_.end()) {
-        return no_testpmd_word(info(part.field).name, "it takes no such field there");
+    for (const MatchField field : fields_looked_at(match_)) {
+      if (std::find(said_.begin(), said_.end(), field) == said_.end()) {
+        return no_testpmd_word(info(field).name, "it takes no such field there");
       }
     }
     return text_;
@@ -150,9 +157,9 @@ Result<std::string> pattern_words(const Match& match) {
   constexpr unsigned kIpv4Type = 0x0800;
   constexpr unsigned kIpv6Type = 0x86dd;
   constexpr unsigned kArpType = 0x0806;
-  for (const FieldMatch& part : match.fields()) {
-    if (const auto missing = missing_header(match, part.field)) {
-      return no_testpmd_word(info(part.field).name, *missing);
+  for (const MatchField field : fields_looked_at(match)) {
+    if (const auto missing = missing_header(match, field)) {
+      return no_testpmd_word(info(field).name, *missing);
     }
   }
   TestpmdPattern pattern(match);

@@ -157,7 +157,9 @@ std::uint32_t last_table_of(Program program) {
 
 Result<std::string> rule_commands(const Layout& layout, const CommandForm& form) {
   const bool prefixes_only = form.program == Program::kTc;
-  const RuleSet rules = rules_of(with_headers(prefixes_only ? with_prefixes(layout) : layout));
+  const bool ranges = form.program == Program::kRteFlow;
+  const Layout plain = ranges ? layout : without_ranges(layout);
+  const RuleSet rules = rules_of(with_headers(prefixes_only ? with_prefixes(plain) : plain));
   if (const auto checked = check_words(rules); !checked) return pass_on(checked);
   switch (form.program) {
     case Program::kOvs:

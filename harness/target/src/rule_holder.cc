@@ -21,7 +21,7 @@ class NoRules final : public RuleHolder {
 }  // namespace
 
 FittedLayout RuleHolder::fit(const Layout& layout, LayoutForm form) const {
-  Layout spelled = spelled_out(layout);
+  Layout spelled = spelled_out(limits().most_ranges > 0 ? layout : without_ranges(layout));
   return FittedLayout(form == LayoutForm::kFastest ? fastest(std::move(spelled))
                                                    : std::move(spelled));
 }

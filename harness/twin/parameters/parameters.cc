@@ -123,6 +123,7 @@ std::vector<Row> rows_of_switch() {
       row("table_limit", &P::table_limit, 1, 1e9, Null::kUnlimited),
       row("table_rule_limit", &P::table_rule_limit, 2, 1e9, Null::kUnlimited),
       row("table_rejoin", &P::table_rejoin, 0, 1),
+      row("range_field_count", &P::range_field_count, 0, 8),
       row("encap_context_limit", &P::encap_context_limit, 0, 1e9),
       row("rule_insert_us", &P::rule_insert_us, 0.001, 1e9),
       row("rule_delete_us", &P::rule_delete_us, 0.001, 1e9),

@@ -109,6 +109,7 @@ struct Parameters {
   double table_limit = -1;        ///< tables of a layout; negative: no limit
   double table_rule_limit = -1;   ///< rules of one table; negative: no limit
   double table_rejoin = 1;        ///< 1: jumps of several tables may lead to one
+  double range_field_count = 0;   ///< fields of one matcher that may be compared as ranges
   double encap_context_limit = 0;
   // Rules and virtual switch.
   double rule_insert_us = 0;

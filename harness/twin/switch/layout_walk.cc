@@ -104,6 +104,7 @@ GroupWalk walk_of(const Layout& layout, const Traffic* traffic, const Grouping& 
         for (const FlowRule& rule : matcher.rules) {
           Packet packet;
           for (const FieldMatch& field : rule.match.fields()) packet.set(field.field, field.value);
+          for (const FieldRange& range : rule.match.ranges()) packet.set(range.field, range.low);
           add(packet, rule.weight > 0 ? rule.weight : 1.0);
         }
       }
@@ -129,6 +130,9 @@ double recipes_of(const Mask& mask, double words) {
       looked_at += ((field.bits >> bit) & 0xffffU) != 0 ? 1 : 0;
     }
   }
+  for (const MatchField field : mask.ranges()) {
+    looked_at += std::ceil(static_cast<double>(info(field).width_bits) / kWordBits);
+  }
   const double alone = std::max(1.0, std::ceil(looked_at / words));
   return alone > 1 ? alone + 1 : 1;
 }
@@ -140,6 +144,7 @@ LayoutLimits layout_limits(const Parameters& rnic) {
   LayoutLimits limits;
   if (rnic.table_limit > 0) limits.last_table = static_cast<std::uint32_t>(rnic.table_limit) - 1;
   limits.most_rules = count(rnic.table_rule_limit);
+  limits.most_ranges = static_cast<std::size_t>(rnic.range_field_count);
   limits.most_recipes = count(rnic.mask_shape_limit);
   limits.shared_tables = rnic.table_rejoin != 0;
   if (rnic.recipe_word_count > 0) {

@@ -8,6 +8,14 @@
 namespace greynic::optimizer::chained {
 namespace {
 
+Mask matcher_mask(const PlanMatcher& planned, const Columns& columns) {
+  Mask mask = columns.unpack_mask(planned.mask.data());
+  for (std::size_t field = 0; field < kPortFields; ++field) {
+    if (planned.as_range[field]) mask.add_range(kPorts[field]);
+  }
+  return mask;
+}
+
 class Writer {
  public:
   Writer(const RuleSet& rules, const Units& units, const Plan& plan, const TableOptions& options)
@@ -34,13 +42,16 @@ class Writer {
     LayoutTable table{id_[number], {}};
     const auto position = [&] { return static_cast<RulePriority>(table.matchers.size()); };
     for (const PlanMatcher& planned : plan_[number].matchers) {
-      Matcher matcher{columns.unpack_mask(planned.mask.data()), position(), {}};
+      Matcher matcher{mask_of(planned), position(), {}};
       for (std::size_t i = 0; i < planned.entries.size(); ++i) {
         const PlanEntry& entry = planned.entries[i];
         FlowRule rule;
         if (entry.unit != kNowhere) rule = rules_.rules[units_.rule[entry.unit]];
         if (entry.unit == kNowhere) rule.actions = {Action::jump(id_of(entry.table))};
         rule.match = columns.unpack(planned.values[i], planned.mask.data());
+        for (std::size_t field = 0; field < kPortFields; ++field) {
+          if (planned.as_range[field]) set_range(rule.match, field, entry.spans[field]);
+        }
         rule.priority = matcher.priority;
         rule.table = table.id;
         rule.weight = std::min(1.0, entry.weight);  // sums of shares round
@@ -59,6 +70,18 @@ class Writer {
     tables_.push_back(std::move(table));
   }
 
+  [[nodiscard]] Mask mask_of(const PlanMatcher& planned) const {
+    return matcher_mask(planned, units_.problem->columns);
+  }
+
+  /// Numbers of a slot are the highest bits of its field.
+  void set_range(Match& match, std::size_t field, const Span& span) const {
+    const MatchField ports = kPorts[field];
+    const auto shift = static_cast<unsigned>(info(ports).width_bits - units_.slot[field].count);
+    const std::uint32_t below = (1U << shift) - 1;
+    match.set_range(ports, span.low << shift, span.high << shift | below);
+  }
+
   const RuleSet& rules_;
   const Units& units_;
   const Plan& plan_;
@@ -72,7 +95,7 @@ std::size_t recipes_of(const Plan& plan, const Columns& columns, const LayoutLim
   std::size_t sum = 0;
   for (const PlanTable& table : plan) {
     for (const PlanMatcher& matcher : table.matchers) {
-      sum += limits.recipes(columns.unpack_mask(matcher.mask.data()));
+      sum += limits.recipes(matcher_mask(matcher, columns));
     }
     if (table.exit != kNowhere) sum += limits.recipes(Mask{});
   }
@@ -83,11 +106,11 @@ std::size_t recipes_of(const Plan& plan, const Columns& columns, const LayoutLim
 
 TableSearch::TableSearch(const RuleSet& rules, const Problem& problem, const Rows& packets,
                          const std::vector<double>& packet_weight,
-                         std::vector<std::uint32_t> decider)
+                         std::vector<std::uint32_t> decider, std::size_t most_ranges)
     : rules_(rules),
       packets_(packets),
       packet_weight_(packet_weight),
-      units_(problem),
+      units_(problem, most_ranges),
       decider_(std::move(decider)) {
   for (std::uint32_t& row : decider_) {
     if (row != kNoRow) row = units_.unit_of_row[row];

@@ -30,8 +30,11 @@ class TableSearch {
   /// `packets` are packed with the problem's columns, their weights sum to 1 or less; `decider` is
   /// the row of each. Rows of the problem must not shadow each other. All must outlive the search.
   TableSearch(const RuleSet& rules, const Problem& problem, const Rows& packets,
-              const std::vector<double>& packet_weight, std::vector<std::uint32_t> decider);
+              const std::vector<double>& packet_weight, std::vector<std::uint32_t> decider,
+              std::size_t most_ranges = 0);
 
+  /// Some port field is compared as a range.
+  [[nodiscard]] bool has_ranges() const { return units_.as_range[0] || units_.as_range[1]; }
   [[nodiscard]] LaidOut lay_out(const TableOptions& options);
 
  private:

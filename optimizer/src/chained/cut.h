@@ -96,11 +96,12 @@ class CutChooser {
     std::vector<std::uint8_t> covers;   ///< by kind: looks at all bits of the cut
     std::vector<std::uint32_t> inside;  ///< by kind: its number in a part
     std::vector<double> masks;          ///< by that number
+    std::vector<Word> parted;           ///< bits that part no matchers in a part
     std::vector<std::uint8_t> open;     ///< by that number: some bit is still looked at
     KeyNumbers keys;                    ///< of kinds, then of parts
     std::vector<std::uint32_t> part;    ///< by row; kNoRow: the rest
     std::vector<std::pair<std::uint32_t, Share>> in_parts;
-    std::vector<double> rest_weight;   ///< by kind; negative: no row in the rest
+    std::vector<double> rest_weight;   ///< by class of kinds; negative: no row in the rest
     std::vector<double> passing;       ///< by part
     std::vector<std::uint32_t> begin;  ///< by part, in `sorted`
     std::vector<Share> sorted;

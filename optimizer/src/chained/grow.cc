@@ -8,6 +8,7 @@
 #include "src/chain.h"
 #include "src/chained/cut.h"
 #include "src/chained/key_numbers.h"
+#include "src/chained/range_chain.h"
 
 namespace greynic::optimizer::chained {
 namespace {
@@ -140,6 +141,11 @@ class Grower {
     node.kind_example.clear();
     node.kind_masks.clear();
     node.kind_written.clear();
+    node.kind_class.clear();
+    classes_.restart(n);
+    std::vector<std::uint32_t> first_of_class;
+    std::vector<Word> parted = node.decided;  // bits that part no matchers
+    for (std::size_t w = 0; w < parted.size(); ++w) parted[w] |= units_.ranged[w];
     for (std::uint32_t row = 0; row < n; ++row) {
       const std::uint32_t kind =
           kinds_.number(kind_key(node.rows.hull.mask[row], node.decided, node.rows.ports[row]));
@@ -149,13 +155,17 @@ class Grower {
         double written = 1.0;
         for (std::size_t field = 0; field < kPortFields; ++field) {
           const std::uint32_t set = node.rows.ports[row][field];
-          if (set == 0) continue;
+          if (set == 0 || units_.as_range[field]) continue;
           const auto all = static_cast<double>(units_.sets[set].size());
           masks *= left_out(units_.sets[set], units_.slot[field]) ? 2.0 : all;
           written *= all;
         }
         node.kind_masks.push_back(masks);
         node.kind_written.push_back(written);
+        const std::uint32_t number = classes_.number(
+            kind_key(node.rows.hull.mask[row], parted, units_.kept_ports(node.rows.ports[row])));
+        if (number == first_of_class.size()) first_of_class.push_back(kind);
+        node.kind_class.push_back(first_of_class[number]);
       }
       node.kind.push_back(kind);
     }
@@ -176,6 +186,13 @@ class Grower {
 
   /// The node as a chain, the end of its table.
   void finish(const Node& node, std::uint32_t table) {
+    if (units_.as_range[0] || units_.as_range[1]) {
+      for (PlanMatcher& matcher : range_chain(units_, node)) {
+        entries_ += matcher.entries.size();
+        plan_[table].matchers.push_back(std::move(matcher));
+      }
+      return;
+    }
     Problem chain(units_.problem->columns, packets_.words());
     for (std::size_t row = 0; row < node.rows.size(); ++row) {
       const std::size_t before = chain.rows.size();
@@ -461,6 +478,7 @@ class Grower {
   std::vector<std::uint32_t> local_;       ///< by unit: its row in the node at hand
   std::vector<std::uint32_t> row_inside_;  ///< for inherit
   KeyNumbers kinds_;                       ///< for scout
+  KeyNumbers classes_;                     ///< for scout
   std::array<std::vector<Word>, kPortFields> port_bits_;
   Plan plan_;
   std::size_t entries_ = 0;  ///< of the matchers so far

@@ -108,7 +108,8 @@ std::optional<Guard> CutChooser::best_guard(const Node& node) const {
   for (std::size_t row = 0; row < node.rows.size(); ++row) {
     for (std::size_t field = 0; field < kPortFields; ++field) {
       const std::uint32_t set = node.rows.ports[row][field];
-      if (set == 0 || !covers_all(node.rows.hull.mask[row], protocol)) continue;
+      if (set == 0 || units_.as_range[field] || !covers_all(node.rows.hull.mask[row], protocol))
+        continue;
       gain[{field, set}] += node.weight[row] * static_cast<double>(units_.sets[set].size()) + 1e-9;
     }
   }

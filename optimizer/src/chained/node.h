@@ -22,6 +22,7 @@ struct Node {
   std::vector<std::uint32_t> kind_example;  ///< by kind: a row
   std::vector<double> kind_written;         ///< by kind: masks when written out
   std::vector<double> kind_masks;           ///< by kind: masks that guards would leave
+  std::vector<std::uint32_t> kind_class;    ///< by kind: the first that shares its matchers
 
   Conflicts conflicts;  ///< by row: rows that must come before it
 };

@@ -10,16 +10,26 @@ namespace greynic::optimizer::chained {
 
 inline constexpr std::uint32_t kNowhere = 0xffffffff;
 
+/// Ports from low to high, as numbers of a slot.
+struct Span {
+  std::uint32_t low;
+  std::uint32_t high;
+  bool operator==(const Span&) const = default;
+};
+using Spans = std::array<Span, kPortFields>;
+
 /// Does what a unit does, or goes on in another table of the plan.
 struct PlanEntry {
   std::uint32_t unit = kNowhere;
   std::uint32_t table = kNowhere;
   double weight = 0.0;  ///< share of the packets that hit it
+  Spans spans{};        ///< of the fields that the matcher compares as ranges
 };
 
 struct PlanMatcher {
   PlanMatcher(const Word* bits, std::size_t words) : mask(bits, bits + words), values(words) {}
   std::vector<Word> mask;
+  std::array<bool, kPortFields> as_range{};  ///< of these fields no bits are in the mask
   Rows values;
   std::vector<PlanEntry> entries;  ///< one for each of values
 };

@@ -80,7 +80,7 @@ double CutChooser::chain(const Node& node) const {
   std::vector<Share> shares;
   double hit = 0.0;
   for (std::size_t row = 0; row < node.rows.size(); ++row) {
-    shares.push_back({node.kind[row], node.weight[row]});
+    shares.push_back({node.kind_class[node.kind[row]], node.weight[row]});
     hit += node.weight[row];
   }
   const ChainCost cost = chain_cost(shares, node.kind_written);
@@ -91,10 +91,17 @@ double CutChooser::least_cost(const Node& node, const KindSums& sums,
                               const std::vector<Word>& mask) const {
   ChainCost rest;
   double weight = 0.0;
+  std::vector<double>& left = scratch_.rest_weight;  // by class; negative: no kind
+  left.assign(node.kind_example.size(), -1.0);
   for (const std::uint32_t kind : sums.order) {
     if (covers_all(node.rows.hull.mask[node.kind_example[kind]], mask)) continue;
-    rest.add(sums.weight[kind], node.kind_masks[kind]);
-    weight += sums.weight[kind];
+    double& here = left[node.kind_class[kind]];
+    here = std::max(0.0, here) + sums.weight[kind];
+  }
+  for (const std::uint32_t kind : sums.order) {
+    if (left[kind] < 0.0) continue;
+    rest.add(left[kind], node.kind_masks[kind]);
+    weight += left[kind];
   }
   return node.all_weight + tree_cost(rest, weight, 0.0);
 }
@@ -108,15 +115,21 @@ void CutChooser::look_inside(const Node& node, const std::vector<Word>& mask) co
   s.masks.clear();
   s.open.clear();
   s.keys.restart(kinds);
+  s.parted = mask;
+  for (std::size_t w = 0; w < mask.size(); ++w) s.parted[w] |= units_.ranged[w];
   for (std::uint32_t kind = 0; kind < kinds; ++kind) {
     const std::uint32_t row = node.kind_example[kind];
     const Word* bits = node.rows.hull.mask[row];
     s.covers[kind] = covers_all(bits, mask) ? 1 : 0;
-    s.inside[kind] = s.keys.number(kind_key(bits, mask, node.rows.ports[row]));
-    if (s.inside[kind] < s.masks.size()) continue;
-    s.masks.push_back(node.kind_masks[kind]);
+    s.inside[kind] =
+        s.keys.number(kind_key(bits, s.parted, units_.kept_ports(node.rows.ports[row])));
     bool open = false;
     for (std::size_t w = 0; w < mask.size(); ++w) open = open || (bits[w] & ~mask[w]) != 0;
+    if (s.inside[kind] < s.masks.size()) {
+      if (open) s.open[s.inside[kind]] = 1;
+      continue;
+    }
+    s.masks.push_back(node.kind_masks[kind]);
     s.open.push_back(open ? 1 : 0);
   }
 }
@@ -143,7 +156,8 @@ std::size_t CutChooser::sort_rows(const Node& node, const std::vector<Word>& mas
       }
     }
     if (!in) {
-      s.rest_weight[kind] = std::max(0.0, s.rest_weight[kind]) + node.weight[row];
+      double& rest = s.rest_weight[node.kind_class[kind]];
+      rest = std::max(0.0, rest) + node.weight[row];
       continue;
     }
     const std::uint32_t part =

@@ -43,11 +43,9 @@ namespace {
 
 std::array<Slot, kPortFields> port_slots(const Columns& columns) {
   std::array<Slot, kPortFields> slots;
-  constexpr std::array<MatchField, kPortFields> kFields = {MatchField::kL4SrcPort,
-                                                           MatchField::kL4DstPort};
   for (std::size_t i = 0; i < kPortFields; ++i) {
     Match match;
-    match.set(kFields[i], 0);
+    match.set(kPorts[i], 0);
     std::vector<Word> value(columns.words(), 0);
     std::vector<Word> mask(columns.words(), 0);
     columns.pack(match, value.data(), mask.data());
@@ -118,6 +116,30 @@ Family family_at(const Problem& problem, const std::array<Slot, kPortFields>& sl
   return family;
 }
 
+/// Do all units want prefixes of a port field, and have its highest bits columns?
+bool all_prefixes(const Units& units, std::size_t field) {
+  const Slot& slot = units.slot[field];
+  if (slot.count == 0) return false;
+  std::vector<Word> mask(units.ranged.size(), 0);
+  slot.set(slot.all(), mask.data());
+  const Mask looked_at = units.problem->columns.unpack_mask(mask.data());
+  const FieldMask& bits = looked_at.fields().front();
+  const U128 wild = full_mask(bits.field) & ~bits.bits;
+  const auto is_prefix = [&](std::uint32_t prefix) {
+    const std::uint32_t open = slot.all() & ~prefix;
+    return (open & (open + 1)) == 0;
+  };
+  if ((wild & (wild + 1)) != 0) return false;
+  for (std::size_t row = 0; row < units.rows.size(); ++row) {
+    const std::uint32_t set = units.rows.ports[row][field];
+    if (set == 0 && !is_prefix(slot.get(units.rows.hull.mask[row]))) return false;
+    for (const Prefix& prefix : units.sets[set]) {
+      if (!is_prefix(prefix.mask)) return false;
+    }
+  }
+  return true;
+}
+
 /// What all prefixes have in common.
 Prefix hull_of(const std::vector<Prefix>& prefixes) {
   Prefix hull = prefixes.front();
@@ -130,8 +152,11 @@ Prefix hull_of(const std::vector<Prefix>& prefixes) {
 
 }  // namespace
 
-Units::Units(const Problem& all)
-    : problem(&all), slot(port_slots(all.columns)), rows(all.rows.words()) {
+Units::Units(const Problem& all, std::size_t most_ranges)
+    : problem(&all),
+      slot(port_slots(all.columns)),
+      ranged(all.rows.words(), 0),
+      rows(all.rows.words()) {
   const std::size_t words = all.rows.words();
   for (std::size_t begin = 0; begin < all.rows.size();) {
     Family family = family_at(all, slot, begin);
@@ -150,6 +175,24 @@ Units::Units(const Problem& all)
     rule.push_back(all.rule[begin]);
     unit_of_row.insert(unit_of_row.end(), family.end - begin, number);
     begin = family.end;
+  }
+  // Fields that are written out most come first.
+  std::array<std::size_t, kPortFields> order = {0, 1};
+  std::array<std::size_t, kPortFields> written{};
+  for (const PortIds& ports : rows.ports) {
+    for (std::size_t i = 0; i < kPortFields; ++i) written[i] += sets[ports[i]].size();
+  }
+  if (written[1] > written[0]) std::swap(order[0], order[1]);
+  for (const std::size_t i : order) {
+    if (most_ranges == 0 || !all_prefixes(*this, i)) continue;
+    --most_ranges;
+    as_range[i] = true;
+  }
+  // What is written out beside ranges would need masks of its own.
+  const bool mixed = (written[0] > 0 && !as_range[0]) || (written[1] > 0 && !as_range[1]);
+  if (mixed) as_range = {};
+  for (std::size_t i = 0; i < kPortFields; ++i) {
+    if (as_range[i]) slot[i].set(slot[i].all(), ranged.data());
   }
 }
 

@@ -16,6 +16,8 @@
 namespace greynic::optimizer::chained {
 
 inline constexpr std::size_t kPortFields = 2;  // source and destination
+inline constexpr std::array<MatchField, kPortFields> kPorts = {MatchField::kL4SrcPort,
+                                                               MatchField::kL4DstPort};
 
 /// The columns of a field, as one number.
 struct Slot {
@@ -64,10 +66,15 @@ struct UnitRows {
 };
 
 struct Units {
-  explicit Units(const Problem& problem);
+  /// `most_ranges`: port fields that a matcher of the device may compare as ranges.
+  explicit Units(const Problem& problem, std::size_t most_ranges = 0);
 
   const Problem* problem;
   std::array<Slot, kPortFields> slot;
+  /// The field is compared as a range: it parts no masks, and no cut looks at some of its bits only.
+  /// Where one is, no unit has a set of another field.
+  std::array<bool, kPortFields> as_range{};
+  std::vector<Word> ranged;  ///< the columns of these fields
   PortSets sets;
   UnitRows rows;
   std::vector<std::uint32_t> effect;
@@ -83,6 +90,11 @@ struct Units {
   /// Adds to `out` what is open of a unit in a cube that it meets.
   void add_within(UnitRows& out, const UnitRows& rows_a, std::size_t a, const Word* value,
                   const Word* mask);
+  /// The unit's ports without those that are compared as ranges.
+  [[nodiscard]] PortIds kept_ports(PortIds ports) const {
+    for (std::size_t i = 0; i < kPortFields; ++i) ports[i] = as_range[i] ? 0 : ports[i];
+    return ports;
+  }
   /// Ternary rows that a unit stands for: calls visit(value, mask).
   template <typename Visit>
   void written_out(const UnitRows& rows_a, std::size_t a, Visit visit) const {

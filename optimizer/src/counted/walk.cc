@@ -17,11 +17,13 @@ struct WalkedTable {
       : columns(packed_columns), rows(packed_columns.words()) {
     for (std::size_t m = 0; m < table.matchers.size(); ++m) {
       for (const FlowRule& rule : table.matchers[m].rules) {
-        Word* const value = rows.value.add();
-        Word* const mask = rows.mask.add();
-        columns.pack(rule.match, value, mask);
-        matcher.push_back(m);
-        rules.push_back(&rule);
+        for (const Match& part : without_ranges(rule.match)) {
+          Word* const value = rows.value.add();
+          Word* const mask = rows.mask.add();
+          columns.pack(part, value, mask);
+          matcher.push_back(m);
+          rules.push_back(&rule);
+        }
       }
     }
   }
@@ -42,6 +44,7 @@ Columns columns_of(const LayoutTable& table) {
   Mask all;
   for (const Matcher& matcher : table.matchers) {
     for (const FieldMask& entry : matcher.mask.fields()) all.add(entry.field, entry.bits);
+    for (const MatchField field : matcher.mask.ranges()) all.add(field, full_mask(field));
     for (const FlowRule& rule : matcher.rules) {
       for (const FieldMatch& entry : rule.match.fields()) all.add(entry.field, entry.bits);
     }

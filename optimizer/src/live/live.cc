@@ -270,8 +270,11 @@ Result<LiveLayout> LiveLayout::create(const RuleSet& rules, const Layout& layout
                             "it says {}; lay the rules out again",
                             to_string(found.packet), found.by_rules, found.by_layout));
   }
+  options.search.limits.most_ranges = 0;  // steps know no ranges
   auto kept = std::make_unique<Kept>(std::move(options));
-  if (auto started = kept->start(rules, layout); !started) return pass_on(started);
+  if (auto started = kept->start(rules, without_ranges(layout)); !started) {
+    return pass_on(started);
+  }
   return LiveLayout(std::move(kept));
 }
 

@@ -51,7 +51,7 @@ PlaceId Places::place_of(const std::vector<std::uint32_t>& matcher, PlaceId next
     const Entry& entry = pool_.entries[number];
     const std::uint64_t* const value = pool_.value(number);
     const std::uint64_t* const fixed = pool_.fixed(number);
-    if (!seen.emplace(value, value + pool_.words).second) continue;
+    if (!seen.emplace(value, value + 2 * pool_.words).second) continue;  // and fixed
     Step step{number, entry.jump != kNoJump, kEnd};
     if (step.jumps) {
       const Start to = start_of(entry.jump);
@@ -82,8 +82,14 @@ PlaceId Places::place_of(const std::vector<std::uint32_t>& matcher, PlaceId next
 
 void Places::add_slots(Place& place) const {
   place.slots.assign(std::bit_ceil(place.steps.size() * 2), kFree);
-  const std::uint64_t* const mask = pool_.fixed(place.steps.front().entry);
+  place.looked_at.assign(pool_.words, 0);
   for (std::uint32_t i = 0; i < place.steps.size(); ++i) {
+    const std::uint64_t* const mask = pool_.fixed(place.steps[i].entry);
+    const bool known = std::any_of(place.masks.begin(), place.masks.end(), [&](const CubeBits& m) {
+      return std::equal(m.begin(), m.end(), mask);
+    });
+    if (!known) place.masks.emplace_back(mask, mask + pool_.words);
+    for (std::size_t w = 0; w < pool_.words; ++w) place.looked_at[w] |= mask[w];
     std::size_t at = hash_under(pool_.value(place.steps[i].entry), mask, pool_.words);
     while (place.slots[at & (place.slots.size() - 1)] != kFree) ++at;
     place.slots[at & (place.slots.size() - 1)] = i;
@@ -92,17 +98,20 @@ void Places::add_slots(Place& place) const {
 
 const Step* Places::find(PlaceId id, const std::uint64_t* value) const {
   const Place& place = places_[id];
-  const std::uint64_t* const bits = mask(id);
-  for (std::size_t at = hash_under(value, bits, pool_.words);; ++at) {
-    const std::uint32_t slot = place.slots[at & (place.slots.size() - 1)];
-    if (slot == kFree) return nullptr;
-    const std::uint64_t* const held = pool_.value(place.steps[slot].entry);
-    bool same = true;
-    for (std::size_t w = 0; w < pool_.words; ++w) {
-      same = same && ((held[w] ^ value[w]) & bits[w]) == 0;
+  for (const CubeBits& mask : place.masks) {
+    for (std::size_t at = hash_under(value, mask.data(), pool_.words);; ++at) {
+      const std::uint32_t slot = place.slots[at & (place.slots.size() - 1)];
+      if (slot == kFree) break;
+      const std::uint64_t* const held = pool_.value(place.steps[slot].entry);
+      const std::uint64_t* const bits = pool_.fixed(place.steps[slot].entry);
+      bool same = true;
+      for (std::size_t w = 0; w < pool_.words; ++w) {
+        same = same && ((held[w] ^ value[w]) & bits[w]) == 0;
+      }
+      if (same) return &place.steps[slot];
     }
-    if (same) return &place.steps[slot];
   }
+  return nullptr;
 }
 
 bool Places::looks_at(PlaceId id, const Cube& cube) const {

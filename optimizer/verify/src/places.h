@@ -28,10 +28,12 @@ struct Step {
 };
 
 struct Place {
-  std::vector<Step> steps;  ///< of one mask, no two alike
+  std::vector<Step> steps;  ///< no two alike; of several masks where ranges are written out
   PlaceId next = kEnd;
   std::uint32_t height = 0;          ///< places from here to the end
   std::vector<std::uint32_t> slots;  ///< of steps, by the hash of their values
+  std::vector<CubeBits> masks;       ///< of the steps, each once
+  CubeBits looked_at;                ///< all of their bits
 };
 
 class Places {
@@ -46,9 +48,7 @@ class Places {
   /// The most jumps that can follow one another.
   [[nodiscard]] int most_jumps() const { return most_jumps_; }
   /// The bits that a place other than the end looks at.
-  [[nodiscard]] const std::uint64_t* mask(PlaceId id) const {
-    return pool_.fixed(places_[id].steps.front().entry);
-  }
+  [[nodiscard]] const std::uint64_t* mask(PlaceId id) const { return places_[id].looked_at.data(); }
   /// The step that a packet with these bits hits; null when it misses.
   [[nodiscard]] const Step* find(PlaceId id, const std::uint64_t* value) const;
   /// Does the cube fix all bits that the place looks at?

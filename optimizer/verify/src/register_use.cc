@@ -63,6 +63,7 @@ unsigned named_in(std::string_view text) {
 
 void RegistersInUse::note(const FlowRule& rule) {
   for (const FieldMatch& part : rule.match.fields()) used_ |= bit_of(part.field);
+  for (const FieldRange& range : rule.match.ranges()) used_ |= bit_of(range.field);
   for (const Action& action : rule.actions) {
     if (action.kind == ActionKind::kSetField) used_ |= bit_of(action.field);
     if (!copied_into(action)) used_ |= named_in(action.text);
@@ -81,6 +82,38 @@ RegistersInUse::RegistersInUse(const RuleSet& rules, const Layout& layout) {
 bool RegistersInUse::only_looks(const Action& action) const {
   const auto target = copied_into(action);
   return target && (used_ >> *target & 1) == 0;
+}
+
+TagFields::TagFields(const RuleSet& rules, const Layout& layout) {
+  const auto use = [&](MatchField field) {
+    used_ |= bit_of(field);
+    metadata_used_ = metadata_used_ || field == MatchField::kMetadata;
+  };
+  const auto note_texts = [&](const FlowRule& rule) {
+    for (const Action& action : rule.actions) {
+      used_ |= named_in(action.text);
+      metadata_used_ = metadata_used_ || action.text.find("etadata") != std::string::npos ||
+                       action.text.find("METADATA") != std::string::npos;
+    }
+  };
+  for (const FlowRule& rule : rules.rules) {
+    for (const FieldMatch& part : rule.match.fields()) use(part.field);
+    for (const Action& action : rule.actions) {
+      if (action.kind == ActionKind::kSetField) use(action.field);
+    }
+    note_texts(rule);
+  }
+  for (const LayoutTable& table : layout.tables) {
+    for (const Matcher& matcher : table.matchers) {
+      for (const FlowRule& rule : matcher.rules) note_texts(rule);
+    }
+  }
+}
+
+bool TagFields::is_tag(MatchField field) const {
+  if (field == MatchField::kMetadata) return !metadata_used_;
+  const unsigned bit = bit_of(field);
+  return bit != 0 && (used_ & bit) == 0;
 }
 
 }  // namespace greynic::verify

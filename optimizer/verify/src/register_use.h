@@ -23,4 +23,16 @@ class RegistersInUse {
   unsigned used_ = 0;  ///< bit n: register n
 };
 
+/// Metadata and registers that a layout may use as tags: no rule of the set looks at them or sets
+/// them, and no foreign action, of either side, names them.
+class TagFields {
+ public:
+  TagFields(const RuleSet& rules, const Layout& layout);
+  [[nodiscard]] bool is_tag(MatchField field) const;
+
+ private:
+  unsigned used_ = 0;  ///< registers by bit
+  bool metadata_used_ = false;
+};
+
 }  // namespace greynic::verify

@@ -9,6 +9,7 @@
 #include "local_proof.h"
 #include "register_use.h"
 #include "src/search/difference.h"
+#include "tags.h"
 
 namespace greynic::verify {
 namespace {
@@ -63,6 +64,42 @@ Result<std::uint32_t> continuation(const FlowRule& rule, const TableIds& added,
   return kNoJump;
 }
 
+bool does_the_same(const FlowRule& a, const FlowRule& b) {
+  const auto drops = [](const FlowRule& rule) {
+    return rule.actions.empty() || rule.actions == std::vector<Action>{Action::drop()};
+  };
+  return a.actions == b.actions || (drops(a) && drops(b));
+}
+
+/// Of the rules of a matcher with ranges, two that some packet matches and that differ: no device
+/// says which of them wins. Without ranges rules of one mask are alike or apart.
+std::optional<std::pair<const FlowRule*, const FlowRule*>> rivals_in(const Matcher& matcher) {
+  std::map<std::vector<FieldMatch>, std::vector<const FlowRule*>> alike_but_for_ranges;
+  for (const FlowRule& rule : matcher.rules) {
+    alike_but_for_ranges[rule.match.fields()].push_back(&rule);
+  }
+  for (auto& entry : alike_but_for_ranges) {
+    auto& rules = entry.second;
+    const auto first_range = [](const FlowRule* rule) { return rule->match.ranges().front(); };
+    std::sort(rules.begin(), rules.end(), [&](const FlowRule* a, const FlowRule* b) {
+      return first_range(a).low < first_range(b).low;
+    });
+    for (std::size_t i = 0; i < rules.size(); ++i) {
+      for (std::size_t j = i + 1; j < rules.size(); ++j) {
+        if (first_range(rules[j]).low > first_range(rules[i]).high) break;
+        const auto& some = rules[i]->match.ranges();
+        const auto& others = rules[j]->match.ranges();
+        bool meet = true;
+        for (std::size_t r = 0; r < some.size(); ++r) {
+          meet = meet && some[r].low <= others[r].high && others[r].low <= some[r].high;
+        }
+        if (meet && !does_the_same(*rules[i], *rules[j])) return std::pair(rules[i], rules[j]);
+      }
+    }
+  }
+  return std::nullopt;
+}
+
 Result<void> check(const Layout& layout) {
   TableIds seen;
   for (const LayoutTable& table : layout.tables) {
@@ -75,6 +112,15 @@ Result<void> check(const Layout& layout) {
         return fail(ErrorCode::kBadInput,
                     fmt::format("layout table {}: the rule {} is not under its matcher's mask {}",
                                 table.id, to_string(rule.match), to_string(matcher.mask)));
+      }
+      if (matcher.mask.ranges().empty()) continue;
+      if (const auto rivals = rivals_in(matcher)) {
+        return fail(
+            ErrorCode::kBadInput,
+            fmt::format("layout table {}: the rules {} and {} of one matcher overlap and do "
+                        "different things; put one of them into a matcher of its own",
+                        table.id, to_string(rivals->first->match),
+                        to_string(rivals->second->match)));
       }
     }
   }
@@ -155,7 +201,9 @@ Comparison comparison_of(std::uint32_t id, const std::vector<const FlowRule*>& r
   for (const FlowRule* rule : rules) made.space.widen(rule->match);
   for (const LayoutTable* table : tables) {
     for (const Matcher& matcher : table->matchers) {
-      for (const FlowRule& rule : matcher.rules) made.space.widen(rule.match);
+      for (const FlowRule& rule : matcher.rules) {
+        for (const Match& part : without_ranges(rule.match)) made.space.widen(part);
+      }
     }
   }
   made.space.close();
@@ -171,7 +219,9 @@ Comparison comparison_of(std::uint32_t id, const std::vector<const FlowRule*>& r
       for (const FlowRule& rule : matcher.rules) {
         const std::uint32_t jump = *continuation(rule, added, registers);
         const std::uint32_t effect = jump == kNoJump ? made.effects.number(rule.actions) : kMiss;
-        matchers.back().push_back(made.pool.add(made.space.cube(rule.match), {effect, jump}));
+        for (const Match& part : without_ranges(rule.match)) {
+          matchers.back().push_back(made.pool.add(made.space.cube(part), {effect, jump}));
+        }
       }
       made.layout_rules += matcher.rules.size();
     }
@@ -235,12 +285,12 @@ Result<void> compare_table(std::uint32_t id, const std::vector<const FlowRule*>&
 
 }  // namespace
 
-Result<Verdict> verify(const RuleSet& rules, const Layout& layout, const VerifyOptions& options) {
-  if (const auto checked = check(layout); !checked) return pass_on(checked);
+Result<Verdict> verify(const RuleSet& rules, const Layout& given, const VerifyOptions& options) {
+  if (const auto checked = check(given); !checked) return pass_on(checked);
   std::map<std::uint32_t, std::vector<const FlowRule*>> by_table;
   for (const FlowRule& rule : rules.rules) by_table[rule.table].push_back(&rule);
   TableIds added;
-  for (const LayoutTable& table : layout.tables) {
+  for (const LayoutTable& table : given.tables) {
     if (!by_table.contains(table.id)) added.insert(table.id);
   }
   for (const FlowRule& rule : rules.rules) {
@@ -250,6 +300,9 @@ Result<Verdict> verify(const RuleSet& rules, const Layout& layout, const VerifyO
     }
   }
 
+  const auto untagged = without_tags(rules, given, added);
+  if (!untagged) return pass_on(untagged);
+  const Layout& layout = *untagged ? **untagged : given;
   const RegistersInUse registers(rules, layout);
   Verdict verdict;
   SearchLimits limits{options.most_regions, 0, {}};

@@ -4,8 +4,9 @@
 ///
 /// A Match is ternary: for each of its fields a value and a mask; every other field is a wildcard.
 /// Fields are kept in canonical order and values have no bit outside their mask, so equal matches
-/// are equal objects. Port ranges do not exist here: readers expand them, and FlowRule::from keeps
-/// the line of the input that a rule came from.
+/// are equal objects. Rules have no port ranges: readers expand them, and FlowRule::from keeps the
+/// line of the input that a rule came from. Layouts may have some, for devices that match them: a
+/// matcher then says for each rule a lowest and a highest value of a field.
 
 #include <compare>
 #include <cstdint>
@@ -32,14 +33,19 @@ class Mask {
  public:
   /// Adds bits of one field; zero bits add nothing.
   void add(MatchField field, U128 bits);
+  /// The field is compared with a lowest and a highest value; no bits of it are in the mask.
+  void add_range(MatchField field);
   [[nodiscard]] U128 bits(MatchField field) const;
   [[nodiscard]] const std::vector<FieldMask>& fields() const { return fields_; }
-  [[nodiscard]] bool covers(const Mask& other) const;  ///< every bit of other is in this mask
+  [[nodiscard]] const std::vector<MatchField>& ranges() const { return ranges_; }
+  /// Every bit of other is in this mask, and what it compares as a range is looked at too.
+  [[nodiscard]] bool covers(const Mask& other) const;
   [[nodiscard]] std::size_t hash() const;
   auto operator<=>(const Mask&) const = default;
 
  private:
-  std::vector<FieldMask> fields_;  ///< canonical order, no zero bits
+  std::vector<FieldMask> fields_;   ///< canonical order, no zero bits
+  std::vector<MatchField> ranges_;  ///< canonical order
 };
 
 struct FieldMatch {
@@ -47,6 +53,14 @@ struct FieldMatch {
   U128 value;
   U128 bits;
   auto operator<=>(const FieldMatch&) const = default;
+};
+
+/// low <= value of the field <= high. Kept where it says nothing too, as its matcher asks it.
+struct FieldRange {
+  MatchField field;
+  U128 low;
+  U128 high;
+  auto operator<=>(const FieldRange&) const = default;
 };
 
 /// A packet's header values; a field not set is zero.
@@ -63,11 +77,15 @@ class Packet {
 
 class Match {
  public:
-  /// Sets value under mask `bits` for one field, replacing what stood there; zero bits remove it.
+  /// Sets value under mask `bits` for one field, replacing what stood there, a range too; zero bits
+  /// remove it.
   void set(MatchField field, U128 value, U128 bits);
   /// Exact match on the whole field.
   void set(MatchField field, U128 value) { set(field, value, full_mask(field)); }
+  /// A range of a field, of which no bits are set; only rules of layouts have some.
+  void set_range(MatchField field, U128 low, U128 high);
   [[nodiscard]] const std::vector<FieldMatch>& fields() const { return fields_; }
+  [[nodiscard]] const std::vector<FieldRange>& ranges() const { return ranges_; }
   [[nodiscard]] Mask mask() const;
   [[nodiscard]] bool matches(const Packet& packet) const;
   [[nodiscard]] bool overlaps(const Match& other) const;  ///< some packet matches both
@@ -77,7 +95,14 @@ class Match {
 
  private:
   std::vector<FieldMatch> fields_;  ///< canonical order, no zero bits
+  std::vector<FieldRange> ranges_;  ///< canonical order
 };
+
+/// low to high as prefixes of the field, lowest first.
+[[nodiscard]] std::vector<FieldMatch> prefixes_of(const FieldRange& range);
+
+/// The match without ranges: one for each choice of a prefix for each range.
+[[nodiscard]] std::vector<Match> without_ranges(const Match& match);
 
 enum class ActionKind : std::uint8_t {
   kForward,  ///< text: port name or number
@@ -149,6 +174,11 @@ struct Layout {
   [[nodiscard]] std::size_t matcher_count() const;
   [[nodiscard]] std::size_t rule_count() const;
 };
+
+/// The same layout for devices that match no ranges: a matcher with ranges becomes one for each mask
+/// of the prefixes that its rules are written out to.
+[[nodiscard]] Layout without_ranges(Layout layout);
+[[nodiscard]] bool has_ranges(const Layout& layout);
 
 /// What a packet meets on its way: which rule decides and how many matchers were tried.
 struct Lookup {

@@ -17,8 +17,9 @@ struct LayoutLimits {
   static constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
 
   std::uint32_t last_table = 0xfffffffe;  ///< no table beyond is added: switches have few
-  bool cuts_pay = true;       ///< small tables behind jumps are searched faster than one long one
-  bool shared_tables = true;  ///< jumps of several tables may lead to one
+  bool cuts_pay = true;         ///< small tables behind jumps are searched faster than one long one
+  bool shared_tables = true;    ///< jumps of several tables may lead to one
+  std::size_t most_ranges = 0;  ///< fields of one matcher that may be compared as ranges
   std::size_t most_rules = kNoLimit;    ///< of one table, jumps included
   std::size_t most_recipes = kNoLimit;  ///< that all matchers together may take
   std::size_t most_chained = kNoLimit;  ///< recipes that one matcher may take

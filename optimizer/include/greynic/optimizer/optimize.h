@@ -14,7 +14,7 @@
 ///      a rest that many share (optimizer/src/chained/grow.h). The number of rules grows by at most
 ///      max_growth.
 ///   5. The finished layout is proven equivalent: in the first case by an overlap scan
-///      (optimizer/src/proof.h), and by the verifier where that scan shows too little; in the
+///      (optimizer/src/scan/proof.h), and by the verifier where that scan shows too little; in the
 ///      second by the verifier (greynic/verify/verify.h), within a bounded number of comparisons.
 ///      Where that does not suffice, the first search's layout is taken. A layout that is not
 ///      proven is never returned.

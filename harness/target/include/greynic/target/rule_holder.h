@@ -56,7 +56,8 @@ class RuleHolder {
   /// The rules as the device wants them written, with the headers named that they take for granted:
   /// what a layout is made of and verified against. Most devices take rules as they are.
   [[nodiscard]] virtual RuleSet spell_out(RuleSet rules) const { return rules; }
-  /// The layout that the device is given for this one. Fitting a fitted layout changes nothing.
+  /// The layout that the device is given for this one: ranges are written out where it matches none.
+  /// Fitting a fitted layout changes nothing.
   [[nodiscard]] FittedLayout fit(const Layout& layout,
                                  LayoutForm form = LayoutForm::kFastest) const;
 

@@ -27,7 +27,9 @@
 /// Tables of the rule set are compared one by one; each must exist in the layout under its id. A
 /// jump to a table that only the layout has is followed; a jump to any other is an action like the
 /// rest. On the way to an added table, a rule may also copy header fields into registers that
-/// nothing else uses (Open vSwitch's "move"), which changes nothing for the packet. A packet that
+/// nothing else uses (Open vSwitch's "move"), which changes nothing for the packet, and set tags:
+/// metadata or registers of which the rules know nothing, and which tables that only the layout has
+/// match (optimizer/verify/src/tags.h). A packet that
 /// matches nothing is missed, which is not the same as dropped.
 
 #include <cstdint>

@@ -5,9 +5,9 @@
 #include <map>
 #include <set>
 
-#include "key_table.h"
 #include "packed_table.h"
-#include "problem.h"
+#include "src/key_table.h"
+#include "src/problem.h"
 
 namespace greynic::optimizer {
 namespace {

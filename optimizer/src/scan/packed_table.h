@@ -10,7 +10,7 @@
 
 #include "greynic/core/flow_rule.h"
 #include "greynic/core/result.h"
-#include "problem.h"
+#include "src/problem.h"
 
 namespace greynic::optimizer {
 
