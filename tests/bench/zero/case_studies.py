@@ -18,9 +18,7 @@ import glob
 import json
 import os
 import pathlib
-import random
 import signal
-import socket
 import statistics
 import subprocess
 import sys
@@ -163,54 +161,18 @@ def netdata(bench):
     return bench.running("netdata", "-D", "-c", str(settings), "-P", str(bench.folder / "netdata.pid"))
 
 
-class Client:
-    """Asks Redis at a steady rate, and notes what each answer took."""
-
-    def __init__(self, port, rate):
-        self.socket = socket.create_connection(("127.0.0.1", port))
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.period = 1 / rate
-        self.ask(b"SET k v\r\n")
-
-    def ask(self, line):
-        self.socket.sendall(line)
-        return self.socket.recv(4096)
-
-    def latencies(self, seconds):
-        """In us, of requests that are due one period after the other; one that is sent late counts from its due time."""
-        found, due = [], time.monotonic()
-        end = due + seconds
-        while due < end:
-            left = due - time.monotonic()
-            if left > 0:
-                time.sleep(left)
-            # A step late by the wait itself is the client's own.
-            begin = max(due, time.monotonic()) if left > 0 else due
-            self.ask(b"GET k\r\n")
-            found.append(1e6 * (time.monotonic() - begin))
-            due += self.period
-        return found
+def schedule(pid, policy, priority):
+    """Every thread of a process and of its children."""
+    for task in glob.glob(f"/proc/{pid}/task/*"):
+        with contextlib.suppress(OSError):
+            os.sched_setscheduler(int(os.path.basename(task)), policy, os.sched_param(priority))
+            for child in open(task + "/children").read().split():
+                schedule(int(child), policy, priority)
 
 
 def before_others(pid):
-    """Every thread under the same realtime scheduler (round robin), so that other work of the host takes no turn of theirs."""
-    for task in glob.glob(f"/proc/{pid}/task/*"):
-        with contextlib.suppress(OSError):
-            os.sched_setscheduler(int(os.path.basename(task)), os.SCHED_RR, os.sched_param(1))
-            for child in open(task + "/children").read().split():
-                before_others(int(child))
-
-
-@contextlib.contextmanager
-def awake(pids):
-    for pid in pids:
-        os.kill(pid, signal.SIGCONT)
-    time.sleep(0.02)
-    try:
-        yield
-    finally:
-        for pid in pids:
-            os.kill(pid, signal.SIGSTOP)
+    """Under the same realtime scheduler (round robin), so that other work of the host takes no turn of theirs."""
+    schedule(pid, os.SCHED_RR, 1)
 
 
 @contextlib.contextmanager
@@ -224,56 +186,36 @@ def asked_each_second(address):
         asking.wait()
 
 
-def p99(values):
-    return sorted(values)[int(len(values) * 0.99)]
-
-
-def median_with_interval(ratios):
-    """The median, and the 95 % interval that holds whatever the distribution is: by the ranks of the binomial."""
-    ratios, half = sorted(ratios), 0.98 * len(ratios) ** 0.5
-    rank = lambda at: ratios[min(max(int(at), 0), len(ratios) - 1)]
-    return statistics.median(ratios), rank(len(ratios) / 2 - half), rank(len(ratios) / 2 + half)
-
-
 def interference(bench, rounds):
-    """Redis, its client and the monitors run before all other work of the host and in turns with one another. Each round has
-    a second of each monitor, in an order of chance, while the others are stopped."""
-    print(f"\nload {os.getloadavg()[0]:.1f}, {rounds} rounds of a second\n\n"
-          "| beside Redis | p50 | p99, median of rounds | p99 over alone, median of rounds [95 %] |\n| --- | ---: | ---: | ---: |",
-          flush=True)
+    """Redis and its client run before all other work of the host; the monitors run in turns with one another, as any program
+    and then before others too: greynic and nobody in blocks of 0.2 s, then all in blocks of a second, as a scrape comes once
+    in it."""
+    print(f"\nload {os.getloadavg()[0]:.1f}\n", flush=True)
     with contextlib.ExitStack() as stack:
-        bench_agent = stack.enter_context(bench.agent())
+        agent = stack.enter_context(bench.agent())
         redis = stack.enter_context(bench.redis())
         collector = stack.enter_context(bench.collecting("interference")[1])
         exporter = stack.enter_context(node_exporter(bench))
         asking = stack.enter_context(asked_each_second("http://127.0.0.1:19100/metrics"))
-        beside = {"nobody": [], f"greynic at {INTERVAL_MS} ms": [bench_agent, collector],
-                  "node_exporter, a scrape a second": [exporter, asking],
-                  "Netdata": [stack.enter_context(netdata(bench))]}
+        monitors = [agent, collector, exporter, asking, stack.enter_context(netdata(bench))]
         time.sleep(3)
-        for pid in [redis, os.getpid()] + [pid for pids in beside.values() for pid in pids]:
+        for pid in (redis, os.getpid()):
             before_others(pid)
-        for pids in beside.values():
-            for pid in pids:
-                os.kill(pid, signal.SIGSTOP)
-        client, chance = Client(7379, 2000), random.Random(1)
-        client.latencies(1)
-        found = {name: [] for name in beside}
+        read = f"greynic at {INTERVAL_MS} ms:{agent},{collector}"
+        others = [f"node_exporter, a scrape a second:{exporter},{asking}", f"Netdata:{monitors[-1]}"]
+        for pid in monitors[2:]:
+            os.kill(pid, signal.SIGSTOP)
+        client = [str(bench.bin / "zero_interference_bench"), "7379"]
         try:
-            for _ in range(rounds):
-                for name in chance.sample(list(beside), len(beside)):
-                    with awake(beside[name]):
-                        found[name].append(client.latencies(1))
+            for name, policy, priority in (("as any program", os.SCHED_OTHER, 0), ("before others", os.SCHED_RR, 1)):
+                for pid in monitors:
+                    schedule(pid, policy, priority)
+                print(f"\nmonitors run {name}\n", flush=True)
+                subprocess.run([*client, str(20 * rounds), "200", "5000", "nobody:", read], check=True)
+                subprocess.run([*client, str(rounds), "1000", "5000", "nobody:", read, *others], check=True)
         finally:
-            for pids in beside.values():
-                for pid in pids:
-                    os.kill(pid, signal.SIGCONT)
-    alone = [p99(one) for one in found["nobody"]]
-    for name, values in found.items():
-        tails = [p99(one) for one in values]
-        ratio, low, high = median_with_interval([a / b for a, b in zip(tails, alone)])
-        p50 = statistics.median(statistics.median(one) for one in values)
-        print(f"| {name} | {p50:.1f} us | {statistics.median(tails):.1f} us | {ratio:.3f} [{low:.3f}, {high:.3f}] |", flush=True)
+            for pid in monitors:
+                os.kill(pid, signal.SIGCONT)
 
 
 def main():

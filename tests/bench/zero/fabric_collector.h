@@ -19,6 +19,7 @@ struct FabricRun {
   std::uint32_t hosts = 1000;    ///< watched
   std::uint32_t bytes = 4096;    ///< of each, at each round
   std::uint32_t high_every = 0;  ///< each so many hosts has high priority; 0: none
+  bool one_queue = false;        ///< the high class waits for its turn as all others
   std::uint32_t rounds = 3;
   double interval_ns = 100e6;
   double gbps = 100;
@@ -34,6 +35,7 @@ struct FabricOutcome {
   std::uint64_t marked = 0;                      ///< packets with ECN
   double round_ns = 0;                           ///< the longest
   double high_mean_ns = 0, other_mean_ns = 0;    ///< from the begin of a round
+  double high_last_ns = 0, other_last_ns = 0;    ///< when a class is there whole, at its latest
   double delay_median_ns = 0, delay_p99_ns = 0;  ///< of READs
   double k = 0;
   std::uint64_t drops_and_pauses = 0;  ///< as far as the RNICs count them
@@ -119,8 +121,8 @@ class FabricCollector : public twin::PortObserver {
   void begin_round() {
     for (std::uint32_t i = 0; i < run_.hosts; ++i) {
       const bool high = run_.high_every > 0 && i % run_.high_every == 0;
-      credits_.add(
-          {i, run_.bytes, static_cast<std::uint8_t>(high ? 0 : 1), begin_ns_ + run_.interval_ns});
+      credits_.add({i, run_.bytes, static_cast<std::uint8_t>(high && !run_.one_queue ? 0 : 1),
+                    begin_ns_ + run_.interval_ns});
     }
     fabric_->on_thread(0, 0, [this] { go_on(); });
   }
@@ -196,6 +198,8 @@ class FabricCollector : public twin::PortObserver {
     const bool high = run_.high_every > 0 && host % run_.high_every == 0;
     (high ? high_sum_ : other_sum_) += now - begin_ns_;
     ++(high ? highs_ : others_);
+    double& last = high ? outcome_.high_last_ns : outcome_.other_last_ns;
+    last = std::max(last, now - begin_ns_);
   }
 
   struct Host {
