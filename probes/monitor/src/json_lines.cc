@@ -81,7 +81,8 @@ struct JsonLines::State {
 
   void hand_over(std::uint64_t lines);
   void serve();
-  bool write(const std::string& text, std::size_t& done);
+  enum class Wrote { kSome, kNotReady, kFailed };
+  Wrote write(const std::string& text, std::size_t& done);
   void cut(const std::string& text, std::size_t done) const;
   void note_failure(int error);
 };
@@ -89,7 +90,7 @@ struct JsonLines::State {
 void JsonLines::State::hand_over(std::uint64_t lines) {
   {
     const std::lock_guard lock(mutex);
-    if (closed || waiting.size() + made.size() > most_bytes) {
+    if (closed || over || waiting.size() + made.size() > most_bytes) {
       counts.lost += lines;
     } else {
       waiting.append(made.data(), made.size());
@@ -115,17 +116,19 @@ void JsonLines::State::cut(const std::string& text, std::size_t done) const {
   (void)!::ftruncate(file, status.st_size - static_cast<off_t>(done - line));
 }
 
-/// Writes some of what is left; false: nothing can be written now.
-bool JsonLines::State::write(const std::string& text, std::size_t& done) {
+/// Writes some of what is left.
+JsonLines::State::Wrote JsonLines::State::write(const std::string& text, std::size_t& done) {
   pollfd ready{file, POLLOUT, 0};
   // A pipe that is ready takes a page without a wait, so a reader that stands still holds no end up.
-  if (!is_regular && ::poll(&ready, 1, static_cast<int>(kTryAgain.count())) <= 0) return false;
+  if (!is_regular && ::poll(&ready, 1, static_cast<int>(kTryAgain.count())) <= 0) {
+    return Wrote::kNotReady;
+  }
   const std::size_t most = is_regular ? kFileBytes : kPipeBytes;
   const ssize_t got = ::write(file, text.data() + done, std::min(most, text.size() - done));
   if (got > 0) done += static_cast<std::size_t>(got);
-  if (got >= 0 || errno == EINTR) return true;
+  if (got >= 0 || errno == EINTR) return Wrote::kSome;
   note_failure(errno);
-  return false;
+  return Wrote::kFailed;
 }
 
 void JsonLines::State::serve() {
@@ -140,9 +143,10 @@ void JsonLines::State::serve() {
     std::size_t done = 0;
     while (done < text.size() && !closed && !over) {
       lock.unlock();
-      const bool some = write(text, done);
+      const Wrote wrote = write(text, done);
       lock.lock();
-      if (!some && is_regular) changed.wait_for(lock, kTryAgain, [this] { return over; });
+      if (wrote == Wrote::kFailed && !closed)
+        changed.wait_for(lock, kTryAgain, [this] { return over; });
     }
     if (done < text.size()) cut(text, done);
     const auto left = static_cast<std::uint64_t>(
