@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """What monitoring costs three watched systems, beside node_exporter and Netdata from Debian.
 
-usage: case_studies.py BUILD_DIR [redis] [kernel] [ebpf] [others] [interference] [--seconds 6] [--rounds 30]
+usage: case_studies.py BUILD_DIR [redis] [kernel] [ebpf] [others] [interference] [--seconds 6] [--rounds 30] [--no-others]
 
 redis:         Debian's Redis with the module of probes/zero/examples, under redis-benchmark
 kernel, ebpf:  the helpers of probes/zero/examples (ebpf needs root)
 others:        CPU of node_exporter with a scrape a second, and of Netdata
-interference:  p99 of Redis alone, with greynic at 10 ms, with node_exporter and with Netdata, in turns (needs root)
+interference:  p99 of Redis alone, with greynic at 10 ms, with node_exporter and with Netdata, in turns (needs root); --no-others:
+               greynic alone, for the small machine, whose clock counts instructions: tests/vm/run --count-instructions
 
 Each prints rows of a Markdown table. CPU is what the kernel counts for the process's threads
 (/proc/PID/task/*/schedstat). Nothing is asserted.
@@ -186,7 +187,7 @@ def asked_each_second(address):
         asking.wait()
 
 
-def interference(bench, rounds):
+def interference(bench, rounds, beside_others):
     """Redis and its client run before all other work of the host; the monitors run in turns with one another, as any program
     and then before others too: greynic and nobody in blocks of 0.2 s, then all in blocks of a second, as a scrape comes once
     in it."""
@@ -195,14 +196,16 @@ def interference(bench, rounds):
         agent = stack.enter_context(bench.agent())
         redis = stack.enter_context(bench.redis())
         collector = stack.enter_context(bench.collecting("interference")[1])
-        exporter = stack.enter_context(node_exporter(bench))
-        asking = stack.enter_context(asked_each_second("http://127.0.0.1:19100/metrics"))
-        monitors = [agent, collector, exporter, asking, stack.enter_context(netdata(bench))]
+        monitors, others = [agent, collector], []
+        if beside_others:
+            exporter = stack.enter_context(node_exporter(bench))
+            asking = stack.enter_context(asked_each_second("http://127.0.0.1:19100/metrics"))
+            monitors += [exporter, asking, stack.enter_context(netdata(bench))]
+            others = [f"node_exporter, a scrape a second:{exporter},{asking}", f"Netdata:{monitors[-1]}"]
         time.sleep(3)
         for pid in (redis, os.getpid()):
             before_others(pid)
         read = f"greynic at {INTERVAL_MS} ms:{agent},{collector}"
-        others = [f"node_exporter, a scrape a second:{exporter},{asking}", f"Netdata:{monitors[-1]}"]
         for pid in monitors[2:]:
             os.kill(pid, signal.SIGSTOP)
         client = [str(bench.bin / "zero_interference_bench"), "7379"]
@@ -212,7 +215,8 @@ def interference(bench, rounds):
                     schedule(pid, policy, priority)
                 print(f"\nmonitors run {name}\n", flush=True)
                 subprocess.run([*client, str(20 * rounds), "200", "5000", "nobody:", read], check=True)
-                subprocess.run([*client, str(rounds), "1000", "5000", "nobody:", read, *others], check=True)
+                if beside_others:
+                    subprocess.run([*client, str(rounds), "1000", "5000", "nobody:", read, *others], check=True)
         finally:
             for pid in monitors:
                 os.kill(pid, signal.SIGCONT)
@@ -224,6 +228,7 @@ def main():
     parser.add_argument("what", nargs="*")
     parser.add_argument("--seconds", type=float, default=6)
     parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--no-others", action="store_true")
     flags = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what it started ends with it
     what = flags.what or ["redis", "kernel", "ebpf", "others", "interference"]
@@ -245,7 +250,7 @@ def main():
         if "others" in what:
             others(bench)
         if "interference" in what:
-            interference(bench, flags.rounds)
+            interference(bench, flags.rounds, not flags.no_others)
 
 
 if __name__ == "__main__":
