@@ -16,6 +16,7 @@
 
 #include "greynic/testgen/compiled_campaign.h"
 #include "planted.h"
+#include "wilson.h"
 
 namespace greynic::bench {
 namespace {
@@ -35,14 +36,6 @@ struct Tally {
   std::vector<double> rounds;
   double slowest_ms = 0.0;  ///< a decision, on average of the slowest case
 };
-
-/// Wilson's 95 % interval of a share.
-std::pair<double, double> wilson(int hits, int cases) {
-  const double n = cases, p = hits / n, z = 1.96;
-  const double middle = (p + z * z / (2 * n)) / (1 + z * z / n);
-  const double half = z / (1 + z * z / n) * std::sqrt(p * (1 - p) / n + z * z / (4 * n * n));
-  return {middle - half, middle + half};
-}
 
 double mean(const std::vector<double>& values) {
   double sum = 0.0;

@@ -1,7 +1,7 @@
 /// The engine beside what others do, on the same planted walls: how often each names the settings of
 /// all causes, and nothing else, and in how many tests.
 ///
-///     causal_peers_bench [BLOCK] [CASES]
+///     causal_peers_bench [BLOCK] [CASES] [FAMILY]    clean, levels, masked and noise when none is named
 
 #include <fmt/core.h>
 
@@ -9,6 +9,7 @@
 
 #include "peers.h"
 #include "planted.h"
+#include "wilson.h"
 
 namespace greynic::bench {
 namespace {
@@ -45,8 +46,9 @@ Blamed ask(const Peer& peer, PlantedCase& planted) {
 }
 
 void print(const std::string& family, const std::string& name, const Score& score) {
-  fmt::print("{:<8} {:<17} {:>5.3f} {:>8.1f} {:>12.1f} {:>18.1f}\n", family, name,
-             static_cast<double>(score.right) / score.cases, score.tests / score.cases,
+  const auto [low, high] = wilson(score.right, score.cases);
+  fmt::print("{:<8} {:<17} {:>5.3f} [{:.3f}, {:.3f}] {:>8.1f} {:>12.1f} {:>18.1f}\n", family, name,
+             static_cast<double>(score.right) / score.cases, low, high, score.tests / score.cases,
              score.tests_right / std::max(1, score.right),
              score.engine_tests_there / std::max(1, score.right));
 }
@@ -87,11 +89,13 @@ void compare(const Family& family, std::uint64_t seed, int cases) {
 int main_of(int count, char** words) {
   const std::uint64_t block = count > 1 ? std::strtoull(words[1], nullptr, 10) : 1;
   const int cases = count > 2 ? std::atoi(words[2]) : 40;
-  fmt::print("{:<8} {:<17} {:>5} {:>8} {:>12} {:>18}\n", "family", "method", "right", "tests",
-             "where right", "greynic's there");
+  const std::string wanted = count > 3 ? words[3] : "";
+  fmt::print("{:<8} {:<17} {:>5} {:<14} {:>8} {:>12} {:>18}\n", "family", "method", "right",
+             "  95 %", "tests", "where right", "greynic's there");
   for (const Family& family : families()) {
     const std::string& name = family.name;
-    if (name == "clean" || name == "levels" || name == "masked" || name == "noise") {
+    const bool usual = name == "clean" || name == "levels" || name == "masked" || name == "noise";
+    if (wanted.empty() ? usual : wanted == name) {
       compare(family, block * 1'000'003, cases);
     }
   }
