@@ -19,6 +19,7 @@ namespace {
 
 constexpr double kWallInPlan = 0.1;  // odds that a configuration of a plan is a wall
 constexpr double kException = 0.5;   // odds that an exception is none
+constexpr std::size_t kGiveUp = 6;   // times the usual tests; half of that, step by step after it
 
 /// The laboratory, with what it answered before: an explanation that is asked for again walks the
 /// same way, and is answered from the run.
@@ -299,17 +300,24 @@ void Explainer::keep_evidence(Cause& cause, const FoundCause& found, const Cause
   }
 }
 
-/// Where noise is small, step by step; where it is large, or turns out to be, by all tests at once.
-/// What the latter has no answer for, such as emergent causes, is left to the former after all.
+/// Small noise: step by step. Large: by all tests at once and, if they contradict, step by step.
 Result<CausesOfWall> Explainer::causes_of(Settings& settings) {
   const Id wall = session_.id_of(settings.wall());
   if (!session_.is_noisy(wall) && !may_be_noisy(session_, wall)) {
+    session_.leave_when_noisy(wall);
     auto found = WitnessSearch(session_, settings).causes();
+    session_.leave_when_noisy({});
     if (!found || found->complete || !session_.is_noisy(wall)) return found;
   }
+  const std::size_t usual = session_.usual_tests(wall, settings.size());
+  session_.allow(kGiveUp * usual);
   auto found = WholeSearch(session_, settings, sure_of_wall_).causes();
-  if (!found || !found->contradicted) return found;
-  return WitnessSearch(session_, settings, /*patient=*/true).causes();
+  if (found && found->contradicted) {
+    session_.allow(kGiveUp / 2 * usual);
+    found = WitnessSearch(session_, settings, /*patient=*/true).causes();
+  }
+  session_.allow({});
+  return found;
 }
 
 Result<void> Explainer::explain_wall(const Configuration& wall) {
@@ -408,15 +416,7 @@ void Explainer::finish() {
   explanation_.rounds = session_.rounds();
   explanation_.tests_ordered = replay_.ordered();
   explanation_.trail = session_.trail();
-  if (model.drift() > 3.0 * model.sigma() / std::sqrt(12.0)) {
-    explanation_.notes.push_back(fmt::format(
-        "the device drifted by about {:.0f} % over the tests; each was judged against its own time",
-        100.0 * std::expm1(model.drift())));
-  }
-  if (model.stall_rate() > 0.025) {
-    explanation_.notes.push_back(fmt::format("about {:.0f} % of the tests stalled whatever was set",
-                                             100.0 * model.stall_rate()));
-  }
+  for (std::string& note : notes_of_device(session_)) explanation_.notes.push_back(std::move(note));
 }
 
 /// The critical path of the worst wall, and what it is sensitive to.

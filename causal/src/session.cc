@@ -4,18 +4,26 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "greynic/statistics/distributions.h"
 #include "greynic/statistics/mean.h"
 #include "greynic/statistics/shrunk_variance.h"
+#include "two_heaps.h"
 
 namespace greynic::causal {
 namespace {
 
 constexpr int kMostRecovery = 40;          // tests of the baseline after a wall
 constexpr std::size_t kHopelessFrom = 16;  // tests of one configuration,
+constexpr std::size_t kHeapsFrom = 12;     // tests of the baseline
 constexpr double kHopelessRate = 0.05;     // and what each must have told at least
-constexpr double kNearBound = 0.08;        // of the way from the baseline to it
+constexpr std::size_t kLongRow = 24;       // tests, in small noise it takes half of them
+constexpr std::size_t kLongForBaseline = 12;
+constexpr double kBaselineKnown = 0.3;  // its error, of the way from it to the bound
+constexpr double kBitsOfLevels = 20.0;
+constexpr double kLeastTold = 0.02;
+constexpr double kNearBound = 0.08;  // of the way from the baseline to it
 constexpr int kMostTooShort = 2;
 constexpr double kSurelyWall = 5.0;       // log odds
 constexpr std::size_t kOwnTests = 2;      // of a configuration, before the baseline is asked again
@@ -150,7 +158,31 @@ void Session::refit() {
   for (std::size_t i = 0; i < ids.size(); ++i) asked_[ids[i]].evidence = groups[i].evidence;
 }
 
+void Session::allow(std::optional<std::size_t> tests) {
+  give_up_at_ = tests ? std::optional(tests_ + *tests) : std::nullopt;
+}
+
+std::size_t Session::usual_tests(Id wall, std::size_t settings) const {
+  std::vector<double> scores = scores_of(wall);
+  double depth = model_.bound();
+  if (!scores.empty()) {
+    std::sort(scores.begin(), scores.end());
+    depth = std::max(depth, scores[scores.size() / 2]);
+  }
+  const double apart = (depth - model_.baseline()) / std::max(model_.sigma(), 1e-6);
+  const double told = 1.0 - std::exp(-apart * apart / (8.0 * std::numbers::ln2));
+  const double ways = 3.0 * std::log2(std::max<double>(2.0, static_cast<double>(settings)));
+  return static_cast<std::size_t>((2.0 * ways + kBitsOfLevels) / std::max(told, kLeastTold));
+}
+
 Result<void> Session::measure(std::span<const Id> ids, const std::string& why) {
+  if (give_up_at_ && tests_ >= *give_up_at_) {
+    return fail(ErrorCode::kAllowanceSpent,
+                fmt::format("given up after {} tests, many times what such a wall usually takes: "
+                            "tests contradict one another; longer tests, or fewer things that "
+                            "disturb them, would settle it",
+                            tests_));
+  }
   if (sticky_ && ids.size() > 1) {  // each may follow a wall
     for (const Id id : ids) {
       if (auto done = measure({&id, 1}, why); !done) return done;
@@ -206,7 +238,32 @@ void Session::ignore(std::span<const std::size_t> places) {
   for (const std::size_t place : places) readings_[place].ignored = true;
 }
 
+/// Parted at the bound that the first of them sets, as when it was first seen to be slow.
+bool Session::baseline_has_two_heaps() const {
+  std::vector<double> heaps[2];
+  std::optional<double> first;
+  for (const std::size_t place : asked_[baseline_].readings) {
+    const Reading& one = readings_[place];
+    if (one.failed) continue;
+    if (!first) first = one.score;
+    heaps[one.score > model_.scale().bound(*first) ? 1 : 0].push_back(one.score);
+  }
+  return are_two_heaps(heaps[0], heaps[1]);
+}
+
+/// Slow values of the baseline were noise like all others, so they count again.
+void Session::stop_waiting() {
+  sticky_ = false;
+  waited_for_nothing_ = true;
+  for (const std::size_t place : asked_[baseline_].readings) readings_[place].ignored = false;
+  refit();
+}
+
 Result<void> Session::recover() {
+  if (!stuck_ && asked_[baseline_].readings.size() >= kHeapsFrom && !baseline_has_two_heaps()) {
+    stop_waiting();
+    return {};
+  }
   if (!last_is_slow()) return {};
   if (stuck_ && laboratory_.reset) return laboratory_.reset();
   sticky_ = false;  // the tests below must not wait for themselves
@@ -335,8 +392,19 @@ std::vector<Id> Session::questions(const Row& row, const std::vector<double>& ch
   return chosen;
 }
 
+bool Session::baseline_is_vague(std::size_t tests_of_row) const {
+  return is_relative(campaign_.wall) && tests_of_row >= kLongForBaseline &&
+         3 * tests_of(baseline_) < tests_of_row + kLongForBaseline &&
+         model_.baseline_error() > kBaselineKnown * (model_.bound() - model_.baseline());
+}
+
 Result<Place> Session::first_wall(const Row& row, double error) {
+  const std::size_t begun = tests_;
   while (true) {
+    const std::size_t taken = tests_ - begun;
+    if (leave_when_noisy_ && taken >= kLongRow && is_noisy(*leave_when_noisy_)) {
+      return fail(ErrorCode::kAllowanceSpent, "noise is too large to go step by step");
+    }
     const std::vector<double> chance = chances(row);
     double sum = 0.0;
     for (std::size_t i = 0; i < row.steps.size(); ++i) {
@@ -351,6 +419,7 @@ Result<Place> Session::first_wall(const Row& row, double error) {
     std::erase_if(next, [&](Id id) { return hopeless(id); });
     if (next.empty()) return place;
     ask_baseline_first(next);
+    if (baseline_is_vague(taken)) next = {baseline_};
     if (auto done = measure(next, row.why); !done) return pass_on(done);
   }
 }
@@ -407,6 +476,25 @@ Ratio Session::ratio_of(Id id) const {
   const auto ratio = [&](double score) { return model_.scale().value(score) / expected; };
   return {ratio(middle), std::min(ratio(middle - half), ratio(middle + half)),
           std::max(ratio(middle - half), ratio(middle + half))};
+}
+
+std::vector<std::string> notes_of_device(const Session& session) {
+  std::vector<std::string> notes;
+  const ValueModel& model = session.model();
+  if (model.drift() > 3.0 * model.sigma() / std::sqrt(12.0)) {
+    notes.push_back(fmt::format(
+        "the device drifted by about {:.0f} % over the tests; each was judged against its own time",
+        100.0 * std::expm1(model.drift())));
+  }
+  if (session.waited_for_nothing()) {
+    notes.push_back(
+        "noise explains that the baseline was slow after a wall, so nothing was waited for later");
+  }
+  if (model.stall_rate() > 0.025) {
+    notes.push_back(fmt::format("about {:.0f} % of the tests stalled whatever was set",
+                                100.0 * model.stall_rate()));
+  }
+  return notes;
 }
 
 }  // namespace greynic::causal

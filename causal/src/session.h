@@ -9,6 +9,7 @@
 /// are halved, so one wrong answer costs a few tests and never a wrong path.
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -106,13 +107,20 @@ class Session {
   /// Noise is large beside the depth of a wall, or of the least one that was seen since: single
   /// answers are often wrong. A wall of several causes is deeper than each of them.
   [[nodiscard]] bool is_noisy(Id wall) const;
+  /// A long row of first_wall() ends with kAllowanceSpent where noise turned out to be large beside
+  /// the depth of this wall.
+  void leave_when_noisy(std::optional<Id> wall) { leave_when_noisy_ = wall; }
+  /// How many tests the causes of a wall take that differs from the baseline in so many settings, if
+  /// it has two causes of three terms, thresholds with them: their bits over what a test tells.
+  [[nodiscard]] std::size_t usual_tests(Id wall, std::size_t settings) const;
   [[nodiscard]] ValueModel& model() { return model_; }
   [[nodiscard]] const ValueModel& model() const { return model_; }
   [[nodiscard]] Id baseline() const { return baseline_; }
 
   /// After a wall the device stays slow for a while: wait until the baseline is back before each
-  /// test that follows a wall.
+  /// test that follows a wall. Where its tests turn out to be one heap, nothing is waited for any more.
   void wait_for_recovery() { sticky_ = true; }
+  [[nodiscard]] bool waited_for_nothing() const { return waited_for_nothing_; }
   [[nodiscard]] bool waits() const { return sticky_; }
   [[nodiscard]] bool last_is_slow() const;
   /// It did not come back by itself (symptom S9).
@@ -132,6 +140,8 @@ class Session {
   [[nodiscard]] const Reading& reading(std::size_t place) const { return readings_[place]; }
   void refit();
 
+  /// So many tests more, and kAllowanceSpent after them; nothing: as many as the options allow.
+  void allow(std::optional<std::size_t> tests);
   [[nodiscard]] std::size_t tests() const { return tests_; }
   [[nodiscard]] std::size_t rounds() const { return rounds_; }
   [[nodiscard]] const std::vector<TrailTest>& trail() const { return trail_; }
@@ -152,9 +162,13 @@ class Session {
   };
   void add(Id id, const Observation& observation);
   [[nodiscard]] Result<void> recover();
+  [[nodiscard]] bool baseline_has_two_heaps() const;
+  void stop_waiting();
   [[nodiscard]] bool hopeless(Id id) const;
   /// The baseline in place of what waits for it: its mean, and so the bound, is known less well.
   void ask_baseline_first(std::vector<Id>& next) const;
+  /// All answers of a long row lean on the baseline's mean.
+  [[nodiscard]] bool baseline_is_vague(std::size_t tests_of_row) const;
   [[nodiscard]] std::vector<double> chances(const Row& row) const;
   [[nodiscard]] std::vector<Id> questions(const Row& row, const std::vector<double>& chances) const;
 
@@ -172,11 +186,17 @@ class Session {
   bool begun_ = false;
   bool by_belief_ = false;
   bool sticky_ = false;
+  bool waited_for_nothing_ = false;
   bool stuck_ = false;
   bool lost_baseline_ = false;
   std::size_t tests_ = 0;
+  std::optional<std::size_t> give_up_at_;
+  std::optional<Id> leave_when_noisy_;
   std::size_t rounds_ = 0;
   std::size_t first_ordered_ = 0;
 };
+
+/// What was seen of the device whatever was set: drift, stalls.
+[[nodiscard]] std::vector<std::string> notes_of_device(const Session& session);
 
 }  // namespace greynic::causal

@@ -6,6 +6,8 @@
 #include <array>
 #include <cmath>
 
+#include "two_heaps.h"
+
 namespace greynic::causal {
 namespace {
 
@@ -21,10 +23,7 @@ constexpr std::size_t kFirstTests = 4;  // of baseline and wall together
 constexpr double kLessAtFirst = 0.9;
 constexpr int kDepths = 20;
 constexpr int kMostLooks = 8;
-constexpr std::size_t kLeastSlow = 3;   // two tests may have stalled one after the other
-constexpr double kNoiseAtWorst = 0.15;  // until the baseline was tested often
-constexpr double kSurelySlow = 5.0;     // standard errors
-constexpr double kApart = 4.0;          // noises; the halves of one heap are 2.7 apart
+constexpr std::size_t kLeastSlow = 3;  // two tests may have stalled one after the other
 constexpr std::size_t kMostTestsOfWall = 120;
 constexpr double kStalls = 0.01;
 constexpr double kStallsUpTo = 4.0;
@@ -174,7 +173,7 @@ class Stickiness {
   /// The baseline was tested after the wall, just now or in the midst of a batch. While it is slow,
   /// test it again.
   Result<void> look() {
-    if (session_.waits()) return {};
+    if (session_.waits() || session_.waited_for_nothing()) return {};
     const Id baseline = session_.baseline();
     const bool in_batches = session_.options().batch > 1;
     for (const std::size_t place : session_.places_of(baseline)) {  // in the midst of a batch
@@ -235,27 +234,16 @@ class Stickiness {
     }
     return 0.0;
   }
-  /// Two heaps far apart, by what each scatters: the upper part of one heap is not slow.
   [[nodiscard]] bool is_sticky() const {
     if (slow_.size() < kLeastSlow) return false;
-    double sum[2] = {0.0, 0.0}, squares[2] = {0.0, 0.0}, count[2] = {0.0, 0.0};
+    std::vector<double> heaps[2];
     for (const std::size_t place : session_.places_of(session_.baseline())) {
       const Reading& reading = session_.reading(place);
       if (reading.failed) continue;
       const bool slow = std::find(slow_.begin(), slow_.end(), place) != slow_.end();
-      sum[slow] += reading.score;
-      squares[slow] += reading.score * reading.score;
-      count[slow] += 1.0;
+      heaps[slow ? 1 : 0].push_back(reading.score);
     }
-    double scatter = 2.0 * kNoiseAtWorst * kNoiseAtWorst;
-    double mean[2] = {0.0, 0.0};
-    for (const int heap : {0, 1}) {
-      mean[heap] = sum[heap] / std::max(count[heap], 1.0);
-      scatter += std::max(0.0, squares[heap] - count[heap] * mean[heap] * mean[heap]);
-    }
-    const double noise = std::sqrt(scatter / (count[0] + count[1]));
-    const double error = noise * std::sqrt(1.0 / std::max(count[0], 1.0) + 1.0 / count[1]);
-    return mean[1] - mean[0] > std::max(kSurelySlow * error, kApart * noise);
+    return are_two_heaps(heaps[0], heaps[1]);
   }
 
   Session& session_;

@@ -189,6 +189,29 @@ void Depths::join_depths() {
   }
 }
 
+double Depths::log_chance(const std::vector<Tested>& all) const {
+  const double z = std::log(sigma_ / kUsualNoise);
+  double sum = -0.5 * kNoiseBelief * z * z;
+  for (const Tested& one : all) {
+    const Chances chance = chances(one);
+    const bool wall = one.wall > 0.5;
+    sum += wall ? chance.wall : chance.clear;
+    sum += one.failures * std::log(wall ? fails_wall_ : fails_clear_);
+  }
+  return sum;
+}
+
+double Depths::gain_of_own(const std::vector<Tested>& all) const {
+  Depths own = *this;
+  const double now = log_chance(all);
+  double best = now;
+  for (int round = 0; round < kRounds; ++round) {
+    own.learn(all);
+    best = std::max(best, own.log_chance(all));
+  }
+  return best - now;
+}
+
 void Depths::fit(std::vector<Tested>& all) {
   for (int round = 0; round < kRounds; ++round) learn(all);
   join_depths();

@@ -28,6 +28,9 @@ class Depths {
   Depths(double baseline, double depth, double sigma, std::function<double(double)> bound);
   /// Learns from all, and sets the evidence of each.
   void fit(std::vector<Tested>& all);
+  /// How much likelier the tests are, as a logarithm, if walls are those with `wall` of 1 and all is
+  /// learned from that, than with what was learned last.
+  [[nodiscard]] double gain_of_own(const std::vector<Tested>& all) const;
   [[nodiscard]] double sigma() const { return sigma_; }
   [[nodiscard]] double baseline() const { return baseline_; }
   [[nodiscard]] double shallowest() const;
@@ -51,6 +54,7 @@ class Depths {
   [[nodiscard]] double own_share(double score, double mean) const;
   [[nodiscard]] double between(const std::vector<double>& scores, double low, double high) const;
   [[nodiscard]] Chances chances(const Tested& one) const;
+  [[nodiscard]] double log_chance(const std::vector<Tested>& all) const;
   void make_table();
   void learn(const std::vector<Tested>& all);
   void new_depth(const std::vector<Tested>& all);

@@ -360,7 +360,26 @@ void Structures::weigh(const std::vector<double>& evidence, int steps) {
 void Structures::settle() {
   likely_.clear();
   for (const auto& [key, structure] : kept_) likely_.push_back(structure);
-  if (likely_.empty()) return;
+  if (!likely_.empty()) share_out();
+}
+
+void Structures::judge_by_own(const std::function<double(const TestSet&)>& gain, std::size_t most) {
+  double weight = 0.0;
+  double sum = 0.0;
+  const double best = likely_.empty() ? 0.0 : likely_.front().score;
+  for (std::size_t i = 0; i < likely_.size(); ++i) {
+    Structure& one = likely_[i];
+    const double share = std::exp(one.score - best);
+    const double more = i < most ? gain(one.walls) : weight > 0.0 ? sum / weight : 0.0;
+    one.score += more;
+    if (i == 0 || i >= most) continue;
+    weight += share;
+    sum += share * more;
+  }
+  if (!likely_.empty()) share_out();
+}
+
+void Structures::share_out() {
   std::sort(likely_.begin(), likely_.end(),
             [](const Structure& a, const Structure& b) { return a.score > b.score; });
   heal();
@@ -368,7 +387,7 @@ void Structures::settle() {
   double fewer = 0.0;
   double more = 0.0;
   for (Structure& one : likely_) {
-    one.chance = std::exp(one.score - best_);
+    one.chance = std::exp(one.score - likely_.front().score);
     (one.causes.size() > count ? more : fewer) += one.chance;
   }
   const double wanted = further_ * likely_.front().chance;

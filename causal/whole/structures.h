@@ -24,6 +24,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -97,6 +98,10 @@ class Structures {
   /// log p(readings | wall) - log p(readings | clear), of each test; the chains walk on from there.
   void weigh(const std::vector<double>& evidence, int steps);
 
+  /// Adds to the score of the likeliest, so many of them, what `gain` says of their walls. The rest
+  /// gains as much as these do in the mean.
+  void judge_by_own(const std::function<double(const TestSet&)>& gain, std::size_t most);
+
   /// Likely ones, likeliest first.
   [[nodiscard]] const std::vector<Structure>& likely() const { return likely_; }
   /// The chance that a configuration is a wall.
@@ -158,6 +163,7 @@ class Structures {
   void restart(Chain& chain);
   [[nodiscard]] std::size_t draw(const std::vector<double>& scores, double heat);
   void settle();
+  void share_out();
   void heal();
   void doubt(const std::vector<std::vector<std::size_t>>& healings,
              const std::vector<double>& told);

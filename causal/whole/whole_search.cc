@@ -19,8 +19,13 @@ constexpr double kFoundKnown = 0.4;
 constexpr std::size_t kMostOfOne = 60;  // tests of one configuration
 constexpr std::size_t kMostUnchecked = 24;
 constexpr std::size_t kLevelsAtOnce = 3;
-constexpr double kSurely = 12.0;   // log odds of a configuration
-constexpr double kAgainst = 0.01;  // chance of what the tests say, by all likely answers
+constexpr double kSurely = 12.0;    // log odds of a configuration
+constexpr double kFavourite = 0.7;  // chance, before its rivals are judged by themselves
+constexpr std::size_t kMostRivals = 20;
+constexpr std::size_t kLeastRivals = 4;
+constexpr std::size_t kRivalTests = 2000;  // rivals times configurations, for the sake of time
+constexpr double kLeastOfRival = 1e-5;     // chance
+constexpr double kAgainst = 0.01;          // chance of what the tests say, by all likely answers
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
@@ -110,6 +115,24 @@ void WholeSearch::read_tests() {
   }
 }
 
+/// What is learned of noise and depths follows the favourite, and so speaks for it. Each rival is held
+/// against the tests with what would be learned if it were right.
+void WholeSearch::judge_rivals() {
+  const auto& likely = structures_.likely();
+  if (likely.empty() || likely.front().chance < kFavourite) return;
+  const std::size_t most = std::min(
+      likely.size(), std::clamp(kRivalTests / (ids_.size() + 1), kLeastRivals, kMostRivals));
+  std::size_t count = 1;
+  while (count < most && likely[count].chance > kLeastOfRival) ++count;
+  std::vector<Tested> all = tested_;
+  structures_.judge_by_own(
+      [&](const TestSet& walls) {
+        for (std::size_t i = 0; i < all.size(); ++i) all[i].wall = walls.has(i) ? 1.0 : 0.0;
+        return depths_.gain_of_own(all);
+      },
+      count);
+}
+
 void WholeSearch::learn(int steps) {
   read_tests();
   for (int round = 0; round < 2; ++round) {
@@ -117,6 +140,7 @@ void WholeSearch::learn(int steps) {
     std::vector<double> evidence;
     for (const Tested& one : tested_) evidence.push_back(one.evidence);
     structures_.weigh(evidence, round == 0 ? 0 : steps);
+    if (round > 0) judge_rivals();
     for (Tested& one : tested_) one.wall = 0.0;
     for (const Structure& one : structures_.likely()) {
       for (std::size_t i = 0; i < ids_.size() && one.chance > 1e-6; ++i) {
@@ -393,77 +417,6 @@ Result<void> WholeSearch::search() {
   }
   sure_ = is_sure() && !is_contradicted();
   return {};
-}
-
-Condition WholeSearch::condition_of(const Term& term) const {
-  const Lane& lane = lanes_[term.setting];
-  Condition condition;
-  condition.factor = lane.factor;
-  condition.confirmed = true;
-  const auto level = [&](int position) {
-    return *lane.levels[static_cast<std::size_t>(std::clamp(position, 0, lane.axis.last))];
-  };
-  if (!lane.axis.ordered) {
-    condition.level = level(lane.axis.wall);
-    for (int p = 0; p <= lane.axis.last; ++p) {
-      if (term.among >> p & 1) condition.among.push_back(level(p));
-    }
-    const bool several = condition.among.size() > 1;
-    if (several) condition.relation = Relation::kIn;
-    if (!several) condition.among.clear();
-    return condition;
-  }
-  const auto number = [&](int position) { return std::get<double>(level(position)); };
-  const bool up = number(lane.axis.wall) > number(lane.axis.base);
-  const int before = term.from - structures_.open_before(term);
-  const int after = term.to + structures_.open_after(term);
-  condition.level = number(term.from);
-  condition.clear_level = number(before);
-  condition.relation = up ? Relation::kAtLeast : Relation::kAtMost;
-  if (after > lane.axis.last) return condition;
-  condition.relation = Relation::kBetween;
-  condition.level = number(up ? term.from : term.to);
-  condition.upper = number(up ? term.to : term.from);
-  condition.clear_level = number(up ? before : after);
-  condition.clear_above = number(up ? after : before);
-  return condition;
-}
-
-void WholeSearch::conclude(CausesOfWall& found) {
-  if (structures_.likely().empty()) return;
-  const Structure& best = structures_.likely().front();
-  for (const Conjunction& cause : best.causes) {
-    FoundCause one;
-    for (const Term& term : cause) {
-      if (structures_.is_absent(term)) {
-        one.absent.set(term.setting);
-        continue;
-      }
-      one.terms.set(term.setting);
-      one.classes.push_back(Set().set(term.setting));
-      one.levels.push_back(condition_of(term));
-    }
-    one.closed = settings_.closure(one.terms, settings_.all(), settings_.grow({}, settings_.all()));
-    one.confidence = 0.0;
-    for (const Structure& other : structures_.likely()) {
-      if (std::find(other.causes.begin(), other.causes.end(), cause) != other.causes.end()) {
-        one.confidence += other.chance;
-      }
-    }
-    found.causes.push_back(std::move(one));
-  }
-  for (const Positions& healed : structures_.healed()) {
-    Healing healing;
-    for (std::size_t i = 0; i < lanes_.size(); ++i) {
-      (healed[i] == lanes_[i].axis.wall ? healing.kept : healing.healed).set(i);
-    }
-    healing.verdict = sure_ ? Verdict::kClear : Verdict::kUndecided;
-    found.certificate.push_back(healing);
-  }
-  found.complete = sure_;
-  found.contradicted = is_contradicted();
-  found.odds_of_any = sure_ ? best.score : 0.0;
-  found.confidence = 1.0 / (1.0 + structures_.further_cause());
 }
 
 Result<CausesOfWall> WholeSearch::causes() {

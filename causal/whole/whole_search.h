@@ -36,6 +36,7 @@ class WholeSearch {
   [[nodiscard]] std::optional<Id> id_of(Positions& positions);
   void read_tests();
   void learn(int steps);
+  void judge_rivals();
   [[nodiscard]] bool is_sure() const;
   [[nodiscard]] bool is_contradicted() const;
   [[nodiscard]] bool is_resolved(const Structure& structure) const;

@@ -235,6 +235,42 @@ TEST(Planted, FalseAlarmsAreRefused) {
   EXPECT_LE(outcomes.tests, 40 * 5);
 }
 
+// Claim:  what is learned of noise and depth does not speak for the favourite answer alone: no list
+//         with a term too many is called complete.
+// Method: weak walls, at a noise of 15 %, where it did; in the last, noise also looked as if the device
+//         stayed slow after a wall.
+TEST(Planted, WeakWallsGetNoTermTooMany) {
+  const Family weak{.name = "weak",
+                    .most_factors = 96,
+                    .most_order = 3,
+                    .noise = {0.15},
+                    .least_drop = 0.12,
+                    .most_drop = 0.2};
+  for (const std::uint64_t seed : {7401022204ULL, 7401022205ULL, 7401022212ULL}) {
+    const Outcomes outcomes = explain_cases(weak, seed, 1);
+    EXPECT_EQ(outcomes.falsely_complete, 0) << outcomes.wrong;
+    EXPECT_LT(outcomes.tests, 1000) << seed;
+  }
+}
+
+// Claim:  where noise turns out to be large in the midst of a search step by step, or the baseline was
+//         slow in its first tests, no row of tests goes on without end.
+// Method: a case in which a row did, for 3,700 tests: 37 was the first value of a baseline of 96.
+TEST(Planted, NoRowOfTestsRunsAway) {
+  const Family noise{.name = "noise",
+                     .most_factors = 96,
+                     .most_order = 3,
+                     .numbers = true,
+                     .intervals = 0.35,
+                     .noise = {0.15, 0.30},
+                     .least_drop = 0.25,
+                     .most_stalls = 0.05,
+                     .most_timeouts = 0.05};
+  const Outcomes outcomes = explain_cases(noise, 7401022215ULL, 1);
+  EXPECT_LT(outcomes.tests, 400);
+  EXPECT_EQ(outcomes.falsely_complete, 0) << outcomes.wrong;
+}
+
 // Claim:  a sum of two numbers is named as a sum, and not as two thresholds.
 TEST(Planted, SumsAreNamed) {
   const Outcomes outcomes = explain_cases(
