@@ -10,10 +10,12 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <thread>
 
 #include "greynic/monitor/agent.h"
 #include "greynic_zero.h"
+#include "lingering.h"
 #include "link.h"
 
 namespace greynic::monitor {
@@ -38,6 +40,9 @@ int memory_file(const std::string& bytes, int seals) {
 }
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW;
+
+/// What was handed over last; whoever waits for it goes on when it goes.
+std::unique_ptr<daemon::Lingering> lingering;
 
 /// Each is wrong in one way; all else is as a good program says it.
 std::vector<Lie> lies() {
@@ -68,6 +73,16 @@ std::vector<Lie> lies() {
   no_file("a file", [] { return open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600); });
   no_file("an eventfd", [] { return eventfd(0, EFD_CLOEXEC); });
   no_file("a socket", [] { return socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0); });
+  no_file("a socket that lingers", [] {
+    lingering = std::make_unique<daemon::Lingering>();
+    return lingering->socket();
+  });
+  no_file("a memfd of a hugetlb pool", [] {
+    const int file = memfd_create("pool", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB);
+    EXPECT_EQ(ftruncate(file, 2 << 20), 0);
+    EXPECT_EQ(fcntl(file, F_ADD_SEALS, kSeals), 0);
+    return file;
+  });
   no_file("an empty memfd", [] { return memory_file("", kSeals); });
   no_file("a short memfd", [] { return memory_file("GNZERO02", kSeals); });
   no_file("a memfd of zeros", [] { return memory_file(Text(65536, '\0'), kSeals); });
@@ -158,7 +173,8 @@ TEST(LiesToAnAgent, AreRefusedAndForgotten) {
     const int link = connect_to(options.socket);
     ASSERT_GE(link, 0) << lie.what;
     send_with(link, message, files);
-    for (const int file : files) close(file);
+    // Whoever closes a socket that lingers last waits: that is to be the agent, and never this test.
+    for (const int file : files) std::thread([file] { close(file); }).detach();
     pollfd waiting{link, POLLIN, 0};
     EXPECT_EQ(poll(&waiting, 1, 20000), 1) << lie.what << ": neither answered nor cut";
     zero_link_message answer{};
@@ -174,6 +190,7 @@ TEST(LiesToAnAgent, AreRefusedAndForgotten) {
     for (const Lie& lie : all) tell(lie, false);
     tell({"the truth", [](auto&, auto&, auto&) {}}, true);
   }
+  lingering.reset();
   for (int i = 0; i < 2000 && open_files() > before; ++i) usleep(10000);
   EXPECT_EQ(open_files(), before) << "descriptors stay behind";
   stop = true;
