@@ -4,22 +4,11 @@
 
 #include <cerrno>
 
+#include "pair.h"
 #include "talkers.h"
 
 namespace greynic::broker {
 namespace {
-
-struct Pair {
-  std::unique_ptr<twin::Fabric> fabric;
-  std::unique_ptr<FabricNode> a, b;
-
-  explicit Pair(const FabricNodeOptions& options = {}, const twin::FabricSpec& spec = {}) {
-    fabric = std::move(*twin::Fabric::create(spec));
-    a = std::move(*FabricNode::create(*fabric, 0, options));
-    b = std::move(*FabricNode::create(*fabric, 1, options));
-    EXPECT_TRUE(FabricNode::meet(*a, *b));
-  }
-};
 
 void expect_whole(const Talker& talker, const std::string& what) {
   for (const Outcome& one : talker.outcomes) {

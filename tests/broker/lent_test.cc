@@ -8,6 +8,7 @@
 
 #include "core/registration_cache.h"
 #include "core/verb_choice.h"
+#include "pair.h"
 #include "talkers.h"
 
 namespace greynic::broker {
@@ -229,17 +230,6 @@ class Lender : public FabricClient {
   statistics::Random random_;
   std::uint64_t ring_, total_, key_;
   std::uint64_t written_ = 0, acknowledged_ = 0, in_ring_ = 0, lent_from_ = 0, lent_end_ = 0;
-};
-
-struct Pair {
-  std::unique_ptr<twin::Fabric> fabric;
-  std::unique_ptr<FabricNode> a, b;
-  explicit Pair(const FabricNodeOptions& options = {}, const twin::FabricSpec& spec = {}) {
-    fabric = std::move(*twin::Fabric::create(spec));
-    a = std::move(*FabricNode::create(*fabric, 0, options));
-    b = std::move(*FabricNode::create(*fabric, 1, options));
-    EXPECT_TRUE(FabricNode::meet(*a, *b));
-  }
 };
 
 // Claim:  bytes that lie beside the ring arrive once and in their place among those of the ring, by
