@@ -42,9 +42,9 @@ void print_advice(const sharing::Advice& advice, const sharing::Matrix& matrix) 
           demand.connections, advice.demands[i].own_gbps, advice.demands[i].advised_gbps);
   }
   if (advice.unsure) {
-    say("note: the gain may be off by more than a tenth: READs meet WRITEs at a host, or a host "
-        "has "
-        "READs and more QPs than its chip holds; measure both ways before you rely on it");
+    say("note: the gain may be off by more than a tenth: a host has more QPs than its chip holds, "
+        "and "
+        "over a tenth of them READ; measure both ways before you rely on it");
   }
   if (advice.extrapolated) {
     say("note: outside of what the model was fitted to; measure the campaign `connections` first");

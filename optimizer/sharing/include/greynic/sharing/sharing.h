@@ -3,8 +3,8 @@
 /// Should the connections between some hosts share QPs, and how many? A fitted model tells what
 /// they reach with a QP each, with the driver's doorbells and with doorbells of their own, and what
 /// a broker reaches that carries all of them over few QPs and one thread. What promises most is
-/// advised, if it promises over a tenth: so far a law may be wrong. Else the advice is to leave
-/// things as they are.
+/// advised, if it promises over a tenth (a quarter where READs meet WRITEs or a full chip): so far a
+/// law may be wrong. Else the advice is to leave things as they are.
 ///
 /// How: the law is taken apart into the stations of one RNIC (threads, contexts of QPs, units, port),
 /// and the messages of each choice are played through a network of them, some virtual milliseconds
@@ -61,8 +61,8 @@ struct Advice {
   model::PredictedMeasure if_shared{1, 1, 1};  ///< the same if all share, advised or not
   std::vector<Reached> demands;                ///< in the order of the matrix
   std::uint32_t own_qps = 0, advised_qps = 0;  ///< of the host that has most
-  /// Sharing is advised where the prediction has been off by more than a tenth: READs meet WRITEs at a
-  /// host, or READs are of a host with more QPs than its chip holds.
+  /// Sharing is advised where the prediction has been off by more than a tenth: a host has more QPs than
+  /// its chip holds, and over a tenth of them READ.
   bool unsure = false;
   bool extrapolated = false;  ///< the law was asked outside of what it was fitted to
 };
