@@ -2,8 +2,8 @@
 // program that throws it away: what `rstream` is for rsockets and `ib_send_bw` for plain verbs. Counted is what lies
 // at the other broker for good. Nothing is asserted.
 //
-// usage: broker_stream_bench sink SOCKET PORT
-//        broker_stream_bench stream SOCKET HOST PORT CONNECTIONS SECONDS
+// usage: broker_stream_bench sink SOCKET PORT [RING_KIB]
+//        broker_stream_bench stream SOCKET HOST PORT CONNECTIONS SECONDS [RING_KIB]
 
 #include <fmt/core.h>
 #include <poll.h>
@@ -30,9 +30,9 @@ constexpr std::size_t kPieceBytes = 65536;
   std::exit(1);
 }
 
-greynic_broker* attach(const char* socket, std::size_t connections) {
+greynic_broker* attach(const char* socket, std::size_t connections, std::size_t ring_bytes) {
   greynic_broker_options options{};
-  options.ring_bytes = 2 * kPieceBytes;
+  options.ring_bytes = ring_bytes;
   options.segment_bytes = (connections + 1) * 2 * options.ring_bytes;
   greynic_broker* broker = greynic_broker_open(socket, &options);
   if (broker == nullptr) complain("open");
@@ -44,8 +44,8 @@ void wait(greynic_broker* broker, int most_ms) {
   (void)poll(&entry, 1, most_ms);
 }
 
-int sink(const char* socket, std::uint16_t port) {
-  greynic_broker* broker = attach(socket, 256);
+int sink(const char* socket, std::uint16_t port, std::size_t ring_bytes) {
+  greynic_broker* broker = attach(socket, 256, ring_bytes);
   greynic_broker_listener* listener = greynic_broker_listen(broker, port, 0);
   if (listener == nullptr) complain("listen");
   fmt::print("listening\n");
@@ -71,9 +71,9 @@ int sink(const char* socket, std::uint16_t port) {
   return 3;
 }
 
-int stream(const char* socket, const char* host, std::uint16_t port, std::size_t count,
-           int seconds) {
-  greynic_broker* broker = attach(socket, count);
+int stream(const char* socket, const char* host, std::uint16_t port, std::size_t count, int seconds,
+           std::size_t ring_bytes) {
+  greynic_broker* broker = attach(socket, count, ring_bytes);
   std::vector<greynic_broker_connection*> connections;
   for (std::size_t i = 0; i < count; ++i) {
     greynic_broker_connection* c = greynic_broker_connect(broker, host, port, 0);
@@ -110,13 +110,16 @@ int stream(const char* socket, const char* host, std::uint16_t port, std::size_t
 int main(int argc, char** argv) {
   const std::string mode = argc > 1 ? argv[1] : "";
   const auto port = [&](int at) { return static_cast<std::uint16_t>(std::atoi(argv[at])); };
-  if (mode == "sink" && argc == 4) return sink(argv[2], port(3));
-  if (mode == "stream" && argc == 7) {
+  const auto ring_at = [&](int at) {
+    return argc > at ? static_cast<std::size_t>(std::atoi(argv[at])) << 10 : 2 * kPieceBytes;
+  };
+  if (mode == "sink" && (argc == 4 || argc == 5)) return sink(argv[2], port(3), ring_at(4));
+  if (mode == "stream" && (argc == 7 || argc == 8)) {
     return stream(argv[2], argv[3], port(4), static_cast<std::size_t>(std::atoi(argv[5])),
-                  std::atoi(argv[6]));
+                  std::atoi(argv[6]), ring_at(7));
   }
   fmt::print(stderr,
-             "usage: broker_stream_bench sink SOCKET PORT | stream SOCKET HOST PORT "
-             "CONNECTIONS SECONDS\n");
+             "usage: broker_stream_bench sink SOCKET PORT [RING_KIB] | stream SOCKET HOST PORT "
+             "CONNECTIONS SECONDS [RING_KIB]\n");
   return 2;
 }
