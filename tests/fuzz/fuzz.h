@@ -31,6 +31,7 @@ struct Target {
 [[nodiscard]] std::vector<Target> store_targets();
 [[nodiscard]] std::vector<Target> socket_targets();
 [[nodiscard]] std::vector<Target> peer_targets();
+[[nodiscard]] std::vector<Target> layout_targets();
 #ifdef GREYNIC_FUZZ_LAB
 [[nodiscard]] std::vector<Target> lab_targets();
 #endif

@@ -21,6 +21,7 @@ std::vector<Target> all_targets() {
   add(store_targets());
   add(socket_targets());
   add(peer_targets());
+  add(layout_targets());
 #ifdef GREYNIC_FUZZ_LAB
   add(lab_targets());
 #endif
