@@ -19,7 +19,7 @@ namespace {
 
 constexpr double kWallInPlan = 0.1;  // odds that a configuration of a plan is a wall
 constexpr double kException = 0.5;   // odds that an exception is none
-constexpr std::size_t kGiveUp = 6;   // times the usual tests; half of that, step by step after it
+constexpr std::size_t kGiveUp = 20;  // times the usual tests; half of that, step by step after it
 
 /// The laboratory, with what it answered before: an explanation that is asked for again walks the
 /// same way, and is answered from the run.
