@@ -21,17 +21,37 @@ bool alike(const RuleSet& rules, const Layout& layout, const Packet& packet) {
   return wanted->actions == got->actions;
 }
 
+/// The least value of a port that the match takes: ranges and prefixes are intervals.
+U128 least(const Match& match, MatchField port) {
+  for (const FieldRange& range : match.ranges()) {
+    if (range.field == port) return range.low;
+  }
+  for (const FieldMatch& part : match.fields()) {
+    if (part.field == port) return part.value;
+  }
+  return 0;
+}
+
+/// Some packet matches both: then one does whose ports are the greater of the two least ones.
+bool meet(const Match& a, const Match& b) {
+  Packet packet;
+  for (const MatchField port : {MatchField::kL4SrcPort, MatchField::kL4DstPort}) {
+    packet.set(port, std::max(least(a, port), least(b, port)));
+  }
+  for (unsigned address = 0; address < RangeSpace::kAddresses; ++address) {
+    packet.set(MatchField::kIpv4Dst, address);
+    if (a.matches(packet) && b.matches(packet)) return true;
+  }
+  return false;
+}
+
 /// Some packet matches two rules of one matcher that differ.
 bool has_rivals(const Layout& layout) {
   for (const LayoutTable& table : layout.tables) {
     for (const Matcher& matcher : table.matchers) {
-      for (unsigned number = 0; number < RangeSpace::kPackets; ++number) {
-        const Packet packet = RangeSpace::packet(number);
-        const FlowRule* first = nullptr;
-        for (const FlowRule& rule : matcher.rules) {
-          if (!rule.match.matches(packet)) continue;
-          if (first != nullptr && first->actions != rule.actions) return true;
-          first = &rule;
+      for (const FlowRule& a : matcher.rules) {
+        for (const FlowRule& b : matcher.rules) {
+          if (a.actions != b.actions && meet(a.match, b.match)) return true;
         }
       }
     }

@@ -363,11 +363,12 @@ void add_optimize(Program& program) {
       "--explain", flags->explain,
       "Also say for the hottest flows, the tables and the masks what packets tried before, "
       "what they try now, and why");
-  command
-      .flag("--ranges", flags->ranges,
-            "The device compares ports with ranges: 1024 to 65535 is one rule, not six (--for asks "
-            "the target)")
-      .excludes(connections);
+  const Option ranges =
+      command
+          .flag("--ranges", flags->ranges,
+                "The device compares ports with ranges: 1024 to 65535 is one rule, not six (--for "
+                "and --follow ask the target)")
+          .excludes(connections);
   const auto read_form = [flags](const std::string& text) -> Result<void> {
     const auto form = flows::command_form(text);
     if (!form) return pass_on(form);
@@ -384,6 +385,7 @@ void add_optimize(Program& program) {
       "and what else it says; nothing is changed on it");
   made_for.excludes(connections);
   made_for.excludes(follow);
+  for (const Option& asks : {made_for, follow}) ranges.excludes(asks);
   add_updating(command, *flags, connections, follow, made_for);
   command.flag("--json", flags->as_json, "JSON on stdout");
   command.run([flags] { return run(*flags); });
