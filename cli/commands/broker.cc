@@ -50,12 +50,20 @@ int serve(BrokerFlags flags) {
     return tell(
         {ErrorCode::kBadInput, "name the device: --device DEVICE (`greynic devices` lists them)"});
   }
-  for (const auto& [text, into] : {std::pair{&flags.segment_quota, &options.quota.segment_bytes},
-                                   {&flags.outstanding_quota, &options.quota.outstanding_bytes},
-                                   {&flags.registered_memory, &options.core.registered_bytes}}) {
-    const auto bytes = parse_bytes(*text);
-    if (!bytes) return tell(bytes.error());
-    *into = bytes->count;
+  struct Size {
+    const char* flag;
+    const std::string& text;
+    std::uint64_t& into;
+  };
+  for (const Size& one :
+       {Size{"--quota-memory", flags.segment_quota, options.quota.segment_bytes},
+        Size{"--quota-outstanding", flags.outstanding_quota, options.quota.outstanding_bytes},
+        Size{"--registered-memory", flags.registered_memory, options.core.registered_bytes}}) {
+    const auto bytes = parse_bytes(one.text);
+    if (!bytes) {
+      return tell({ErrorCode::kBadInput, std::string(one.flag) + ": " + bytes.error().message});
+    }
+    one.into = bytes->count;
   }
   options.measures_crossover = flags.register_from == "auto";
   if (!options.measures_crossover && flags.register_from != "never") {
@@ -174,7 +182,9 @@ void add_broker(Program& program) {
       .range(1, 100000);
   command.option("--registered-memory", flags->registered_memory,
                  "Most lent memory that is registered at a time");
-  command.option("--cpu", flags->cpu, "Processor to which the serving thread is bound");
+  constexpr int kLastCpu = 1023;
+  command.option("--cpu", flags->cpu, "Processor to which the serving thread is bound")
+      .range(0, kLastCpu);
   command.option("--poll-for", flags->poll_for, "How long it polls after the last work");
   command.run([flags] { return serve(*flags); });
 

@@ -344,6 +344,8 @@ TEST(BrokerService, SaysWhatIsWrong) {
            (std::filesystem::path(GREYNIC_SOURCE_DIR) / "configs/examples/connections.json")
                .string(),
        2, "connections.json");
+  says(broker + " --device twin0 --cpu -3", 2, "--cpu");
+  says(broker + " --device twin0 --quota-memory much", 2, "--quota-memory");
   says(broker + " --device twin0 --register-from soon", 2, "--register-from (auto, never");
   says(broker + "/no/such --device twin0", 3, "choose another --socket");
   // Whatever is no socket of a broker stays.

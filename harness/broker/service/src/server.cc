@@ -90,7 +90,7 @@ Result<void> Server::serve(const std::atomic<bool>& stop) {
   if (options_.cpu >= 0) {
     cpu_set_t set;
     CPU_ZERO(&set);
-    CPU_SET(static_cast<unsigned>(options_.cpu) % CPU_SETSIZE, &set);
+    CPU_SET(static_cast<unsigned>(options_.cpu), &set);
     if (const int error = pthread_setaffinity_np(pthread_self(), sizeof set, &set)) {
       return fail(ErrorCode::kBadInput, fmt::format("--cpu {}: {}; name one that this process may "
                                                     "use",
