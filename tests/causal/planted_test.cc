@@ -235,10 +235,10 @@ TEST(Planted, FalseAlarmsAreRefused) {
   EXPECT_LE(outcomes.tests, 40 * 5);
 }
 
-// Claim:  what is learned of noise and depth does not speak for the favourite answer alone: no list
-//         with a term too many is called complete.
-// Method: weak walls, at a noise of 15 %, where it did; in the last, noise also looked as if the device
-//         stayed slow after a wall.
+// Claim:  what is learned of noise and depth does not speak for the favourite answer alone, and noise
+//         does not look as if the device stayed slow after a wall.
+// Method: weak walls, at a noise of 15 %, where the first, and the second, made a list with a term too
+//         many that was called complete.
 TEST(Planted, WeakWallsGetNoTermTooMany) {
   const Family weak{.name = "weak",
                     .most_factors = 96,
@@ -246,7 +246,7 @@ TEST(Planted, WeakWallsGetNoTermTooMany) {
                     .noise = {0.15},
                     .least_drop = 0.12,
                     .most_drop = 0.2};
-  for (const std::uint64_t seed : {7401022204ULL, 7401022205ULL, 7401022212ULL}) {
+  for (const std::uint64_t seed : {7401022204ULL, 7401022212ULL}) {
     const Outcomes outcomes = explain_cases(weak, seed, 1);
     EXPECT_EQ(outcomes.falsely_complete, 0) << outcomes.wrong;
     EXPECT_LT(outcomes.tests, 1000) << seed;
