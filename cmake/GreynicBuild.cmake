@@ -90,7 +90,8 @@ function(greynic_library name)
   target_link_libraries(greynic_${name}
     PUBLIC ${arg_PUBLIC} PRIVATE $<BUILD_INTERFACE:greynic_settings> ${arg_PRIVATE})
   if(arg_HOT OR arg_HOTTEST)
-    target_compile_options(greynic_${name} PRIVATE $<$<CONFIG:Release>:-O$<IF:$<BOOL:${arg_HOTTEST}>,3,2>>)
+    target_compile_options(greynic_${name} PRIVATE $<$<CONFIG:Release>:-O$<IF:$<BOOL:${arg_HOTTEST}>,3,2>>
+                           $<$<CONFIG:RelWithDebInfo>:-O1>)
     if(GREYNIC_JOIN_FILES AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
       # gcc stops inlining where a large unit has grown by two fifths. Joined files may be as large as all of them: with
       # the limit for one, inner loops called push_back.
@@ -125,6 +126,10 @@ function(greynic_tests room)
   add_executable(${room}_tests ${sources})
   target_link_libraries(${room}_tests PRIVATE greynic_settings ${arg_LINK} GTest::gtest_main fmt::fmt)
   target_compile_definitions(${room}_tests PRIVATE GREYNIC_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  target_include_directories(${room}_tests PRIVATE ${PROJECT_SOURCE_DIR}/tests/support)
+  if(GREYNIC_SANITIZE)
+    target_compile_definitions(${room}_tests PRIVATE GREYNIC_SANITIZED)  # tests/support/sized.h
+  endif()
   if(arg_PROGRAM)
     target_compile_definitions(${room}_tests PRIVATE GREYNIC_BINARY="$<TARGET_FILE:greynic>")
     add_dependencies(${room}_tests greynic)

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
-
 #include "rogue/child_agent.h"
 #include "rogue/rogue_client.h"
 
@@ -14,16 +12,6 @@ constexpr std::size_t kUnpacked = std::size_t{256} << 20;
 /// An agent may hold 64 MiB of a message, twice while it reads it.
 constexpr std::size_t kMost = std::size_t{128} << 20;
 
-/// The most memory that a process ever had.
-std::size_t peak_bytes(pid_t process) {
-  std::ifstream status("/proc/" + std::to_string(process) + "/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with("VmHWM:")) return std::stoull(line.substr(6)) << 10;
-  }
-  ADD_FAILURE() << "process " << process << " has gone";
-  return 0;
-}
-
 // Claim:  a message of a quarter of a megabyte that unpacks to 256 MiB is refused unpacked, and others are
 //         served.
 // Oracle: the kernel's record of the agent's memory.
@@ -31,7 +19,7 @@ TEST(Bombs, OfAClientAreNotUnpacked) {
   ChildAgent agent;
   std::string reason;
   EXPECT_TRUE(agent.measures(reason)) << reason;
-  const std::size_t before = peak_bytes(agent.pid());
+  const std::size_t before = agent.peak_bytes();
   RogueClient rogue(agent.address());
   wire::ConnectRequest request;
   request.mutable_endpoint()->set_gid(std::string(kUnpacked, '\0'));
@@ -41,7 +29,7 @@ TEST(Bombs, OfAClientAreNotUnpacked) {
     wire::ConnectReply reply;
     EXPECT_FALSE(rogue.stub().Connect(&context, request, &reply).ok());
   }
-  EXPECT_LT(peak_bytes(agent.pid()), before + kMost);
+  EXPECT_LT(agent.peak_bytes(), before + kMost);
   EXPECT_TRUE(agent.measures(reason)) << reason;
 }
 
@@ -76,12 +64,12 @@ TEST(Bombs, OfAnAgentAreNotUnpacked) {
   ChildAgent child;
   std::string reason;
   EXPECT_TRUE(child.measures(reason)) << reason;
-  const std::size_t before = peak_bytes(child.pid());
+  const std::size_t before = child.peak_bytes();
   for (const auto algorithm : {GRPC_COMPRESS_GZIP, GRPC_COMPRESS_DEFLATE}) {
     const BombingAgent bombing(algorithm);
     EXPECT_FALSE(child.measures_at(bombing.address(), reason)) << reason;
   }
-  EXPECT_LT(peak_bytes(child.pid()), before + kMost);
+  EXPECT_LT(child.peak_bytes(), before + kMost);
   EXPECT_TRUE(child.measures(reason)) << reason;
 }
 

@@ -3,8 +3,8 @@
 #include <fmt/core.h>
 #include <grpcpp/server_context.h>
 
-#include "greynic/daemon/log.h"
 #include "greynic/agent/lab_files.h"
+#include "greynic/daemon/log.h"
 
 namespace greynic::agent {
 namespace {
@@ -14,7 +14,13 @@ std::string property(const grpc::AuthContext& context, const char* name) {
   return values.empty() ? std::string() : std::string(values.front().data(), values.front().size());
 }
 
-/// "ipv6:%5Bfe80::7%252%5D:41234" to "[fe80::7]:41234".
+}  // namespace
+
+std::string owner_of(const grpc::AuthContext& context) {
+  const std::string pem = property(context, "x509_pem_cert");
+  return pem.empty() ? std::string() : fingerprint_of(pem);
+}
+
 std::string connection_of(std::string peer) {
   peer.erase(0, peer.find(':') + 1);
   for (const auto& [coded, plain] : {std::pair{"%5B", "["}, {"%5D", "]"}}) {
@@ -27,13 +33,6 @@ std::string connection_of(std::string peer) {
     peer.erase(zone, close - zone);
   }
   return peer;
-}
-
-}  // namespace
-
-std::string owner_of(const grpc::AuthContext& context) {
-  const std::string pem = property(context, "x509_pem_cert");
-  return pem.empty() ? std::string() : fingerprint_of(pem);
 }
 
 Caller caller_of(const grpc::ServerContext& context) {

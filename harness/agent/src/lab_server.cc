@@ -1,5 +1,8 @@
 #include <fmt/core.h>
 #include <grpcpp/grpcpp.h>
+#include <malloc.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <mutex>
@@ -7,20 +10,26 @@
 #include <thread>
 #include <vector>
 
+#include "call_watch.h"
 #include "credentials.h"
 #include "greynic/agent/lab.h"
 #include "greynic/agent/lab_files.h"
 #include "greynic/daemon/door.h"
+#include "greynic/daemon/log.h"
 #include "unreachable_reason.h"
 
 namespace greynic::agent {
 namespace {
+
+using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kMostBufferedBytes = 256 << 20;
 constexpr int kMostThreads = 16;
 constexpr std::chrono::milliseconds kTurn{100};
 constexpr std::size_t kMostServers = 4;  // of certificates that were renewed since
 constexpr int kTurnsPerRead = 10;        // of the lab's directory
+// Callers are told that all threads are taken while calls of an attack end. So it gets little of the time.
+constexpr std::chrono::seconds kBarred{10};
 
 /// A server without a port of its own: connections come from the door. A new one is made when the
 /// certificates change; the older ones go on for who is connected.
@@ -48,7 +57,9 @@ void limit(grpc::ServerBuilder& builder, const std::string& program,
   for (const auto algorithm : {GRPC_COMPRESS_DEFLATE, GRPC_COMPRESS_GZIP}) {
     builder.SetCompressionAlgorithmSupportStatus(algorithm, false);
   }
+  // Of those that their caller still wants; held_calls() finds who opens and takes back more.
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 8);
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_CHANNELZ, 1);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 16384);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
                              milliseconds(daemon::DoorLimits{}.prove_within));
@@ -57,6 +68,11 @@ void limit(grpc::ServerBuilder& builder, const std::string& program,
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, milliseconds(std::chrono::minutes(1)));
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, milliseconds(std::chrono::seconds(20)));
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+}
+
+/// Of "10.0.0.7:41234".
+std::string address_of(const std::string& connection) {
+  return connection.substr(0, connection.rfind(':'));
 }
 
 }  // namespace
@@ -70,6 +86,8 @@ struct LabServer::State {
   std::set<std::string> revoked;
   std::vector<std::unique_ptr<Server>> servers;  ///< the last one takes new connections
   std::vector<std::string> to_cut;  ///< connections of the revoked, once they were told why
+  std::set<std::string> barred;     ///< addresses from which nobody is taken
+  Clock::time_point barred_until;   ///< and for longer while gRPC still holds their calls
   std::string identity_stamp;
   std::string list_stamp;
   std::unique_ptr<daemon::Door> door;
@@ -86,8 +104,32 @@ struct LabServer::State {
       }
       std::this_thread::sleep_for(kTurn);
       for (const std::string& connection : told) door->cut(connection);
+      cut_overfull();
       if (options.each_turn) options.each_turn();
       if (turns % kTurnsPerRead == 0) look_at_lab();
+    }
+  }
+
+  /// Who takes back calls faster than they end is cut, and nobody comes from there until gRPC has let
+  /// go of them, which takes longer than to open them. The memory then goes back to the system.
+  void cut_overfull() {
+    const HeldCalls held = held_calls();
+    if (!held.too_many) {
+      const std::lock_guard lock(mutex);
+      if (barred.empty() || Clock::now() < barred_until) return;
+      barred.clear();
+      malloc_trim(0);
+    }
+    for (const std::string& connection : held.overfull) {
+      if (!door->is_open(connection)) continue;
+      {
+        const std::lock_guard lock(mutex);
+        barred.insert(address_of(connection));
+        barred_until = Clock::now() + kBarred;
+      }
+      door->cut(connection);
+      tell(fmt::format("cut {}: it opens calls and takes them back, faster than they end",
+                       daemon::plain(connection)));
     }
   }
 
@@ -130,6 +172,11 @@ struct LabServer::State {
 
   void take(int socket) {
     const std::lock_guard lock(mutex);
+    if (!barred.empty() && barred.contains(address_of(daemon::peer_of(socket)))) {
+      shutdown(socket, SHUT_RDWR);  // the door hears of it
+      ::close(socket);
+      return;
+    }
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
     connection.fd = socket;
     servers.back()->acceptor->HandleNewConnection(&connection);

@@ -10,6 +10,9 @@
 namespace greynic::daemon {
 namespace {
 
+constexpr int kMostDrops = 64;
+constexpr std::size_t kBytesADrop = 1 << 20;
+
 template <typename Count>
 void lower(std::map<std::string, Count>& counts, const std::string& key) {
   const auto found = counts.find(key);
@@ -141,6 +144,10 @@ void Visitors::remove(Book::iterator entry, bool by_us) {
   }
   // The duplicate of a socket that was handed on: its new owner sees the connection end.
   shutdown(visitor.socket, SHUT_RDWR);
+  // Nor is it to read what has come already: that may be megabytes of an attack.
+  for (int i = 0; by_us && i < kMostDrops; ++i) {
+    if (recv(visitor.socket, nullptr, kBytesADrop, MSG_TRUNC | MSG_DONTWAIT) <= 0) break;
+  }
   close(visitor.socket);
   if (const auto found = by_peer_.find(visitor.peer);
       found != by_peer_.end() && found->second == entry->first) {

@@ -9,6 +9,7 @@
 
 #include <csignal>
 #include <cstring>
+#include <fstream>
 #include <iostream>
 #include <thread>
 
@@ -63,6 +64,15 @@ bool ChildAgent::measures_at(const std::string& address, std::string& reason) {
   }
   reason = line;
   return reason.starts_with("measured");
+}
+
+std::size_t ChildAgent::peak_bytes() const {
+  std::ifstream status("/proc/" + std::to_string(pid_) + "/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmHWM:")) return std::stoull(line.substr(6)) << 10;
+  }
+  ADD_FAILURE() << "process " << pid_ << " has gone";
+  return 0;
 }
 
 std::chrono::milliseconds ChildAgent::end(int& status) {

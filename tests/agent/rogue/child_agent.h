@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstddef>
 #include <string>
 
 namespace greynic::agent {
@@ -23,6 +24,8 @@ class ChildAgent {
   bool measures(std::string& reason) { return measures_at("", reason); }
   /// With the agent at another address, if one is given.
   bool measures_at(const std::string& address, std::string& reason);
+  /// The most memory that it ever had, by the kernel's record.
+  [[nodiscard]] std::size_t peak_bytes() const;
   /// Sends SIGTERM: how long the end took, and the wait status.
   std::chrono::milliseconds end(int& status);
 
