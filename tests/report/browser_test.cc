@@ -48,7 +48,8 @@ std::string asked_in_browser(const Scratch& scratch, const std::string& page, in
 #define NEEDS_BROWSER()                                                      \
   if (std::string(GREYNIC_CHROMIUM).empty()) {                               \
     GTEST_SKIP() << "no Chromium here; scripts/setup.sh --test installs it"; \
-  }
+  }                                                                          \
+  NEEDS_PICTURES()
 
 // Claim:  in a browser every picture is drawn and nothing is complained of.
 // Oracle: headless Chromium: its console, and the page's own pictures after its scripts ran.

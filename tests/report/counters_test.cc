@@ -2,6 +2,7 @@
 
 #include "../results/scratch.h"
 #include "greynic/report/report.h"
+#include "needs_pictures.h"
 
 namespace greynic::report {
 namespace {
@@ -19,6 +20,7 @@ constexpr const char* kCampaign = R"({
 // Claim:  counters that were sampled while traffic ran are drawn for the baseline and the worst
 //         configuration, traffic first, and their rates stand in a table.
 TEST(Report, DrawsCountersUnderTheTraffic) {
+  NEEDS_PICTURES();
   const Scratch scratch;
   const std::string path = scratch / "run.db";
   results::RunHeader header;

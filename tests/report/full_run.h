@@ -10,6 +10,7 @@
 
 #include "../results/scratch.h"
 #include "greynic/report/report.h"
+#include "needs_pictures.h"
 
 namespace greynic::report {
 
