@@ -7,6 +7,7 @@
 #include "greynic/language/model_reader.h"
 #include "greynic/testgen/cover.h"
 #include "greynic/testgen/model_cover.h"
+#include "sized.h"
 
 namespace greynic::testgen {
 namespace {
@@ -39,7 +40,7 @@ TEST(CoverForecast, TellsRowsAndWorkToWithinAFactor) {
                                                   {3, 50}, {4, 16}, {5, 11},  {6, 9}};
   std::vector<double> off;
   for (const auto& [strength, parameters] : shapes) {
-    for (int turn = 0; turn < 4; ++turn) {
+    for (int turn = 0; turn < sized(4, 1); ++turn) {
       const Space space = a_space(rng, parameters);
       CoverOptions options;
       options.strength = strength;

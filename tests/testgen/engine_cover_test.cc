@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "random_space.h"
+#include "sized.h"
 
 namespace greynic::testgen {
 namespace {
@@ -220,12 +221,12 @@ TEST(Cover, StartsFreeParametersFromAlgebraicArrays) {
 // Oracle: exhaustive search for a smaller array, over all sets of valid rows of tiny spaces.
 TEST(Cover, BoundsFromBelowWhatExhaustiveSearchFinds) {
   int checked = 0;
-  for (unsigned seed = 0; seed < 400 && checked < 60; ++seed) {
+  for (unsigned seed = 0; seed < 400 && checked < sized(60, 10); ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 rng(seed);
     const Space space = random_space(rng, 4);
     const auto valid = valid_rows(space);
-    if (valid.empty() || valid.size() > 18) continue;
+    if (valid.empty() || valid.size() > sized<std::size_t>(18, 12)) continue;
     const auto covered = covered_parameters(space);
     if (covered.size() < 2) continue;
     CoverOptions options;
@@ -249,7 +250,7 @@ TEST(Cover, BoundsFromBelowWhatExhaustiveSearchFinds) {
     EXPECT_LE(made->rows.size(), fewest + 1);
     ++checked;
   }
-  EXPECT_GE(checked, 30);
+  EXPECT_GE(checked, sized(30, 10));
 }
 
 // Claim:  a deadline is kept wherever it falls: before the first row, among the rows or after all

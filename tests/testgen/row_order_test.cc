@@ -7,6 +7,8 @@
 #include <random>
 #include <set>
 
+#include "sized.h"
+
 namespace greynic::testgen {
 namespace {
 
@@ -67,7 +69,7 @@ Rows random_rows(std::mt19937& rng, std::size_t count) {
 // Oracle: sets of conditions written out and counted.
 // Method: 20 random arrays of three unordered and three ordered factors, some cells absent.
 TEST(RowOrder, PutsTheRowThatMeetsMostCausesNext) {
-  for (unsigned seed = 1; seed <= 20; ++seed) {
+  for (unsigned seed = 1; seed <= sized(20U, 1U); ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     std::mt19937 rng(seed);
     Rows rows = random_rows(rng, 25);

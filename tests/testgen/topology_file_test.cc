@@ -10,6 +10,7 @@
 #include "greynic/testgen/model_cover.h"
 #include "greynic/testgen/plan.h"
 #include "greynic/testgen/topology.h"
+#include "sized.h"
 
 namespace greynic::testgen {
 namespace {
@@ -73,7 +74,7 @@ TEST(TopologyFile, RefusesMalformedInputWithItsPlace) {
 TEST(TopologyFile, SurvivesAnyText) {
   std::mt19937_64 random(5);
   const std::string good = two_hosts();
-  for (int round = 0; round < 1500; ++round) {
+  for (int round = 0; round < sized(1500, 150); ++round) {
     std::string text = good;
     for (std::uint64_t change = random() % 4 + 1; change > 0; --change) {
       const std::size_t at = random() % text.size();
