@@ -51,6 +51,19 @@ TEST(BrokerRing, WakesOnlyWhoSleeps) {
   EXPECT_FALSE(must_wake(ring->places->broker_sleeps));
 }
 
+// Claim:  who sleeps through kSent on its word is not woken by it, and whoever wakes it learns where it sleeps.
+TEST(BrokerRing, TellsWhereOneSleeps) {
+  const auto ring = std::make_unique<Ring>();
+  std::atomic<std::uint32_t>& word = ring->places->application_sleeps;
+  say_asleep(word, Sleep::kThroughSent, kOnWord);
+  EXPECT_EQ(must_wake(word, true), 0U);
+  EXPECT_EQ(depth_of(word), Sleep::kThroughSent);
+  EXPECT_NE(must_wake(word) & kOnWord, 0U);
+  EXPECT_EQ(word, 0U);
+  say_asleep(word);
+  EXPECT_EQ(must_wake(word, true), static_cast<std::uint32_t>(Sleep::kLight));
+}
+
 // Claim:  places that cannot be are seen, at both ends.
 TEST(BrokerRing, SeesPlacesThatCannotBe) {
   const auto ring = std::make_unique<Ring>();

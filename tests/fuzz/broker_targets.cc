@@ -40,8 +40,8 @@ class LoneProgram {
     close(memory);
     claim_sound(segment);
     new (segment->bytes().data()) local::Places();
-    app_ = std::make_unique<Application>(ends_[0], 1, 0, std::move(*segment), *lone.core, quota_,
-                                         holdings_);
+    app_ = std::make_unique<Application>(ends_[0], -1, 1, 0, std::move(*segment), *lone.core,
+                                         quota_, holdings_);
     lone.owner.app = app_.get();
     id_ = *lone.core->attach(app_->segment());
     app_->set_id(id_);

@@ -94,8 +94,8 @@ class Side final : public Owner {
     std::byte* base = segment->bytes().data();
     int ends[2];
     GREYNIC_CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) == 0);
-    app =
-        std::make_unique<Application>(ends[0], 1, 0, std::move(*segment), *core, quota_, holdings_);
+    app = std::make_unique<Application>(ends[0], -1, 1, 0, std::move(*segment), *core, quota_,
+                                        holdings_);
     app->set_id(*core->attach(app->segment()));
     requests = {base + local::kRequestsAt, places.request_written, places.request_read};
     events = {base + local::kEventsAt, places.event_written, places.event_read};

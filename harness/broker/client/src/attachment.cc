@@ -1,8 +1,10 @@
 #include "attachment.h"
 
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -57,17 +59,34 @@ int send_with(int socket, const void* packet, std::size_t bytes, int memory) {
   return sendmsg(socket, &message, MSG_NOSIGNAL) < 0 ? errno : 0;
 }
 
-/// The first packet, with the segment, and the answer to it: 0 or an error.
-int introduce(int socket, int memory, std::size_t bytes, local::Attached& reply) {
-  const local::Attach wish{.bytes = bytes};
-  if (const int error = send_with(socket, &wish, sizeof wish, memory)) return error;
+/// A packet, and the descriptor that came with it: -1 without one.
+ssize_t receive_with(int socket, void* packet, std::size_t bytes, int& descriptor) {
+  iovec part{packet, bytes};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
   ssize_t got = 0;
   do {
-    got = recv(socket, &reply, sizeof reply, 0);
+    got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
   } while (got < 0 && errno == EINTR);
+  const cmsghdr* head = got < 0 ? nullptr : CMSG_FIRSTHDR(&message);
+  if (head != nullptr && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS) {
+    std::memcpy(&descriptor, CMSG_DATA(head), sizeof descriptor);
+  }
+  return got;
+}
+
+/// The first packet, with the segment, and the answer to it: 0 or an error.
+int introduce(int socket, int memory, std::size_t bytes, local::Attached& reply, int& doorbell) {
+  const local::Attach wish{.bytes = bytes};
+  if (const int error = send_with(socket, &wish, sizeof wish, memory)) return error;
+  const ssize_t got = receive_with(socket, &reply, sizeof reply, doorbell);
   if (got != static_cast<ssize_t>(sizeof reply) || reply.magic != local::kMagic) return EPROTO;
   reply.reason.back() = '\0';
-  return reply.error;
+  return reply.error == 0 && doorbell < 0 ? EPROTO : reply.error;
 }
 
 }  // namespace
@@ -85,26 +104,29 @@ std::shared_ptr<Attachment> Attachment::open(const std::string& path, std::size_
   }
   int error = base == MAP_FAILED ? errno : 0;
   local::Attached reply;
+  int doorbell = -1;
   if (error == 0) {
     new (base) local::Places();
-    error = introduce(socket, memory, bytes, reply);
+    error = introduce(socket, memory, bytes, reply, doorbell);
     reason = reply.reason.data();
   }
   if (memory >= 0) close(memory);
   if (error == 0) {
     std::shared_ptr<Attachment> made(
-        new Attachment(socket, static_cast<std::byte*>(base), bytes, reply.costs));
+        new Attachment(socket, doorbell, static_cast<std::byte*>(base), bytes, reply.costs));
     if (huge_pages) made->use_huge_pages();
     return made;
   }
   if (base != MAP_FAILED) munmap(base, bytes);
+  if (doorbell >= 0) close(doorbell);
   close(socket);
   errno = error;
   return nullptr;
 }
 
-Attachment::Attachment(int socket, std::byte* base, std::size_t bytes, const local::Costs& costs)
-    : socket_(socket), base_(base), bytes_(bytes), costs_(costs) {
+Attachment::Attachment(int socket, int doorbell, std::byte* base, std::size_t bytes,
+                       const local::Costs& costs)
+    : socket_(socket), doorbell_(doorbell), base_(base), bytes_(bytes), costs_(costs) {
   requests_ = {base + local::kRequestsAt, places().request_written, places().request_read};
   events_ = {base + local::kEventsAt, places().event_written, places().event_read};
   free_[kFirstPage] = static_cast<std::uint32_t>(bytes / local::kPage) - kFirstPage;
@@ -128,6 +150,7 @@ void Attachment::use_huge_pages() {
 }
 
 Attachment::~Attachment() {
+  close(doorbell_);
   close(socket_);
   munmap(base_, bytes_);
 }
@@ -186,32 +209,46 @@ int Attachment::lend(int memory, std::uint32_t region, std::uint64_t bytes) {
 bool Attachment::post(const local::Request& request) {
   // The broker reads on whatever it is to tell us, so room comes soon.
   while (!dead_ && !requests_.has_room()) {
-    if (local::must_wake(places().broker_sleeps)) {
-      const char byte = 0;
-      (void)::send(socket_, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
-    }
+    wake_broker();
     const timespec moment{0, 20000};
     nanosleep(&moment, nullptr);
     drain_socket();
   }
   if (dead_) return false;
   requests_.write(request);
-  if (local::must_wake(places().broker_sleeps)) {
-    const char byte = 0;
-    (void)::send(socket_, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+  wake_broker();
+  return true;
+}
+
+void Attachment::wake_broker() {
+  if (local::must_wake(places().broker_sleeps) == 0) return;
+  const std::uint64_t one = 1;
+  (void)!write(doorbell_, &one, sizeof one);
+}
+
+bool Attachment::prepare_to_sleep(local::Sleep how, bool on_word) {
+  local::say_asleep(places().application_sleeps, how, on_word ? local::kOnWord : 0);
+  return !has_event();
+}
+
+bool Attachment::sleep_on_word(std::chrono::nanoseconds most) {
+  std::atomic<std::uint32_t>& word = places().application_sleeps;
+  const timespec patience{0, static_cast<long>(most.count())};
+  // Another thread may say meanwhile that it sleeps lightly: then the word is another one.
+  while (const std::uint32_t seen = word.load(std::memory_order_acquire)) {
+    const long woken = syscall(SYS_futex, &word, FUTEX_WAIT, seen, &patience, nullptr, 0);
+    if (woken != 0 && errno == ETIMEDOUT) return false;
   }
   return true;
 }
 
-bool Attachment::prepare_to_sleep(local::Sleep how) {
-  local::say_asleep(places().application_sleeps, how);
-  return !has_event();
-}
-
 bool Attachment::sleep_lightly() {
-  auto deep = static_cast<std::uint32_t>(local::Sleep::kThroughSent);
-  (void)places().application_sleeps.compare_exchange_strong(
-      deep, static_cast<std::uint32_t>(local::Sleep::kLight));
+  std::atomic<std::uint32_t>& word = places().application_sleeps;
+  std::uint32_t seen = word.load();
+  if (local::depth_of(seen) == local::Sleep::kThroughSent) {
+    const auto light = static_cast<std::uint32_t>(local::Sleep::kLight);
+    (void)word.compare_exchange_strong(seen, light | (seen & local::kOnWord));
+  }
   std::atomic_thread_fence(std::memory_order_seq_cst);
   return !has_event();
 }

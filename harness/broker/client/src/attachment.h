@@ -4,6 +4,7 @@
 /// of the segment are given out. It ends when the broker dies; a reconnecting client makes a new
 /// one. Callers hold the client's lock.
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -45,7 +46,9 @@ class Attachment {
   local::Event next_event() { return events_.read(); }
   void release_events() { events_.release(); }
   /// Says that this side sleeps; false when an event is there all the same.
-  bool prepare_to_sleep(local::Sleep how = local::Sleep::kLight);
+  bool prepare_to_sleep(local::Sleep how = local::Sleep::kLight, bool on_word = false);
+  /// After prepare_to_sleep on the word: until the broker wakes it, at most so long. False: it did not.
+  bool sleep_on_word(std::chrono::nanoseconds most);
   /// Somebody waits for kSent now; false when an event is there already.
   bool sleep_lightly();
   void stay_awake();
@@ -59,11 +62,14 @@ class Attachment {
   [[nodiscard]] int huge_error() const { return huge_error_; }
 
  private:
-  Attachment(int socket, std::byte* base, std::size_t bytes, const local::Costs& costs);
+  Attachment(int socket, int doorbell, std::byte* base, std::size_t bytes,
+             const local::Costs& costs);
+  void wake_broker();
   void use_huge_pages();
   [[nodiscard]] local::Places& places() const { return *reinterpret_cast<local::Places*>(base_); }
 
   int socket_;
+  int doorbell_;  ///< the broker's eventfd
   std::byte* base_;
   std::size_t bytes_;
   std::size_t huge_bytes_ = 0;

@@ -1,6 +1,7 @@
 #include "client.h"
 
 #include <poll.h>
+#include <sched.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -20,6 +21,9 @@ namespace {
 
 /// A wake-up costs some 5 us, so a caller that waits looks for as long at first.
 constexpr std::chrono::nanoseconds kLookFor = std::chrono::microseconds(20);
+/// It sleeps on its word so long, which is the cheaper way; then at the socket, which also tells when
+/// the broker dies.
+constexpr std::chrono::nanoseconds kOnWordFor = std::chrono::milliseconds(10);
 /// For the other side to take what it was sent, when the client closes.
 constexpr auto kLingerFor = std::chrono::seconds(5);
 constexpr auto kReconnectFor = std::chrono::seconds(10);
@@ -146,23 +150,31 @@ void greynic_broker::lose_broker() {
 
 /// Looks for events for a while, then sleeps until the broker wakes it. Not under the lock; by one at
 /// a time.
-void greynic_broker::doze(Attachment& at) {
+bool greynic_broker::doze(Attachment& at) {
   using Clock = std::chrono::steady_clock;
+  // Where others want this processor it is often they for whom we wait.
   const auto until = Clock::now() + look_for;
-  while (!at.has_event() && Clock::now() < until) __builtin_ia32_pause();
-  bool sleeps = at.prepare_to_sleep(Sleep::kThroughSent);
-  // Who begins to wait for kSent now sees that we sleep, or is seen here.
-  if (wait_for_sent > 0) sleeps = at.sleep_lightly() && sleeps;
-  if (sleeps) {
-    const auto begun = Clock::now();
+  while (!at.has_event() && Clock::now() < until) sched_yield();
+  const auto begun = Clock::now();
+  bool slept = false, at_socket = false;
+  for (const bool on_word : {true, false}) {
+    bool sleeps = at.prepare_to_sleep(Sleep::kThroughSent, on_word);
+    // Who begins to wait for kSent now sees that we sleep, or is seen here.
+    if (wait_for_sent > 0) sleeps = at.sleep_lightly() && sleeps;
+    if (!sleeps) break;
+    slept = true;
+    if (on_word && at.sleep_on_word(kOnWordFor)) break;
+    if (on_word) continue;
+    at_socket = true;
     pollfd entry{at.socket(), POLLIN, 0};
     (void)poll(&entry, 1, -1);
-    // To look on would have paid if it was woken soon; else others need the processor more.
-    // On a single processor it keeps those away for whom it waits.
-    static const bool alone = sysconf(_SC_NPROCESSORS_ONLN) == 1;
-    look_for = Clock::now() - begun < kLookFor && !alone ? kLookFor : look_for / 2;
   }
+  // To look on would have paid if it was woken soon; else others need the processor more.
+  // A single processor is better left to them at once.
+  static const bool alone = sysconf(_SC_NPROCESSORS_ONLN) == 1;
+  if (slept) look_for = Clock::now() - begun < kLookFor && !alone ? kLookFor : look_for / 2;
   at.stay_awake();
+  return at_socket;
 }
 
 bool greynic_broker::wait(std::unique_lock<std::mutex>& lock, const std::function<bool()>& done,
@@ -187,9 +199,9 @@ bool greynic_broker::wait_for_events(std::unique_lock<std::mutex>& lock,
     somebody_waits_at_socket = true;
     const std::shared_ptr<Attachment> kept = attachment;
     lock.unlock();
-    doze(*kept);
+    const bool by_byte = doze(*kept);
     lock.lock();
-    kept->drain_socket(1);
+    if (by_byte) kept->drain_socket(1);
     somebody_waits_at_socket = false;
     woken.notify_all();
   }

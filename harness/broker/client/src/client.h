@@ -121,6 +121,7 @@ struct greynic_broker {
   void take(const greynic::broker::local::Event& event);
   void end(greynic_broker_connection* connection, int error);
   void lose_broker();
-  void doze(Attachment& at);
+  /// True: a byte of the socket may have woken it.
+  bool doze(Attachment& at);
   bool wait_for_events(std::unique_lock<std::mutex>& lock, const std::function<bool()>& done);
 };

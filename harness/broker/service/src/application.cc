@@ -2,10 +2,12 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/futex.h>
 #include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -68,9 +70,10 @@ Segment::~Segment() {
   if (!bytes_.empty()) munmap(bytes_.data(), bytes_.size());
 }
 
-Application::Application(int socket, pid_t pid, uid_t uid, Segment segment, Core& core,
-                         const Quota& quota, Holdings& holdings)
+Application::Application(int socket, int doorbell, pid_t pid, uid_t uid, Segment segment,
+                         Core& core, const Quota& quota, Holdings& holdings)
     : socket_(socket),
+      doorbell_(doorbell),
       pid_(pid),
       uid_(uid),
       segment_(std::move(segment)),
@@ -93,7 +96,10 @@ Application::~Application() {
   for (const auto& [number, entry] : connections_) holdings_.outstanding_bytes -= entry.send_bytes;
 }
 
-void Application::hang_up() { daemon::hang_up(std::exchange(socket_, -1)); }
+void Application::hang_up() {
+  daemon::hang_up(std::exchange(socket_, -1));
+  if (doorbell_ >= 0) close(std::exchange(doorbell_, -1));
+}
 
 local::Places& Application::places() const {
   return *reinterpret_cast<local::Places*>(segment_.bytes().data());
@@ -403,8 +409,15 @@ void Application::deliver() {
   if (events_.broken()) broken_ = "its place in the ring of events cannot be";
   // A full ring must be read, whatever lies in it.
   if (has_more()) only_sent = false;
-  if (wrote && local::must_wake(places().application_sleeps, only_sent)) {
-    ++wakes_;
+  if (wrote) wake(local::must_wake(places().application_sleeps, only_sent));
+}
+
+void Application::wake(std::uint32_t slept) {
+  if (slept == 0) return;
+  ++wakes_;
+  if ((slept & local::kOnWord) != 0) {
+    (void)syscall(SYS_futex, &places().application_sleeps, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+  } else {
     const char byte = 0;
     // A full socket wakes it as well.
     (void)::send(socket_, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL);

@@ -48,8 +48,9 @@ class Application {
   /// Connects, which takes time when the peer is not known yet.
   using Connect = std::function<void(AppId, const local::Request&)>;
 
-  Application(int socket, pid_t pid, uid_t uid, Segment segment, Core& core, const Quota& quota,
-              Holdings& holdings);
+  /// `doorbell`: an eventfd by which the application wakes its broker.
+  Application(int socket, int doorbell, pid_t pid, uid_t uid, Segment segment, Core& core,
+              const Quota& quota, Holdings& holdings);
   ~Application();
   Application(const Application&) = delete;
   Application& operator=(const Application&) = delete;
@@ -83,6 +84,7 @@ class Application {
   [[nodiscard]] bool may_have_more() const { return holdings_.connections < quota_.connections; }
   [[nodiscard]] const std::string& broken() const { return broken_; }
   [[nodiscard]] int socket() const { return socket_; }
+  [[nodiscard]] int doorbell() const { return doorbell_; }
   [[nodiscard]] pid_t pid() const { return pid_; }
   [[nodiscard]] uid_t uid() const { return uid_; }
   [[nodiscard]] std::size_t connection_count() const { return connections_.size(); }
@@ -117,9 +119,11 @@ class Application {
   /// 0, or the error for a ring that the application may not have.
   [[nodiscard]] int afford(const local::Request& request) const;
   void check(int error, const char* what);
+  /// It slept as that word said.
+  void wake(std::uint32_t slept);
   [[nodiscard]] std::optional<Rings> rings_of(const local::Request& request) const;
 
-  int socket_;
+  int socket_, doorbell_;
   pid_t pid_;
   uid_t uid_;
   Segment segment_;

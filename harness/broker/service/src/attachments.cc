@@ -148,12 +148,27 @@ void Attachments::tick(Clock::time_point now) {
   });
 }
 
-void answer(int socket, int error, const std::string& reason, const local::Costs& costs) {
+void answer(int socket, int error, const std::string& reason, const local::Costs& costs,
+            int descriptor) {
   local::Attached reply;
   reply.error = error;
   reply.costs = costs;
   std::memcpy(reply.reason.data(), reason.data(), std::min(reason.size(), reply.reason.size() - 1));
-  (void)::send(socket, &reply, sizeof reply, MSG_DONTWAIT | MSG_NOSIGNAL);
+  iovec part{&reply, sizeof reply};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  if (descriptor >= 0) {
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    cmsghdr* head = CMSG_FIRSTHDR(&message);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(sizeof descriptor);
+    std::memcpy(CMSG_DATA(head), &descriptor, sizeof descriptor);
+  }
+  (void)sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 }  // namespace greynic::broker

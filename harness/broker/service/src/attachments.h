@@ -53,8 +53,9 @@ class Attachments {
   std::map<int, Waiting> waiting_;
 };
 
-/// Answers a visitor; `reason` for people.
-void answer(int socket, int error, const std::string& reason, const local::Costs& costs = {});
+/// Answers a visitor; `reason` for people, and a descriptor that it is to have.
+void answer(int socket, int error, const std::string& reason, const local::Costs& costs = {},
+            int descriptor = -1);
 
 /// One packet, and a descriptor that came with it, which is the caller's.
 ssize_t receive_packet(int socket, void* bytes, std::size_t most, int& descriptor);

@@ -58,6 +58,11 @@ Server::~Server() {
 }
 
 Result<void> Server::open() {
+  for (const auto& [lid, place] : options_.lids) {
+    if (const auto at = broker_address(place); !at) {
+      return at.error().while_doing(fmt::format("--lid {}={}", lid, place));
+    }
+  }
   auto device = VerbsDevice::open(options_.device, options_.port, options_.gid_rule);
   if (!device) return pass_on(device);
   device_ = std::move(*device);
@@ -97,13 +102,15 @@ Result<void> Server::serve(const std::atomic<bool>& stop) {
                                                     options_.cpu, std::strerror(error)));
     }
   }
-  // On a single processor who polls keeps those away for whom it waits.
+  // On a single processor others are served sooner when it sleeps.
   if (sysconf(_SC_NPROCESSORS_ONLN) == 1) options_.poll_for = {};
   Clock::time_point worked = Clock::now();
   while (!stop.load(std::memory_order_relaxed)) {
     const std::size_t done = turn();
     const Clock::time_point now = Clock::now();
     if (done > 0) worked = now;
+    // Where others want this processor it is often they for whom we wait.
+    if (done == 0) sched_yield();
     if (now >= next_tick_) tick(now);
     if (now - worked > options_.poll_for) {
       sleep();
@@ -120,7 +127,10 @@ std::size_t Server::turn() {
   completions_.clear();
   std::size_t done = device_->poll(completions_);
   if (done > 0) core_->on_completions(completions_);
-  done += take_requests();
+  polled_ += done;
+  const std::size_t taken = take_requests();
+  taken_ += taken;
+  done += taken;
   for (const QpNumber qp : device_->drained(Clock::now())) {
     completions_.clear();
     device_->poll(completions_);
@@ -193,6 +203,7 @@ void Server::sleep() {
   }
   completions_.clear();
   if (device_->poll(completions_) > 0) {
+    polled_ += completions_.size();
     core_->on_completions(completions_);
     settle();
     idle = false;

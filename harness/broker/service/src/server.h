@@ -38,6 +38,8 @@ class Server final : public Service, private Owner {
   /// This broker as a peer of its own: connections between applications of one host go out by one
   /// and come in by the other.
   static constexpr PeerId kSelfOut = 1, kSelfIn = 2;
+  /// In place of a descriptor: the doorbell of any application.
+  static constexpr int kDoorbell = -1;
 
   // The core's words.
   void on_incoming(AppId app, std::uint16_t port, VirtualQpn connection) override;
@@ -112,7 +114,8 @@ class Server final : public Service, private Owner {
   LatencyHistogram to_post_, to_tell_;
   Load load_;
   local::Costs costs_;
-  std::uint64_t turns_ = 0, sleeps_ = 0, cut_offs_ = 0, refusals_ = 0, attached_ = 0;
+  std::uint64_t turns_ = 0, sleeps_ = 0, taken_ = 0, polled_ = 0, cut_offs_ = 0, refusals_ = 0,
+                attached_ = 0;
   std::string last_cut_off_;
 };
 

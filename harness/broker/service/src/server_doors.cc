@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -98,6 +99,7 @@ void Server::watch(int fd, bool also_write) {
 }
 
 void Server::on_ready(int fd) {
+  if (fd == kDoorbell) return;  // all rings are looked at after this
   if (fd == device_->event_fd()) return device_->take_events();
   if (fd == device_->async_fd()) return take_async();
   if (fd == handed_event_) return take_handed();
@@ -176,8 +178,10 @@ void Server::attach(const Visitor& who, const local::Attach& wish, int memory) {
   }
   auto segment = Segment::map(memory, wish.bytes);
   if (!segment) return refuse(EINVAL, segment.error().message);
-  auto app = std::make_unique<Application>(who.socket, who.pid, who.uid, std::move(*segment),
-                                           *core_, options_.quota, holdings);
+  const int doorbell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  if (doorbell < 0) return refuse(errno, "the broker has no descriptor left; raise its ulimit -n");
+  auto app = std::make_unique<Application>(who.socket, doorbell, who.pid, who.uid,
+                                           std::move(*segment), *core_, options_.quota, holdings);
   const auto id = core_->attach(app->segment());
   if (!id) {
     // The application's destructor closes the socket.
@@ -188,7 +192,10 @@ void Server::attach(const Visitor& who, const local::Attach& wish, int memory) {
   app->set_id(*id);
   applications_[*id] = std::move(app);
   by_socket_[who.socket] = *id;
-  answer(who.socket, 0, "", costs_);
+  // Each write tells anew, so it need not be read: whatever its other owner does to it, it wakes.
+  epoll_event event{.events = EPOLLIN | EPOLLET, .data = {.fd = kDoorbell}};
+  (void)epoll_ctl(epoll_, EPOLL_CTL_ADD, doorbell, &event);
+  answer(who.socket, 0, "", costs_, doorbell);
 }
 
 /// It has gone (no reason) or breaks the rules.
@@ -202,6 +209,8 @@ void Server::cut_off(AppId id, const std::string& why) {
     answer(app->socket(), EPROTO, why);
   }
   by_socket_.erase(app->socket());
+  // The application has it too, so that closing it here would not end it.
+  (void)epoll_ctl(epoll_, EPOLL_CTL_DEL, app->doorbell(), nullptr);
   app->hang_up();
   core_->detach(id);
 }

@@ -74,7 +74,11 @@ std::string Server::status() const {
   out["cpu_seconds"] = cpu_seconds();
   out["load_share"] = load_.processor;
   out["memory_load_share"] = load_.memory;
-  ordered_json serving{{"role", "worker and poller"}, {"turns", turns_}, {"sleeps", sleeps_}};
+  ordered_json serving{{"role", "worker and poller"},
+                       {"turns", turns_},
+                       {"sleeps", sleeps_},
+                       {"requests", taken_},
+                       {"completions", polled_}};
   serving["cpu"] = options_.cpu < 0 ? ordered_json(nullptr) : ordered_json(options_.cpu);
   out["threads"] = ordered_json::array({serving});
   if (door_) out["threads"].push_back({{"role", "door"}});

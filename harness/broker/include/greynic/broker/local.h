@@ -5,9 +5,10 @@
 /// The application makes the segment (a memfd that can neither shrink nor grow) and hands it over
 /// when it attaches. Its first page holds the places of two rings, one of requests and one of
 /// events, each with one writer and one reader and without a lock. Behind the rings lies the memory
-/// that connections use. The socket carries the attachment and, later, single bytes that wake who
-/// sleeps: a byte is sent only when the other side has said that it sleeps. A socket and no eventfd,
-/// because an eventfd blocks its writer when the other side wants that, and a broker must not block.
+/// that connections use. Who sleeps says so, and is woken then only: a broker by an eventfd that came
+/// with its answer, an application by its word in the first page (a futex), or by a byte through the
+/// socket when it waits for descriptors. No eventfd for an application, because an eventfd blocks its
+/// writer when the other side wants that, and a broker must not block. The broker never reads its own.
 ///
 /// The broker believes nothing of what it reads here: records are copied before they are looked
 /// at, and a place that cannot be cuts the application off.
@@ -19,7 +20,7 @@
 
 namespace greynic::broker::local {
 
-inline constexpr std::uint32_t kMagic = 0x67'72'62'03;  ///< the last byte is the version
+inline constexpr std::uint32_t kMagic = 0x67'72'62'04;  ///< the last byte is the version
 inline constexpr std::uint32_t kPage = 4096;
 inline constexpr std::uint32_t kRequests = 1024, kEvents = 4096;
 
@@ -168,21 +169,27 @@ using EventReader = Reader<Event, kEvents>;
 /// How a side sleeps: until anything comes, or, an application that waits for bytes, through events of
 /// kSent, of which there is one for each message.
 enum class Sleep : std::uint32_t { kAwake = 0, kLight, kThroughSent };
+/// Beside how an application sleeps: it waits for that word to change, and not at its socket.
+inline constexpr std::uint32_t kOnWord = 4;
 
-/// After writing: true when the other side sleeps and must be woken; says so once.
-inline bool must_wake(std::atomic<std::uint32_t>& sleeps, bool wrote_only_sent = false) {
+/// How a word says that one sleeps.
+inline Sleep depth_of(std::uint32_t word) { return static_cast<Sleep>(word & (kOnWord - 1)); }
+/// After writing: 0, or the word of the other side, which sleeps and must be woken; says so once.
+inline std::uint32_t must_wake(std::atomic<std::uint32_t>& sleeps, bool wrote_only_sent = false) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  const auto how = static_cast<Sleep>(sleeps.load(std::memory_order_relaxed));
-  if (how == Sleep::kAwake || (how == Sleep::kThroughSent && wrote_only_sent)) return false;
-  return sleeps.exchange(0, std::memory_order_relaxed) != 0;
+  const Sleep how = depth_of(sleeps.load(std::memory_order_relaxed));
+  if (how == Sleep::kAwake || (how == Sleep::kThroughSent && wrote_only_sent)) return 0;
+  return sleeps.exchange(0, std::memory_order_relaxed);
 }
 /// Before sleeping; look at the ring once more after it.
-inline void say_asleep(std::atomic<std::uint32_t>& sleeps, Sleep how = Sleep::kLight) {
-  sleeps.store(static_cast<std::uint32_t>(how), std::memory_order_relaxed);
+inline void say_asleep(std::atomic<std::uint32_t>& sleeps, Sleep how = Sleep::kLight,
+                       std::uint32_t beside = 0) {
+  sleeps.store(static_cast<std::uint32_t>(how) | beside, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
-/// The first packet of an application, with the segment's descriptor, and the broker's answer.
+/// The first packet of an application, with the segment's descriptor, and the broker's answer, with the
+/// eventfd that wakes it.
 struct Attach {
   std::uint32_t magic = kMagic;
   enum class Kind : std::uint32_t { kAttach = 1, kStatus, kDecisions } kind = Kind::kAttach;
