@@ -132,7 +132,8 @@ int greynic_broker_finish(greynic_broker_connection* connection);
 void greynic_broker_disconnect(greynic_broker_connection* connection);
 
 /* For epoll: readable when something may be ready. Then call greynic_broker_ready until it says 0;
- * only after a 0 does the descriptor tell of what comes next. */
+ * only after a 0, and until the next call that waits, does the descriptor tell of what comes next. So
+ * a program whose other threads wait in calls opens its broker once more for epoll. */
 int greynic_broker_fd(greynic_broker* broker);
 
 #define GREYNIC_BROKER_IN 1  /* bytes, an end, or a connection to accept */

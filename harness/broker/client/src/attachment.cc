@@ -226,9 +226,9 @@ void Attachment::wake_broker() {
   (void)!write(doorbell_, &one, sizeof one);
 }
 
-bool Attachment::prepare_to_sleep(local::Sleep how, bool on_word) {
+bool Attachment::prepare_to_sleep(std::uint32_t place, local::Sleep how, bool on_word) {
   local::say_asleep(places().application_sleeps, how, on_word ? local::kOnWord : 0);
-  return !has_event();
+  return !has_event_after(place);
 }
 
 bool Attachment::sleep_on_word(std::chrono::nanoseconds most) {
@@ -242,7 +242,7 @@ bool Attachment::sleep_on_word(std::chrono::nanoseconds most) {
   return true;
 }
 
-bool Attachment::sleep_lightly() {
+void Attachment::sleep_lightly() {
   std::atomic<std::uint32_t>& word = places().application_sleeps;
   std::uint32_t seen = word.load();
   if (local::depth_of(seen) == local::Sleep::kThroughSent) {
@@ -250,7 +250,6 @@ bool Attachment::sleep_lightly() {
     (void)word.compare_exchange_strong(seen, light | (seen & local::kOnWord));
   }
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  return !has_event();
 }
 
 void Attachment::stay_awake() { places().application_sleeps.store(0, std::memory_order_relaxed); }

@@ -45,12 +45,21 @@ class Attachment {
   [[nodiscard]] bool has_event() const { return events_.waiting() != 0; }
   local::Event next_event() { return events_.read(); }
   void release_events() { events_.release(); }
-  /// Says that this side sleeps; false when an event is there all the same.
-  bool prepare_to_sleep(local::Sleep how = local::Sleep::kLight, bool on_word = false);
+  /// Up to here all events were taken.
+  [[nodiscard]] std::uint32_t event_place() const { return events_.place(); }
+
+  // These need no lock, and a place that was read under it: another thread may take events meanwhile,
+  // also those for which this one waits.
+  [[nodiscard]] bool has_event_after(std::uint32_t place) const {
+    return events_.has_more_than(place);
+  }
+  /// Says that this side sleeps; false when an event came all the same.
+  bool prepare_to_sleep(std::uint32_t place, local::Sleep how = local::Sleep::kLight,
+                        bool on_word = false);
   /// After prepare_to_sleep on the word: until the broker wakes it, at most so long. False: it did not.
   bool sleep_on_word(std::chrono::nanoseconds most);
-  /// Somebody waits for kSent now; false when an event is there already.
-  bool sleep_lightly();
+  /// Somebody waits for kSent now. Look for events after it.
+  void sleep_lightly();
   void stay_awake();
   /// Takes the bytes that wake, at most so many; notes when the broker has gone or has cut us off.
   void drain_socket(int most = 16);

@@ -479,7 +479,8 @@ int greynic_broker_ready(greynic_broker* broker, struct greynic_broker_readiness
       ready[count] = {c, nullptr, std::exchange(c->changed, 0)};
     }
     // A 0 promises that the descriptor will tell of what comes next.
-    if (count == 0 && broker->attachment && broker->attachment->prepare_to_sleep()) break;
+    Attachment* const at = broker->attachment.get();
+    if (count == 0 && at != nullptr && at->prepare_to_sleep(at->event_place())) break;
   }
   if (count == 0 && !broker->attachment) return static_cast<int>(fail_with(ECONNRESET));
   return count;

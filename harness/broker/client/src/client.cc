@@ -150,18 +150,20 @@ void greynic_broker::lose_broker() {
 
 /// Looks for events for a while, then sleeps until the broker wakes it. Not under the lock; by one at
 /// a time.
-bool greynic_broker::doze(Attachment& at) {
+bool greynic_broker::doze(Attachment& at, std::uint32_t place) {
   using Clock = std::chrono::steady_clock;
   // Where others want this processor it is often they for whom we wait.
   const auto until = Clock::now() + look_for;
-  while (!at.has_event() && Clock::now() < until) sched_yield();
+  while (!at.has_event_after(place) && Clock::now() < until) sched_yield();
   const auto begun = Clock::now();
   bool slept = false, at_socket = false;
   for (const bool on_word : {true, false}) {
-    bool sleeps = at.prepare_to_sleep(Sleep::kThroughSent, on_word);
+    if (!at.prepare_to_sleep(place, Sleep::kThroughSent, on_word)) break;
     // Who begins to wait for kSent now sees that we sleep, or is seen here.
-    if (wait_for_sent > 0) sleeps = at.sleep_lightly() && sleeps;
-    if (!sleeps) break;
+    if (wait_for_sent > 0) {
+      at.sleep_lightly();
+      if (at.has_event_after(place)) break;
+    }
     slept = true;
     if (on_word && at.sleep_on_word(kOnWordFor)) break;
     if (on_word) continue;
@@ -187,7 +189,7 @@ bool greynic_broker::wait(std::unique_lock<std::mutex>& lock, const std::functio
 
 bool greynic_broker::wait_for_events(std::unique_lock<std::mutex>& lock,
                                      const std::function<bool()>& done) {
-  if (attachment && wait_for_sent > 0) (void)attachment->sleep_lightly();
+  if (attachment && wait_for_sent > 0) attachment->sleep_lightly();
   for (;;) {
     take_events();
     if (done()) return true;
@@ -198,8 +200,9 @@ bool greynic_broker::wait_for_events(std::unique_lock<std::mutex>& lock,
     }
     somebody_waits_at_socket = true;
     const std::shared_ptr<Attachment> kept = attachment;
+    const std::uint32_t place = kept->event_place();
     lock.unlock();
-    const bool by_byte = doze(*kept);
+    const bool by_byte = doze(*kept, place);
     lock.lock();
     if (by_byte) kept->drain_socket(1);
     somebody_waits_at_socket = false;
@@ -214,8 +217,9 @@ void greynic_broker::linger(std::unique_lock<std::mutex>& lock) {
                       std::chrono::steady_clock::now() < until;
        take_events()) {
     const std::shared_ptr<Attachment> kept = attachment;
+    const std::uint32_t place = kept->event_place();
     lock.unlock();
-    if (kept->prepare_to_sleep()) {
+    if (kept->prepare_to_sleep(place)) {
       pollfd entry{kept->socket(), POLLIN, 0};
       (void)poll(&entry, 1, 100);
     }

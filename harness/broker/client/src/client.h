@@ -121,7 +121,7 @@ struct greynic_broker {
   void take(const greynic::broker::local::Event& event);
   void end(greynic_broker_connection* connection, int error);
   void lose_broker();
-  /// True: a byte of the socket may have woken it.
-  bool doze(Attachment& at);
+  /// Until there are events after that place. True: a byte of the socket may have woken it.
+  bool doze(Attachment& at, std::uint32_t place);
   bool wait_for_events(std::unique_lock<std::mutex>& lock, const std::function<bool()>& done);
 };

@@ -145,6 +145,12 @@ class Reader {
   [[nodiscard]] std::uint32_t waiting() const {
     return written_->load(std::memory_order_acquire) - next_;
   }
+  /// Up to here all was read.
+  [[nodiscard]] std::uint32_t place() const { return next_; }
+  /// One was written after that place, whether it was read meanwhile or not. From any thread.
+  [[nodiscard]] bool has_more_than(std::uint32_t place) const {
+    return written_->load(std::memory_order_acquire) != place;
+  }
   /// To be called when one waits. A copy: the other side may change the record at any time.
   [[nodiscard]] Record read() {
     Record copy;
