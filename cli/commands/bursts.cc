@@ -19,6 +19,7 @@
 #include "greynic/files/output_file.h"
 #include "greynic/files/shipped.h"
 #include "greynic/live/live.h"
+#include "outlets/doors.h"
 #include "progress.h"
 
 #ifdef GREYNIC_WITH_HTTP
@@ -87,16 +88,13 @@ class Publisher {
       sender_ = std::move(*sender);
     }
     if (flags.metrics.empty()) return {};
-    auto server = http::Server::open(flags.metrics);
-    if (!server) return pass_on(server);
-    server_ = std::move(*server);
-    server_->metrics("/metrics", [this] {
+    auto server = serve_metrics(flags.metrics, [this] {
       const std::lock_guard lock(mutex_);
       return latest_;
     });
-    server_->start();
+    if (!server) return pass_on(server);
+    server_ = std::move(*server);
     update({});  // who asks before the first burst hears of none
-    say(fmt::format("metrics at http://{}/metrics", server_->address()));
     return {};
   }
   void add(const burst::Findings& findings, const burst::Burst& burst, bool may_wait) {

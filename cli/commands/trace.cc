@@ -10,9 +10,9 @@
 #include "greynic/trace/rules.h"
 #include "greynic/trace/topology.h"
 #include "greynic/trace/tracer.h"
+#include "outlets/trace_outlets.h"
 #include "progress.h"
 #include "trace_hosts.h"
-#include "trace_outlets.h"
 
 namespace greynic::cli {
 namespace {

@@ -17,13 +17,9 @@
 #include "greynic/monitor/collector.h"
 #include "greynic/monitor/snapshot.h"
 #include "greynic/zero/reader.h"
+#include "outlets/doors.h"
 #ifdef GREYNIC_WITH_REMOTE
 #include "greynic/remote/remote.h"
-#endif
-#ifdef GREYNIC_WITH_MONITOR_PAGE
-#include "greynic/http/server.h"
-#include "greynic/monitor_page/monitor_page.h"
-#include "greynic/web/page.h"
 #endif
 
 namespace greynic::cli {
@@ -167,19 +163,6 @@ void print_lines(const monitor::Collector& collector, const WatchFlags& flags) {
   flush_output();
 }
 
-#ifdef GREYNIC_WITH_MONITOR_PAGE
-Result<std::unique_ptr<http::Server>> serve_page(const std::string& at,
-                                                 const monitor::Collector& collector) {
-  if (auto ready = web::check_live_pages(); !ready) return pass_on(ready);
-  auto page = http::Server::open(at);
-  if (!page) return pass_on(page);
-  monitor_page::serve(**page, collector);
-  (*page)->start();
-  say(fmt::format("the page is at http://{}/", (*page)->address()));
-  return page;
-}
-#endif
-
 /// Hosts, live: a collector without a store reads them, and its last values are shown.
 int watch_hosts(WatchFlags flags, std::vector<monitor::HostSpec> hosts) {
   const daemon::Ending ending("greynic watch");
@@ -194,7 +177,7 @@ int watch_hosts(WatchFlags flags, std::vector<monitor::HostSpec> hosts) {
 #ifdef GREYNIC_WITH_MONITOR_PAGE
   std::unique_ptr<http::Server> page;
   if (!flags.serve.empty()) {
-    auto served = serve_page(flags.serve, **collector);
+    auto served = serve_hosts(flags.serve, **collector);
     if (!served) return tell(served.error());
     page = std::move(*served);
   }

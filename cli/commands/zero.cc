@@ -13,7 +13,7 @@
 #include "greynic/monitor/agent.h"
 #include "greynic/monitor/collector.h"
 #include "greynic/series/query.h"
-#include "zero_outlets.h"
+#include "outlets/zero_outlets.h"
 #ifdef GREYNIC_WITH_RNIC
 #include "greynic/rnic/sampler.h"
 #include "greynic_zero.h"

@@ -13,8 +13,8 @@
 #include "greynic/files/shipped.h"
 #include "greynic/trace_hosts/agent.h"
 #include "greynic/trace_hosts/collector.h"
+#include "outlets/trace_outlets.h"
 #include "progress.h"
-#include "trace_outlets.h"
 
 namespace greynic::cli {
 namespace {

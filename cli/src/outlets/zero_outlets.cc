@@ -1,17 +1,13 @@
-#include "zero_outlets.h"
+#include "outlets/zero_outlets.h"
 
 #include <chrono>
 #include <thread>
 
 #include "greynic/monitor/json_lines.h"
 #include "greynic/monitor/publish.h"
+#include "outlets/doors.h"
 #ifdef GREYNIC_WITH_HTTP
 #include "greynic/http/influx_sender.h"
-#include "greynic/http/server.h"
-#endif
-#ifdef GREYNIC_WITH_MONITOR_PAGE
-#include "greynic/monitor_page/monitor_page.h"
-#include "greynic/web/page.h"
 #endif
 
 namespace greynic::cli {
@@ -55,22 +51,16 @@ Result<void> ZeroOutlets::begin_lines(const ZeroOutletFlags& flags,
 Result<void> ZeroOutlets::begin(const ZeroOutletFlags& flags, const monitor::Collector& collector) {
   State& s = *state_;
   if (!flags.open_metrics.empty()) {
-    auto server = http::Server::open(flags.open_metrics);
+    auto server = serve_metrics(flags.open_metrics,
+                                [&collector] { return monitor::open_metrics_of(collector); });
     if (!server) return pass_on(server);
     s.server = std::move(*server);
-    s.server->metrics("/metrics", [&collector] { return monitor::open_metrics_of(collector); });
-    s.server->start();
-    say(fmt::format("metrics at http://{}/metrics", s.server->address()));
   }
 #ifdef GREYNIC_WITH_MONITOR_PAGE
   if (!flags.serve.empty()) {
-    if (auto ready = web::check_live_pages(); !ready) return ready;
-    auto page = http::Server::open(flags.serve);
+    auto page = serve_hosts(flags.serve, collector);
     if (!page) return pass_on(page);
     s.page = std::move(*page);
-    monitor_page::serve(*s.page, collector);
-    s.page->start();
-    say(fmt::format("the page is at http://{}/", s.page->address()));
   }
 #endif
   if (!flags.influx.empty()) {

@@ -1,4 +1,4 @@
-#include "trace_outlets.h"
+#include "outlets/trace_outlets.h"
 
 #ifdef GREYNIC_WITH_TRACE
 
@@ -15,6 +15,7 @@
 #include "greynic/trace/live_view.h"
 #include "greynic/trace/outputs.h"
 #include "greynic/web/page.h"
+#include "outlets/doors.h"
 #include "progress.h"
 
 namespace greynic::cli {
@@ -33,15 +34,12 @@ class Doors {
       if (auto done = open_page(flags.serve); !done) return done;
     }
     if (flags.open_metrics.empty()) return {};
-    auto server = http::Server::open(flags.open_metrics);
-    if (!server) return pass_on(server);
-    server_ = std::move(*server);
-    server_->metrics("/metrics", [this] {
+    auto server = serve_metrics(flags.open_metrics, [this] {
       const std::lock_guard lock(mutex_);
       return trace::metrics_of(report_);
     });
-    server_->start();
-    say("metrics at http://" + server_->address() + "/metrics");
+    if (!server) return pass_on(server);
+    server_ = std::move(*server);
     return {};
   }
   [[nodiscard]] bool wanted() const { return sender_ || server_ || page_; }
