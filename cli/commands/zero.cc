@@ -87,6 +87,7 @@ struct ZeroCollectFlags {
   std::string hosts;
   monitor::CollectorOptions options;
   std::uint64_t queue_pairs = 256;
+  std::chrono::nanoseconds patience = std::chrono::milliseconds(250);
   std::optional<std::chrono::nanoseconds> duration;
   std::chrono::nanoseconds lease = std::chrono::seconds(3);
   std::chrono::nanoseconds keep{0}, keep_tiers{0};
@@ -109,7 +110,7 @@ int collect(ZeroCollectFlags flags) {
   flags.options.commit = std::min(flags.options.commit, store.lease / 3);
   flags.options.tell = [&log](std::string_view line) { log.line(line); };
 #ifdef GREYNIC_WITH_REMOTE
-  auto links = remote::links_to(*hosts, flags.queue_pairs);
+  auto links = remote::links_to(*hosts, {flags.queue_pairs, flags.patience});
   if (!links) return tell(links.error());
   flags.options.remote_links = std::move(*links);
 #endif
@@ -349,6 +350,8 @@ void add_zero_collect(Command& zero) {
       .option("--queue-pairs", flags->queue_pairs,
               "Queue pairs of an RDMA device that its hosts share; more hosts take turns")
       .range(1, 1 << 20);
+  command.option("--patience", flags->patience,
+                 "Wait at least so long for an answer of another host");
 #endif
   command.flag("--realtime", flags->options.realtime,
                "Look before all usual programs run: samples come in time on a busy host");

@@ -124,6 +124,11 @@ TEST(HostsFile, SaysWhatIsWrongWhere) {
   says(R"({"version":2,"hosts":[{"name":"a","pid":3}]})", "/version");
   says(R"({"version":1,"hosts":[]})", "/hosts");
   says(R"({"version":1,"hosts":[{"name":"a","pid":3,"classes":["all"]}]})", "/hosts/0/classes/0");
+  says(R"({"version":1,"hosts":[{"name":"a","pid":3},
+           {"name":"b","remote":"b:1","certificates":"/no/such"}]})",
+       "/hosts/1/certificates: /no/such is no directory");
+  says(R"({"version":1,"certificates":"/no/such","hosts":[{"name":"b","remote":"b:1"}]})",
+       "/certificates: /no/such");
   std::string countless = "\"tidal\"";
   for (int i = 0; i < 300'000; ++i) countless += ",\"tidal\"";
   says(R"({"version":1,"hosts":[{"name":"a","pid":3,"classes":[)" + countless + "]}]}",

@@ -78,39 +78,13 @@ std::span<std::byte> bytes_of(std::vector<std::uint64_t>& words) {
   return std::as_writable_bytes(std::span(words));
 }
 
-// Claim:  through a queue pair a collector sees what one on the host itself sees, last values of
-//         what lived for milliseconds among them; an agent that is started anew is read again.
+// Claim:  through a queue pair a collector sees what one on the host itself sees; an agent that is
+//         started anew is read again.
 TEST_F(RdmaHost, IsReadLikeOneOfThisMachine) {
   make_lab({"alice"});
   start_agent();
   open_door();
-  start_remote_collector({by_device("far", of_client("alice")), by_agent("near")});
-  Program program({ZERO_WATCHED_C, "60"});
-  ASSERT_EQ(program.line(), "counting");
-  ASSERT_TRUE(wait_for([&] {
-    auto values = latest();
-    return values["far" + kRequests] > 20 && values["near" + kRequests] > 20;
-  })) << told()
-      << collector_->hosts()[0].reason;
-  const std::string address = door_->address();
-  door_.reset();
-  EXPECT_TRUE(goes_down(0, "READ")) << collector_->hosts()[0].reason;
-  stop_agent();
-  start_agent();
-  open_door({}, address);
-  const double before = latest()["near" + kRequests];
-  EXPECT_TRUE(wait_for([&] { return latest()["far" + kRequests] > before + 20; })) << told();
-  program.end();
-  EXPECT_TRUE(wait_for([&] { return !latest().contains("far" + kRequests); }));
-  stop_collector();
-  std::map<std::string, std::set<std::string>> series;
-  const auto found = series::summarize(store(), {});
-  ASSERT_TRUE(found);
-  for (const series::Summary& one : *found) {
-    if (!one.name.starts_with("call_")) series[one.host].insert(one.name + one.labels);
-  }
-  EXPECT_FALSE(series["near"].empty());
-  EXPECT_EQ(series["far"], series["near"]);
+  read_like_here(by_device("far", of_client("alice")), "READ");
 }
 
 // Claim:  a client sees its classes and no other, one that is revoked sees nothing any more, though
@@ -156,7 +130,7 @@ TEST_F(RdmaHost, AKeyOpensNothingForOthersNorLater) {
   auto exposed = remote::expose(of_alice, std::as_bytes(std::span(memory)));
   ASSERT_TRUE(exposed) << exposed.error().message;
   {
-    RdmaReader bob(reading_queue(), std::chrono::seconds(5));
+    RdmaReader bob(reading_queue(), std::chrono::seconds(20));
     join(bob.queue(), of_bob);
     const auto stolen = bob.read(place_of(*exposed), std::span(&whole, 1));
     ASSERT_FALSE(stolen);
@@ -165,7 +139,7 @@ TEST_F(RdmaHost, AKeyOpensNothingForOthersNorLater) {
     EXPECT_EQ(into[5], 0U);
     EXPECT_FALSE(bob.read(place_of(*exposed), std::span(&whole, 1))) << "useless after an error";
   }
-  RdmaReader alice(reading_queue(), std::chrono::seconds(5));
+  RdmaReader alice(reading_queue(), std::chrono::seconds(20));
   join(alice.queue(), of_alice);
   const auto got = alice.read(place_of(*exposed), std::span(&whole, 1));
   ASSERT_TRUE(got) << got.error().message;
@@ -177,7 +151,7 @@ TEST_F(RdmaHost, AKeyOpensNothingForOthersNorLater) {
             ErrorCode::kBadInput);
   EXPECT_EQ(alice.read(wide, std::span(&beyond, 1)).error().code, ErrorCode::kIo)
       << "the device holds the bound too";
-  RdmaReader again(reading_queue(), std::chrono::seconds(5));
+  RdmaReader again(reading_queue(), std::chrono::seconds(20));
   RdmaQueue anew = queue();
   join(again.queue(), anew);
   auto second = remote::expose(anew, std::as_bytes(std::span(memory)));
@@ -197,7 +171,7 @@ TEST_F(RdmaHost, AKeyOpensNothingForOthersNorLater) {
 TEST_F(RdmaHost, IsReadInTheOrderOfThePieces) {
   std::vector<std::uint64_t> memory(64 * 8), into(200);
   RdmaQueue near = queue();
-  RdmaReader reader(reading_queue(), std::chrono::seconds(2));
+  RdmaReader reader(reading_queue(), std::chrono::seconds(20));
   join(reader.queue(), near);
   auto exposed = remote::expose(near, std::as_bytes(std::span(memory)));
   ASSERT_TRUE(exposed) << exposed.error().message;
@@ -248,7 +222,7 @@ TEST_F(RdmaHost, MemoryThatGoesUnderAReadEndsItCleanly) {
     std::vector<std::uint64_t> into(1 << 15);
     const zero::Piece whole{false, 0, bytes_of(into)};
     RdmaQueue near = queue();
-    RdmaReader reader(reading_queue(), std::chrono::seconds(2));
+    RdmaReader reader(reading_queue(), std::chrono::seconds(5));
     join(reader.queue(), near);
     std::optional<remote::Exposed> exposed =
         std::move(*remote::expose(near, std::as_bytes(std::span(*memory))));
@@ -289,7 +263,7 @@ TEST_F(RdmaHost, TakeTurnsWithFewQueuePairs) {
   std::vector<std::uint64_t> into(512);
   const zero::Piece whole{false, 0, bytes_of(into)};
   const auto look = [&](std::size_t at, std::uint64_t beyond = 0) {
-    auto taken = shared.take(at + 1, std::chrono::seconds(2),
+    auto taken = shared.take(at + 1, std::chrono::seconds(20),
                              [&](RdmaQueue& from) { return hosts[at].join(from); });
     EXPECT_TRUE(taken) << taken.error().message;
     remote::Place place = place_of(*hosts[at].exposed);
@@ -323,8 +297,8 @@ TEST_F(RdmaHost, WaitsNoLongerThanItsPatienceForAQueuePair) {
   const auto take = [&](std::size_t at, milliseconds patience) {
     return shared.take(at + 1, patience, [&](RdmaQueue& from) { return hosts[at].join(from); });
   };
-  auto first = take(0, std::chrono::seconds(5));
-  auto second = take(1, std::chrono::seconds(5));
+  auto first = take(0, std::chrono::seconds(30));
+  auto second = take(1, std::chrono::seconds(30));
   ASSERT_TRUE(first && second);
   const auto begin = std::chrono::steady_clock::now();
   const auto third = take(2, milliseconds(200));
@@ -334,7 +308,7 @@ TEST_F(RdmaHost, WaitsNoLongerThanItsPatienceForAQueuePair) {
   EXPECT_NE(third.error().message.find("--queue-pairs"), std::string::npos)
       << third.error().message;
   EXPECT_GE(waited, milliseconds(200));
-  EXPECT_LT(waited, std::chrono::seconds(5));
+  EXPECT_LT(waited, std::chrono::seconds(20));
   std::thread giving([&] {
     std::this_thread::sleep_for(milliseconds(50));
     const remote::QueuePairs::Taken back = std::move(*first);
@@ -384,7 +358,7 @@ TEST_F(RdmaHost, IsReadInTurnsThroughOneQueuePair) {
   open_door();
   Program program({ZERO_WATCHED_C, "60"});
   ASSERT_EQ(program.line(), "counting");
-  queue_pairs_ = 1;
+  links_.queue_pairs = 1;
   std::vector<HostSpec> hosts;
   for (const char* name : {"one", "two", "three"}) {
     hosts.push_back(by_device(name, of_client("alice")));
@@ -409,7 +383,7 @@ TEST_F(RdmaHost, FindsItsArenasInATableOfKeys) {
   RdmaQueue near = queue();
   auto keys = remote::Keys::create(near);
   ASSERT_TRUE(keys) << keys.error().message;
-  RdmaReader reader(reading_queue(), std::chrono::seconds(2));
+  RdmaReader reader(reading_queue(), std::chrono::seconds(20));
   join(reader.queue(), near);
   int reads = 0;
   std::function<void(std::span<std::byte>)> spoil = [](std::span<std::byte>) {};

@@ -49,11 +49,14 @@ class RemoteHost : public HostFixture {
   }
   void start_remote_collector(std::vector<HostSpec> hosts) {
     CollectorOptions options;
-    auto links = remote::links_to(hosts, queue_pairs_);
+    auto links = remote::links_to(hosts, links_);
     ASSERT_TRUE(links) << links.error().message;
     options.remote_links = std::move(*links);
     start_collector(std::move(hosts), options);
   }
+  /// A program is read through `far` and by the agent's socket, the agent ends and another comes, the
+  /// program ends: both saw the same series. Gives what `far` saw, calls of milliseconds among it.
+  std::vector<series::Summary> read_like_here(const HostSpec& far, const std::string& why_down);
   /// Until the host is down with this in its reason.
   bool goes_down(std::size_t host, const std::string& part) {
     return wait_for([&] {
@@ -63,10 +66,45 @@ class RemoteHost : public HostFixture {
   }
 
   std::string device_;  ///< RDMA device of the door
-  std::size_t queue_pairs_ = remote::kQueuePairs;
+  /// Answers take long on a machine that is busy, or under a sanitizer.
+  remote::LinkOptions links_{.patience = std::chrono::seconds(5)};
   std::unique_ptr<remote::Door> door_;
 };
 
 inline const std::string kRequests = "/server_requests{port=\"80\"}";
+
+inline std::vector<series::Summary> RemoteHost::read_like_here(const HostSpec& far,
+                                                               const std::string& why_down) {
+  start_remote_collector({far, by_agent("near")});
+  Program program({ZERO_WATCHED_C, "60"});
+  EXPECT_EQ(program.line(), "counting");
+  EXPECT_TRUE(wait_for([&] {
+    auto values = latest();
+    return values["far" + kRequests] > 20 && values["near" + kRequests] > 20;
+  })) << told()
+      << collector_->hosts()[0].reason;
+  const std::string address = door_->address();
+  door_.reset();
+  EXPECT_TRUE(goes_down(0, why_down)) << collector_->hosts()[0].reason;
+  stop_agent();
+  start_agent();
+  open_door({}, address);
+  const double before = latest()["near" + kRequests];
+  EXPECT_TRUE(wait_for([&] { return latest()["far" + kRequests] > before + 20; })) << told();
+  program.end();
+  EXPECT_TRUE(wait_for([&] { return !latest().contains("far" + kRequests); }));
+  stop_collector();
+  std::map<std::string, std::set<std::string>> series;
+  auto found = series::summarize(store(), {});
+  EXPECT_TRUE(found);
+  if (!found) return {};
+  for (const series::Summary& one : *found) {
+    if (!one.name.starts_with("call_")) series[one.host].insert(one.name + one.labels);
+  }
+  EXPECT_FALSE(series["near"].empty());
+  EXPECT_EQ(series["far"], series["near"]);
+  std::erase_if(*found, [](const auto& one) { return one.host != "far"; });
+  return std::move(*found);
+}
 
 }  // namespace greynic::monitor

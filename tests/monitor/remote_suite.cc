@@ -14,33 +14,10 @@ TEST_F(RemoteHost, IsReadLikeOneOfThisMachine) {
   make_lab({"alice"});
   start_agent();
   open_door();
-  start_remote_collector({behind_door("far", of_client("alice")), by_agent("near")});
-  Program program({ZERO_WATCHED_C, "60"});
-  ASSERT_EQ(program.line(), "counting");
-  ASSERT_TRUE(wait_for([&] {
-    auto values = latest();
-    return values["far" + kRequests] > 20 && values["near" + kRequests] > 20;
-  })) << told();
-  const std::string address = door_->address();
-  door_.reset();
-  EXPECT_TRUE(goes_down(0, "not reached")) << collector_->hosts()[0].reason;
-  stop_agent();
-  start_agent();
-  open_door({}, address);
-  const double before = latest()["near" + kRequests];
-  EXPECT_TRUE(wait_for([&] { return latest()["far" + kRequests] > before + 20; })) << told();
-  program.end();
-  EXPECT_TRUE(wait_for([&] { return !latest().contains("far" + kRequests); }));
-  stop_collector();
-  std::map<std::string, std::set<std::string>> series;
-  const auto found = series::summarize(store(), {});
-  ASSERT_TRUE(found);
-  for (const series::Summary& one : *found) {
-    if (one.name.starts_with("call_")) EXPECT_NE(one.last, "0") << one.host << one.labels;
-    if (!one.name.starts_with("call_")) series[one.host].insert(one.name + one.labels);
+  for (const series::Summary& one :
+       read_like_here(behind_door("far", of_client("alice")), "not reached")) {
+    if (one.name.starts_with("call_")) EXPECT_NE(one.last, "0") << one.labels;
   }
-  EXPECT_FALSE(series["near"].empty());
-  EXPECT_EQ(series["far"], series["near"]);
 }
 
 // Claim: who is named sees its classes and no other; who is not named sees nothing and is told so.
@@ -88,6 +65,12 @@ TEST_F(RemoteHost, TurnsStrangersAway) {
   for (const auto& [name, value] : latest()) {
     EXPECT_FALSE(name.starts_with("stranger") || name.starts_with("plain")) << name;
   }
+  // A directory without the files of a client is told before anything is tried.
+  const std::vector<HostSpec> empty = {behind_door("empty", folder_)};
+  const auto links = remote::links_to(empty);
+  ASSERT_FALSE(links);
+  EXPECT_EQ(links.error().code, ErrorCode::kMissing);
+  EXPECT_NE(links.error().message.find("agent init"), std::string::npos) << links.error().message;
   remote::DoorOptions open;
   open.socket = socket();
   open.listen = "0.0.0.0:0";
@@ -133,7 +116,7 @@ TEST_F(RemoteHost, ForgetsWhoWasKilledWhenOthersCome) {
   ASSERT_EQ(program.line(), "counting");
   const HostSpec spec = behind_door("alice", of_client("alice"));
   std::vector<std::unique_ptr<HostLink>> held;
-  const auto links = remote::links_to({});
+  const auto links = remote::links_to({}, links_);
   ASSERT_TRUE(links);
   const auto attach = [&] {
     auto link = (*links)(spec);

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -67,6 +68,25 @@ Result<HostSpec> host_of(const nlohmann::json& from, HostSpec host, const std::s
   return host;
 }
 
+/// A directory whose name was mistyped would else be a host that is tried again for ever.
+Result<void> check_certificates(const std::vector<HostSpec>& hosts, const nlohmann::json& document,
+                                const std::string& source) {
+  std::set<std::string> known;
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    const std::string& directory = hosts[i].certificates;
+    if (hosts[i].remote.empty() || directory.empty() || !known.insert(directory).second) continue;
+    std::error_code error;
+    if (std::filesystem::is_directory(directory, error)) continue;
+    const bool own = document.at("hosts")[i].contains("certificates");
+    return files::bad_value(source,
+                            own ? fmt::format("/hosts/{}/certificates", i) : "/certificates",
+                            fmt::format("{} is no directory here; copy that of a client from where "
+                                        "`greynic agent init` made the lab",
+                                        directory));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::vector<HostSpec>> read_hosts(const std::string& path) {
@@ -93,6 +113,7 @@ Result<std::vector<HostSpec>> read_hosts(const std::string& path) {
     }
     hosts.push_back(std::move(*host));
   }
+  if (auto good = check_certificates(hosts, *document, path); !good) return pass_on(good);
   return hosts;
 }
 

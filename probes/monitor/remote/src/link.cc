@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 
 #include "greynic/agent/lab.h"
 #include "greynic/remote/remote.h"
@@ -17,14 +18,18 @@
 namespace greynic::remote {
 namespace {
 
-constexpr std::chrono::nanoseconds kLeastPatience = std::chrono::milliseconds(250);
 constexpr std::chrono::nanoseconds kMostPatience = std::chrono::seconds(1);
 constexpr std::chrono::seconds kLeastLease{60};
+
+struct Patience {
+  std::chrono::nanoseconds look;  ///< for an answer to a look
+  std::chrono::nanoseconds call;  ///< to all else
+};
 
 /// One session with an agent, for the link and its sources.
 class Session {
  public:
-  Session(agent::LabClient client, std::chrono::nanoseconds patience)
+  Session(agent::LabClient client, const Patience& patience)
       : client_(std::move(client)),
         patience_(patience),
         stub_(wire::Zero::NewStub(client_.channel())) {}
@@ -36,7 +41,7 @@ class Session {
     request.set_lease_seconds(static_cast<std::uint64_t>(lease.count()));
     wire::AttachReply reply;
     grpc::ClientContext context;
-    limit(context, kMostPatience);
+    limit(context, patience_.call);
     const grpc::Status status = stub_->Attach(&context, request, &reply);
     if (auto good = judge(status, context, reply.has_fault() ? &reply.fault() : nullptr); !good) {
       return good;
@@ -65,7 +70,7 @@ class Session {
     }
     wire::ReadReply reply;
     grpc::ClientContext context;
-    limit(context, patience_);
+    limit(context, patience_.look);
     const grpc::Status status = stub_->Read(&context, request, &reply);
     if (auto good = judge(status, context, reply.has_fault() ? &reply.fault() : nullptr); !good) {
       return pass_on(good);
@@ -91,7 +96,7 @@ class Session {
     write(queue.end(), *request.mutable_end());
     wire::ConnectReply reply;
     grpc::ClientContext context;
-    limit(context, kMostPatience);
+    limit(context, patience_.call);
     const grpc::Status status = stub_->Connect(&context, request, &reply);
     if (auto good = judge(status, context, reply.has_fault() ? &reply.fault() : nullptr); !good) {
       return pass_on(good);
@@ -109,7 +114,7 @@ class Session {
     request.set_arena(arena);
     wire::KeepReply reply;
     grpc::ClientContext context;
-    limit(context, kMostPatience);
+    limit(context, patience_.call);
     const grpc::Status status = stub_->Keep(&context, request, &reply);
     if (auto good = judge(status, context, reply.has_fault() ? &reply.fault() : nullptr); !good) {
       return pass_on(good);
@@ -147,7 +152,7 @@ class Session {
   }
 
   agent::LabClient client_;
-  std::chrono::nanoseconds patience_;
+  Patience patience_;
   std::unique_ptr<wire::Zero::Stub> stub_;
   std::uint64_t id_ = 0;
   std::uint32_t classes_ = 0;
@@ -323,10 +328,12 @@ class Devices {
 };
 
 Result<std::unique_ptr<monitor::HostLink>> link_to(const monitor::HostSpec& spec,
+                                                   std::chrono::nanoseconds least,
                                                    Devices& devices) {
   auto client = agent::LabClient::open(spec.remote, spec.certificates);
   if (!client) return pass_on(client);
-  const auto patience = std::clamp(2 * spec.interval, kLeastPatience, kMostPatience);
+  const auto most = std::max(least, kMostPatience);
+  const Patience patience{std::clamp(2 * spec.interval, least, most), most};
   auto session = std::make_shared<Session>(std::move(*client), patience);
   const auto lease =
       std::max(kLeastLease, std::chrono::duration_cast<std::chrono::seconds>(4 * spec.interval));
@@ -335,22 +342,30 @@ Result<std::unique_ptr<monitor::HostLink>> link_to(const monitor::HostSpec& spec
   auto queue_pairs = devices.of(spec.device);
   if (!queue_pairs) return pass_on(queue_pairs);
   return std::make_unique<RdmaLink>(std::make_shared<RdmaSession>(
-      std::move(session), std::move(*queue_pairs), patience, lease / 3));
+      std::move(session), std::move(*queue_pairs), patience.look, lease / 3));
 }
 
 }  // namespace
 
 Result<monitor::RemoteLinks> links_to(std::span<const monitor::HostSpec> hosts,
-                                      std::size_t queue_pairs) {
-  auto devices = std::make_shared<Devices>(queue_pairs);
+                                      const LinkOptions& options) {
+  auto devices = std::make_shared<Devices>(options.queue_pairs);
+  std::set<std::string> of_clients;  // as directories of certificates
   for (const monitor::HostSpec& host : hosts) {
+    if (!host.remote.empty() && of_clients.insert(host.certificates).second) {
+      // What cannot be read now is no host that is away: it is told, and nothing is tried.
+      if (auto client = agent::LabClient::open(host.remote, host.certificates); !client) {
+        return client.error().while_doing(host.name);
+      }
+    }
     if (host.device.empty()) continue;
     if (auto there = devices->of(host.device); !there) {
       return there.error().while_doing(host.name + " is READ by device " + host.device);
     }
   }
-  return monitor::RemoteLinks(
-      [devices](const monitor::HostSpec& spec) { return link_to(spec, *devices); });
+  return monitor::RemoteLinks([devices, least = options.patience](const monitor::HostSpec& spec) {
+    return link_to(spec, least, *devices);
+  });
 }
 
 }  // namespace greynic::remote

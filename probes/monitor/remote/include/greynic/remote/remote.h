@@ -9,6 +9,7 @@
 /// and gives each caller the classes that the lab's certificates allow. Memory that a program only
 /// lent (adopted rows) stays on its host: over the wire nobody names an address.
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -55,14 +56,19 @@ class Door {
   std::unique_ptr<State> state_;
 };
 
-/// Queue pairs of a device that links share unless told otherwise: most RNICs hold so many in their
-/// caches.
-inline constexpr std::size_t kQueuePairs = 256;
+struct LinkOptions {
+  /// Queue pairs of a device that links share: most RNICs hold so many in their caches. More hosts take
+  /// turns.
+  std::size_t queue_pairs = 256;
+  /// An answer is waited for twice the host's interval, but no shorter than this, and no longer than
+  /// this or a second.
+  std::chrono::nanoseconds patience = std::chrono::milliseconds(250);
+};
 
-/// Links to agents, by HostSpec::remote with its certificates, by its device or over TCP. An answer is
-/// waited for twice the host's interval, but 250 ms at least and 1 s at most. At most `queue_pairs`
-/// of a device are in use: more hosts take turns. kMissing: a device of `hosts` is not there.
+/// Links to agents, by HostSpec::remote with its certificates, by its device or over TCP. kMissing: a
+/// device of `hosts`, or a file of their certificates, is not there; kBadInput: such a file is none of
+/// a lab.
 [[nodiscard]] Result<monitor::RemoteLinks> links_to(std::span<const monitor::HostSpec> hosts,
-                                                    std::size_t queue_pairs = kQueuePairs);
+                                                    const LinkOptions& options = {});
 
 }  // namespace greynic::remote
