@@ -63,6 +63,7 @@ struct Collector::State {
   std::atomic<bool> collected{false};  ///< nothing comes any more
   std::atomic<bool> deposed{false};
   Error why_deposed;
+  std::string trouble;  ///< of the store, as it was told last
 
   void tell(const std::string& line) const {
     if (options.tell) options.tell(line);
@@ -135,8 +136,11 @@ void Collector::State::commit(bool last) {
   if (!done && done.error().code == ErrorCode::kRefused) {
     why_deposed = done.error();
     deposed = true;
-  } else if (!done) {
-    tell("samples are lost: " + done.error().message);
+  } else {
+    // A disk that is full says so with each commit: it is told once, and so is its end.
+    const std::string why = done ? "" : done.error().message;
+    if (why != trouble) tell(done ? "samples are stored again" : "samples are lost: " + why);
+    trouble = why;
   }
   const std::lock_guard lock(mutex);
   counts.acknowledged = store->counts().samples;
