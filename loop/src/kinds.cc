@@ -1,6 +1,7 @@
 #include "greynic/loop/kinds.h"
 
 #include "counter_arena.h"
+#include "far_counters.h"
 #include "greynic/target/target.h"
 #ifdef GREYNIC_WITH_TWIN
 #include "watched_twin.h"
@@ -32,7 +33,10 @@ void register_kinds([[maybe_unused]] const Talk& talk) {
   target::register_kind(flows::flows_kind());
 #endif
 #ifdef GREYNIC_WITH_VERBS
-#ifdef GREYNIC_WITH_AGENT
+#if defined(GREYNIC_WITH_REMOTE)
+  target::register_kind(
+      verbs::verbs_kind(agent::remote_peer, counter_arenas(talk), open_far_counters));
+#elif defined(GREYNIC_WITH_AGENT)
   target::register_kind(verbs::verbs_kind(agent::remote_peer, counter_arenas(talk)));
 #else
   target::register_kind(verbs::verbs_kind(nullptr, counter_arenas(talk)));

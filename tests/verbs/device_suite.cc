@@ -307,7 +307,7 @@ TEST(VerbsCounters, AgreeAndMove) {
   EXPECT_TRUE(seen.measures.at("rdma.packets_sent_per_second").standard_error.has_value());
 }
 
-// Claim:  counters are sampled while traffic runs, and the samples are of that traffic.
+// Claim:  counters of both ends are sampled while traffic runs, and the samples are of that traffic.
 TEST(VerbsCounters, AreSampledWhileTrafficRuns) {
   const auto target = open("");
   const Observation seen = measure_patiently(
@@ -316,15 +316,18 @@ TEST(VerbsCounters, AreSampledWhileTrafficRuns) {
                 .seed = 7,
                 .sample_every = std::chrono::milliseconds(10)});
   ASSERT_EQ(seen.outcome, Outcome::kMeasured) << seen.reason;
-  const auto& sent = seen.counter_samples.at("rdma.packets_sent");
-  ASSERT_GE(sent.size(), 2U);
-  for (std::size_t i = 1; i < sent.size(); ++i) {
-    EXPECT_GT(sent[i].time_ns, sent[i - 1].time_ns);
-    EXPECT_GE(sent[i].value, sent[i - 1].value);
+  for (const char* name : {"rdma.packets_sent", "peer.rdma.packets_received"}) {
+    ASSERT_TRUE(seen.counter_samples.contains(name)) << name;
+    const auto& samples = seen.counter_samples.at(name);
+    ASSERT_GE(samples.size(), 2U);
+    for (std::size_t i = 1; i < samples.size(); ++i) {
+      EXPECT_GT(samples[i].time_ns, samples[i - 1].time_ns);
+      EXPECT_GE(samples[i].value, samples[i - 1].value);
+    }
+    EXPECT_GE(samples.front().value, seen.counters_before.at(name));
+    EXPECT_LE(samples.back().value, seen.counters_after.at(name));
+    EXPECT_GT(samples.back().value, samples.front().value);
   }
-  EXPECT_GE(sent.front().value, seen.counters_before.at("rdma.packets_sent"));
-  EXPECT_LE(sent.back().value, seen.counters_after.at("rdma.packets_sent"));
-  EXPECT_GT(sent.back().value, sent.front().value);
 }
 
 /// Gives back twice what was published: who reads elsewhere is found out.

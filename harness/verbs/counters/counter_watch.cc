@@ -8,14 +8,35 @@ namespace greynic::verbs {
 namespace {
 
 constexpr int kReadings = 5;
+constexpr std::string_view kDriverPrefix = "hw.";
 
 }  // namespace
 
-CounterWatch::CounterWatch(std::string device, int port, std::chrono::nanoseconds duration,
+CounterSource counters_of_device(std::string device, int port) {
+  return {[device = std::move(device), port] { return read_neutral_counters(device, port); }};
+}
+
+CounterSource counters_of_host(target::FarCounters& far) {
+  const auto read = [&far] {
+    std::map<std::string, double> counters;
+    const auto seen = far.look();
+    if (!seen) return counters;
+    for (const auto& [name, value] : seen->counters) {
+      if (!name.starts_with(kDriverPrefix)) continue;
+      const auto neutral = neutral_name(std::string_view(name).substr(kDriverPrefix.size()));
+      if (!neutral.empty()) counters.emplace(neutral, value);
+    }
+    return counters;
+  };
+  // What talks to another host opens files for threads of its own.
+  return {read, false};
+}
+
+CounterWatch::CounterWatch(CounterSource source, std::chrono::nanoseconds duration,
                            std::chrono::nanoseconds every, target::CounterArena* arena)
-    : device_(std::move(device)), port_(port), arena_(arena), duration_(duration), every_(every) {
+    : source_(std::move(source)), arena_(arena), duration_(duration), every_(every) {
   thread_ = std::thread([this] {
-    own_file_table({});
+    if (source_.own_files) own_file_table({});
     watch();
   });
 }
@@ -39,7 +60,10 @@ CounterWatch::Clock::time_point CounterWatch::due(int reading) const {
 }
 
 CounterWatch::Reading CounterWatch::read() {
-  Reading reading{Clock::now(), read_neutral_counters(device_, port_)};
+  const Clock::time_point asked = Clock::now();
+  Reading reading{asked, source_.read()};
+  // An answer from afar is of some moment between the question and now.
+  reading.when += (Clock::now() - asked) / 2;
   if (arena_ == nullptr) return reading;
   arena_->publish({(reading.when - begin_) / std::chrono::nanoseconds(1),
                    {reading.counters.begin(), reading.counters.end()}});
@@ -56,7 +80,8 @@ void CounterWatch::watch() {
     std::unique_lock lock(mutex_);
     if (ended_.wait_until(lock, due(i), [&] { return end_; })) return;
     lock.unlock();
-    readings_.push_back(read());
+    Reading reading = read();
+    if (!reading.counters.empty()) readings_.push_back(std::move(reading));
   }
 }
 

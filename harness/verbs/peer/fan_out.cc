@@ -87,6 +87,10 @@ AnswerReport merged(std::span<const AnswerReport> parts) {
   return all;
 }
 
+std::string counter_prefix(std::size_t peer, std::size_t peers) {
+  return peers == 1 ? "peer." : fmt::format("peer{}.", peer + 1);
+}
+
 PeerReport merged(std::span<const PeerReport> parts) {
   PeerReport all;
   std::vector<AnswerReport> answers;
@@ -94,7 +98,7 @@ PeerReport merged(std::span<const PeerReport> parts) {
   for (std::size_t i = 0; i < parts.size(); ++i) {
     answers.push_back(parts[i].answers);
     if (parts[i].requests) requests.push_back(*parts[i].requests);
-    const std::string prefix = parts.size() == 1 ? "peer." : fmt::format("peer{}.", i + 1);
+    const std::string prefix = counter_prefix(i, parts.size());
     for (const auto& [name, value] : parts[i].counters_before) {
       all.counters_before[prefix + name] = value;
     }

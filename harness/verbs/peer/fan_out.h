@@ -33,7 +33,9 @@ void drive(std::deque<Part>& parts, std::chrono::nanoseconds duration);
 [[nodiscard]] RequestReport merged(std::span<const RequestReport> parts);
 [[nodiscard]] AnswerReport merged(std::span<const AnswerReport> parts);
 
-/// Counters of one peer are "peer.NAME"; of several "peer1.NAME", "peer2.NAME".
+/// Before the names of counters of a peer: "peer." where it is the only one, else "peer1.", "peer2.".
+[[nodiscard]] std::string counter_prefix(std::size_t peer, std::size_t peers);
+
 [[nodiscard]] PeerReport merged(std::span<const PeerReport> parts);
 
 }  // namespace greynic::verbs

@@ -87,14 +87,16 @@ Result<void> read_option(const std::string& name, const std::string& value,
     options.peer_gid = value;
   } else if (name == "peer_device") {
     options.peer_device = value;
+  } else if (name == "peer_counters") {
+    options.peer_counters = value;
   } else if (name == "counters") {
     options.counters = value;
   } else if (name != "peer" && name != "certificates") {
     return fail(
         ErrorCode::kBadInput,
         fmt::format("option {}: there are mode, port, gid, peer, peer_device, peer_gid, "
-                    "certificates, validate, sizes, huge_pages, counters, optional_counters, "
-                    "posting, connect, srq, cq_moderation, stall, patience",
+                    "peer_counters, certificates, validate, sizes, huge_pages, counters, "
+                    "optional_counters, posting, connect, srq, cq_moderation, stall, patience",
                     name));
   }
   return {};

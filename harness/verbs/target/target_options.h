@@ -16,7 +16,8 @@ struct TargetOptions {
   std::string peer_device;
   std::string peer_gid = "auto";
   bool optional_counters = false;
-  std::string counters;  ///< file for the arena of the counters; empty: nobody else sees them
+  std::string peer_counters;  ///< where each peer's are READ, with commas between
+  std::string counters;       ///< file for the arena of the counters; empty: nobody else sees them
   std::chrono::nanoseconds patience = std::chrono::seconds(10);
 };
 

@@ -23,6 +23,12 @@ namespace {
 
 using Peers = std::vector<std::unique_ptr<Peer>>;
 
+/// What the counters of the peers are while traffic runs, in their order; one may read nothing.
+struct PeerCounters {
+  std::vector<std::unique_ptr<target::FarCounters>> hosts;  // of the sources
+  std::vector<CounterSource> sources;
+};
+
 std::string names_of(const Peers& peers) {
   std::vector<std::string> names;
   for (const auto& peer : peers) names.push_back(peer->name());
@@ -31,12 +37,13 @@ std::string names_of(const Peers& peers) {
 
 class VerbsTarget final : public target::Target {
  public:
-  VerbsTarget(target::Spec spec, TargetOptions options, Peers peers,
+  VerbsTarget(target::Spec spec, TargetOptions options, Peers peers, PeerCounters peer_counters,
               std::unique_ptr<target::CounterArena> arena)
       : spec_(std::move(spec)),
         options_(std::move(options)),
         arena_(std::move(arena)),
-        peers_(std::move(peers)) {
+        peers_(std::move(peers)),
+        peer_counters_(std::move(peer_counters)) {
     self_.push_back(local_peer(spec_.place, options_.port, options_.base.gid_rule));
   }
 
@@ -277,11 +284,22 @@ class VerbsTarget final : public target::Target {
     if (auto done = set_up(parts, *plan, peers, request.duration); !done) {
       return end(observation, done.error());
     }
-    CounterWatch watch(device_->name(), device_->port(), request.duration, request.sample_every,
-                       arena_.get());
+    std::map<std::string, CounterWatch> far_watches;  // by the prefix of their names
+    for (std::size_t i = 0; request.sample_every.count() > 0 && i < parts.size(); ++i) {
+      if (&peers == &self_ || !peer_counters_.sources[i].read) continue;
+      far_watches.try_emplace(counter_prefix(i, parts.size()), peer_counters_.sources[i],
+                              request.duration, request.sample_every);
+    }
+    CounterWatch watch(counters_of_device(device_->name(), device_->port()), request.duration,
+                       request.sample_every, arena_.get());
     drive(parts, request.duration);
     const auto rates = watch.rates();
     observation.counter_samples = watch.samples();
+    for (auto& [prefix, far_watch] : far_watches) {
+      for (auto& [name, samples] : far_watch.samples()) {
+        observation.counter_samples.emplace(prefix + name, std::move(samples));
+      }
+    }
     std::vector<RequestReport> reports;
     std::vector<PeerReport> far_reports;
     std::vector<AnswerReport> near_reports;
@@ -325,6 +343,7 @@ class VerbsTarget final : public target::Target {
   std::unique_ptr<OptionalCountersOn> optional_counters_;  ///< where they were asked for
   Peers peers_;
   Peers self_;  ///< the own device as its peer
+  PeerCounters peer_counters_;
   std::unique_ptr<Device> device_;
   bool peer_device_away_ = false;  ///< the last measurement failed for that
   Patience own_patience_{options_.patience};
@@ -342,13 +361,40 @@ std::vector<std::string> split(std::string_view text) {
   }
 }
 
+/// The monitors beside the peers that are agents.
+Result<void> open_far_counters(const target::Spec& spec, const std::string& asked,
+                               std::size_t peers, const target::FarCountersOpener& far,
+                               PeerCounters& counters) {
+  const std::vector<std::string> monitors = split(asked);
+  if (!far) {
+    return fail(ErrorCode::kMissing,
+                "option peer_counters: this build has no gRPC; scripts/setup.sh installs it");
+  }
+  if (!spec.options.contains("peer") || monitors.size() != peers) {
+    return fail(
+        ErrorCode::kBadInput,
+        fmt::format("option peer_counters names {} monitors, option peer {} agents; give one "
+                    "for each, in the same order",
+                    monitors.size(), spec.options.contains("peer") ? peers : 0));
+  }
+  for (const std::string& one : monitors) {
+    auto opened = far(one, spec.options);
+    if (!opened) return opened.error().while_doing("option peer_counters");
+    counters.hosts.push_back(std::move(*opened));
+    counters.sources.push_back(counters_of_host(*counters.hosts.back()));
+  }
+  return {};
+}
+
 Result<std::unique_ptr<target::Target>> open_target(const target::Spec& spec,
                                                     const PeerConnector& connect,
-                                                    const target::CounterArenas& arenas) {
+                                                    const target::CounterArenas& arenas,
+                                                    const target::FarCountersOpener& far) {
   auto read = read_options(spec.options);
   if (!read) return read.error().while_doing("target '" + spec.text + "'");
   TargetOptions options = std::move(*read);
   Peers peers;
+  PeerCounters peer_counters;
   if (const auto address = spec.options.find("peer"); address != spec.options.end()) {
     if (!connect) {
       return fail(
@@ -364,13 +410,22 @@ Result<std::unique_ptr<target::Target>> open_target(const target::Spec& spec,
     if (options.peer_device.empty()) options.peer_device = spec.place;
     for (const std::string& one : split(options.peer_device)) {
       peers.push_back(local_peer(one, options.port, options.peer_gid));
+      // The own device's counters are sampled anyway.
+      peer_counters.sources.push_back(one == spec.place ? CounterSource{}
+                                                        : counters_of_device(one, options.port));
     }
   }
+  if (!options.peer_counters.empty()) {
+    auto opened = open_far_counters(spec, options.peer_counters, peers.size(), far, peer_counters);
+    if (!opened) return pass_on(opened);
+  }
+  peer_counters.sources.resize(peers.size());
   if (!arenas && !options.counters.empty()) {
     return fail(ErrorCode::kUnsupported, "option counters: this program publishes no counters");
   }
-  auto target = std::make_unique<VerbsTarget>(spec, options, std::move(peers),
-                                              arenas ? arenas(options.counters) : nullptr);
+  auto target =
+      std::make_unique<VerbsTarget>(spec, options, std::move(peers), std::move(peer_counters),
+                                    arenas ? arenas(options.counters) : nullptr);
   if (auto done = target->open_device(); !done) return pass_on(done);
   return target;
 }
@@ -411,10 +466,11 @@ std::vector<target::Candidate> probe() {
 
 }  // namespace
 
-target::Kind verbs_kind(PeerConnector connect, target::CounterArenas arenas) {
+target::Kind verbs_kind(PeerConnector connect, target::CounterArenas arenas,
+                        target::FarCountersOpener far) {
   return {.name = "verbs",
-          .open = [connect = std::move(connect), arenas = std::move(arenas)](
-                      const target::Spec& spec) { return open_target(spec, connect, arenas); },
+          .open = [connect = std::move(connect), arenas = std::move(arenas), far = std::move(far)](
+                      const target::Spec& spec) { return open_target(spec, connect, arenas, far); },
           .probe = probe};
 }
 
