@@ -95,7 +95,7 @@ class HostFixture : public testing::Test {
   }
   /// False after a long time.
   static bool wait_for(const std::function<bool()>& what) {
-    for (int i = 0; i < 2000; ++i) {
+    for (int i = 0; i < 6000; ++i) {
       if (what()) return true;
       usleep(10000);
     }

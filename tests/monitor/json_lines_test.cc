@@ -237,6 +237,7 @@ TEST_F(Lines, SurviveFullDisksAndTornFiles) {
   const std::vector<std::uint64_t> values = {1};
   const auto full = open("/dev/full");
   full->sample(1, group, 5, values);
+  EXPECT_TRUE(wait_for([&] { return !full->counts().last_failure.empty(); }));
   full->finish(milliseconds(300));
   EXPECT_EQ(full->counts().lost, 1U);
   EXPECT_NE(full->counts().last_failure.find("No space"), std::string::npos);

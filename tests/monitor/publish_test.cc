@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <thread>
 
 #include "greynic/zero/metrics.h"
 
@@ -25,10 +26,16 @@ TEST(Publish, SaysWhatWasReadInBaseUnits) {
   host.interval = std::chrono::milliseconds(5);
   auto collector = Collector::open({host}, {});
   ASSERT_TRUE(collector);
-  const std::atomic<bool> never{false};
-  ASSERT_TRUE((*collector)->run(never, std::chrono::milliseconds(200)));
-  const std::string text =
-      open_metrics_of(**collector).text(outlets::OpenMetrics::Format::kOpenMetrics);
+  std::atomic<bool> over{false};
+  std::thread running([&] { EXPECT_TRUE((*collector)->run(over)); });
+  std::string text;
+  for (int i = 0; i < 2000 && text.find("taken_bytes_total") == std::string::npos; ++i) {
+    usleep(10000);
+    text = open_metrics_of(**collector).text(outlets::OpenMetrics::Format::kOpenMetrics);
+  }
+  over = true;
+  running.join();
+  text = open_metrics_of(**collector).text(outlets::OpenMetrics::Format::kOpenMetrics);
   for (const char* line :
        {"taken_bytes_total{port=\"a\\\"b\",host=\"h\",program=\"monitor_tests\"} 12\n",
         "load_ratio{host=\"h\",program=\"monitor_tests\"} 0.25\n",

@@ -153,12 +153,13 @@ TEST_F(Store, MakesTiers) {
 
 // Claim:  a writer that is killed at any moment loses no sample that was acknowledged, and leaves a
 //         store that the next one goes on with.
-// Method: 20 writers, one after the other, each killed by SIGKILL after a random time.
+// Method: 20 writers, one after the other, each killed by SIGKILL after a random time; more where a
+//         busy machine lets them write too little in it.
 TEST_F(Store, LosesNothingToTwentyKills) {
   std::mt19937_64 random(20);
   std::set<std::uint64_t> acknowledged;
   std::uint64_t begin = 0;
-  for (int kills = 0; kills < 20; ++kills) {
+  for (int kills = 0; kills < 20 || (acknowledged.size() <= 100 && kills < 400); ++kills) {
     int ends[2];
     ASSERT_EQ(pipe(ends), 0);
     const pid_t child = fork();
@@ -190,13 +191,17 @@ TEST_F(Store, LosesNothingToTwentyKills) {
 // Claim: a store has one writer; another waits, and takes over when the first has ended or stands
 //        still for longer than its lease. Who lost the lease writes no more.
 TEST_F(Store, HasOneWriter) {
+  // A lease is judged by who wants it: a machine that is busy holds the first one up for long.
+  const StoreOptions patient{.lease = std::chrono::minutes(5)};
   const StoreOptions quick{.lease = std::chrono::milliseconds(200)};
   auto first = StoreWriter::open(path(), quick);
   ASSERT_TRUE(first);
   const std::uint64_t values[] = {1, 0};
   (*first)->add((*first)->group(group_of("h", 1)), 1000, values);
   ASSERT_TRUE((*first)->commit());
-  EXPECT_EQ(StoreWriter::open(path(), quick).error().code, ErrorCode::kIo);
+  const auto refused = StoreWriter::open(path(), patient);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kIo);
   usleep(400000);  // it stands still
   auto second = StoreWriter::open(path(), quick);
   ASSERT_TRUE(second) << second.error().message;
