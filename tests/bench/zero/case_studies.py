@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """What monitoring costs three watched systems, beside node_exporter and Netdata from Debian.
 
-usage: case_studies.py BUILD_DIR [redis] [kernel] [ebpf] [others] [interference] [--seconds 6] [--rounds 30] [--no-others]
+usage: case_studies.py BUILD_DIR [redis] [kernel] [ebpf] [others] [jitter] [interference] [--seconds 6] [--rounds 500] [--no-others]
+       [--deployment NAME]...
 
 redis:         Debian's Redis with the module of probes/zero/examples, under redis-benchmark
 kernel, ebpf:  the helpers of probes/zero/examples (ebpf needs root)
 others:        CPU of node_exporter with a scrape a second, and of Netdata
+jitter:        when samples come beside busy loops on all cores, as any program and with --realtime (needs root), in turns
 interference:  p99 of Redis alone, with greynic at 10 ms, with node_exporter and with Netdata, in turns (needs root); --no-others:
-               greynic alone, for the small machine, whose clock counts instructions: tests/vm/run --count-instructions
+               greynic alone, for the small machine, whose clock counts instructions: tests/vm/run --count-instructions;
+               --deployment: "as any program", "before others", "on a core of their own", "the agent alone"; all unless given
 
 Each prints rows of a Markdown table. CPU is what the kernel counts for the process's threads
 (/proc/PID/task/*/schedstat). Nothing is asserted.
@@ -76,10 +79,10 @@ class Bench:
         return self.running("redis-server", "--port", str(port), "--save", "", "--dir", str(self.folder),
                             "--loadmodule", str(self.bin / "zero_redis.so"))
 
-    def collecting(self, name):
+    def collecting(self, name, *flags):
         store = str(self.folder / name)
         return store, self.running(str(self.bin / "greynic"), "zero", "collect",
-                                   str(self.folder / "hosts.json"), "--store", store)
+                                   str(self.folder / "hosts.json"), "--store", store, *flags)
 
     def times_of(self, store, metric):
         """When a series was sampled, in ns."""
@@ -92,10 +95,10 @@ def percent(ns, seconds):
     return 100 * ns / (seconds * 1e9)
 
 
-def jitter(times):
-    """Of the distance of two samples, in percent of the interval: p50 and p99."""
+def jitter(times, *quantiles):
+    """Quantiles of what the distance of two samples is off, in percent of the interval."""
     off = sorted(abs(b - a - INTERVAL_MS * 1e6) / (INTERVAL_MS * 1e4) for a, b in zip(times, times[1:]))
-    return off[len(off) // 2], off[int(len(off) * 0.99)]
+    return [off[min(int(len(off) * one), len(off) - 1)] for one in quantiles]
 
 
 def study(bench, name, watched, metric, load=None):
@@ -119,9 +122,26 @@ def study(bench, name, watched, metric, load=None):
             agent_share = percent(cpu_ns(agent) - agent_before, seconds)
             collector_share = percent(cpu_ns(collector) - collector_before, seconds)
         times = bench.times_of(store, metric)
-        p50, p99 = jitter(times)
+        p50, p99 = jitter(times, 0.5, 0.99)
         print(f"| {name} | {alone:.2f} % | {read:.2f} % | {agent_share:.3f} % | {collector_share:.2f} % "
               f"| {len(times)} | {p50:.1f} %, {p99:.1f} % |", flush=True)
+
+
+def beside_busy_loops(bench):
+    """Three rounds; loops on all cores, twice as many as cores, fill the machine besides."""
+    print("\n| how the collector waits | samples | p50 | p90 | p99 | worst |\n| --- | ---: | ---: | ---: | ---: | ---: |")
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(bench.agent())
+        stack.enter_context(bench.running(str(bench.bin / "zero_watched_c"), "1000"))
+        for _ in range(2 * os.cpu_count()):
+            stack.enter_context(bench.running("sh", "-c", "while :; do :; done"))
+        for turn in range(3):
+            for name, flags in (("as any program", []), ("--realtime", ["--realtime"])):
+                store, collecting = bench.collecting(f"jitter{turn}{len(flags)}", *flags)
+                with collecting:
+                    time.sleep(bench.seconds)
+                times = bench.times_of(store, "server_requests")
+                print(f"| {name} | {len(times)} | " + " | ".join(f"{one:.2f} %" for one in jitter(times, 0.5, 0.9, 0.99, 1)) + " |", flush=True)
 
 
 def scrape(address):
@@ -187,10 +207,21 @@ def asked_each_second(address):
         asking.wait()
 
 
-def interference(bench, rounds, beside_others):
-    """Redis and its client run before all other work of the host; the monitors run in turns with one another, as any program
-    and then before others too: greynic and nobody in blocks of 0.2 s, then all in blocks of a second, as a scrape comes once
-    in it."""
+def on_cores(pid, cores):
+    for task in glob.glob(f"/proc/{pid}/task/*"):
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(int(os.path.basename(task)), cores)
+
+
+# Where monitors run: policy and priority of theirs, and whether the service and they have cores of their own.
+DEPLOYMENTS = {"as any program": (os.SCHED_OTHER, 0, False), "before others": (os.SCHED_RR, 1, False),
+               "on a core of their own": (os.SCHED_OTHER, 0, True)}
+
+
+def interference(bench, rounds, beside_others, deployments):
+    """Redis and its client run before all other work of the host; monitors run in turns with nobody: greynic in blocks of
+    0.1 s, and its agent alone, as where the collector is on another host; then all in blocks of a second, as a scrape comes
+    once in it."""
     print(f"\nload {os.getloadavg()[0]:.1f}\n", flush=True)
     with contextlib.ExitStack() as stack:
         agent = stack.enter_context(bench.agent())
@@ -205,18 +236,27 @@ def interference(bench, rounds, beside_others):
         time.sleep(3)
         for pid in (redis, os.getpid()):
             before_others(pid)
-        read = f"greynic at {INTERVAL_MS} ms:{agent},{collector}"
-        for pid in monitors[2:]:
+        both, alone = f"greynic at {INTERVAL_MS} ms:{agent},{collector}", f"its agent alone:{agent}"
+        for pid in monitors[1:]:
             os.kill(pid, signal.SIGSTOP)
         client = [str(bench.bin / "zero_interference_bench"), "7379"]
+        first, last = {min(os.sched_getaffinity(0))}, {max(os.sched_getaffinity(0))}
         try:
-            for name, policy, priority in (("as any program", os.SCHED_OTHER, 0), ("before others", os.SCHED_RR, 1)):
+            if "the agent alone" in deployments:
+                subprocess.run([*client, str(rounds), "100", "5000", "nobody:", alone], check=True)
+            for name in (one for one in DEPLOYMENTS if one in deployments):
+                policy, priority, apart = DEPLOYMENTS[name]
                 for pid in monitors:
                     schedule(pid, policy, priority)
+                    if apart:
+                        on_cores(pid, last)
+                if apart:
+                    on_cores(redis, first)
+                    on_cores(os.getpid(), first)
                 print(f"\nmonitors run {name}\n", flush=True)
-                subprocess.run([*client, str(20 * rounds), "200", "5000", "nobody:", read], check=True)
+                subprocess.run([*client, str(rounds), "100", "5000", "nobody:", both], check=True)
                 if beside_others:
-                    subprocess.run([*client, str(rounds), "1000", "5000", "nobody:", read, *others], check=True)
+                    subprocess.run([*client, str(max(1, rounds // 20)), "1000", "5000", "nobody:", both, *others], check=True)
         finally:
             for pid in monitors:
                 os.kill(pid, signal.SIGCONT)
@@ -227,11 +267,12 @@ def main():
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("what", nargs="*")
     parser.add_argument("--seconds", type=float, default=6)
-    parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--rounds", type=int, default=500)
+    parser.add_argument("--deployment", action="append", choices=["the agent alone", *DEPLOYMENTS])
     parser.add_argument("--no-others", action="store_true")
     flags = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what it started ends with it
-    what = flags.what or ["redis", "kernel", "ebpf", "others", "interference"]
+    what = flags.what or ["redis", "kernel", "ebpf", "others", "jitter", "interference"]
     with tempfile.TemporaryDirectory(prefix="greynic_case_") as folder:
         bench = Bench(flags.build.resolve(), pathlib.Path(folder), flags.seconds)
         if {"redis", "kernel", "ebpf"} & set(what):
@@ -249,8 +290,10 @@ def main():
                   bench.running(str(bench.bin / "zero_ebpf_metrics")), "tracepoint_sched_switch")
         if "others" in what:
             others(bench)
+        if "jitter" in what:
+            beside_busy_loops(bench)
         if "interference" in what:
-            interference(bench, flags.rounds, not flags.no_others)
+            interference(bench, flags.rounds, not flags.no_others, flags.deployment or ["the agent alone", *DEPLOYMENTS])
 
 
 if __name__ == "__main__":
