@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
 """A trace over several hosts, and the databases that read it."""
 
-import contextlib
 import json
 import os
-import shutil
-import socket
+import pathlib
 import subprocess
+import sys
 import time
-import urllib.parse
-import urllib.request
 
 import claims
 import lab
 from claims import attached, expect, warm
 from lab import Lab, Sink, send, sh, skip
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "outlets"))
+import databases as outlets
 
 RULES = {"version": 1, "rules": [{"name": "all", "sample": 1, "match": {"destination": "10.8.0.2", "port": 9000}}]}
 
@@ -112,92 +112,34 @@ def hosts():
     expect("programs behind agents that were killed", attached(), before)
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def ask(url, **words):
-    with urllib.request.urlopen(f"{url}?{urllib.parse.urlencode(words)}", timeout=5) as answer:
-        return json.load(answer)
-
-
-def until(what, question, wanted, seconds=40):
-    """Asks again until the answer is there."""
-    end = time.monotonic() + seconds
-    got = None
-    while time.monotonic() < end:
-        with contextlib.suppress(OSError, KeyError, IndexError):
-            if (got := question()) == wanted:
-                return
-        time.sleep(0.3)
-    raise AssertionError(f"{what}: {got} instead of {wanted}")
-
-
-class Influx:
-    """Debian's InfluxDB in a folder of its own; may be killed and started again."""
-
-    def __init__(self):
-        self.folder = os.path.join(claims.FOLDER, f"influx{time.monotonic_ns()}")
-        self.port = free_port()
-        os.makedirs(self.folder)
-        with open(f"{self.folder}/conf", "w") as file:
-            file.write(f'reporting-disabled = true\nbind-address = "127.0.0.1:{free_port()}"\n[meta]\n dir = "{self.folder}/meta"\n'
-                       f'[data]\n dir = "{self.folder}/data"\n wal-dir = "{self.folder}/wal"\n'
-                       f'[http]\n bind-address = "127.0.0.1:{self.port}"\n log-enabled = false\n')
-        self.url = f"http://127.0.0.1:{self.port}"
-
-    def start(self):
-        self.process = subprocess.Popen(["influxd", "-config", f"{self.folder}/conf"], stdout=subprocess.DEVNULL,
-                                        stderr=subprocess.DEVNULL)
-
-        def made():
-            urllib.request.urlopen(f"{self.url}/query", data=b"q=CREATE DATABASE lab", timeout=5).read()
-            return True
-
-        until("a database", made, True)
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
-
-    def last_count(self, start, end):
-        found = ask(f"{self.url}/query", db="lab", q=f'SELECT last(packets) FROM greynic_hop WHERE "from" = \'{start}\' AND "to" = \'{end}\'')
-        return found["results"][0]["series"][0]["values"][0][1]
-
-
 def databases():
     """A real InfluxDB that dies and comes back, and a real Prometheus, have what the lines of two hosts say in the end."""
     if not os.environ.get("GREYNIC_NIGHTLY"):
         skip("two databases take most of a minute; set GREYNIC_NIGHTLY=1")
-    for program in ("influxd", "prometheus"):
-        if not shutil.which(program):
-            skip(f"there is no {program}; apt-get install influxdb prometheus")
-    influx, metrics, port = Influx(), free_port(), free_port()
-    config = os.path.join(claims.FOLDER, "prometheus.yml")
-    with open(config, "w") as file:
-        file.write(f"global: {{scrape_interval: 1s}}\nscrape_configs: [{{job_name: trace, static_configs: [{{targets: ['127.0.0.1:{metrics}']}}]}}]\n")
+    if why := outlets.missing():
+        skip(why)
+    metrics = f"127.0.0.1:{outlets.free_port()}"
+    influx = outlets.Influx(claims.FOLDER)
     influx.start()
-    prometheus = subprocess.Popen(["prometheus", f"--config.file={config}", f"--storage.tsdb.path={claims.FOLDER}/prometheus",
-                                   f"--web.listen-address=127.0.0.1:{port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    prometheus = outlets.Prometheus(claims.FOLDER, metrics)
     try:
         with TwoHosts() as made:
             sink = Sink(made.b, "10.8.0.2", 9000)
-            collector = made.collect("--influx", f"{influx.url}/lab", "--openmetrics", f"127.0.0.1:{metrics}")
+            collector = made.collect("--influx", f"{influx.url}/lab", "--openmetrics", metrics)
+            last = 'SELECT last(packets) FROM greynic_hop WHERE "from" = \'%s\' AND "to" = \'%s\'' % made.way
+
+            def stored():
+                return influx.rows(last)[0][1]
+
             send(made.a, ("10.8.0.1", 4000), ("10.8.0.2", 9000), b"x", 1000)
-            until("packets in InfluxDB", lambda: influx.last_count(*made.way), 1000)
+            outlets.until("packets in InfluxDB", stored, 1000)
             influx.kill()
             send(made.a, ("10.8.0.1", 4000), ("10.8.0.2", 9000), b"x", 500)
             time.sleep(3)
             influx.start()
-            until("packets in InfluxDB that was away", lambda: influx.last_count(*made.way), 1500)
+            outlets.until("packets in InfluxDB that was away", stored, 1500)
             query = f'greynic_hop_packets_total{{from="{made.way[0]}",to="{made.way[1]}"}}'
-
-            def scraped():
-                return float(ask(f"http://127.0.0.1:{port}/api/v1/query", query=query)["data"]["result"][0]["value"][1])
-
-            until("packets in Prometheus", scraped, 1500.0)
+            outlets.until("packets in Prometheus", lambda: prometheus.value(query), 1500.0)
             lines, err = ended(collector)
             sink.close()
             hop = next(line for line in lines[:-1] if (line["from"], line["to"]) == made.way)
@@ -206,7 +148,6 @@ def databases():
     finally:
         influx.kill()
         prometheus.kill()
-        prometheus.wait()
 
 
 def disk_full():
