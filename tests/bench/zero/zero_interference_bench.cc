@@ -4,10 +4,9 @@
 // them alike, and what drifts cancels out. Answers are timed from when their request was due. Nothing
 // is asserted.
 //
-// Beside the p99 of each block, which few answers decide, all answers of a monitor make one p99. Its
-// interval comes of rounds drawn anew, so answers that one stall has delayed count as one. Blocks in
-// which the hypervisor took time away (steal in /proc/stat) are left out of a second row: whether it
-// does has nothing to do with who runs here.
+// Ratios are those of two blocks of a round; what is told of them is the median, which a block that
+// the host has stalled does not move. All answers as one stand beside it, with the slowest: there a
+// stall counts for as long as it was.
 //
 // usage: zero_interference_bench PORT ROUNDS BLOCK_MS REQUESTS_A_SECOND NAME:PID,PID... NAME:...
 // The first one is what the others are compared with; one without a PID is nobody. Run it, the
@@ -25,8 +24,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
-#include <fstream>
-#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
@@ -36,9 +33,8 @@ namespace {
 struct Monitor {
   std::string name;
   std::vector<pid_t> pids;
-  std::vector<double> p50, p99;              // of each block, us
-  std::vector<std::vector<double>> answers;  // of each round, us
-  std::vector<std::vector<double>> kept;     // without blocks in which time was stolen
+  std::vector<double> p50, p99;  // of each block, us
+  std::vector<double> answers;   // all, us
   void signal_all(int signal) const {
     for (const pid_t pid : pids) kill(pid, signal);
   }
@@ -100,53 +96,6 @@ std::vector<double> block(int service, double length_us, double period_us) {
   return found;
 }
 
-/// What the hypervisor took away so far, in the kernel's ticks.
-std::uint64_t stolen() {
-  std::ifstream file("/proc/stat");
-  std::string cpu;
-  file >> cpu;
-  std::uint64_t value = 0;
-  for (int i = 0; i < 8; ++i) file >> value;
-  return value;
-}
-
-using Rounds = std::vector<std::vector<double>>;
-
-/// The p99 of the answers of these rounds.
-double pooled_p99(const Rounds& answers, const std::vector<std::size_t>& rounds) {
-  std::vector<double> all;
-  for (const std::size_t round : rounds) {
-    all.insert(all.end(), answers[round].begin(), answers[round].end());
-  }
-  if (all.empty()) return 0;
-  const auto at = all.begin() + static_cast<std::ptrdiff_t>(all.size() * 99 / 100);
-  std::nth_element(all.begin(), at, all.end());
-  return *at;
-}
-
-/// The ratio of two p99, with the 95 % interval of 400 draws of as many rounds.
-std::string pooled_ratio(const Rounds& one, const Rounds& alone) {
-  std::mt19937 chance(2);
-  std::vector<std::size_t> each(one.size());
-  std::iota(each.begin(), each.end(), 0);
-  std::uniform_int_distribution<std::size_t> any(0, one.size() - 1);
-  std::vector<double> ratios;
-  for (int draw = 0; draw < 400; ++draw) {
-    std::vector<std::size_t> drawn(one.size());
-    for (std::size_t& round : drawn) round = any(chance);
-    ratios.push_back(pooled_p99(one, drawn) / pooled_p99(alone, drawn));
-  }
-  std::sort(ratios.begin(), ratios.end());
-  return fmt::format("{:.1f} us | {:.4f} [{:.4f}, {:.4f}]", pooled_p99(one, each),
-                     pooled_p99(one, each) / pooled_p99(alone, each), ratios[10], ratios[389]);
-}
-
-std::size_t count_of(const Rounds& rounds) {
-  std::size_t count = 0;
-  for (const auto& one : rounds) count += one.size();
-  return count;
-}
-
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
@@ -185,8 +134,11 @@ void row(const Monitor& one, const Monitor& alone) {
     p50.push_back(one.p50[i] / alone.p50[i]);
     p99.push_back(one.p99[i] / alone.p99[i]);
   }
-  fmt::print("| {} | {:.1f} us | {:.1f} us | {} | {} |\n", one.name, median(one.p50),
-             median(one.p99), with_interval(p50), with_interval(p99));
+  std::vector<double> all = one.answers;
+  std::sort(all.begin(), all.end());
+  fmt::print("| {} | {:.1f} us | {:.1f} us | {} | {} | {:.1f} us | {:.0f} us |\n", one.name,
+             median(one.p50), median(one.p99), with_interval(p50), with_interval(p99),
+             all[all.size() * 99 / 100], all.back());
 }
 
 }  // namespace
@@ -207,41 +159,23 @@ int main(int argc, char** argv) {
     std::shuffle(order.begin(), order.end(), chance);
     std::vector<std::size_t> there_and_back = order;
     there_and_back.insert(there_and_back.end(), order.rbegin(), order.rend());
-    for (Monitor& one : monitors) {
-      one.answers.emplace_back();
-      one.kept.emplace_back();
-    }
     for (const std::size_t which : there_and_back) {
       Monitor& one = monitors[which];
       one.signal_all(SIGCONT);
-      usleep(20000);  // it takes up its work
-      const std::uint64_t stolen_before = stolen();
+      usleep(10000);  // it takes up its work
       const auto times = block(service, length_us, period_us);
-      const bool is_whole = stolen() == stolen_before;
       one.signal_all(SIGSTOP);
       one.p50.push_back(times[times.size() / 2]);
       one.p99.push_back(times[times.size() * 99 / 100]);
-      auto& all = one.answers.back();
-      all.insert(all.end(), times.begin(), times.end());
-      if (is_whole) one.kept.back().insert(one.kept.back().end(), times.begin(), times.end());
+      one.answers.insert(one.answers.end(), times.begin(), times.end());
     }
   }
   for (const Monitor& one : monitors) one.signal_all(SIGCONT);
   fmt::print("{} rounds, two blocks of {} ms each, {} requests a second\n\n", rounds, argv[3],
              argv[4]);
   fmt::print(
-      "| beside the service | p50 | p99 | p50 over alone [95 %] | p99 over alone [95 %] |\n"
-      "| --- | ---: | ---: | ---: | ---: |\n");
+      "| beside the service | p50 | p99 | p50 over alone [95 %] | p99 over alone [95 %] | p99 of "
+      "all "
+      "answers | slowest |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n");
   for (const Monitor& one : monitors) row(one, monitors.front());
-  fmt::print(
-      "\n| all answers as one | answers | p99 | over alone [95 %] |\n"
-      "| --- | ---: | ---: | ---: |\n");
-  const Monitor& alone = monitors.front();
-  for (std::size_t i = 1; i < monitors.size(); ++i) {
-    const Monitor& one = monitors[i];
-    fmt::print("| {} | {} | {} |\n", one.name, count_of(one.answers),
-               pooled_ratio(one.answers, alone.answers));
-    fmt::print("| {}, no time stolen | {} | {} |\n", one.name, count_of(one.kept),
-               pooled_ratio(one.kept, alone.kept));
-  }
 }
