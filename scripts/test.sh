@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds, and runs every test of the release build. What this machine
-# cannot run is skipped, with the reason and the remedy. `scripts/test.sh --all` then runs the unit
-# tests again under the address, undefined-behaviour and thread sanitizers, feeds every reader with
-# changed input for half a minute, and runs clang-tidy; a cold machine of 2 cores needs more than an
-# hour for that. docs/sanitizers.md lists what it leaves out.
+# cannot run is skipped, with the reason and the remedy. `scripts/test.sh --all` runs tests that take
+# minutes too, then the unit tests again under the address, undefined-behaviour and thread sanitizers,
+# feeds every reader with changed input for half a minute, and runs clang-tidy; a cold machine of 2
+# cores needs more than an hour for that. docs/sanitizers.md lists what it leaves out.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 started=$SECONDS
@@ -14,6 +14,8 @@ esac
 
 scripts/setup.sh "${1:---test}"
 scripts/build.sh release
+# Tests that take minutes and belong to --all look for this.
+if [ "${1:-}" = --all ]; then export GREYNIC_ALL=1; fi
 ctest --preset release -j 2
 if [ "${1:-}" = --all ]; then
   for preset in asan tsan; do

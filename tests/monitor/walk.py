@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """The monitor as docs/zero.md describes it, from the command line, with what Debian has to read it.
 
-usage: walk.py BUILD_DIR [PART...]     exit code 77: a part cannot run here, and why
+usage: walk.py BUILD_DIR [PART...] [--by-all]     exit code 77: a part cannot run here, and why
+
+--by-all: only under `scripts/test.sh --all`, which sets GREYNIC_ALL, or with GREYNIC_NIGHTLY
 
 tables:    an agent, a program that counts, `watch`, `zero collect` into a store, `zero show`
 examples:  watched.c and watched.cc compiled against what `cmake --install` gives
@@ -252,8 +254,13 @@ PARTS = (tables, examples, databases, page, standby, hosts, disk, rnic)
 
 
 def main():
-    build = pathlib.Path(sys.argv[1]).resolve()
-    chosen = [part for part in PARTS if not sys.argv[2:] or part.__name__ in sys.argv[2:]]
+    build, names = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2:]
+    if "--by-all" in names:
+        names.remove("--by-all")
+        if not (os.environ.get("GREYNIC_ALL") or os.environ.get("GREYNIC_NIGHTLY")):
+            print("skipped: takes a minute; scripts/test.sh --all runs it, and GREYNIC_NIGHTLY=1")
+            sys.exit(77)
+    chosen = [part for part in PARTS if not names or part.__name__ in names]
     skipped = failed = 0
     for part in chosen:
         with tempfile.TemporaryDirectory(prefix="greynic_walk_") as folder:
