@@ -14,6 +14,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -104,6 +105,14 @@ class HostFixture : public testing::Test {
   bool was_told(const std::string& part) {
     const std::lock_guard lock(mutex_);
     return told_.find(part) != std::string::npos;
+  }
+  /// In a line about that host.
+  bool was_told_of(const std::string& host, const std::string& part) {
+    std::istringstream lines(told());
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with(host + ": ") && line.find(part) != std::string::npos) return true;
+    }
+    return false;
   }
   std::string told() {
     const std::lock_guard lock(mutex_);

@@ -57,11 +57,12 @@ class RemoteHost : public HostFixture {
   /// A program is read through `far` and by the agent's socket, the agent ends and another comes, the
   /// program ends: both saw the same series. Gives what `far` saw, calls of milliseconds among it.
   std::vector<series::Summary> read_like_here(const HostSpec& far, const std::string& why_down);
-  /// Until the host is down with this in its reason.
+  /// Until the host is down, and this was told as the reason. It is tried again all the time, so another
+  /// reason may stand there before anybody looks.
   bool goes_down(std::size_t host, const std::string& part) {
     return wait_for([&] {
       const auto state = collector_->hosts()[host];
-      return !state.up && state.reason.find(part) != std::string::npos;
+      return !state.up && was_told_of(state.name, part);
     });
   }
 

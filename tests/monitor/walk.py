@@ -108,7 +108,7 @@ def tables(walk):
 
 def examples(walk):
     prefix = walk.folder / "installed"
-    subprocess.run(["cmake", "--install", walk.build, "--prefix", prefix], check=True, capture_output=True)
+    subprocess.run(["cmake", "--install", walk.build, "--prefix", prefix, "--component", "library"], check=True, capture_output=True)
     compiled = []
     for name, compiler in (("watched.c", "cc"), ("watched.cc", "c++")):
         found = list(prefix.rglob(name))
