@@ -101,11 +101,11 @@ function(greynic_library name)
   greynic_join_files(greynic_${name})
 endfunction()
 
-# greynic_tests(ROOM [PROGRAM] [FOLDERS folder...] [LINK lib...] [LABELS label...] [TIMEOUT seconds]):
+# greynic_tests(ROOM [PROGRAM] [APART] [FOLDERS folder...] [LINK lib...] [LABELS label...] [TIMEOUT seconds]):
 # all *_test.cc of this folder, or of these in it, as one program, each TEST a ctest case. PROGRAM: the tests
-# run greynic itself (GREYNIC_BINARY).
+# run greynic itself (GREYNIC_BINARY). APART: files that use the same names for different things, never joined.
 function(greynic_tests room)
-  cmake_parse_arguments(arg "PROGRAM" "TIMEOUT" "FOLDERS;LINK;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "PROGRAM;APART" "TIMEOUT" "FOLDERS;LINK;LABELS" ${ARGN})
   if(NOT arg_LABELS)
     set(arg_LABELS unit)
   endif()
@@ -124,6 +124,9 @@ function(greynic_tests room)
     list(APPEND sources ${found})
   endforeach()
   add_executable(${room}_tests ${sources})
+  if(NOT arg_APART)
+    greynic_join_files(${room}_tests)
+  endif()
   target_link_libraries(${room}_tests PRIVATE greynic_settings ${arg_LINK} GTest::gtest_main fmt::fmt)
   target_compile_definitions(${room}_tests PRIVATE GREYNIC_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_include_directories(${room}_tests PRIVATE ${PROJECT_SOURCE_DIR}/tests/support)

@@ -12,11 +12,11 @@
 namespace greynic::twin {
 namespace {
 
-constexpr std::uint32_t kPairs = 600, kRequests = 24, kBytes = 200;
+constexpr std::uint32_t kPairs = 600, kRequests = 24, kRequestBytes = 200;
 
-enum class Fate { kAll, kRegionGoes, kQpGoes };
-Fate fate_of(std::uint32_t pair) {
-  return pair % 5 == 0 ? Fate::kRegionGoes : pair % 7 == 0 ? Fate::kQpGoes : Fate::kAll;
+enum class Loss { kAll, kRegionGoes, kQpGoes };
+Loss loss_of(std::uint32_t pair) {
+  return pair % 5 == 0 ? Loss::kRegionGoes : pair % 7 == 0 ? Loss::kQpGoes : Loss::kAll;
 }
 WorkKind kind_of(std::uint32_t pair) {
   return std::array{WorkKind::kWrite, WorkKind::kRead, WorkKind::kFetchAdd,
@@ -36,7 +36,7 @@ void lay_out(Fabric& fabric, Pair& pair, std::uint32_t number) {
   for (const std::uint32_t end : {0U, 1U}) {
     const HostId host = 2 * number + end;
     const DomainId domain = *fabric.create_domain(host);
-    pair.memory[end].assign(kRequests * kBytes, std::byte{0});
+    pair.memory[end].assign(kRequests * kRequestBytes, std::byte{0});
     for (std::size_t i = 0; i < pair.memory[end].size(); ++i) {
       pair.memory[end][i] = static_cast<std::byte>((i * 7 + number * 2 + end) & 0xff);
     }
@@ -51,13 +51,13 @@ void lay_out(Fabric& fabric, Pair& pair, std::uint32_t number) {
 void post(Fabric& fabric, Pair& pair, std::uint32_t number) {
   for (std::uint32_t i = 0; i < kRequests; ++i) {
     const WorkKind kind = kind_of(number);
-    const std::uint32_t bytes = kind == WorkKind::kFetchAdd ? 8 : kBytes;
-    const std::uint64_t at = kind == WorkKind::kFetchAdd ? 0 : std::uint64_t{i} * kBytes;
+    const std::uint32_t bytes = kind == WorkKind::kFetchAdd ? 8 : kRequestBytes;
+    const std::uint64_t at = kind == WorkKind::kFetchAdd ? 0 : std::uint64_t{i} * kRequestBytes;
     const auto sge = [&](std::uint32_t end, std::uint64_t offset) {
       return Sge{fabric.region_address(pair.regions[end]) + offset, bytes,
                  fabric.key(pair.regions[end])};
     };
-    const Sge here = sge(0, std::uint64_t{i} * kBytes), there = sge(1, at);
+    const Sge here = sge(0, std::uint64_t{i} * kRequestBytes), there = sge(1, at);
     const ReceiveRequest receive{i, std::span(&there, 1)};
     if (kind == WorkKind::kSend) {
       ASSERT_TRUE(fabric.post_receive(pair.qps[1], std::span(&receive, 1)));
@@ -88,7 +88,7 @@ void expect_done(const Pair& pair, std::uint32_t number, const Pair& before) {
   std::uint64_t value = 0, result = 0;
   std::memcpy(&value, before.memory[1].data(), 8);
   for (std::uint32_t i = 0; i < kRequests; ++i, value += 3) {
-    std::memcpy(&result, pair.memory[0].data() + std::size_t{i} * kBytes, 8);
+    std::memcpy(&result, pair.memory[0].data() + std::size_t{i} * kRequestBytes, 8);
     ASSERT_EQ(result, value) << "pair " << number << ", atomic " << i;
   }
 }
@@ -109,8 +109,8 @@ Time run() {
     fabric->run_until(until);
     for (std::uint32_t i = 0; i < kPairs; ++i) {
       const bool now = until == 3000.0 + 100 * (i % 20);
-      if (now && fate_of(i) == Fate::kRegionGoes) (void)fabric->destroy(pairs[i].regions[i % 2]);
-      if (now && fate_of(i) == Fate::kQpGoes) (void)fabric->destroy(pairs[i].qps[i % 2]);
+      if (now && loss_of(i) == Loss::kRegionGoes) (void)fabric->destroy(pairs[i].regions[i % 2]);
+      if (now && loss_of(i) == Loss::kQpGoes) (void)fabric->destroy(pairs[i].qps[i % 2]);
       std::array<Completion, 64> some;
       const int count = fabric->poll(pairs[i].cq, some);
       if (count > 0) last = fabric->now();
@@ -119,7 +119,7 @@ Time run() {
     }
   }
   for (std::uint32_t i = 0; i < kPairs; ++i) {
-    if (fate_of(i) == Fate::kAll) expect_done(pairs[i], i, before[i]);
+    if (loss_of(i) == Loss::kAll) expect_done(pairs[i], i, before[i]);
     // What failed ends the QP: successes first, then one error, then what is flushed.
     std::size_t first = 0;
     while (first < pairs[i].completions.size() &&

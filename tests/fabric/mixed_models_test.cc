@@ -11,7 +11,7 @@
 namespace greynic::twin {
 namespace {
 
-constexpr std::uint32_t kMessages = 1000, kBytes = 16384, kDepth = 64;
+constexpr std::uint32_t kMessages = 1000, kMessageBytes = 16384, kDepth = 64;
 
 struct Outcome {
   std::uint32_t done = 0;
@@ -33,7 +33,7 @@ Outcome exchange(const std::string& one, const std::string& other) {
   std::array<CqId, 2> cqs;
   for (const HostId host : {0U, 1U}) {
     const DomainId domain = *fabric.create_domain(host);
-    regions[host] = *fabric.register_counted(domain, kBytes, access::kAll);
+    regions[host] = *fabric.register_counted(domain, kMessageBytes, access::kAll);
     cqs[host] = *fabric.create_cq(host, {.depth = 2 * kDepth});
     qps[host] =
         *fabric.create_qp({.domain = domain, .send_cq = cqs[host], .receive_cq = cqs[host]});
@@ -41,7 +41,7 @@ Outcome exchange(const std::string& one, const std::string& other) {
   EXPECT_TRUE(fabric.connect(qps[0], 0, qps[1], 1));
   std::array<std::uint32_t, 2> posted{}, done{};
   const auto post = [&](HostId host) {
-    const Sge here{fabric.region_address(regions[host]), kBytes, fabric.key(regions[host])};
+    const Sge here{fabric.region_address(regions[host]), kMessageBytes, fabric.key(regions[host])};
     SendRequest request;
     request.kind = WorkKind::kWrite;
     request.elements = std::span(&here, 1);

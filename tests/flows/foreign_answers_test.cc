@@ -185,7 +185,7 @@ class Answering {
   int listener_ = -1;
 };
 
-constexpr const char* kPorts =
+constexpr const char* kPortsAnswer =
     R"({"id":1,"error":null,"result":[{"rows":[{"ports":["set",[["uuid","a"],["uuid","b"]]]}]},)"
     R"({"rows":[{"_uuid":["uuid","a"],"interfaces":["uuid","c"]},)"
     R"({"_uuid":["uuid","b"],"interfaces":["uuid","d"]}]},)"
@@ -199,7 +199,8 @@ TEST(ForeignAnswers, OfADatabaseAreReadOrRefused) {
   std::mt19937_64 random(seed);
   const Answering database("/tmp/greynic-answers-" + std::to_string(getpid()));
   for (int round = 0; round < 1500; ++round) {
-    const std::string answer = round == 0 ? kPorts : mutated(std::string(kPorts), random);
+    const std::string answer =
+        round == 0 ? kPortsAnswer : mutated(std::string(kPortsAnswer), random);
     std::thread server([&] { database.serve(answer); });
     auto connected = Ovsdb::connect(database.path());
     ASSERT_TRUE(connected.has_value()) << connected.error().message;

@@ -41,11 +41,11 @@ bool has(U128 type, U128 protocol, MatchField field) {
 }
 
 constexpr std::array kProtocols = {1, 6, 17, 58, 89, 132};
-constexpr std::array kTypes = {0x0800, 0x86dd, 0x0806};
+constexpr std::array kEtherTypes = {0x0800, 0x86dd, 0x0806};
 
 Packet random_packet(std::mt19937_64& random) {
   Packet packet;
-  const U128 type = static_cast<unsigned>(kTypes[random() % kTypes.size()]);
+  const U128 type = static_cast<unsigned>(kEtherTypes[random() % kEtherTypes.size()]);
   const U128 protocol = static_cast<unsigned>(kProtocols[random() % kProtocols.size()]);
   packet.set(F::kEtherType, type);
   for (const F field :
@@ -65,7 +65,8 @@ RuleSet careless_rules(std::size_t count, std::uint64_t seed) {
     const auto sometimes = [&](MatchField field, U128 value, U128 bits) {
       if (random() % 3 == 0) rule.match.set(field, value & bits, bits);
     };
-    sometimes(F::kEtherType, static_cast<unsigned>(kTypes[random() % kTypes.size()]), 0xffff);
+    sometimes(F::kEtherType, static_cast<unsigned>(kEtherTypes[random() % kEtherTypes.size()]),
+              0xffff);
     sometimes(F::kIpProtocol, static_cast<unsigned>(kProtocols[random() % kProtocols.size()]),
               0xff);
     sometimes(F::kIpv4Src, random() % 8, random() % 8);
@@ -92,7 +93,7 @@ bool means(const FlowRule& rule, const Packet& packet) {
       continue;
     }
     bool excluded = true;  // by what the rule names: no type and protocol that it allows has it
-    for (const int t : kTypes) {
+    for (const int t : kEtherTypes) {
       for (const int p : kProtocols) {
         const U128 some_type = static_cast<unsigned>(t);
         const U128 some_protocol = static_cast<unsigned>(p);

@@ -31,8 +31,7 @@ TEST(Bursts, PrintMarksAndJsonThatAgree) {
   EXPECT_EQ(lines(), document->at("packets_marked"));
   EXPECT_EQ(document->at("bursts").size(), 2U);
 
-  const std::string capture =
-      text_of(std::string(GREYNIC_SOURCE_DIR) + "/configs/examples/incast.pcap");
+  const std::string capture = text_of(kSource + "/configs/examples/incast.pcap");
   std::ofstream(folder / "cut.pcap", std::ios::binary) << capture.substr(0, capture.size() - 5);
   const Outcome cut = greynic(folder, "bursts --pcap " + (folder / "cut.pcap") + options);
   EXPECT_EQ(cut.exit_code, 2);

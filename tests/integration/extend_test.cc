@@ -7,7 +7,7 @@
 namespace greynic::integration {
 namespace {
 
-constexpr const char* kCampaign = R"({ "version": 1, "name": "limits",
+constexpr const char* kLimitedCampaign = R"({ "version": 1, "name": "limits",
   "factors": {
     "qp_count": { "type": "numeric", "levels": [1, 4, 16] },
     "message_bytes": { "type": "numeric", "levels": [64, 4096] },
@@ -20,7 +20,7 @@ constexpr const char* kCampaign = R"({ "version": 1, "name": "limits",
 void write(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
 
 /// The number after "kept" in the table that plan prints.
-int kept(const std::string& table) {
+int kept_rows(const std::string& table) {
   const auto at = table.find("\nkept ");
   return at == std::string::npos ? -1 : std::atoi(table.c_str() + at + 6);
 }
@@ -30,13 +30,13 @@ int kept(const std::string& table) {
 // Method: a full run on the twin, extended without a target and with another one's campaign.
 TEST(Extend, LeavesOutWhatTheRunsTargetLacks) {
   const Folder folder;
-  write(folder / "c.json", kCampaign);
+  write(folder / "c.json", kLimitedCampaign);
   const auto ran = greynic(
       folder, "run " + (folder / "c.json") + " --target twin:cx6 -o " + (folder / "run.db"));
   ASSERT_EQ(ran.exit_code, 0) << ran.err;
   const auto planned = greynic(folder, "plan --extend " + (folder / "run.db"));
   ASSERT_EQ(planned.exit_code, 0) << planned.err;
-  EXPECT_EQ(kept(planned.out), 1) << planned.out;  // the baseline; nothing is left to cover
+  EXPECT_EQ(kept_rows(planned.out), 1) << planned.out;  // the baseline; nothing is left to cover
   EXPECT_NE(planned.err.find("left out inline_bytes=2000"), std::string::npos) << planned.err;
 }
 
@@ -45,7 +45,7 @@ TEST(Extend, LeavesOutWhatTheRunsTargetLacks) {
 // Method: a run and the run of its extension, on a command that refuses qp_count 16 with 64 bytes.
 TEST(Extend, CountsSeveralRunsTogether) {
   const Folder folder;
-  write(folder / "c.json", kCampaign);
+  write(folder / "c.json", kLimitedCampaign);
   write(folder / "refuse.sh",
         "while read -r line; do id=${line#*:}; id=${id%%,*}\n"
         "case $line in *'\"message_bytes\":64'*'\"qp_count\":16'*)\n"
@@ -58,7 +58,7 @@ TEST(Extend, CountsSeveralRunsTogether) {
   const auto more =
       greynic(folder, "plan --extend " + (folder / "a.db") + " -o " + (folder / "more.json"));
   ASSERT_EQ(more.exit_code, 0) << more.err;
-  ASSERT_GT(kept(more.out), 1) << more.out;
+  ASSERT_GT(kept_rows(more.out), 1) << more.out;
   EXPECT_NE(more.err.find("--target 'exec:sh"), std::string::npos) << more.err;
   const auto second = greynic(folder, "run " + (folder / "more.json") + target + (folder / "b.db"));
   ASSERT_EQ(second.exit_code, 0) << second.err;
@@ -66,8 +66,8 @@ TEST(Extend, CountsSeveralRunsTogether) {
   const auto together =
       greynic(folder, "plan --extend " + (folder / "a.db") + " " + (folder / "b.db"));
   ASSERT_EQ(together.exit_code, 0) << together.err;
-  EXPECT_LT(kept(together.out), kept(alone.out));
-  EXPECT_LT(kept(together.out), kept(more.out));
+  EXPECT_LT(kept_rows(together.out), kept_rows(alone.out));
+  EXPECT_LT(kept_rows(together.out), kept_rows(more.out));
 }
 
 }  // namespace

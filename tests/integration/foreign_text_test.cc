@@ -9,7 +9,6 @@
 namespace greynic::integration {
 namespace {
 
-const std::string kSource = GREYNIC_SOURCE_DIR;
 const std::string kBad = "\xff\xfe\xe9";
 
 Outcome on_a_twin(const Folder& folder, const std::string& more) {

@@ -9,8 +9,6 @@
 namespace greynic::integration {
 namespace {
 
-const std::string kSource = GREYNIC_SOURCE_DIR;
-
 // Claim:  one command finds the mask wall of the twin, names its factor, fits a law whose
 //         prediction of the new layout holds, and the layout it proves is faster when it is
 //         measured.

@@ -10,8 +10,6 @@ namespace {
 
 using nlohmann::json;
 
-const std::string kSource = GREYNIC_SOURCE_DIR;
-
 /// One way to spoil a document: a JSON pointer and what stands there instead (nothing: it is taken
 /// out), or for other texts a piece and what replaces it. The message must contain `says`.
 struct Fault {

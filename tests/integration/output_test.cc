@@ -10,8 +10,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::string kSource = GREYNIC_SOURCE_DIR;
-
 /// A small run, a model fitted to it, a rule file and its layout.
 class Output : public testing::Test {
  protected:

@@ -12,6 +12,9 @@
 
 namespace greynic::integration {
 
+/// The folder of the project.
+inline const std::string kSource = GREYNIC_SOURCE_DIR;
+
 struct Outcome {
   int exit_code = -1;
   std::string out;

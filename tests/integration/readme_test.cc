@@ -102,7 +102,7 @@ Outcome shell(const Folder& folder, const std::string& lines) {
 TEST(Readme, CommandsWorkInOrderInAFreshFolder) {
   const Folder folder;
   const std::set<std::string> missing = not_built(folder);
-  const auto lines = command_lines(std::string(GREYNIC_SOURCE_DIR) + "/README.md");
+  const auto lines = command_lines(kSource + "/README.md");
   ASSERT_GT(lines.size(), 15U);
   std::string background;
   for (const Line& line : lines) {

@@ -58,8 +58,7 @@ TEST(SwitchCampaigns, LeadToThePlantedCause) {
 // Method: configs/campaigns/fleet_wall.json at a tenth of its size, with the same density.
 TEST(FleetCampaign, NamesTheNumberOfContainers) {
   const Folder folder;
-  auto document = nlohmann::json::parse(
-      text_of(std::string(GREYNIC_SOURCE_DIR) + "/configs/campaigns/fleet_wall.json"));
+  auto document = nlohmann::json::parse(text_of(kSource + "/configs/campaigns/fleet_wall.json"));
   auto& containers = document["factors"]["container_count"]["levels"];
   for (auto& level : containers) level = level.get<double>() / 10;
   document["baseline"]["container_count"] = 40000;

@@ -17,7 +17,7 @@ using greynic::testing::Scratch;
 
 constexpr int kObservations = 60;
 
-RunHeader header() {
+RunHeader header_of_damaged() {
   return {.campaign_text = R"({"version":1})", .campaign_name = "c", .target = "twin:cx6"};
 }
 
@@ -35,7 +35,7 @@ Observation observation_of(int masks) {
 /// A run of some observations with the ids 1 to 60.
 std::string good_run(const Scratch& scratch) {
   const std::string path = scratch / "run.db";
-  auto store = RunStore::open_to_append(path, header());
+  auto store = RunStore::open_to_append(path, header_of_damaged());
   EXPECT_TRUE(store);
   for (int i = 0; i < kObservations; ++i) EXPECT_TRUE(store->append(observation_of(i)));
   return path;
@@ -71,7 +71,7 @@ TEST(DamagedRun, TellsWhichObservationsAreLost) {
     const std::string path = good_run(scratch);
     change(path, sql);
     const auto read = observations_of(path);
-    const auto appended = RunStore::open_to_append(path, header());
+    const auto appended = RunStore::open_to_append(path, header_of_damaged());
     ASSERT_FALSE(read) << sql;
     ASSERT_FALSE(appended) << sql;
     for (const Error& error : {read.error(), appended.error()}) {
@@ -96,7 +96,9 @@ TEST(DamagedRun, IsToldByItsHeaderToo) {
     const std::string path = good_run(scratch);
     change(path, sql);
     EXPECT_EQ(observations_of(path).error().code, ErrorCode::kBadInput) << sql;
-    EXPECT_EQ(RunStore::open_to_append(path, header()).error().code, ErrorCode::kBadInput) << sql;
+    EXPECT_EQ(RunStore::open_to_append(path, header_of_damaged()).error().code,
+              ErrorCode::kBadInput)
+        << sql;
   }
 }
 
@@ -143,7 +145,7 @@ TEST(DamagedRun, GivesNoNumberThatWasNotWritten) {
       }
     }
     // Who goes on with it either refuses, or has every observation.
-    const auto appended = RunStore::open_to_append(path, header());
+    const auto appended = RunStore::open_to_append(path, header_of_damaged());
     if (appended && got) EXPECT_EQ(appended->keys()->size(), want.size()) << round;
     if (appended && !got) EXPECT_TRUE(bytes.empty()) << round << ": " << got.error().message;
   }
@@ -171,7 +173,7 @@ TEST(DamagedRun, IsReadBesideTheJournalOfADeadWriter) {
   ASSERT_TRUE(got) << got.error().message;
   ASSERT_EQ(got->size(), kObservations);
   EXPECT_EQ(got->front().measures, observation_of(0).measures);
-  EXPECT_TRUE(RunStore::open_to_append(dead, header()));
+  EXPECT_TRUE(RunStore::open_to_append(dead, header_of_damaged()));
 }
 
 // Claim:  a file with code in it, which could run for ever, is refused at once.
@@ -189,7 +191,7 @@ TEST(DamagedRun, RunsNoCodeOfTheFile) {
     const auto read = RunStore::open_to_read(path);
     ASSERT_FALSE(read) << sql;
     EXPECT_EQ(read.error().code, ErrorCode::kBadInput) << read.error().message;
-    EXPECT_FALSE(RunStore::open_to_append(path, header())) << sql;
+    EXPECT_FALSE(RunStore::open_to_append(path, header_of_damaged())) << sql;
   }
 }
 
@@ -200,7 +202,7 @@ TEST(DamagedRun, IsNotOneThatHasNoChecksums) {
   change(path, "DROP TABLE checksum");
   EXPECT_EQ(observations_of(path)->size(), kObservations);
   {
-    auto store = RunStore::open_to_append(path, header());
+    auto store = RunStore::open_to_append(path, header_of_damaged());
     ASSERT_TRUE(store) << store.error().message;
     ASSERT_TRUE(store->append(observation_of(1000)));
   }
@@ -211,12 +213,12 @@ TEST(DamagedRun, IsNotOneThatHasNoChecksums) {
 
 TEST(RunInMemory, IsSavedInOnePiece) {
   const Scratch scratch;
-  auto store = RunStore::create_in_memory(header());
+  auto store = RunStore::create_in_memory(header_of_damaged());
   ASSERT_TRUE(store) << store.error().message;
   ASSERT_TRUE(store->append(observation_of(5)));
   ASSERT_TRUE(store->save_as(scratch / "saved.db"));
   EXPECT_EQ(observations_of(scratch / "saved.db")->size(), 1U);
-  EXPECT_TRUE(RunStore::open_to_append(scratch / "saved.db", header()));
+  EXPECT_TRUE(RunStore::open_to_append(scratch / "saved.db", header_of_damaged()));
   EXPECT_FALSE(store->save_as(scratch / "none/saved.db"));
 }
 

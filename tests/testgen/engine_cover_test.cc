@@ -10,14 +10,14 @@
 namespace greynic::testgen {
 namespace {
 
-struct Case {
+struct Planned {
   int strength;
   std::uint32_t most_parameters;
   int spaces;
 };
-void PrintTo(const Case& c, std::ostream* out) { *out << "strength " << c.strength; }
+void PrintTo(const Planned& c, std::ostream* out) { *out << "strength " << c.strength; }
 
-class CoverOfRandomSpaces : public testing::TestWithParam<Case> {};
+class CoverOfRandomSpaces : public testing::TestWithParam<Planned> {};
 
 // Claim:  every row is valid, every feasible tuple is in a row, and the infeasible ones are exactly
 //         those that no valid row holds.
@@ -25,7 +25,7 @@ class CoverOfRandomSpaces : public testing::TestWithParam<Case> {};
 // Method: random parameters, absent levels, helpers and clauses; spaces without any row must be
 //         refused.
 TEST_P(CoverOfRandomSpaces, CoversAllThatIsFeasibleAndNothingElse) {
-  const Case& c = GetParam();
+  const Planned& c = GetParam();
   int refused = 0;
   for (int seed = 0; seed < c.spaces; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed << " strength " << c.strength);
@@ -68,8 +68,8 @@ TEST_P(CoverOfRandomSpaces, CoversAllThatIsFeasibleAndNothingElse) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Strengths, CoverOfRandomSpaces,
-                         testing::Values(Case{1, 7, 150}, Case{2, 8, 300}, Case{3, 7, 200},
-                                         Case{4, 7, 120}, Case{5, 7, 80}, Case{6, 7, 60}));
+                         testing::Values(Planned{1, 7, 150}, Planned{2, 8, 300}, Planned{3, 7, 200},
+                                         Planned{4, 7, 120}, Planned{5, 7, 80}, Planned{6, 7, 60}));
 
 // Claim:  a contradiction is refused with the clauses that make it, and not with the others.
 // Oracle: three planted clauses over two parameters among harmless ones.

@@ -56,7 +56,7 @@ Campaign rnic_campaign() {
   return campaign;
 }
 
-std::vector<Configuration> planned(Design design, std::uint64_t seed) {
+std::vector<Configuration> plan_of_rnic(Design design, std::uint64_t seed) {
   Campaign campaign = rnic_campaign();
   campaign.design = std::move(design);
   PlanOptions options;
@@ -68,7 +68,7 @@ std::vector<Configuration> planned(Design design, std::uint64_t seed) {
 
 using Defect = std::vector<std::pair<std::string, FactorValue>>;
 
-bool triggers(const Configuration& configuration, const Defect& defect) {
+bool is_triggered_by(const Configuration& configuration, const Defect& defect) {
   return std::all_of(defect.begin(), defect.end(), [&](const auto& term) {
     const FactorValue* value = configuration.find(term.first);
     return value != nullptr && *value == term.second;
@@ -87,7 +87,7 @@ Defect plant(const std::vector<Configuration>& all, std::mt19937_64& dice) {
       defect.emplace_back(factor.name, factor.levels[dice() % factor.levels.size()]);
     }
     if (std::any_of(all.begin(), all.end(),
-                    [&](const Configuration& c) { return triggers(c, defect); })) {
+                    [&](const Configuration& c) { return is_triggered_by(c, defect); })) {
       return defect;
     }
   }
@@ -100,10 +100,10 @@ Defect plant(const std::vector<Configuration>& all, std::mt19937_64& dice) {
 TEST(FaultFinding, ThreeWayPlansTriggerAllDefectsOfOrderThreeEarly) {
   Design three;
   three.strength = 3;
-  const std::vector<Configuration> plan = planned(three, 1);
+  const std::vector<Configuration> plan = plan_of_rnic(three, 1);
   Design full;
   full.kind = DesignKind::kFull;
-  const std::vector<Configuration> all = planned(full, 1);
+  const std::vector<Configuration> all = plan_of_rnic(full, 1);
   std::vector<double> ratios;
   constexpr std::size_t kOrders = sized<std::size_t>(50, 9);
   for (std::uint64_t seed = 1; seed <= kOrders; ++seed) {
@@ -115,10 +115,10 @@ TEST(FaultFinding, ThreeWayPlansTriggerAllDefectsOfOrderThreeEarly) {
     for (int d = 0; d < 200; ++d) {
       const Defect defect = plant(all, dice);
       EXPECT_TRUE(std::any_of(plan.begin(), plan.end(), [&](const Configuration& configuration) {
-        return triggers(configuration, defect);
+        return is_triggered_by(configuration, defect);
       })) << Configuration{defect.front(), defect.back()}.name();
       std::size_t first = 0;
-      while (!triggers(all[order[first]], defect)) ++first;
+      while (!is_triggered_by(all[order[first]], defect)) ++first;
       needed = std::max(needed, first + 1);
     }
     ratios.push_back(static_cast<double>(needed) / static_cast<double>(plan.size()));

@@ -15,10 +15,10 @@
 namespace greynic::testgen {
 namespace {
 
-const std::filesystem::path kSource = GREYNIC_SOURCE_DIR;
+const std::filesystem::path kProject = GREYNIC_SOURCE_DIR;
 
 std::string two_hosts() {
-  return files::read_text(kSource / "configs/topologies/two_hosts.json").value();
+  return files::read_text(kProject / "configs/topologies/two_hosts.json").value();
 }
 
 /// The good file with one piece replaced.
@@ -97,7 +97,7 @@ TEST(TopologyFile, SurvivesAnyText) {
 //         network or a rule.
 TEST(ShippedCampaigns, AllGivePlans) {
   int campaigns = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(kSource / "configs/campaigns")) {
+  for (const auto& entry : std::filesystem::directory_iterator(kProject / "configs/campaigns")) {
     // The leaf-spine takes seconds; its own test is the count of what the topology leaves.
     if (entry.path().filename() == "leaf_spine.json") continue;
     const auto campaign = files::read_campaign(entry.path().string());
@@ -114,7 +114,7 @@ TEST(ShippedCampaigns, AllGivePlans) {
 // Claim:  the topology leaves at most a sixtieth of the leaf-spine's configurations, and the plan
 //         delivers every packet (the direct walk judges it, not the clauses).
 TEST(ShippedCampaigns, LeafSpineIsCutByMoreThanSixtyTimes) {
-  auto topology = read_topology((kSource / "configs/topologies/leaf_spine_8x64.json").string());
+  auto topology = read_topology((kProject / "configs/topologies/leaf_spine_8x64.json").string());
   ASSERT_TRUE(topology) << topology.error().message;
   EXPECT_EQ(topology->containers.size(), 64U);
   language::CoverModel model;

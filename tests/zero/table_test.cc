@@ -11,13 +11,13 @@
 namespace greynic::zero {
 namespace {
 
-struct Pair {
+struct TwoKinds {
   std::uint64_t a, b;
 };
 const zero_field kFields[] = {{"a", ZERO_U64, ZERO_COUNTER, 0, 1, 0, "", "", ""},
                               {"b", ZERO_F64, ZERO_GAUGE, 8, 1, 0, "s", "Help", "k=\"v\""}};
-const zero_schema kPair = {"pair", "", kFields, 2, sizeof(Pair), ZERO_PLAIN};
-const zero_schema kWhole = {"whole", "", kFields, 2, sizeof(Pair), ZERO_WHOLE};
+const zero_schema kTwoKinds = {"pair", "", kFields, 2, sizeof(TwoKinds), ZERO_PLAIN};
+const zero_schema kWholePair = {"whole", "", kFields, 2, sizeof(TwoKinds), ZERO_WHOLE};
 
 /// A good arena of three rows that a test may spoil.
 struct Spoiled {
@@ -27,7 +27,7 @@ struct Spoiled {
   Spoiled() {
     const zero_arena_options options = {ZERO_PERSISTENT, sizeof memory, 16, 0, "spoiled"};
     arena = zero_arena_format(memory.data(), &options);
-    for (const zero_schema* schema : {&kPair, &kPair, &kWhole}) {
+    for (const zero_schema* schema : {&kTwoKinds, &kTwoKinds, &kWholePair}) {
       void* const row = zero_arena_malloc(arena, 64);
       EXPECT_EQ(zero_arena_publish(arena, row, schema, "x=\"1\""), 0) << zero_error();
     }

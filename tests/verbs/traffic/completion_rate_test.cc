@@ -11,16 +11,16 @@
 namespace greynic::verbs {
 namespace {
 
-constexpr std::int64_t kBegin = 1'000'000'007;
-constexpr std::int64_t kEnd = kBegin + 450'000'000;
+constexpr std::int64_t kSpanBegin = 1'000'000'007;
+constexpr std::int64_t kSpanEnd = kSpanBegin + 450'000'000;
 constexpr double kSpan = 450e6;
 
 /// Every `period` ns each of `qps` QPs completes `messages`, one after another within the first
 /// `width` of the period.
 double rate_of_bursts(double period, double width, int qps, std::uint64_t messages, double phase) {
-  CompletionBins bins(kBegin, kEnd);
-  const auto begin = static_cast<double>(kBegin);
-  for (double burst = begin + (phase - 1.0) * period; burst < static_cast<double>(kEnd);
+  CompletionBins bins(kSpanBegin, kSpanEnd);
+  const auto begin = static_cast<double>(kSpanBegin);
+  for (double burst = begin + (phase - 1.0) * period; burst < static_cast<double>(kSpanEnd);
        burst += period) {
     for (int qp = 0; qp < qps; ++qp) {
       bins.add(std::llround(burst + width * period * qp / qps), messages);
@@ -83,7 +83,7 @@ double generate(CompletionBins& bins, const Bursts& kind, double units, std::mt1
   const double scale = kSpan / units;
   const auto tell = [&](double at, double messages) {
     if (at >= 0 && at < units && messages > 0) {
-      bins.add(kBegin + std::llround(at * scale), static_cast<std::uint64_t>(messages));
+      bins.add(kSpanBegin + std::llround(at * scale), static_cast<std::uint64_t>(messages));
     }
   };
   const auto done = [&](double at) {
@@ -125,7 +125,7 @@ TEST(Rate, OfBurstsOfAllKindsIsThePaceOfTheWork) {
   for (const Bursts& kind : kKinds) {
     for (int run = 0; run < 3000; ++run) {
       const double units = kind.fill + 3.0 * std::pow(20.0, unit(random));
-      CompletionBins bins(kBegin, kEnd);
+      CompletionBins bins(kSpanBegin, kSpanEnd);
       int bursts = 0;
       const double truth = generate(bins, kind, units, random, bursts);
       if (bursts < 3) continue;
@@ -196,10 +196,11 @@ TEST(Rate, SaysHowFarOffItIs) {
       double squares = 0.0;
       double told = 0.0;
       for (int run = 0; run < kRuns; ++run) {
-        CompletionBins bins(kBegin, kEnd);
+        CompletionBins bins(kSpanBegin, kSpanEnd);
         const auto tell = [&](double at, double messages) {
           if (at < 0 || at >= units) return;
-          bins.add(kBegin + std::llround(at * kSpan / units), static_cast<std::uint64_t>(messages));
+          bins.add(kSpanBegin + std::llround(at * kSpan / units),
+                   static_cast<std::uint64_t>(messages));
         };
         for (double at = -20.0 - gap(random); at < units;) at = kind.next(at, random, tell);
         const CompletionBins::Rate rate = bins.rate();
@@ -220,13 +221,13 @@ TEST(Rate, SaysHowFarOffItIs) {
 // Claim:  one burst tells no rate: what is said has no standard error and has not settled.
 // Oracle: the definition.
 TEST(Rate, OfOneBurstIsNotKnown) {
-  CompletionBins bins(kBegin, kEnd);
-  for (int i = 0; i < 100; ++i) bins.add(kBegin + 200'000'000, 4);
+  CompletionBins bins(kSpanBegin, kSpanEnd);
+  for (int i = 0; i < 100; ++i) bins.add(kSpanBegin + 200'000'000, 4);
   const CompletionBins::Rate rate = bins.rate();
   EXPECT_NEAR(rate.per_second, 400 * 1e9 / kSpan, 1.0);
   EXPECT_FALSE(rate.standard_error);
   EXPECT_FALSE(rate.steady.settled);
-  EXPECT_EQ(CompletionBins(kBegin, kEnd).rate().per_second, 0.0);
+  EXPECT_EQ(CompletionBins(kSpanBegin, kSpanEnd).rate().per_second, 0.0);
 }
 
 // Claim:  completions at random times give the rate without bias.
@@ -241,9 +242,9 @@ TEST(Rate, OfRandomCompletionsIsUnbiased) {
     double squares = 0.0;
     constexpr int kRuns = 2000;
     for (int run = 0; run < kRuns; ++run) {
-      CompletionBins bins(kBegin, kEnd);
+      CompletionBins bins(kSpanBegin, kSpanEnd);
       for (double at = gap(random); at < kSpan; at += gap(random)) {
-        bins.add(kBegin + static_cast<std::int64_t>(at), 4);
+        bins.add(kSpanBegin + static_cast<std::int64_t>(at), 4);
       }
       const double ratio = bins.rate().per_second / (4.0 * expected * 1e9 / kSpan);
       sum += ratio;
@@ -268,12 +269,12 @@ TEST(Rate, OfWorkAndPausesIsUnbiased) {
   double squares = 0.0;
   constexpr int kRuns = 500;
   for (int run = 0; run < kRuns; ++run) {
-    CompletionBins bins(kBegin, kEnd);
+    CompletionBins bins(kSpanBegin, kSpanEnd);
     bool working = run % 2 == 0;
     for (double at = 0.0; at < kSpan; working = !working) {
       const double end = at + length(random);
       for (double done = at; working && done < end; done += 20e3) {
-        bins.add(kBegin + static_cast<std::int64_t>(done), 1);
+        bins.add(kSpanBegin + static_cast<std::int64_t>(done), 1);
       }
       at = end;
     }
@@ -290,10 +291,10 @@ TEST(Rate, OfWorkAndPausesIsUnbiased) {
 // Claim:  two threads' completions give the sum of their rates.
 // Oracle: the rates they were generated with.
 TEST(Rate, OfThreadsAddsUp) {
-  CompletionBins one(kBegin, kEnd);
-  CompletionBins two(kBegin, kEnd);
-  for (std::int64_t at = kBegin - 5000; at < kEnd + 5000; at += 10'000) one.add(at, 1);
-  for (std::int64_t at = kBegin - 5000; at < kEnd + 5000; at += 25'000) two.add(at, 3);
+  CompletionBins one(kSpanBegin, kSpanEnd);
+  CompletionBins two(kSpanBegin, kSpanEnd);
+  for (std::int64_t at = kSpanBegin - 5000; at < kSpanEnd + 5000; at += 10'000) one.add(at, 1);
+  for (std::int64_t at = kSpanBegin - 5000; at < kSpanEnd + 5000; at += 25'000) two.add(at, 3);
   one.merge(two);
   EXPECT_NEAR(one.rate().per_second, 1e5 + 1.2e5, 0.001 * 2.2e5);
 }
@@ -301,10 +302,10 @@ TEST(Rate, OfThreadsAddsUp) {
 // Claim:  a slow start is left out, and said.
 // Oracle: the rate after it.
 TEST(Rate, LeavesASlowStartOut) {
-  CompletionBins bins(kBegin, kEnd);
-  const std::int64_t steady = kBegin + 100'000'000;
-  for (std::int64_t at = kBegin; at < steady; at += 400'000) bins.add(at, 1);
-  for (std::int64_t at = steady; at < kEnd; at += 100'000) bins.add(at, 1);
+  CompletionBins bins(kSpanBegin, kSpanEnd);
+  const std::int64_t steady = kSpanBegin + 100'000'000;
+  for (std::int64_t at = kSpanBegin; at < steady; at += 400'000) bins.add(at, 1);
+  for (std::int64_t at = steady; at < kSpanEnd; at += 100'000) bins.add(at, 1);
   const CompletionBins::Rate rate = bins.rate();
   EXPECT_NEAR(rate.per_second, 1e4, 1e2);
   EXPECT_GE(rate.steady.warmup_share, 0.2);

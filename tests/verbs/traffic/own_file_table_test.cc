@@ -11,8 +11,8 @@ namespace greynic::verbs {
 namespace {
 
 /// A pipe whose ends are closed by hand.
-struct Pipe {
-  Pipe() { EXPECT_EQ(pipe(ends), 0); }
+struct OpenPipe {
+  OpenPipe() { EXPECT_EQ(pipe(ends), 0); }
   int ends[2] = {-1, -1};
   [[nodiscard]] int out() const { return ends[0]; }
   [[nodiscard]] int in() const { return ends[1]; }
@@ -28,9 +28,9 @@ bool writes(int descriptor) { return write(descriptor, "x", 1) == 1; }
 //         behind them, and the rest of the process has all of its own.
 // Oracle: the system's answer to a write: done, or EBADF.
 TEST(OwnFiles, KeepWhatIsNamedAndLeaveTheProcessItsOwn) {
-  const Pipe first;
-  const Pipe second;
-  const Pipe third;
+  const OpenPipe first;
+  const OpenPipe second;
+  const OpenPipe third;
   std::thread([&] {
     own_file_table({third.in(), first.in()});
     EXPECT_TRUE(writes(first.in()));
@@ -39,7 +39,7 @@ TEST(OwnFiles, KeepWhatIsNamedAndLeaveTheProcessItsOwn) {
     EXPECT_EQ(errno, EBADF);
     EXPECT_NE(fcntl(STDERR_FILENO, F_GETFD), -1);
   }).join();
-  for (const Pipe* one : {&first, &second, &third}) {
+  for (const OpenPipe* one : {&first, &second, &third}) {
     EXPECT_TRUE(writes(one->in()));
     one->close_both();
   }
@@ -49,9 +49,9 @@ TEST(OwnFiles, KeepWhatIsNamedAndLeaveTheProcessItsOwn) {
 // Oracle: the end of file at the other end of a pipe. Without a file of its own closed there, the
 //         reader would wait for ever.
 TEST(OwnFiles, HoldNothingOpenThatTheProcessCloses) {
-  const Pipe ready;
-  const Pipe done;
-  const Pipe held;
+  const OpenPipe ready;
+  const OpenPipe done;
+  const OpenPipe held;
   std::thread thread([&] {
     own_file_table({ready.in(), done.out()});
     EXPECT_TRUE(writes(ready.in()));
@@ -74,8 +74,8 @@ TEST(OwnFiles, HoldNothingOpenThatTheProcessCloses) {
 TEST(OwnFiles, AreNotThoseThatTheProcessOpensLater) {
   constexpr int kTheirs = 900;  // far above what is open anyway
   constexpr int kOurs = 901;
-  const Pipe ready;
-  const Pipe opened;
+  const OpenPipe ready;
+  const OpenPipe opened;
   std::thread thread([&] {
     own_file_table({ready.in(), opened.out()});
     EXPECT_EQ(dup2(STDERR_FILENO, kTheirs), kTheirs);
