@@ -22,6 +22,7 @@ namespace {
 constexpr std::chrono::milliseconds kGlance{50};
 constexpr std::chrono::seconds kTurn{1};
 constexpr int kLastTurns = 4;  // until the last packets have arrived and are told of
+constexpr std::chrono::seconds kLastTurnsWithin{20};
 constexpr std::chrono::seconds kEndWithin{60};  // with hosts that are away
 
 struct TraceHostsFlags {
@@ -81,7 +82,9 @@ int collect_trace(const TraceHostsFlags& flags) {
     (*collector)->turn();
     if (outlets.wanted()) outlets.take((*collector)->report());
   }
-  for (int i = 0; i < kLastTurns; ++i) {
+  const auto end = std::chrono::steady_clock::now();
+  for (int i = 0; i < kLastTurns && std::chrono::steady_clock::now() - end < kLastTurnsWithin;
+       ++i) {
     if (i > 0) std::this_thread::sleep_for(kTurn);
     (*collector)->turn();
   }

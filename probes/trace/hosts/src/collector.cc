@@ -14,7 +14,10 @@ namespace {
 
 constexpr int kTripsAtStart = 64;
 constexpr int kTripsATurn = 8;
-constexpr std::int64_t kSettledNs = 2'500'000'000;  // a turn, and what a host may be late
+constexpr std::chrono::seconds kPatienceAtStart{20};  // 64 round trips, over a slow line too
+constexpr std::chrono::seconds kPatience{5};
+constexpr std::chrono::seconds kPatienceWithAway{1};  // its agent keeps what it sees
+constexpr std::int64_t kSettledNs = 2'500'000'000;    // a turn, and what a host may be late
 
 void add(const trace::Summary& from, trace::Summary& to) {
   to.events += from.events;
@@ -87,9 +90,11 @@ Result<std::unique_ptr<Collector>> Collector::start(const Hosts& hosts, const st
   for (const HostSpec& host : hosts.hosts) {
     auto line = HostLine::open(host, hosts.certificates);
     if (!line) return pass_on(line);
+    line->give(kPatience);
     // What an agent has kept since the last collector has gone is ours.
     auto news = line->read();
     if (!news) return pass_on(news);
+    line->give(kPatienceAtStart);
     if (auto done = line->compare_clocks(kTripsAtStart); !done) return pass_on(done);
     const auto left_out = line->set_rules(rules, source);
     if (!left_out) return pass_on(left_out);
@@ -112,6 +117,7 @@ Result<std::unique_ptr<Collector>> Collector::start(const Hosts& hosts, const st
 void Collector::turn() {
   for (std::size_t host = 0; host < state_->lines.size(); ++host) {
     const std::string& name = state_->lines[host].host().name;
+    state_->lines[host].give(state_->away.contains(name) ? kPatienceWithAway : kPatience);
     if (const auto done = state_->ask(host); !done) {
       if (state_->away.insert(name).second && state_->tell) state_->tell(done.error().message);
     } else if (state_->away.erase(name) > 0 && state_->tell) {

@@ -13,8 +13,6 @@
 namespace greynic::trace_hosts {
 namespace {
 
-constexpr std::chrono::seconds kPatience{5};
-
 /// The boot of a kernel: who has the same runs on it, and reads the same clock.
 std::string our_machine() {
   std::string id;
@@ -40,12 +38,16 @@ Result<HostLine> HostLine::open(const HostSpec& host, const std::string& certifi
   return made;
 }
 
+void HostLine::give(std::chrono::milliseconds patience) {
+  deadline_ = std::chrono::system_clock::now() + patience;
+}
+
 template <typename Request, typename Reply>
 Result<void> HostLine::call(grpc::Status (wire::TraceAgent::Stub::*method)(grpc::ClientContext*,
                                                                            const Request&, Reply*),
                             const Request& request, Reply& reply) {
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + kPatience);
+  context.set_deadline(deadline_);
   const grpc::Status status = (stub_.get()->*method)(&context, request, &reply);
   const std::string who = fmt::format("host {} at {}", host_.name, host_.agent);
   if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {

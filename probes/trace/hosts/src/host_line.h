@@ -4,6 +4,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -22,6 +23,9 @@ class HostLine {
  public:
   [[nodiscard]] static Result<HostLine> open(const HostSpec& host, const std::string& certificates);
 
+  /// All calls from now on end within so long together: an agent that answers each of them late holds
+  /// those who wait for other hosts no longer than one that does not answer.
+  void give(std::chrono::milliseconds patience);
   /// Which rules the host has no use for, and why, by their index.
   [[nodiscard]] Result<std::map<std::uint32_t, std::string>> set_rules(const std::string& text,
                                                                        const std::string& source);
@@ -57,6 +61,7 @@ class HostLine {
   std::uint64_t session_ = 0;
   std::uint64_t behind_ = 0;  ///< the last event that we have
   trace::Report report_;
+  std::chrono::system_clock::time_point deadline_;
 };
 
 }  // namespace greynic::trace_hosts
