@@ -9,6 +9,8 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "sized.h"
+
 namespace greynic::causal {
 namespace {
 
@@ -65,8 +67,8 @@ Outcomes explain_cases(const Family& family, std::uint64_t seed, int cases, int 
 // Claim:  one clean conjunction of one to four terms among up to 192 factors is named exactly, in
 //         less than twice the tests that information theory allows.
 TEST(Planted, OneCleanCauseIsNamed) {
-  const Outcomes outcomes = explain_cases({.name = "clean"}, 9100, 20);
-  EXPECT_EQ(outcomes.right, 20) << outcomes.wrong;
+  const Outcomes outcomes = explain_cases({.name = "clean"}, 9100, sized(20, 10));
+  EXPECT_EQ(outcomes.right, sized(20, 10)) << outcomes.wrong;
   EXPECT_LT(outcomes.tests, 2.0 * outcomes.bound);
 }
 
@@ -101,8 +103,8 @@ TEST(Planted, CausesThatMaskOneAnotherAreNamed) {
                                            .numbers = true,
                                            .overlap = true,
                                            .least_drop = 0.25},
-                                          9200, 20);
-  EXPECT_GE(outcomes.right, 19) << outcomes.wrong;
+                                          9200, sized(20, 4));
+  EXPECT_GE(outcomes.right, sized(19, 3)) << outcomes.wrong;
 }
 
 // Claim:  a cause that is a quarter as deep as another one is not taken for clear, and no list that
@@ -114,8 +116,8 @@ TEST(Planted, AWeakCauseBesideAStrongOneIsNotLost) {
                                            .least_causes = 2,
                                            .most_causes = 3,
                                            .overlap = true},
-                                          9250, 20);
-  EXPECT_GE(outcomes.right, 19) << outcomes.wrong;
+                                          9250, sized(20, 6));
+  EXPECT_GE(outcomes.right, sized(19, 5)) << outcomes.wrong;
   EXPECT_LE(outcomes.falsely_complete, 1) << outcomes.wrong;
 }
 

@@ -9,6 +9,7 @@
 #include "greynic/rules/traffic.h"
 #include "greynic/verify/verify.h"
 #include "random_rules.h"
+#include "sized.h"
 
 namespace greynic::optimizer {
 namespace {
@@ -18,7 +19,7 @@ namespace {
 // Oracle: the layout, costed again and judged by the verifier.
 TEST(Growth, GivesACurveThatOnlyFallsAndTakesItsKnee) {
   for (const char* family : {"acl", "fw", "ipc"}) {
-    const auto text = rules::made_filters({family, 150, 5});
+    const auto text = rules::made_filters({family, sized(150, 60), 5});
     ASSERT_TRUE(text) << text.error().message;
     const auto rules = rules::parse_rules(*text, family, rules::Format::kClassbench);
     ASSERT_TRUE(rules) << rules.error().message;

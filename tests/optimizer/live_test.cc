@@ -13,6 +13,7 @@
 #include "greynic/rules/traffic.h"
 #include "greynic/verify/verify.h"
 #include "random_rules.h"
+#include "sized.h"
 
 namespace greynic::optimizer {
 namespace {
@@ -175,7 +176,7 @@ TEST_P(MadeUpdates, TreatPacketsAsTheRulesSay) {
   for (FlowRule& rule : rules->rules) (random() % 5 == 0 ? out : kept.rules).push_back(rule);
   Followed followed(kept, 2.0, 4);
   EXPECT_GT(followed.live().layout().tables.size(), 1U) << "no cuts: this tests little";
-  for (int step = 0; step < 300; ++step) {
+  for (int step = 0; step < sized(300, 40); ++step) {
     FlowRule changed;
     if (!out.empty() && random() % 2 == 0) {
       std::swap(out[random() % out.size()], out.back());

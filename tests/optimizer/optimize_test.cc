@@ -7,6 +7,7 @@
 #include "example_rules.h"
 #include "greynic/rules/traffic.h"
 #include "random_rules.h"
+#include "sized.h"
 
 namespace greynic::optimizer {
 namespace {
@@ -68,7 +69,7 @@ TEST(Optimize, DoesWhatTheExampleInItsHeaderSays) {
 // Oracle: core's slow lookup in the set, which knows nothing of layouts.
 // Method: 400 random sets full of overlaps over 10 bits; all 1,024 packets of each.
 TEST(Optimize, KeepsTheActionsOfEveryPacket) {
-  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+  for (std::uint64_t seed = 1; seed <= sized(400U, 60U); ++seed) {
     const std::uint32_t tables = seed % 5 == 0 ? 3 : 1;
     const RuleSet rules = small_random_rules(10 + seed % 60, 2 + seed % 20, seed, tables);
     OptimizeOptions options;

@@ -12,6 +12,7 @@
 #include "greynic/verify/verify.h"
 #include "nightly.h"
 #include "range_rules.h"
+#include "sized.h"
 
 namespace greynic::optimizer {
 namespace {
@@ -50,8 +51,8 @@ std::size_t most_ranges(const Layout& layout) {
 // Oracle: every packet there is, looked up rule by rule in core, where a range is two comparisons.
 TEST(Ranges, TreatEveryPacketOfSmallSetsAsTheRulesDo) {
   int with = 0;
-  for (std::uint64_t seed = 1; seed <= static_cast<std::uint64_t>(by_night() ? 2000 : 150);
-       ++seed) {
+  for (std::uint64_t seed = 1;
+       seed <= static_cast<std::uint64_t>(by_night() ? 2000 : sized(150, 20)); ++seed) {
     const RuleSet rules = range_rules(5 + seed % 20, 4, seed);
     const std::size_t most = 1 + seed % 2;
     const auto made = optimize(rules, rules::uniform_traffic(rules, seed), with_ranges(most));
@@ -65,7 +66,7 @@ TEST(Ranges, TreatEveryPacketOfSmallSetsAsTheRulesDo) {
           << "seed " << seed << ", packet " << to_string(packet);
     }
   }
-  EXPECT_GT(with, 60);
+  EXPECT_GT(with, sized(60, 6));
 }
 
 // Claim:  on filters with many ranges, packets never try more matchers than without ranges, of no more
@@ -74,7 +75,7 @@ TEST(Ranges, TreatEveryPacketOfSmallSetsAsTheRulesDo) {
 TEST(Ranges, SpareMatchersOnMadeFilters) {
   int with_ranges_in = 0;
   for (const char* family : {"acl", "fw", "ipc"}) {
-    const auto text = rules::made_filters({family, 400, 11});
+    const auto text = rules::made_filters({family, sized(400, 100), 11});
     ASSERT_TRUE(text) << text.error().message;
     const auto rules = rules::parse_rules(*text, family, rules::Format::kClassbench);
     ASSERT_TRUE(rules) << rules.error().message;

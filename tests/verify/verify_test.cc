@@ -10,6 +10,7 @@
 #include "greynic/optimizer/optimize.h"
 #include "greynic/rules/read_rules.h"
 #include "greynic/rules/traffic.h"
+#include "sized.h"
 
 namespace greynic::verify {
 namespace {
@@ -38,7 +39,9 @@ bool equivalent_by_trying(const RuleSet& rules, const Layout& layout) {
 }
 
 /// By night the tests of planted faults take this many times the cases.
-int more_by_night(int by_day, int by_night) { return greynic::by_night() ? by_night : by_day; }
+int more_by_night(int by_day, int by_night) {
+  return greynic::by_night() ? by_night : sized(by_day, by_day / 10 + 1);
+}
 
 FlowRule* any_jump(Layout& layout, std::mt19937_64& random) {
   std::vector<FlowRule*> jumps;
