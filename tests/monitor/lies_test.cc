@@ -4,9 +4,11 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <functional>
@@ -14,6 +16,7 @@
 #include <thread>
 
 #include "greynic/monitor/agent.h"
+#include "greynic/monitor/host_link.h"
 #include "greynic_zero.h"
 #include "lingering.h"
 #include "link.h"
@@ -197,6 +200,31 @@ TEST(LiesToAnAgent, AreRefusedAndForgotten) {
   serving.join();
   agent->reset();
   std::filesystem::remove_all(folder);
+}
+
+// Claim:  who stands in an agent's place and shows a socket that lingers holds no collector.
+// Oracle: it lingers ten minutes.
+TEST(LiesToACollector, HoldNobody) {
+  const std::string path = testing::TempDir() + "/greynic-lie-" + std::to_string(getpid());
+  const int listening = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  ASSERT_EQ(bind(listening, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(listen(listening, 1), 0);
+  auto link = local_link(path, 1);
+  ASSERT_TRUE(link) << link.error().message;
+  const int agent = accept4(listening, nullptr, nullptr, SOCK_CLOEXEC);
+  daemon::Lingering shown;
+  ASSERT_TRUE(send_message(agent, make_message(ZERO_LINK_SHOWN), shown.socket()));
+  close(shown.socket());
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_FALSE((*link)->hear());
+  link->reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::minutes(1));
+  close(agent);
+  close(listening);
+  std::filesystem::remove(path);
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "directory.h"
+#include "greynic/daemon/hang_up.h"
 #include "greynic/monitor/host_link.h"
 #include "link.h"
 
@@ -35,8 +37,10 @@ class LocalLink final : public HostLink {
     for (int i = 0; i < kMessagesPerLook; ++i) {
       const auto received = receive_message(socket_, gone);
       if (!received) break;
-      if (received->message.kind != ZERO_LINK_SHOWN || received->file < 0) {
-        if (received->file >= 0) ::close(received->file);
+      // Only memory is closed here: whoever stands in the agent's place could hand over what lets wait.
+      const bool is_memory = received->file >= 0 && ::fcntl(received->file, F_GET_SEALS) >= 0;
+      if (received->message.kind != ZERO_LINK_SHOWN || !is_memory) {
+        daemon::close_apart(received->file);
         return fail(ErrorCode::kIo, "the agent speaks another protocol");
       }
       const bool is_directory = received->message.row == UINT32_MAX;
