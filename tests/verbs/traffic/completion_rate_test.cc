@@ -8,6 +8,8 @@
 #include <random>
 #include <vector>
 
+#include "sized.h"
+
 namespace greynic::verbs {
 namespace {
 
@@ -123,7 +125,7 @@ TEST(Rate, OfBurstsOfAllKindsIsThePaceOfTheWork) {
   std::mt19937_64 random(kSeed);
   std::uniform_real_distribution<double> unit(0.0, 1.0);
   for (const Bursts& kind : kKinds) {
-    for (int run = 0; run < 3000; ++run) {
+    for (int run = 0; run < sized(3000, 300); ++run) {
       const double units = kind.fill + 3.0 * std::pow(20.0, unit(random));
       CompletionBins bins(kSpanBegin, kSpanEnd);
       int bursts = 0;
@@ -151,7 +153,7 @@ struct Chances {
 //         drawn; 4 to 1,000 in a run.
 TEST(Rate, SaysHowFarOffItIs) {
   constexpr unsigned kSeed = 5;
-  constexpr int kRuns = 1000;
+  constexpr int kRuns = sized(1000, 100);
   std::mt19937_64 random(kSeed);
   std::exponential_distribution<double> gap(1.0);
   std::uniform_real_distribution<double> about(0.7, 1.3);
@@ -211,8 +213,9 @@ TEST(Rate, SaysHowFarOffItIs) {
         squares += off * off;
         told += *rate.standard_error;
       }
-      EXPECT_GT(known, 0.9 * kRuns) << kind.name << ", " << units;
-      EXPECT_GT(held, 0.92 * known) << kind.name << ", " << units << ", seed " << kSeed;
+      EXPECT_GT(known, sized(0.9, 0.85) * kRuns) << kind.name << ", " << units;
+      EXPECT_GT(held, sized(0.92, 0.85) * known)
+          << kind.name << ", " << units << ", seed " << kSeed;
       EXPECT_LT(told / known, 5.0 * std::sqrt(squares / known)) << kind.name << ", " << units;
     }
   }
@@ -240,7 +243,7 @@ TEST(Rate, OfRandomCompletionsIsUnbiased) {
     std::exponential_distribution<double> gap(expected / kSpan);
     double sum = 0.0;
     double squares = 0.0;
-    constexpr int kRuns = 2000;
+    constexpr int kRuns = sized(2000, 200);
     for (int run = 0; run < kRuns; ++run) {
       CompletionBins bins(kSpanBegin, kSpanEnd);
       for (double at = gap(random); at < kSpan; at += gap(random)) {
