@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
@@ -94,13 +95,14 @@ class HostFixture : public testing::Test {
     });
     return values;
   }
-  /// False after a long time.
+  /// False after a minute, however long each look takes.
   static bool wait_for(const std::function<bool()>& what) {
-    for (int i = 0; i < 6000; ++i) {
-      if (what()) return true;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (!what()) {
+      if (std::chrono::steady_clock::now() > end) return false;
       usleep(10000);
     }
-    return false;
+    return true;
   }
   bool was_told(const std::string& part) {
     const std::lock_guard lock(mutex_);

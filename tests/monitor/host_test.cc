@@ -60,7 +60,7 @@ class Host : public HostFixture {
 TEST_F(Host, IsReadFromItsProgramsToTheStore) {
   start_agent();
   start_collector({by_agent("h")});
-  Program program({ZERO_WATCHED_C, "60"});
+  Program program({ZERO_WATCHED_C, "600"});
   ASSERT_EQ(program.line(), "counting");
   const std::string requests = "h/server_requests{port=\"80\"}";
   ASSERT_TRUE(wait_for([&] { return latest()[requests] > 20; })) << told();
@@ -86,7 +86,7 @@ TEST_F(Host, IsReadFromItsProgramsToTheStore) {
 TEST_F(Host, GoesOnWithTheNextAgent) {
   start_agent();
   start_collector({by_agent("h")});
-  Program program({ZERO_WATCHED_C, "60"});
+  Program program({ZERO_WATCHED_C, "600"});
   ASSERT_EQ(program.line(), "counting");
   ASSERT_TRUE(wait_for([&] { return latest().contains("h/server_requests{port=\"80\"}"); }));
   stop_agent();
@@ -205,7 +205,7 @@ TEST_F(Host, ThatIsFloodedServesOthersAndEnds) {
       if (link >= 0) close(link);
     });
   }
-  Program program({ZERO_WATCHED_C, "60"});
+  Program program({ZERO_WATCHED_C, "600"});
   ASSERT_EQ(program.line(), "counting");
   start_collector({by_agent("h")});
   EXPECT_TRUE(wait_for([&] { return latest()["h/server_requests{port=\"80\"}"] > 5; })) << told();
@@ -260,7 +260,7 @@ TEST_F(Host, ThatIsHostileHurtsNoOther) {
   auto& header = *static_cast<zero_header*>(const_cast<void*>(zero_arena_memory(arena)));
   const int link = connect_to(socket());
   ASSERT_EQ(hand_over(link, zero_arena_file(arena), header.incarnation, ZERO_PERSISTENT).error, 0U);
-  Program program({ZERO_WATCHED_C, "60"});
+  Program program({ZERO_WATCHED_C, "600"});
   ASSERT_EQ(program.line(), "counting");
   HostSpec absent = by_agent("absent");
   absent.agent = folder_ + "/nobody";
@@ -328,7 +328,7 @@ class GarbageLink final : public HostLink {
 //        as before.
 TEST_F(Host, ThatAnswersGarbageIsMarked) {
   start_agent();
-  Program program({ZERO_WATCHED_C, "60"});
+  Program program({ZERO_WATCHED_C, "600"});
   ASSERT_EQ(program.line(), "counting");
   CollectorOptions options;
   options.remote_links = [](const HostSpec& spec) -> Result<std::unique_ptr<HostLink>> {

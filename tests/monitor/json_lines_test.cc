@@ -80,7 +80,7 @@ class PipedStdout {
 // Oracle: the store.
 TEST_F(Lines, HoldWhatTheStoreHolds) {
   start_agent();
-  Program program({ZERO_WATCHED_C, "60"});
+  Program program({ZERO_WATCHED_C, "600"});
   ASSERT_EQ(program.line(), "counting");
   for (int run = 0; run < 2; ++run) {
     CollectorOptions options;
@@ -152,7 +152,7 @@ TEST_F(Lines, AreExact) {
 TEST_F(Lines, ThatNobodyReadsEndNoCollector) {
   const auto before = std::signal(SIGPIPE, SIG_IGN);
   start_agent();
-  Program program({ZERO_WATCHED_C, "60"});
+  Program program({ZERO_WATCHED_C, "600"});
   ASSERT_EQ(program.line(), "counting");
   {
     PipedStdout piped;

@@ -63,7 +63,7 @@ TEST_F(KilledAgent, IsReplacedByTheNext) {
   make_agents(kKills + 1);
   start(0);
   start_collector({by_agent("h")});
-  zero::Program program({ZERO_WATCHED_C, "60"});
+  zero::Program program({ZERO_WATCHED_C, "600"});
   ASSERT_EQ(program.line(), "counting");
   const std::string requests = "h/server_requests{port=\"80\"}";
   ASSERT_TRUE(wait_for([&] { return latest()[requests] > 5; })) << told();

@@ -93,7 +93,7 @@ TEST_F(RdmaHost, ShowsAClientItsClassesUntilItIsRevoked) {
   make_lab({"alice", "bob"});
   start_agent();
   open_door({"alice=persistent", "bob=persistent"});
-  Program program({ZERO_WATCHED_C, "60"});
+  Program program({ZERO_WATCHED_C, "600"});
   ASSERT_EQ(program.line(), "counting");
   start_remote_collector(
       {by_device("alice", of_client("alice")), by_device("bob", of_client("bob"))});
@@ -356,7 +356,7 @@ TEST_F(RdmaHost, IsReadInTurnsThroughOneQueuePair) {
   make_lab({"alice"});
   start_agent();
   open_door();
-  Program program({ZERO_WATCHED_C, "60"});
+  Program program({ZERO_WATCHED_C, "600"});
   ASSERT_EQ(program.line(), "counting");
   links_.queue_pairs = 1;
   std::vector<HostSpec> hosts;

@@ -77,7 +77,7 @@ inline const std::string kRequests = "/server_requests{port=\"80\"}";
 inline std::vector<series::Summary> RemoteHost::read_like_here(const HostSpec& far,
                                                                const std::string& why_down) {
   start_remote_collector({far, by_agent("near")});
-  Program program({ZERO_WATCHED_C, "60"});
+  Program program({ZERO_WATCHED_C, "600"});
   EXPECT_EQ(program.line(), "counting");
   EXPECT_TRUE(wait_for([&] {
     auto values = latest();

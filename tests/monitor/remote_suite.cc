@@ -25,7 +25,7 @@ TEST_F(RemoteHost, ShowsAClientItsClassesOnly) {
   make_lab({"alice", "bob", "carol"});
   start_agent();
   open_door({"alice=persistent", "carol=tidal,system", "carol=persistent"});
-  Program program({ZERO_WATCHED_C, "60"});
+  Program program({ZERO_WATCHED_C, "600"});
   ASSERT_EQ(program.line(), "counting");
   start_remote_collector({behind_door("alice", of_client("alice")),
                           behind_door("bob", of_client("bob")),
@@ -53,7 +53,7 @@ TEST_F(RemoteHost, TurnsStrangersAway) {
   ASSERT_TRUE(agent::create_certificates(folder_ + "/other", {"127.0.0.1"}));
   start_agent();
   open_door();
-  Program program({ZERO_WATCHED_C, "60"});
+  Program program({ZERO_WATCHED_C, "600"});
   ASSERT_EQ(program.line(), "counting");
   start_remote_collector({behind_door("alice", of_client("alice")),
                           behind_door("stranger", folder_ + "/other"), behind_door("plain", "")});
@@ -91,7 +91,7 @@ TEST_F(RemoteHost, IsRenewedWhileItRuns) {
   ASSERT_TRUE(agent::create_certificates(next, {"localhost", "127.0.0.1"}, {"bob"}));
   start_agent();
   open_door();
-  Program program({ZERO_WATCHED_C, "60"});
+  Program program({ZERO_WATCHED_C, "600"});
   ASSERT_EQ(program.line(), "counting");
   start_remote_collector(
       {behind_door("alice", of_client("alice")), behind_door("bob", next + "/bob")});
@@ -112,7 +112,7 @@ TEST_F(RemoteHost, ForgetsWhoWasKilledWhenOthersCome) {
   make_lab({"alice"});
   start_agent();
   open_door();
-  Program program({ZERO_WATCHED_C, "60"});
+  Program program({ZERO_WATCHED_C, "600"});
   ASSERT_EQ(program.line(), "counting");
   const HostSpec spec = behind_door("alice", of_client("alice"));
   std::vector<std::unique_ptr<HostLink>> held;
@@ -148,7 +148,7 @@ TEST_F(RemoteHost, ThatHangsHoldsNoOther) {
   make_lab({});
   start_agent();
   open_door();
-  Program program({ZERO_WATCHED_C, "60"});
+  Program program({ZERO_WATCHED_C, "600"});
   ASSERT_EQ(program.line(), "counting");
   std::vector<HostSpec> hosts = {behind_door("good", lab())};
   for (int i = 0; i < 8; ++i) {
