@@ -188,7 +188,7 @@ def standby(walk):
         after = min(time_ns for time_ns in times if time_ns > killed)
         taken = (after - killed) / 1e9
         print(f"the standby's first sample came {taken:.2f} s after the kill, at a lease of 1 s")
-        assert taken < 1 + 1.5, "later than a lease, and what a busy machine takes to open a store"
+        assert taken < 1 + 10, "later than a lease, and what a very busy machine takes to open a store"
 
 
 def hosts(walk):
