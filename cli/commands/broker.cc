@@ -97,8 +97,7 @@ Result<void> take_lid(const std::string& text, broker::ServiceOptions& options) 
   const unsigned long lid = std::strtoul(text.c_str(), &end, 0);
   constexpr unsigned long kLastUnicast = 0xbfff;
   if (end == text.c_str() || *end != '=' || lid < 1 || lid > kLastUnicast) {
-    return fail(ErrorCode::kBadInput,
-                "--lid " + text + ": give LID=ADDRESS:PORT, with a LID of 1 to 49151");
+    return fail(ErrorCode::kBadInput, text + ": give LID=ADDRESS:PORT, with a LID of 1 to 49151");
   }
   options.lids[static_cast<std::uint16_t>(lid)] = end + 1;
   return {};
@@ -124,7 +123,7 @@ Result<void> take_via(const std::string& text, broker::RunOptions& options) {
   const std::string to = sign == std::string::npos ? text : text.substr(sign + 1);
   if (from.empty() || to.find(':') == std::string::npos) {
     return fail(ErrorCode::kBadInput,
-                "--via " + text + ": give ADDRESS:PORT of a broker, or FROM=ADDRESS:PORT");
+                text + ": give ADDRESS:PORT of a broker, or FROM=ADDRESS:PORT");
   }
   options.via[from] = to;
   return {};

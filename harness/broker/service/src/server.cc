@@ -58,11 +58,7 @@ Server::~Server() {
 }
 
 Result<void> Server::open() {
-  for (const auto& [lid, place] : options_.lids) {
-    if (const auto at = broker_address(place); !at) {
-      return at.error().while_doing(fmt::format("--lid {}={}", lid, place));
-    }
-  }
+  if (auto checked = check_options(); !checked) return checked;
   auto device = VerbsDevice::open(options_.device, options_.port, options_.gid_rule);
   if (!device) return pass_on(device);
   device_ = std::move(*device);

@@ -66,6 +66,7 @@ class Server final : public Service, private Owner {
   void measure_load();
 
   // Doors.
+  [[nodiscard]] Result<void> check_options() const;
   Result<void> open_doors();
   void watch(int fd, bool also_write);
   void on_ready(int fd);

@@ -17,12 +17,30 @@
 
 namespace greynic::broker {
 
-Result<void> Server::open_doors() {
+/// What can be said before there is a device.
+Result<void> Server::check_options() const {
   for (const auto& [lid, text] : options_.lids) {
     if (const auto address = broker_address(text); !address) {
-      return address.error().while_doing(fmt::format("--lid {}", lid));
+      return address.error().while_doing(fmt::format("--lid {}={}", lid, text));
     }
   }
+  if (options_.listen.empty()) return {};
+  if (!daemon::is_listen_address(options_.listen)) {
+    return fail(ErrorCode::kBadInput,
+                fmt::format("--listen {}: is no ADDRESS:PORT, such as 10.0.0.7:18700 or "
+                            "[fd00::7]:18700",
+                            options_.listen));
+  }
+  if (options_.certificates.empty() && !daemon::is_loopback(options_.listen)) {
+    return fail(ErrorCode::kBadInput,
+                fmt::format("--listen {}: beyond loopback other brokers must prove who they are; "
+                            "add --certificates DIR",
+                            options_.listen));
+  }
+  return {};
+}
+
+Result<void> Server::open_doors() {
   auto attachments = Attachments::open(options_.socket);
   if (!attachments) return pass_on(attachments);
   attachments_ = std::move(*attachments);
@@ -33,12 +51,6 @@ Result<void> Server::open_doors() {
     security = std::move(*opened);
   }
   if (!options_.listen.empty()) {
-    if (security == nullptr && !daemon::is_loopback(options_.listen)) {
-      return fail(ErrorCode::kBadInput,
-                  fmt::format("--listen {}: beyond loopback other brokers must prove who they are; "
-                              "add --certificates DIR",
-                              options_.listen));
-    }
     auto door = daemon::Door::open(options_.listen, {}, [this](int socket) {
       {
         const std::lock_guard lock(handed_mutex_);
