@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <tuple>
 
+#include "pair.h"
 #include "talkers.h"
 
 namespace greynic::broker {
@@ -123,6 +125,74 @@ TEST(BrokerSmallMessages, WaitForOneSegmentOfAMebibyte) {
   EXPECT_GT(beside.segment_ns, 0.0);
   EXPECT_LE(beside.worst, alone.worst + 2 * beside.segment_ns);
   EXPECT_GT(beside.count, 20U);
+}
+
+/// One connection, which its owner sends on.
+class Sender : public FabricClient {
+ public:
+  static constexpr std::uint64_t kRing = 65536;
+  explicit Sender(FabricNode& node) : node_(node), segment_(2 * kRing) {
+    app = *node.attach(*this, segment_);
+  }
+  void on_incoming(std::uint16_t, VirtualQpn one) override {
+    (void)node_.core().accept(app, one, kRings);
+  }
+  void on_open(VirtualQpn one) override { number = one; }
+  void on_received(VirtualQpn one, std::uint64_t total) override {
+    (void)node_.core().consume(app, one, total);
+  }
+  /// So many pieces of so many bytes. `seen`: how soon its broker must look after the last.
+  void send(std::uint64_t bytes, int pieces) {
+    node_.act([this, bytes, pieces](Core& core) {
+      for (int i = 0; i < pieces; ++i) {
+        EXPECT_EQ(core.send(app, number, sent_ += bytes), 0);
+        core.flush();
+      }
+      seen = core.awaits();
+    });
+  }
+  Core::Awaits seen = Core::Awaits::kNothing;
+  static constexpr Rings kRings{.send = {0, kRing}, .receive = {kRing, kRing}};
+  AppId app = 0;
+  VirtualQpn number = 0;
+
+ private:
+  FabricNode& node_;
+  std::vector<std::byte> segment_;
+  std::uint64_t sent_ = 0;
+};
+
+// Claim:  a broker may sleep until something is received while a few small pieces are under way; not
+//         while a large one is, or many, or an end that somebody waits for; and nothing is left later.
+TEST(BrokerSmallMessages, HoldNothingUpUntilTheyAreDone) {
+  Pair pair;
+  Sender a(*pair.a), b(*pair.b);
+  const auto later = [&] { pair.fabric->run_until(pair.fabric->now() + 1e6); };
+  const auto awaits = [&] { return pair.a->core().awaits(); };
+  pair.b->act([&](Core& core) { EXPECT_EQ(core.listen(b.app, 7), 0); });
+  later();
+  pair.a->act(
+      [&](Core& core) { EXPECT_EQ(core.connect(a.app, 1, 7, Sender::kRings, a.number), 0); });
+  later();
+  EXPECT_EQ(awaits(), Core::Awaits::kNothing);
+  for (const auto& [bytes, pieces, expected] : {std::tuple{64U, 1, Core::Awaits::kSoon},
+                                                {64U, 8, Core::Awaits::kSoon},
+                                                {64U, 9, Core::Awaits::kNow},
+                                                {1000U, 1, Core::Awaits::kNow},
+                                                {30000U, 1, Core::Awaits::kNow}}) {
+    a.send(bytes, pieces);
+    later();
+    EXPECT_EQ(a.seen, expected) << pieces << " of " << bytes;
+    EXPECT_EQ(awaits(), Core::Awaits::kNothing) << pieces << " of " << bytes;
+  }
+  Core::Awaits ending = Core::Awaits::kNothing;
+  pair.a->act([&](Core& core) {
+    EXPECT_EQ(core.finish(a.app, a.number), 0);
+    core.flush();
+    ending = core.awaits();
+  });
+  later();
+  EXPECT_EQ(ending, Core::Awaits::kNow);
 }
 
 }  // namespace

@@ -110,6 +110,7 @@ struct Sent {
   bool credited = false;  ///< and was paid for
   bool last = false;      ///< of a transfer
   bool guilty = false;
+  bool quiet = false;  ///< small, and nothing is held up until it is done
   std::uint64_t sequence = 0;
   std::uint64_t cookie = 0;
   std::int32_t slot = -1;  ///< of the lane's own memory

@@ -54,6 +54,7 @@ class Engine final : public Core {
   void on_qp_error(QpNumber qp) override;
   void on_drained(QpNumber qp) override;
   void flush() override;
+  Awaits awaits() const override;
   const Counters& counters() const override { return counters_; }
   std::vector<Decision> decisions() const override { return decisions_.list(); }
   std::pair<std::size_t, std::uint64_t> registrations() const override {

@@ -16,6 +16,11 @@ constexpr std::size_t kRecordsOfMessage = 15;
 /// One request in so many asks for a completion.
 constexpr std::size_t kSignalEvery = 8;
 constexpr std::uint64_t kRecordCost = kControlBytes;
+/// So many pieces of so many bytes at most fill no ring and no lane, so nobody waits for their completions.
+constexpr std::uint64_t kQuietBytes = 256;
+constexpr std::size_t kQuietPieces = 8;
+/// With more lanes, looking at each takes longer than a completion that nobody waits for.
+constexpr std::size_t kFewLanes = 32;
 
 std::uint64_t until_wrap(std::uint64_t position, std::uint64_t bytes) {
   return bytes - position % bytes;
@@ -165,6 +170,7 @@ void Engine::send_credit(Link& link, Lane& lane) {
                         .value = link.taken};
   Sent sent = message(lane, link, 0, 0, std::span(&control, 1));
   sent.kind = Sent::Kind::kCredit;
+  sent.quiet = true;
   sent.numbered = true;  // but not paid for
   sent.sequence = ++lane.numbered;
   stage(lane, sent);
@@ -314,6 +320,8 @@ std::uint64_t Engine::send_stream(Link& link, Lane& lane, Connection& connection
     prefix.bytes = piece.bytes;
     data = prefix;
   }
+  // Before bytes are read all that was sent must be through.
+  data.quiet = bytes <= kQuietBytes && rule_of(link, connection) != VerbRule::kRead;
   connection.posted += bytes;
   pay(link, lane, data);
   stage(lane, data);
@@ -339,6 +347,17 @@ void Engine::post_staged(Lane& lane) {
   ++counters_.doorbells;
   // Fewer are taken when the QP has just failed: its flushed completions are on their way.
   lane.posted += device_.post(lane.qp, list);
+}
+
+Core::Awaits Engine::awaits() const {
+  if (by_qp_.size() > kFewLanes) return Awaits::kNow;
+  std::size_t quiet = 0;
+  for (const auto& [qp, place] : by_qp_) {
+    for (const Sent& sent : place.lane->sent) {
+      if (!sent.quiet || ++quiet > kQuietPieces) return Awaits::kNow;
+    }
+  }
+  return quiet == 0 ? Awaits::kNothing : Awaits::kSoon;
 }
 
 void Engine::give_back(Lane& lane, const Sent& sent) {

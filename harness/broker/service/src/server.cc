@@ -101,19 +101,25 @@ Result<void> Server::serve(const std::atomic<bool>& stop) {
   // On a single processor others are served sooner when it sleeps.
   if (sysconf(_SC_NPROCESSORS_ONLN) == 1) options_.poll_for = {};
   Clock::time_point worked = Clock::now();
+  bool has_yielded = false;
   while (!stop.load(std::memory_order_relaxed)) {
-    const std::size_t done = turn();
+    const bool idle = turn() == 0;
     const Clock::time_point now = Clock::now();
-    if (done > 0) worked = now;
-    // Where others want this processor it is often they for whom we wait.
-    if (done == 0) sched_yield();
     if (now >= next_tick_) tick(now);
-    if (now - worked > options_.poll_for) {
+    if (!idle) {
+      worked = now;
+      has_yielded = false;
+    } else if (has_yielded && now - worked > options_.poll_for) {
       sleep();
       worked = Clock::now();
-    } else if (turns_ % kLookEvery == 0) {
-      look(0);
+      has_yielded = false;
+      continue;
+    } else {
+      // Where others want this processor it is often they for whom we wait: so once at least.
+      sched_yield();
+      has_yielded = true;
     }
+    if (turns_ % kLookEvery == 0) look(0);
   }
   return {};
 }
@@ -190,7 +196,9 @@ void Server::deliver() {
 }
 
 void Server::sleep() {
-  device_->arm();
+  // Each completion that wakes costs as much as a message.
+  const Core::Awaits awaits = core_->awaits();
+  device_->arm(awaits == Core::Awaits::kNow);
   bool idle = true, full = false;
   for (const auto& [id, app] : applications_) {
     if (app->socket() < 0) continue;
@@ -209,7 +217,9 @@ void Server::sleep() {
   auto until = next_tick_;
   if (const auto drained = device_->next_drained()) until = std::min(until, *drained);
   // Nobody says when an application has read its events, so a full ring is looked at again.
-  if (full) until = Clock::now() + std::chrono::milliseconds(1);
+  if (full || awaits == Core::Awaits::kSoon) {
+    until = std::min(until, Clock::now() + std::chrono::milliseconds(1));
+  }
   const auto wait = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
   look(static_cast<int>(std::clamp<std::int64_t>(wait, 0, 1000)));
 }

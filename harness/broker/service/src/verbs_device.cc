@@ -294,8 +294,8 @@ int VerbsDevice::event_fd() const { return channel_.handle()->fd; }
 int VerbsDevice::async_fd() const { return device_.handle()->async_fd; }
 
 /// A queue that has not spoken since it was armed is armed still; to arm is a system call on some.
-void VerbsDevice::arm() {
-  if (!std::exchange(send_armed_, true)) (void)send_cq_.arm();
+void VerbsDevice::arm(bool also_sends) {
+  if (also_sends && !std::exchange(send_armed_, true)) (void)send_cq_.arm();
   if (!std::exchange(receive_armed_, true)) (void)receive_cq_.arm();
 }
 

@@ -44,9 +44,10 @@ class VerbsDevice final : public Device {
 
   /// Appends what has completed; how many there were.
   std::size_t poll(std::vector<Completion>& into);
-  /// Readable after arm() when something has completed; then call take_events().
+  /// Readable after arm() when something was received, or also when a request is done; then call
+  /// take_events().
   [[nodiscard]] int event_fd() const;
-  void arm();
+  void arm(bool also_sends);
   /// One at a time: it is readable again while there are more.
   void take_events();
   /// Readable when an asynchronous event is there.

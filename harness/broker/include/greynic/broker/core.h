@@ -193,6 +193,13 @@ class Core {
   /// Posts what there is to post, a doorbell for each lane.
   virtual void flush() = 0;
 
+  /// How soon completions of requests must be seen; those of receives must be at once.
+  enum class Awaits : std::uint8_t {
+    kNothing,  ///< none are under way
+    kSoon,     ///< a few small pieces, which hold nothing up: a millisecond is early enough
+    kNow,
+  };
+  [[nodiscard]] virtual Awaits awaits() const = 0;
   [[nodiscard]] virtual const Counters& counters() const = 0;
   [[nodiscard]] virtual std::vector<Decision> decisions() const = 0;
   /// Registrations of lent memory that are kept now, and their bytes.
