@@ -45,19 +45,24 @@ std::string bound_text(const WallRule& rule) {
 Scale::Scale(const WallRule& rule, double reference) : rule_(rule), reference_(reference) {
   sign_ = rule.below_baseline_by || rule.below ? -1.0 : 1.0;
   const double absolute = rule.below ? *rule.below : rule.above.value_or(1.0);
-  // Where nothing is positive, differences are the scores, in units of the bound.
+  // Where nothing is positive, values count in units of the bound, and as logarithms beyond it.
   logarithms_ = reference > 0.0 && absolute > 0.0;
   if (!logarithms_) reference_ = std::max(std::abs(absolute), 1e-9);
 }
 
 double Scale::score(double value) const {
-  if (!logarithms_) return sign_ * value / reference_;
+  if (!logarithms_) {
+    const double bounds = std::abs(value) / reference_;
+    return sign_ * std::copysign(bounds > 1.0 ? 1.0 + std::log(bounds) : bounds, value);
+  }
   const double ratio = std::max(value / reference_, std::exp(-kLargestScore));
   return sign_ * std::log(ratio);
 }
 
 double Scale::value(double score) const {
-  return logarithms_ ? reference_ * std::exp(sign_ * score) : sign_ * score * reference_;
+  if (logarithms_) return reference_ * std::exp(sign_ * score);
+  const double size = std::abs(score);
+  return reference_ * sign_ * std::copysign(size > 1.0 ? std::exp(size - 1.0) : size, score);
 }
 
 double Scale::bound(double baseline) const {

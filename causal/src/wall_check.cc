@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kWallBefore = 0.65;   // who asks mostly has a wall,
 constexpr double kEqualBefore = 0.28;  // or nothing at all; the rest is worse, but not by so much
-constexpr double kDeepestWall = 2.5;   // of a wall, beyond the bound
+constexpr double kDeepestWall = 2.5;   // of a wall, beyond the bound, unless a deeper one is seen
 // Some walls are not much worse than the share that was stated: by so many of it, beyond the bound.
 constexpr double kNearUpTo = 2.0;
 constexpr double kNearBefore = 0.2;
@@ -100,6 +100,8 @@ Odds odds_of_wall(const Values& values, const ValueModel& model, const NoiseBefo
   std::sort(sorted.begin(), sorted.end());
   const double middle = sorted.empty() ? model.baseline() : sorted[(sorted.size() - 1) / 2];
   const double count = std::max<double>(1.0, static_cast<double>(sorted.size()));
+  double deepest = kDeepestWall;
+  for (const double value : values.asked) deepest = std::max(deepest, value - middle);
   double near = -1e300;
   double deep = -1e300;
   double noisy = -1e300;
@@ -131,7 +133,7 @@ Odds odds_of_wall(const Values& values, const ValueModel& model, const NoiseBefo
         add_wall(near, bound + kNearUpTo * part * std::abs(bound - mean), 1.0 / kDepths,
                  kNearBefore);
         // Any depth is as likely as any other, but the grid is denser near the bound.
-        add_wall(deep, bound + kDeepestWall * part * part, 2.0 * part / kDepths, 1.0 - kNearBefore);
+        add_wall(deep, bound + deepest * part * part, 2.0 * part / kDepths, 1.0 - kNearBefore);
       }
       for (int d = 0; d < 5 && mean < bound; ++d) {
         const double between = mean + (bound - mean) * (d + 0.5) / 5.0;

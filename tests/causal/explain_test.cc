@@ -211,6 +211,42 @@ TEST(Explain, AFailingDeviceIsAWall) {
   EXPECT_NE(explanation->walls[0].outcome.find("IBV_WC_RETRY_EXC_ERR"), std::string::npos);
 }
 
+// Claim:  a share that is nothing at the baseline is explained against a bound far below what a wall has,
+//         and so is one that is a hundred times the baseline's.
+// Method: Collie's bound for pauses, a thousandth of the time; walls from twice it to all of the time.
+TEST(Explain, AWallMayBeFarBeyondItsBound) {
+  Campaign campaign = campaign_of_ten();
+  PlantedDevice device;
+  device.random.seed(8);
+  device.all_of = {{"c5", std::string("b")}, {"c7", std::string("b")}};
+  ExplainOptions options;
+  options.witness = campaign.baseline;
+  for (int i = 5; i < kFactors; ++i)
+    options.witness->set("c" + std::to_string(i), std::string("b"));
+  const auto tests_of = [&](double clear, double wall) {
+    const Laboratory laboratory = laboratory_of([&](const Configuration& configuration) {
+      Observation observation = device.measure(configuration);
+      const double noise = observation.measures["bandwidth_gbps"].value /
+                           (device.is_hit(configuration) ? 100.0 * (1.0 - device.drop) : 100.0);
+      const double share = device.is_hit(configuration) ? wall : clear;
+      observation.measures["pause_share"] = {share * noise, {}};
+      return observation;
+    });
+    const auto explanation = explain(campaign, {}, options, &laboratory);
+    EXPECT_TRUE(explanation) << explanation.error().message;
+    EXPECT_EQ(explanation->causes.size(), 1U) << to_text(*explanation);
+    EXPECT_TRUE(explanation->complete) << to_text(*explanation);
+    if (!explanation->causes.empty()) {
+      EXPECT_EQ(explanation->causes.front().text(), "c5 = b and c7 = b");
+    }
+    return explanation->tests;
+  };
+  campaign.wall = {.metric = "pause_share", .above = 0.001};
+  for (const double wall : {0.002, 0.02, 0.3, 1.0}) EXPECT_LE(tests_of(0.0, wall), 40U) << wall;
+  campaign.wall = {.metric = "pause_share", .above_baseline_by = 0.2};
+  for (const double wall : {0.02, 0.3, 1.0}) EXPECT_LE(tests_of(0.01, wall), 40U) << wall;
+}
+
 /// Whatever meets the one cause meets the other, by trying all levels of the campaign's factors
 /// that either looks at.
 bool is_within(const Cause& one, const Cause& other, const Campaign& campaign,
