@@ -16,6 +16,9 @@ constexpr std::size_t kMostOfGroup = 3;  // of one group
 constexpr double kTermsOfCause = 2.5;    // of a cause, before any test
 constexpr double kSureOfGroup = 0.985;   // healing checks each term again
 constexpr double kLikelyOfGroup = 0.5;
+constexpr double kWorthProving = 0.55;  // chance that a batch proves the answer, whichever it is
+constexpr double kLeastWorthProving = 0.02;  // of one answer
+constexpr std::size_t kMostAnswers = 8;
 constexpr int kLeastBesideCheck = 6;      // a batch so large has room for groups beside the check
 constexpr std::size_t kTestsOfCheck = 3;  // tests of it
 constexpr double kUnlikely = 1e-7;        // beside the likeliest of its group
@@ -170,6 +173,7 @@ class GroupSearch {
       group.cells = 1;
       for (Candidates::Possible& one : group.possible) one.cell = 0;
     }
+    for (const Id id : proofs()) batch.push_back(id);
     while (std::ssize(batch) < session_.options().batch) {
       Candidates* best_group = nullptr;
       Candidates::Asked best;
@@ -198,6 +202,60 @@ class GroupSearch {
     for (const Id id : unconfirmed(likely_terms(kLikelyOfGroup))) {
       const bool known = std::ranges::find(batch, id) != batch.end();
       if (!known && std::ssize(batch) < session_.options().batch) batch.push_back(id);
+    }
+    return batch;
+  }
+
+  /// All terms as one answer or the other has them, the likeliest first.
+  struct Answer {
+    double chance = 1.0;
+    std::vector<Part> terms;  ///< of each group
+  };
+  [[nodiscard]] std::vector<Answer> likely_answers() const {
+    std::vector<Answer> answers = {{}};
+    for (const Candidates& group : groups_) {
+      std::vector<Answer> longer;
+      for (const Answer& answer : answers) {
+        for (std::size_t i = 0; i < std::min(group.possible.size(), kMostAnswers); ++i) {
+          longer.push_back(answer);
+          longer.back().chance *= group.possible[i].weight;
+          longer.back().terms.push_back(group.possible[i].terms);
+        }
+      }
+      std::ranges::stable_sort(longer, std::greater(), &Answer::chance);
+      if (longer.size() > kMostAnswers) longer.resize(kMostAnswers);
+      answers = std::move(longer);
+    }
+    return answers;
+  }
+
+  /// Where few answers are left, the tests that prove each of them if it is right also part them, and
+  /// save a batch. Nothing where they do not fit, or where too much else is likely.
+  std::vector<Id> proofs() {
+    std::vector<Id> batch;
+    if (std::ranges::all_of(groups_, is_settled)) return batch;
+    double chance = 0.0;
+    for (const Answer& answer : likely_answers()) {
+      if (answer.chance < kLeastWorthProving) break;
+      Set terms;
+      for (std::size_t g = 0; g < groups_.size(); ++g) {
+        for (std::size_t i = 0; i < groups_[g].settings.size(); ++i) {
+          if (answer.terms[g] >> i & 1) terms.set(groups_[g].settings[i]);
+        }
+      }
+      std::vector<Id> longer = batch;
+      for (const Id id : unconfirmed(terms)) {
+        if (std::ranges::find(longer, id) == longer.end()) longer.push_back(id);
+      }
+      if (std::ssize(longer) > session_.options().batch) continue;
+      batch = std::move(longer);
+      chance += answer.chance;
+    }
+    if (chance < kWorthProving) return {};
+    for (Candidates& group : groups_) {
+      for (const Candidates::Asked& asked : group.asked) {
+        if (std::ranges::find(batch, asked.id) != batch.end()) part_cells(group, asked.healed);
+      }
     }
     return batch;
   }
