@@ -174,4 +174,18 @@ double expected_matchers_tried(const Layout& layout, const Traffic& traffic) {
   return weight > 0.0 ? tried / weight : 0.0;
 }
 
+bool has_idle(const Layout& layout) {
+  return std::any_of(layout.tables.begin(), layout.tables.end(), [](const LayoutTable& table) {
+    return std::any_of(table.matchers.begin(), table.matchers.end(),
+                       [](const Matcher& matcher) { return matcher.idle_seconds > 0; });
+  });
+}
+
+Layout without_idle(Layout layout) {
+  for (LayoutTable& table : layout.tables) {
+    std::erase_if(table.matchers, [](const Matcher& matcher) { return matcher.idle_seconds > 0; });
+  }
+  return layout;
+}
+
 }  // namespace greynic

@@ -63,7 +63,9 @@ Layout without_ranges(Layout layout) {
           by_mask[part.mask()].push_back(std::move(written));
         }
       }
-      for (auto& [mask, rules] : by_mask) plain.push_back({mask, 0, std::move(rules)});
+      for (auto& [mask, rules] : by_mask) {
+        plain.push_back({mask, 0, std::move(rules), matcher.idle_seconds});
+      }
     }
     for (std::size_t i = 0; i < plain.size(); ++i) {
       plain[i].priority = static_cast<RulePriority>(i);

@@ -25,8 +25,10 @@ json to_json(const Layout& layout) {
       matchers.push_back({{"mask", to_json(matcher.mask)},
                           {"priority", matcher.priority},
                           {"rules", std::move(rules)}});
+      if (matcher.idle_seconds > 0) matchers.back()["idle_seconds"] = matcher.idle_seconds;
     }
     tables.push_back({{"id", table.id}, {"matchers", std::move(matchers)}});
+    if (table.software) tables.back()["software"] = true;
   }
   return {{"version", 1}, {"tables", std::move(tables)}};
 }
@@ -67,6 +69,7 @@ Result<Layout> layout_from_json(const json& document, const std::string& source)
       const std::string at_table = fmt::format("/tables/{}", layout.tables.size());
       LayoutTable table;
       table.id = table_json.at("id").get<std::uint32_t>();
+      table.software = table_json.value("software", false);
       for (const LayoutTable& other : layout.tables) {
         if (other.id == table.id) return bad_value(source, at_table + "/id", "stands twice");
       }
@@ -77,6 +80,7 @@ Result<Layout> layout_from_json(const json& document, const std::string& source)
         if (!mask) return pass_on(mask);
         matcher.mask = std::move(*mask);
         matcher.priority = matcher_json.value("priority", RulePriority{0});
+        matcher.idle_seconds = matcher_json.value("idle_seconds", std::uint32_t{0});
         for (const json& rule_json : matcher_json.at("rules")) {
           auto rule = layout_rule_from_json(rule_json, matcher, table.id, source,
                                             fmt::format("{}/rules/{}", here, matcher.rules.size()));

@@ -55,6 +55,44 @@ TEST(RuleCommands, SayARuleAsEachProgramDoes) {
             "/ end\n");
 }
 
+// Oracle: as above. Hardware sends the rest to software, and entries of hot flows may leave.
+TEST(RuleCommands, TellHardwareFromTheSlowPath) {
+  FlowRule hot = web_rule();
+  hot.actions = {Action::forward("4")};
+  FlowRule rest;
+  rest.priority = 1;
+  rest.match.set(F::kEtherType, 0x0800);
+  rest.actions = {Action::jump(1)};
+  FlowRule slow = hot;
+  slow.table = 1;
+  const Layout layout{{{0, {{hot.match.mask(), 0, {hot}, 10}, {rest.match.mask(), 1, {rest}}}},
+                       {1, {{slow.match.mask(), 0, {slow}}}, true}}};
+  const auto written = [&](const std::string& form) {
+    const auto text = rule_commands(layout, command_form(form).value());
+    return text ? *text : text.error().message;
+  };
+  const std::string ovs = written("ovs");
+  EXPECT_NE(ovs.find("\nidle_timeout=10,cookie=0x1,table=0,priority=65535"), std::string::npos)
+      << ovs;
+  EXPECT_NE(ovs.find("\ncookie=0x2,table=0,priority=65534"), std::string::npos) << ovs;
+  EXPECT_NE(ovs.find("\ncookie=0x3,table=1,"), std::string::npos) << ovs;
+  const std::string tc = written("tc:eth7");
+  EXPECT_NE(tc.find("chain 0 protocol ip prio 1 flower skip_sw ip_proto"), std::string::npos) << tc;
+  EXPECT_NE(tc.find("chain 0 protocol ip prio 2 flower skip_sw action goto chain 1"),
+            std::string::npos)
+      << tc;
+  EXPECT_NE(tc.find("chain 1 protocol ip prio 1 flower skip_hw ip_proto"), std::string::npos) << tc;
+  const std::string rte = written("rte_flow:3");
+  EXPECT_NE(rte.find("rules of the layout's table 1"), std::string::npos) << rte;
+  EXPECT_NE(rte.find("end actions age timeout 10 / represented_port ethdev_port_id 4 / end"),
+            std::string::npos)
+      << rte;
+  EXPECT_NE(rte.find("priority 1 ingress pattern eth / ipv4 / end actions queue index 0 / end"),
+            std::string::npos)
+      << rte;
+  EXPECT_EQ(rte.find("group 1"), std::string::npos) << rte;
+}
+
 TEST(RuleCommands, SayTagsBeforeWhatIsBehindThem) {
   FlowRule rule;
   rule.table = 2;

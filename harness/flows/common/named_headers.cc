@@ -338,7 +338,9 @@ std::vector<Matcher> matchers_with_headers(const Matcher& matcher) {
       const Mask mask = part.match.mask();
       auto place = std::ranges::find(made, mask, &Matcher::mask);
       if (place == made.end()) {
-        place = made.insert(made.end(), {.mask = mask, .priority = matcher.priority});
+        place = made.insert(
+            made.end(),
+            {.mask = mask, .priority = matcher.priority, .idle_seconds = matcher.idle_seconds});
       }
       place->rules.push_back(std::move(part));
     }

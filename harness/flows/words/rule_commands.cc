@@ -6,6 +6,7 @@
 #include <array>
 #include <limits>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "common/named_headers.h"
@@ -67,11 +68,47 @@ RuleSet with_quoted_ports(RuleSet rules) {
   return rules;
 }
 
-Result<std::string> ovs_commands(const RuleSet& rules, const std::string& bridge) {
-  auto text = ovs_rules_text(with_quoted_ports(rules), {});
-  if (!text) return text;
-  return fmt::format("# ovs-ofctl -O OpenFlow13 --bundle replace-flows {} THIS_FILE\n", bridge) +
-         *text;
+/// Tables of the slow path, and where entries may leave the device.
+struct SlowPath {
+  std::set<std::uint32_t> tables;
+  std::map<std::pair<std::uint32_t, RulePriority>, std::uint32_t> idle_seconds;
+};
+
+SlowPath slow_path_of(const Layout& layout) {
+  SlowPath found;
+  for (const LayoutTable& table : layout.tables) {
+    if (table.software) found.tables.insert(table.id);
+    for (std::size_t i = 0; i < table.matchers.size(); ++i) {  // numbered as rules_of() does
+      if (table.matchers[i].idle_seconds == 0) continue;
+      found.idle_seconds[{table.id, static_cast<RulePriority>(i)}] = table.matchers[i].idle_seconds;
+    }
+  }
+  return found;
+}
+
+/// Seconds after which the rule may leave; 0: never.
+std::uint32_t idle_of(const SlowPath& slow, const FlowRule& rule) {
+  const auto found = slow.idle_seconds.find({rule.table, rule.priority});
+  return found == slow.idle_seconds.end() ? 0 : found->second;
+}
+
+/// Open vSwitch holds the slow path's tables as it holds others.
+Result<std::string> ovs_commands(const RuleSet& rules, const SlowPath& slow,
+                                 const std::string& bridge) {
+  std::string text =
+      fmt::format("# ovs-ofctl -O OpenFlow13 --bundle replace-flows {} THIS_FILE\n", bridge);
+  const auto lines = ovs_rules_text(with_quoted_ports(rules), {});
+  if (!lines) return lines;
+  if (slow.idle_seconds.empty()) return text + *lines;
+  std::size_t begin = 0;
+  for (const FlowRule& rule : rules.rules) {  // a line each
+    const std::size_t end = lines->find('\n', begin) + 1;
+    const std::uint32_t seconds = idle_of(slow, rule);
+    if (seconds > 0) text += fmt::format("idle_timeout={},", seconds);
+    text += lines->substr(begin, end - begin);
+    begin = end;
+  }
+  return text;
 }
 
 /// The kernel keeps one protocol for each preference of a chain, so a priority whose rules have
@@ -98,7 +135,18 @@ std::vector<unsigned> preferences(const RuleSet& rules) {
   return given;
 }
 
-Result<std::string> tc_commands(const RuleSet& rules, const std::string& interface) {
+/// In hardware alone, or in software alone; what the hardware jumps to and does not have goes on in
+/// software at the same chain.
+std::string in_its_place(std::string words, const SlowPath& slow, const FlowRule& rule) {
+  if (slow.tables.empty()) return words;
+  constexpr std::string_view kFlower = " flower";
+  const std::size_t at = words.find(kFlower);
+  words.insert(at + kFlower.size(), slow.tables.contains(rule.table) ? " skip_hw" : " skip_sw");
+  return words;
+}
+
+Result<std::string> tc_commands(const RuleSet& rules, const SlowPath& slow,
+                                const std::string& interface) {
   constexpr unsigned kLastPreference = 65535;
   std::string text = fmt::format("# tc qdisc add dev {} clsact; tc -batch THIS_FILE\n", interface);
   const std::vector<unsigned> preference = preferences(rules);
@@ -110,17 +158,42 @@ Result<std::string> tc_commands(const RuleSet& rules, const std::string& interfa
     }
     auto words = tc_words(rule, preference[i]);
     if (!words) return words.error().while_doing(flows::place_of(rules, i));
-    text += fmt::format("filter add dev {} ingress chain {} {}\n", interface, rule.table, *words);
+    text += fmt::format("filter add dev {} ingress chain {} {}\n", interface, rule.table,
+                        in_its_place(std::move(*words), slow, rule));
   }
   return text;
 }
 
-Result<std::string> testpmd_commands(const RuleSet& rules, const std::string& port) {
+/// To the slow path: a queue, from which a program takes the packets.
+FlowRule to_slow_queue(FlowRule rule, const SlowPath& slow) {
+  for (Action& action : rule.actions) {
+    const bool leaves = action.kind == ActionKind::kJump &&
+                        slow.tables.contains(static_cast<std::uint32_t>(action.number));
+    if (leaves) action = Action::forward("queue:0");
+  }
+  return rule;
+}
+
+Result<std::string> testpmd_commands(const RuleSet& rules, const SlowPath& slow,
+                                     const std::string& port) {
   std::string text = "# testpmd> load THIS_FILE\n";
+  if (!slow.tables.empty()) {
+    text += fmt::format(
+        "# Queue 0 gets what the hardware does not decide: a program must decide it by the rules "
+        "of "
+        "the layout's table {}.\n",
+        *slow.tables.begin());
+  }
   for (std::size_t i = 0; i < rules.rules.size(); ++i) {
-    const FlowRule& rule = rules.rules[i];
+    if (slow.tables.contains(rules.rules[i].table)) continue;
+    const FlowRule rule = to_slow_queue(rules.rules[i], slow);
     auto words = testpmd_words(rule);
     if (!words) return words.error().while_doing(flows::place_of(rules, i));
+    if (const std::uint32_t seconds = idle_of(slow, rule); seconds > 0) {
+      constexpr std::string_view kActions = " actions ";
+      words->insert(words->rfind(kActions) + kActions.size(),
+                    fmt::format("age timeout {} / ", seconds));
+    }
     text += fmt::format("flow create {} group {} priority {} ingress {}\n", port, rule.table,
                         rule.priority, *words);
   }
@@ -159,15 +232,17 @@ Result<std::string> rule_commands(const Layout& layout, const CommandForm& form)
   const bool prefixes_only = form.program == Program::kTc;
   const bool ranges = form.program == Program::kRteFlow;
   const Layout plain = ranges ? layout : without_ranges(layout);
-  const RuleSet rules = rules_of(with_headers(prefixes_only ? with_prefixes(plain) : plain));
+  const Layout written = with_headers(prefixes_only ? with_prefixes(plain) : plain);
+  const RuleSet rules = rules_of(written);
   if (const auto checked = check_words(rules); !checked) return pass_on(checked);
+  const SlowPath slow = slow_path_of(written);
   switch (form.program) {
     case Program::kOvs:
-      return ovs_commands(rules, form.device);
+      return ovs_commands(rules, slow, form.device);
     case Program::kTc:
-      return tc_commands(rules, form.device);
+      return tc_commands(rules, slow, form.device);
     case Program::kRteFlow:
-      return testpmd_commands(rules, form.device);
+      return testpmd_commands(rules, slow, form.device);
   }
   return fail(ErrorCode::kInternal, "a program without commands");
 }

@@ -71,8 +71,8 @@ bool does_the_same(const FlowRule& a, const FlowRule& b) {
   return a.actions == b.actions || (drops(a) && drops(b));
 }
 
-/// Of the rules of a matcher with ranges, two that some packet matches and that differ: no device
-/// says which of them wins. Without ranges rules of one mask are alike or apart.
+/// Of the rules of a matcher, two that some packet matches and that differ: no device says which of
+/// them wins, or one may leave. Without ranges rules of one mask are alike or apart.
 std::optional<std::pair<const FlowRule*, const FlowRule*>> rivals_in(const Matcher& matcher) {
   std::map<std::vector<FieldMatch>, std::vector<const FlowRule*>> alike_but_for_ranges;
   for (const FlowRule& rule : matcher.rules) {
@@ -80,7 +80,10 @@ std::optional<std::pair<const FlowRule*, const FlowRule*>> rivals_in(const Match
   }
   for (auto& entry : alike_but_for_ranges) {
     auto& rules = entry.second;
-    const auto first_range = [](const FlowRule* rule) { return rule->match.ranges().front(); };
+    const auto first_range = [](const FlowRule* rule) {
+      const auto& ranges = rule->match.ranges();
+      return ranges.empty() ? FieldRange{} : ranges.front();
+    };
     std::sort(rules.begin(), rules.end(), [&](const FlowRule* a, const FlowRule* b) {
       return first_range(a).low < first_range(b).low;
     });
@@ -102,6 +105,7 @@ std::optional<std::pair<const FlowRule*, const FlowRule*>> rivals_in(const Match
 
 Result<void> check(const Layout& layout) {
   TableIds seen;
+  std::size_t idle = 0;
   for (const LayoutTable& table : layout.tables) {
     if (!seen.insert(table.id).second) {
       return fail(ErrorCode::kBadInput, fmt::format("the layout has table {} twice", table.id));
@@ -113,7 +117,12 @@ Result<void> check(const Layout& layout) {
                     fmt::format("layout table {}: the rule {} is not under its matcher's mask {}",
                                 table.id, to_string(rule.match), to_string(matcher.mask)));
       }
-      if (matcher.mask.ranges().empty()) continue;
+      if (matcher.idle_seconds > 0 && ++idle > 1) {
+        return fail(ErrorCode::kUnsupported,
+                    "rules of several matchers may leave the device (idle_seconds); only layouts "
+                    "where those of one may can be judged");
+      }
+      if (matcher.mask.ranges().empty() && matcher.idle_seconds == 0) continue;
       if (const auto rivals = rivals_in(matcher)) {
         return fail(
             ErrorCode::kBadInput,
@@ -285,8 +294,11 @@ Result<void> compare_table(std::uint32_t id, const std::vector<const FlowRule*>&
 
 }  // namespace
 
-Result<Verdict> verify(const RuleSet& rules, const Layout& given, const VerifyOptions& options) {
-  if (const auto checked = check(given); !checked) return pass_on(checked);
+namespace {
+
+/// The layout with all rules there.
+Result<Verdict> verify_whole(const RuleSet& rules, const Layout& given,
+                             const VerifyOptions& options) {
   std::map<std::uint32_t, std::vector<const FlowRule*>> by_table;
   for (const FlowRule& rule : rules.rules) by_table[rule.table].push_back(&rule);
   TableIds added;
@@ -328,6 +340,21 @@ Result<Verdict> verify(const RuleSet& rules, const Layout& given, const VerifyOp
   verdict.regions = options.most_regions - limits.regions_left;
   verdict.equivalent = !verdict.counterexample.has_value();
   return verdict;
+}
+
+}  // namespace
+
+/// Of one matcher at most one rule matches a packet. With it, the whole layout decides; when it has
+/// left, the layout without the matcher does. So two proofs speak for every choice of rules that left.
+Result<Verdict> verify(const RuleSet& rules, const Layout& layout, const VerifyOptions& options) {
+  if (const auto checked = check(layout); !checked) return pass_on(checked);
+  auto verdict = verify_whole(rules, layout, options);
+  if (!verdict || !verdict->equivalent || !has_idle(layout)) return verdict;
+  auto without = verify_whole(rules, without_idle(layout), options);
+  if (!without) return without.error().while_doing("once idle rules have left");
+  without->regions += verdict->regions;
+  without->comparisons += verdict->comparisons;
+  return without;
 }
 
 }  // namespace greynic::verify

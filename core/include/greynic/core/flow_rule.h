@@ -158,12 +158,15 @@ struct Matcher {
   Mask mask;
   RulePriority priority = 0;
   std::vector<FlowRule> rules;
+  /// Rules that no packet hit for so long may leave the device; 0: they stay.
+  std::uint32_t idle_seconds = 0;
   bool operator==(const Matcher&) const = default;
 };
 
 struct LayoutTable {
   std::uint32_t id = 0;
   std::vector<Matcher> matchers;  ///< tried in this order; the first rule that matches decides
+  bool software = false;          ///< on the slow path: no table of the hardware
   bool operator==(const LayoutTable&) const = default;
 };
 
@@ -179,6 +182,10 @@ struct Layout {
 /// of the prefixes that its rules are written out to.
 [[nodiscard]] Layout without_ranges(Layout layout);
 [[nodiscard]] bool has_ranges(const Layout& layout);
+
+/// The layout once all rules that may leave the device have left.
+[[nodiscard]] Layout without_idle(Layout layout);
+[[nodiscard]] bool has_idle(const Layout& layout);
 
 /// What a packet meets on its way: which rule decides and how many matchers were tried.
 struct Lookup {

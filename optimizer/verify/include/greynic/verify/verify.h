@@ -31,6 +31,9 @@
 /// metadata or registers of which the rules know nothing, and which tables that only the layout has
 /// match (optimizer/verify/src/tags.h). A packet that
 /// matches nothing is missed, which is not the same as dropped.
+///
+/// Tables of the slow path (LayoutTable::software) are tables like others. Rules of a matcher with
+/// idle_seconds may leave the device: equivalent means that it is so whichever of them have left.
 
 #include <cstdint>
 #include <functional>
@@ -70,7 +73,7 @@ struct Verdict {
 };
 
 /// kUnsupported: a layout rule does more than jump on its way to a table that only the layout has,
-/// its jumps form a loop, or more than 64 may follow one another. kBadInput: a rule is not under its
+/// its jumps form a loop, or more than 64 may follow one another; rules of several matchers may leave. kBadInput: a rule is not under its
 /// matcher's mask, or a table comes twice. kTooBig: most_regions did not suffice (or
 /// most_comparisons, when quick); the message says for how many rules.
 [[nodiscard]] Result<Verdict> verify(const RuleSet& rules, const Layout& layout,
