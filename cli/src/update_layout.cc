@@ -112,7 +112,8 @@ Result<UpdatedLayout> update_layout(const UpdateFlags& flags, RuleSet rules,
     if (traffic != "uniform") optimizer::weigh_rules(*set, packets);
     if (set == &*was) told.before = optimizer::cost_of(*layout, packets);
   }
-  auto live = optimizer::LiveLayout::create(*was, *layout, {options, flags.most_drift, false});
+  auto live = optimizer::LiveLayout::create(
+      *was, *layout, {options, flags.most_drift, optimizer::FullLayouts::kNever});
   if (!live) return live.error().while_doing("updating " + flags.layout);
   Progress progress("updating", 1.0);
   auto sum = optimizer::update(*live, *was, rules, [&](double share) { progress.update(share); });

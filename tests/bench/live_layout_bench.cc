@@ -1,6 +1,10 @@
 /// What a step of a live layout takes, and how far it falls behind full layouts:
 ///
-///     live_layout_bench [--growth G] [--steps N] [--drift D] [SET...]
+///     live_layout_bench [--growth G] [--steps N] [--drift D] [--beside] [--most N] [--every US] [SET...]
+///
+/// With --beside full layouts are made in a second thread: then it is also told how many steps waited for
+/// one, and for how long at most until it was in effect. --most: index nodes and cubes that a step may
+/// look at. --every: microseconds from step to step; otherwise one follows the other at once.
 ///
 /// SET is a rule file or made:FAMILY:COUNT:SEED. A tenth of the rules is held back. Each two steps put
 /// one of them in at its place and take a random rule out; each fourth changes a weight, too. For each
@@ -17,6 +21,7 @@
 #include <limits>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "greynic/optimizer/live.h"
@@ -34,6 +39,7 @@ using optimizer::LiveStep;
 struct Settings {
   optimizer::LiveOptions options;
   std::size_t steps = 2000;
+  std::chrono::microseconds every{0};
 };
 
 class Times {
@@ -45,6 +51,7 @@ class Times {
     const auto end = std::chrono::steady_clock::now();
     us_.push_back(std::chrono::duration<double, std::micro>(end - start).count());
     if (done && done->rebuilt) ++rebuilt_;
+    if (done && done->waits) ++waiting_;
     return done;
   }
   void print(const char* kind) {
@@ -53,13 +60,16 @@ class Times {
     const auto at = [this](double share) {
       return us_[static_cast<std::size_t>(share * static_cast<double>(us_.size() - 1))];
     };
-    fmt::print("  {:<8} {:>6} steps: median {:>8.1f}  99 % {:>8.1f}  most {:>10.1f} us, {} anew\n",
-               kind, us_.size(), at(0.5), at(0.99), us_.back(), rebuilt_);
+    fmt::print(
+        "  {:<8} {:>6} steps: median {:>8.1f}  99 % {:>8.1f}  most {:>10.1f} us, {} anew, {} "
+        "waited\n",
+        kind, us_.size(), at(0.5), at(0.99), us_.back(), rebuilt_, waiting_);
   }
 
  private:
   std::vector<double> us_;
   std::size_t rebuilt_ = 0;
+  std::size_t waiting_ = 0;
 };
 
 Result<RuleSet> read(const std::string& name) {
@@ -117,7 +127,13 @@ int follow(const std::string& name, const Settings& settings) {
   Times inserts;
   Times erases;
   Times weights;
+  auto next_step = std::chrono::steady_clock::now();
+  bool waits = false;
+  auto waits_since = next_step;
+  std::chrono::duration<double, std::milli> longest{0};
   for (std::size_t step = 1; step <= settings.steps; ++step) {
+    next_step += settings.every;
+    std::this_thread::sleep_until(next_step);
     Result<LiveStep> done = LiveStep{};
     if (step % 2 == 1 && !out.empty()) {
       std::swap(out[random() % out.size()], out.back());
@@ -140,6 +156,10 @@ int follow(const std::string& name, const Settings& settings) {
       out.push_back(chosen);
     }
     if (!done) return fmt::print("{}\n", done.error().message), 1;
+    const auto now = std::chrono::steady_clock::now();
+    if (done->waits && !waits) waits_since = now;
+    if (!done->waits && waits) longest = std::max<decltype(longest)>(longest, now - waits_since);
+    waits = done->waits;
     if (step % 4 == 0) {
       const auto id = static_cast<optimizer::RuleId>(id_of[in[random() % in.size()]]);
       const double weight = 0.5 + static_cast<double>(random() % 100) / 100.0;
@@ -147,11 +167,16 @@ int follow(const std::string& name, const Settings& settings) {
     }
     if (step % (settings.steps / 4) == 0 && step != settings.steps / 4 * 3) {
       compare(*live, settings, static_cast<double>(step) / static_cast<double>(first.rules.size()));
+      next_step = std::chrono::steady_clock::now();
+      waits = false;
     }
   }
   inserts.print("insert");
   erases.print("erase");
   weights.print("weigh");
+  if (settings.options.full_layouts == optimizer::FullLayouts::kBeside) {
+    fmt::print("  longest until waiting steps were in effect: {:.1f} ms\n", longest.count());
+  }
   return 0;
 }
 
@@ -169,6 +194,12 @@ int main(int count, char** arguments) {
       settings.steps = std::max(4UL, std::stoul(arguments[++i]));
     } else if (argument == "--drift" && i + 1 < count) {
       settings.options.max_drift = std::stod(arguments[++i]);
+    } else if (argument == "--beside") {
+      settings.options.full_layouts = optimizer::FullLayouts::kBeside;
+    } else if (argument == "--most" && i + 1 < count) {
+      settings.options.most_comparisons = std::stoull(arguments[++i]);
+    } else if (argument == "--every" && i + 1 < count) {
+      settings.every = std::chrono::microseconds(std::stoll(arguments[++i]));
     } else {
       sets.push_back(argument);
     }

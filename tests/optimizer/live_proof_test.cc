@@ -136,7 +136,9 @@ TEST(StepProof, SeesEveryFaultAndNoOther) {
         state->add_entry(matcher, cube, came, changes);
       }
     }
-    StepProof proof(*state, changes, [](const Fault&) { return false; });
+    StepProof proof(
+        *state, changes, [](const Fault&) { return false; },
+        std::numeric_limits<std::uint64_t>::max());
     const bool holds = proof.holds(root, cube, came);
     ASSERT_EQ(holds, all_alike(*state, state->layout())) << "seed " << seed;
     ++(holds ? right : wrong);

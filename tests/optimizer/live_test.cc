@@ -29,12 +29,14 @@ const FlowRule* by_layout(const Layout& layout, const Packet& packet, std::uint3
 /// Rules as a list in their order, kept by this test alone, beside a LiveLayout.
 class Followed {
  public:
-  Followed(RuleSet rules, double growth, std::uint64_t seed) : random_(seed) {
+  Followed(RuleSet rules, double growth, std::uint64_t seed, LiveOptions options = {})
+      : random_(seed) {
     std::stable_sort(rules.rules.begin(), rules.rules.end(),
                      [](const auto& a, const auto& b) { return a.priority < b.priority; });
-    LiveOptions options;
     options.search.max_growth = growth;
-    options.max_drift = std::numeric_limits<double>::infinity();
+    if (options.full_layouts == FullLayouts::kAtOnce) {
+      options.max_drift = std::numeric_limits<double>::infinity();
+    }
     auto made = optimize(rules, rules::uniform_traffic(rules, 1), options.search);
     EXPECT_TRUE(made) << made.error().message;
     auto live = LiveLayout::create(rules, made->layout, options);
@@ -60,6 +62,7 @@ class Followed {
     const auto step = live_->insert(rule, before);
     ASSERT_TRUE(step) << step.error().message;
     rebuilds_ += step->rebuilt ? 1 : 0;
+    waiting_ += step->waits ? 1 : 0;
     list_.insert(place, {step->rule, rule});
   }
 
@@ -69,6 +72,7 @@ class Followed {
     const auto step = live_->erase(place->id);
     EXPECT_TRUE(step) << step.error().message;
     rebuilds_ += step && step->rebuilt ? 1 : 0;
+    waiting_ += step && step->waits ? 1 : 0;
     list_.erase(place);
     return gone;
   }
@@ -89,6 +93,7 @@ class Followed {
   [[nodiscard]] const LiveLayout& live() const { return *live_; }
   [[nodiscard]] std::size_t size() const { return list_.size(); }
   [[nodiscard]] int rebuilds() const { return rebuilds_; }
+  [[nodiscard]] int waiting() const { return waiting_; }
   std::mt19937_64& random() { return random_; }
   [[nodiscard]] const FlowRule& any_rule() { return list_[random_() % list_.size()].rule; }
 
@@ -101,6 +106,7 @@ class Followed {
   std::optional<LiveLayout> live_;
   std::mt19937_64 random_;
   int rebuilds_ = 0;
+  int waiting_ = 0;
 };
 
 void expect_alike(const Followed& followed, const Layout& layout, const Packet& packet,
@@ -110,6 +116,40 @@ void expect_alike(const Followed& followed, const Layout& layout, const Packet& 
   ASSERT_EQ(wanted == nullptr, got == nullptr) << to_string(packet);
   if (wanted != nullptr) ASSERT_EQ(wanted->actions, got->actions) << to_string(packet);
 }
+
+class UpdatesBeside : public testing::TestWithParam<std::uint64_t> {};
+
+// Claim:  with full layouts in a second thread, whenever that is waited for each packet gets what the
+//         first matching rule says, wherever the thread was when steps came, and whatever they took.
+// Oracle: as below.
+// Method: steps that may look at so little that every few need a full layout, or that drift at once;
+//         looked at after 1 to 20 of them.
+TEST_P(UpdatesBeside, AreAllInEffectOnceTheyAreWaitedFor) {
+  const std::uint64_t seed = GetParam();
+  LiveOptions options;
+  options.full_layouts = FullLayouts::kBeside;
+  options.max_drift = seed % 2 == 0 ? 0.01 : 10.0;
+  options.most_comparisons = seed % 3 == 0 ? 1'000'000 : 60;
+  Followed followed(small_random_rules(30, 3, seed), 2.0, seed, options);
+  const RuleSet more = small_random_rules(200, 3, seed + 1000);
+  for (const FlowRule& rule : more.rules) {
+    if (followed.size() > 40 || (followed.size() > 5 && followed.random()() % 2 == 0)) {
+      followed.erase();
+    } else {
+      ASSERT_NO_FATAL_FAILURE(followed.insert(rule));
+    }
+    if (followed.random()() % 4 == 0) ASSERT_NO_FATAL_FAILURE(followed.weigh());
+    if (followed.random()() % 10 != 0) continue;
+    const Layout layout = followed.live().layout();
+    EXPECT_EQ(followed.live().rules().rules.size(), followed.size());
+    for (unsigned number = 0; number < 1U << SmallSpace::kBits; ++number) {
+      ASSERT_NO_FATAL_FAILURE(expect_alike(followed, layout, SmallSpace::packet(number), 0));
+    }
+  }
+  if (seed % 3 != 0) EXPECT_GT(followed.waiting(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, UpdatesBeside, testing::Range<std::uint64_t>(1, 13));
 
 class SmallUpdates : public testing::TestWithParam<std::uint64_t> {};
 

@@ -54,7 +54,7 @@ TEST(Update, EndsAtTheNewRules) {
     const auto made = optimize(before, {});
     ASSERT_TRUE(made);
     LiveOptions options;
-    options.full_layouts = seed % 2 == 0;
+    options.full_layouts = seed % 2 == 0 ? FullLayouts::kAtOnce : FullLayouts::kNever;
     auto live = LiveLayout::create(before, made->layout, options);
     ASSERT_TRUE(live) << live.error().message;
     const auto sum = update(*live, before, now);

@@ -6,14 +6,13 @@
 #include <map>
 
 #include "greynic/verify/verify.h"
-#include "src/live/repair.h"
+#include "src/live/beside.h"
 
 namespace greynic::optimizer {
 
-using live::Changes;
-using live::Cube;
 using live::KeptRule;
 using live::State;
+using live::Told;
 
 namespace {
 
@@ -87,61 +86,81 @@ class LiveLayout::Kept {
     for (RuleId id = 0; id < kept.size(); ++id) {
       const FlowRule& rule = rules.rules[id];
       kept[id].rule = rule;
-      kept[id].order = place_for(rule, std::nullopt, kept);
+      kept[id].order =
+          order_.place(rule.table, rule.priority, std::nullopt,
+                       [&kept](RuleId other, std::uint64_t order) { kept[other].order = order; });
       kept[id].present = true;
       if (rule.weight > 0.0) kept[id].weight = rule.weight;
       order_.add(rule.table, kept[id].order, id);
     }
+    for (const KeptRule& rule : kept) {
+      places_.push_back({rule.rule.table, rule.rule.priority, rule.order});
+    }
     source_ = rules.source;
-    return take(std::move(kept), layout);
+    if (options_.full_layouts == FullLayouts::kBeside) {
+      beside_ =
+          std::make_unique<live::Beside>(kept, source_, options_.search, options_.most_comparisons);
+    }
+    auto made = State::create(std::move(kept), layout);
+    if (!made) return pass_on(made);
+    state_.emplace(std::move(*made));
+    reference_ = state().matchers_tried();
+    growth_ = std::max(options_.search.max_growth, growth());
+    return {};
   }
 
   Result<LiveStep> insert(FlowRule rule, std::optional<RuleId> before) {
     LiveStep step;
-    step.rule = static_cast<RuleId>(state().rules().size());
+    step.rule = static_cast<RuleId>(places_.size());
     if (!free_.empty()) {
       step.rule = free_.back();
       free_.pop_back();
     }
+    if (places_.size() <= step.rule) places_.resize(step.rule + 1);
     KeptRule kept;
-    if (before) rule.priority = state().rule(*before).rule.priority;
-    kept.order =
-        order_.place(rule.table, rule.priority,
-                     before ? std::optional(state().rule(*before).order) : std::nullopt,
-                     [this](RuleId id, std::uint64_t order) { state().set_order(id, order); });
+    if (before) rule.priority = places_[*before].priority;
+    kept.order = order_.place(rule.table, rule.priority,
+                              before ? std::optional(places_[*before].order) : std::nullopt,
+                              [this](RuleId id, std::uint64_t order) { move(id, order); });
+    places_[step.rule] = {rule.table, rule.priority, kept.order};
+    order_.add(rule.table, kept.order, step.rule);
     if (rule.weight > 0.0) kept.weight = rule.weight;
     kept.rule = std::move(rule);
     kept.present = true;
-    order_.add(kept.rule.table, kept.order, step.rule);
-    if (!state().can_hold(kept.rule)) {
+    note({.kind = Told::Kind::kPutIn, .id = step.rule, .rule = kept});
+    if (waits_) return waiting(step);
+    if (options_.full_layouts == FullLayouts::kAtOnce && !state().can_hold(kept.rule)) {
       std::vector<KeptRule> rules = state().rules();
       if (rules.size() <= step.rule) rules.resize(step.rule + 1);
       rules[step.rule] = std::move(kept);
-      if (!options_.full_layouts) return rebuild_when_allowed(step.rule);
-      return rebuild_with(std::move(rules), step.rule);
+      return rebuild_with(rules, step);
     }
-    state().add_rule(step.rule, std::move(kept));
-    const Cube cube = state().cube_of_rule(step.rule);
-    return settle(step, state().root_of(step.rule), cube, step.rule);
+    return put(live::put_in(state(), step.rule, std::move(kept), step, options_.most_comparisons),
+               step);
   }
 
   Result<LiveStep> erase(RuleId id) {
     LiveStep step;
     step.rule = id;
-    const std::uint32_t root = state().root_of(id);
-    const Cube cube = state().cube_of_rule(id);
-    order_.erase(state().rule(id).rule.table, state().rule(id).order);
+    order_.erase(places_[id].table, places_[id].order);
     free_.push_back(id);
-    state().remove_rule(id, changes_);
-    return settle(step, root, cube, live::kNothing);
+    note({.kind = Told::Kind::kTakeOut, .id = id});
+    if (waits_) return waiting(step);
+    return put(live::take_out(state(), id, step, options_.most_comparisons), step);
   }
 
   Result<LiveStep> weigh(RuleId id, double weight) {
     LiveStep step;
     step.rule = id;
-    state().weigh(id, weight);
-    state().move_by_weight(id);
-    return finish(step);
+    note({.kind = Told::Kind::kWeigh, .id = id, .weight = weight});
+    if (waits_) return waiting(step);
+    live::weigh_rule(state(), id, weight);
+    return put(true, step);
+  }
+
+  void set_lines(RuleId id, std::vector<std::uint32_t> lines) {
+    note({.kind = Told::Kind::kLines, .id = id, .lines = lines});
+    if (!waits_) state().set_from(id, std::move(lines));
   }
 
   /// Takes the rules and lays them out.
@@ -157,7 +176,18 @@ class LiveLayout::Kept {
   }
   [[nodiscard]] const LiveOptions& options() const { return options_; }
 
-  Result<LiveStep> rebuild(RuleId changed) { return rebuild_with(state().rules(), changed); }
+  Result<LiveStep> rebuild() {
+    if (const auto done = wait(); !done) return pass_on(done);
+    return rebuild_with(state().rules(), {});
+  }
+
+  Result<void> wait() {
+    if (beside_) {
+      if (auto ready = beside_->wait()) adopt(std::move(*ready));
+    }
+    if (failed_) return tl::unexpected<Error>(*failed_);
+    return {};
+  }
 
   [[nodiscard]] const State& state() const { return *state_; }
   State& state() { return *state_; }
@@ -165,66 +195,61 @@ class LiveLayout::Kept {
     return reference_ > 0.0 ? state().matchers_tried() / reference_ - 1.0 : 0.0;
   }
   [[nodiscard]] const RuleOrder& order() const { return order_; }
-
-  [[nodiscard]] RuleSet rules(const std::vector<KeptRule>& kept) const {
-    RuleSet set{{}, source_};
-    for (const auto& [table, rules] : order_.all()) {
-      RulePriority priority = 0;
-      for (const auto& [order, id] : rules) {
-        set.rules.push_back(kept[id].rule);
-        set.rules.back().priority = priority++;
-      }
-    }
-    return set;
-  }
+  [[nodiscard]] const std::string& source() const { return source_; }
 
  private:
-  std::uint64_t place_for(const FlowRule& rule, std::optional<std::uint64_t> next,
-                          std::vector<KeptRule>& kept) {
-    return order_.place(rule.table, rule.priority, next,
-                        [&kept](RuleId id, std::uint64_t order) { kept[id].order = order; });
+  struct Place {
+    std::uint32_t table = 0;
+    RulePriority priority = 0;
+    std::uint64_t order = 0;
+  };
+
+  void note(Told told) {
+    if (!beside_) return;
+    if (auto ready = beside_->tell(std::move(told))) adopt(std::move(*ready));
   }
 
-  Result<void> take(std::vector<KeptRule> rules, const Layout& layout) {
-    auto made = State::create(std::move(rules), layout);
-    if (!made) return pass_on(made);
-    state_.emplace(std::move(*made));
-    reference_ = state().matchers_tried();
-    growth_ = std::max(options_.search.max_growth, growth());
-    return {};
-  }
-
-  /// Proves the step, mending what it finds.
-  Result<LiveStep> settle(LiveStep step, std::uint32_t root, const Cube& cube, RuleId came) {
-    const std::uint64_t before = state().looked_at();
-    live::StepProof proof(state(), changes_, [this](const live::Fault& fault) {
-      return live::repair(state(), fault, changes_);
-    });
-    const bool proven = proof.holds(root, cube, came);
-    step.comparisons = state().looked_at() - before;
-    step.entries_added = changes_.added.size();
-    step.entries_removed = changes_.removed;
-    step.matchers_added = changes_.matchers_added;
-    step.matchers_removed = changes_.matchers_removed;
-    changes_ = {};
-    if (!proven) return rebuild_when_allowed(step.rule);
-    state().count_lost();
-    if (came != live::kNothing) {
-      state().count(came);
-      state().move_by_weight(came);
+  void adopt(Result<live::FullLayout> ready) {
+    if (!ready) {
+      failed_ = ready.error();
+      waits_ = true;
+      return;
     }
-    return finish(step);
+    beside_->drop(std::move(*state_));
+    state_.emplace(std::move(ready->state));
+    reference_ = ready->tried;
+    growth_ = std::max(options_.search.max_growth, ready->growth);
+    waits_ = false;
   }
 
-  Result<LiveStep> finish(const LiveStep& step) {
-    const bool grown = growth() > growth_ * (1.0 + options_.max_drift);
-    if (grown || drift() > options_.max_drift) return rebuild_when_allowed(step.rule);
+  void move(RuleId id, std::uint64_t order) {
+    places_[id].order = order;
+    note({.kind = Told::Kind::kOrder, .id = id, .order = order});
+    if (!waits_) state().set_order(id, order);
+  }
+
+  Result<LiveStep> waiting(LiveStep step) const {
+    if (failed_) return tl::unexpected<Error>(*failed_);
+    step.waits = true;
     return step;
   }
 
-  Result<LiveStep> rebuild_when_allowed(RuleId changed) {
-    if (options_.full_layouts) return rebuild(changed);
-    return fail(ErrorCode::kTooBig, "the step needs a full layout");
+  /// A step that was taken, and is right if `proven`.
+  Result<LiveStep> put(bool proven, const LiveStep& step) {
+    const bool grown = proven && growth() > growth_ * (1.0 + options_.max_drift);
+    if (proven && !grown && !(drift() > options_.max_drift)) return step;
+    switch (options_.full_layouts) {
+      case FullLayouts::kNever:
+        return fail(ErrorCode::kTooBig, "the step needs a full layout");
+      case FullLayouts::kAtOnce:
+        return rebuild_with(state().rules(), step);
+      case FullLayouts::kBeside:
+        break;
+    }
+    beside_->ask();
+    if (proven) return step;
+    waits_ = true;
+    return waiting(step);
   }
 
   /// Rules of the layout for each rule.
@@ -233,30 +258,29 @@ class LiveLayout::Kept {
            static_cast<double>(std::max<std::size_t>(1, order_.size()));
   }
 
-  Result<LiveStep> rebuild_with(std::vector<KeptRule> kept, RuleId changed) {
-    Traffic traffic;
-    for (const auto& [table, rules] : order_.all()) {
-      for (const auto& [order, id] : rules) {
-        traffic.flows.push_back({live::packet_of(kept[id].rule.match), kept[id].weight, table});
-      }
-    }
-    auto made = optimize(rules(kept), traffic, options_.search);
+  Result<LiveStep> rebuild_with(const std::vector<KeptRule>& kept, const LiveStep& step) {
+    auto made = live::full_layout(kept, source_, options_.search);
     if (!made) return pass_on(made);
-    if (auto taken = take(std::move(kept), made->layout); !taken) return pass_on(taken);
-    LiveStep step;
-    step.rule = changed;
-    step.rebuilt = true;
-    return step;
+    state_.emplace(std::move(made->state));
+    reference_ = made->tried;
+    growth_ = std::max(options_.search.max_growth, made->growth);
+    LiveStep done;
+    done.rule = step.rule;
+    done.rebuilt = true;
+    return done;
   }
 
   LiveOptions options_;
   std::string source_;
   RuleOrder order_;
+  std::vector<Place> places_;  ///< by id
   std::vector<RuleId> free_;
   std::optional<State> state_;
-  Changes changes_;
+  bool waits_ = false;  ///< the state is of no use: a full layout is under way
+  std::optional<Error> failed_;
   double reference_ = 0.0;  ///< matchers tried when it was laid out in full
   double growth_ = 1.0;     ///< that a full layout may have
+  std::unique_ptr<live::Beside> beside_;
 };
 
 Result<LiveLayout> LiveLayout::create(const RuleSet& rules, const Layout& layout,
@@ -300,9 +324,10 @@ Result<LiveStep> LiveLayout::weigh(RuleId rule, double weight) {
   return kept_->weigh(rule, weight);
 }
 void LiveLayout::set_lines(RuleId rule, std::vector<std::uint32_t> from) {
-  kept_->state().set_from(rule, std::move(from));
+  kept_->set_lines(rule, std::move(from));
 }
-Result<LiveStep> LiveLayout::rebuild() { return kept_->rebuild(0); }
+Result<LiveStep> LiveLayout::rebuild() { return kept_->rebuild(); }
+Result<void> LiveLayout::wait() { return kept_->wait(); }
 
 Result<void> LiveLayout::replace(const RuleSet& rules) {
   auto kept = std::make_unique<Kept>(kept_->options());
@@ -311,10 +336,20 @@ Result<void> LiveLayout::replace(const RuleSet& rules) {
   return {};
 }
 
-RuleSet LiveLayout::rules() const { return kept_->rules(kept_->state().rules()); }
-Layout LiveLayout::layout() const { return kept_->state().layout(); }
-double LiveLayout::matchers_tried() const { return kept_->state().matchers_tried(); }
+RuleSet LiveLayout::rules() const {
+  if (!kept_->wait()) return {{}, kept_->source()};
+  return live::in_order(kept_->state().rules(), kept_->source()).rules;
+}
+Layout LiveLayout::layout() const {
+  if (!kept_->wait()) return {};
+  return kept_->state().layout();
+}
+double LiveLayout::matchers_tried() const {
+  return kept_->wait() ? kept_->state().matchers_tried() : 0.0;
+}
 double LiveLayout::drift() const { return kept_->drift(); }
-std::size_t LiveLayout::layout_rules() const { return kept_->state().entries(); }
+std::size_t LiveLayout::layout_rules() const {
+  return kept_->wait() ? kept_->state().entries() : 0;
+}
 
 }  // namespace greynic::optimizer

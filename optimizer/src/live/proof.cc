@@ -32,6 +32,11 @@ bool for_pieces_outside(Cube& packets, const Cube& taken, std::size_t words, Vis
 
 bool StepProof::out_of_steps() {
   given_up_ = given_up_ || ++steps_ > kMostSteps;
+  return out_of_work();
+}
+
+bool StepProof::out_of_work() {
+  given_up_ = given_up_ || state_.looked_at() - before_ > most_;
   return given_up_;
 }
 
@@ -51,7 +56,7 @@ bool StepProof::holds(std::uint32_t root, const Cube& changed, std::uint32_t cam
       state_.entries_meeting(state_.matcher(state_.entry(entry).matcher).table, packets, in_table);
       state_.rules_meeting(root, packets, rules);
       const auto fault = fault_of_entry(entry, packets, in_table, rules);
-      if (given_up_) return false;
+      if (out_of_work()) return false;
       if (!fault) break;
       if (!repair_(*fault)) return false;
     }

@@ -33,8 +33,13 @@ class StepProof {
   /// may add entries, and replace one whose packets the new entry takes all.
   using Repair = std::function<bool(const Fault&)>;
 
-  StepProof(const State& state, const Changes& changes, Repair repair)
-      : state_(state), changes_(changes), repair_(std::move(repair)) {}
+  /// `most`: index nodes and cubes to look at, with repairs, before it gives up.
+  StepProof(const State& state, const Changes& changes, Repair repair, std::uint64_t most)
+      : state_(state),
+        changes_(changes),
+        repair_(std::move(repair)),
+        most_(most),
+        before_(state.looked_at()) {}
 
   /// True: everything is right, or made right. `came`: the rule that came; kNothing when the rule
   /// of this cube went. False when a repair failed, or when it takes more work than a new layout.
@@ -54,10 +59,13 @@ class StepProof {
   bool right_from(const Ids& rules, std::size_t next, Cube packets, std::uint32_t effect);
   [[nodiscard]] bool taken_before(const Ids& met, std::size_t until, const Cube& packets) const;
   [[nodiscard]] bool out_of_steps();
+  [[nodiscard]] bool out_of_work();
 
   const State& state_;
   const Changes& changes_;
   Repair repair_;
+  std::uint64_t most_;
+  std::uint64_t before_;  ///< looked at by steps before
   std::uint32_t root_ = 0;
   std::uint32_t came_ = kNothing;
   std::uint64_t steps_ = 0;

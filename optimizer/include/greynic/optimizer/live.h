@@ -18,6 +18,8 @@
 ///
 /// Not thread-safe. Memory: some 2 KB a rule.
 
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 
@@ -28,11 +30,22 @@ namespace greynic::optimizer {
 /// Stays the same while the rule is there; may be given again after it went.
 using RuleId = std::uint32_t;
 
+/// Who makes a full layout, where a step needs one.
+enum class FullLayouts : std::uint8_t {
+  kAtOnce,  ///< the step
+  kNever,   ///< nobody: the step fails with kTooBig, and replace() must follow
+  /// A second thread. The step and those after it wait for it to be in effect: LiveStep::waits. Where
+  /// the layout is only long of shape, steps go on meanwhile. When it is ready depends on the clock, and
+  /// so do the layouts; each is proven.
+  kBeside,
+};
+
 struct LiveOptions {
   OptimizeOptions search;   ///< for full layouts
   double max_drift = 0.05;  ///< of the matchers tried over those of the last full layout
-  /// False: a step that needs a full layout fails with kTooBig, and replace() must follow.
-  bool full_layouts = true;
+  FullLayouts full_layouts = FullLayouts::kAtOnce;
+  /// Index nodes and cubes that a step may look at before a full layout is cheaper.
+  std::uint64_t most_comparisons = std::numeric_limits<std::uint64_t>::max();
 };
 
 /// What a step did.
@@ -44,6 +57,7 @@ struct LiveStep {
   std::size_t matchers_removed = 0;
   std::uint64_t comparisons = 0;  ///< of the search and the proof
   bool rebuilt = false;           ///< by optimize(); then the counts above are 0
+  bool waits = false;             ///< in effect once wait() is over; then too
 };
 
 class LiveLayout {
@@ -70,6 +84,9 @@ class LiveLayout {
   void set_lines(RuleId rule, std::vector<std::uint32_t> from);
   /// Lays the rules out by optimize().
   Result<LiveStep> rebuild();
+  /// Until all steps are in effect (FullLayouts::kBeside); layout() and the like do so first. The error
+  /// of a full layout that failed: then no step is taken any more, and there is no layout.
+  Result<void> wait();
   /// Takes these rules instead, laid out by optimize(); ids are given as by create().
   Result<void> replace(const RuleSet& rules);
 

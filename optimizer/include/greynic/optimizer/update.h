@@ -31,7 +31,7 @@ struct UpdateSum {
 
 /// `live` holds the rules of `before`, as create() took them; afterwards those of `now`, in its order,
 /// with its weights (FlowRule::weight, where positive) and lines. When a step needs a full layout and
-/// LiveOptions::full_layouts is false, `now` is laid out at once, and the steps that are left are
+/// LiveOptions::full_layouts is kNever, `now` is laid out at once, and the steps that are left are
 /// spared. `on_step` hears the share done.
 [[nodiscard]] Result<UpdateSum> update(LiveLayout& live, const RuleSet& before, const RuleSet& now,
                                        const std::function<void(double)>& on_step = {});
