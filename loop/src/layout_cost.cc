@@ -59,6 +59,7 @@ std::string optimization_text(const TuneOptions& options, const TuneOutcome& out
     document["applied"] = {{"matchers", fitted.matcher_count()}, {"rules", fitted.rule_count()}};
   }
   if (outcome.curve) document["curve"] = to_json(*outcome.curve);
+  if (outcome.mask_curve) document["mask_curve"] = to_json(*outcome.mask_curve);
   return files::json_text(document);
 }
 

@@ -136,4 +136,28 @@ nlohmann::json to_json(const optimizer::GrowthCurve& curve) {
   return points;
 }
 
+nlohmann::json to_json(const optimizer::MaskCurve& curve) {
+  nlohmann::json points = nlohmann::json::array();
+  for (const optimizer::MaskPoint& point : curve.points) {
+    points.push_back({{"growth", point.growth},
+                      {"entries", point.entries},
+                      {"masks", point.masks},
+                      {"masks_at_least", point.fewest}});
+  }
+  return {{"masks", curve.masks}, {"points", std::move(points)}, {"taken", curve.taken}};
+}
+
+std::string to_text(const optimizer::MaskCurve& curve) {
+  std::string text = fmt::format("\n{:>8} {:>9} {:>8} {:>10} {:>10}\n", "growth", "entries",
+                                 "masks", "of those", "at least");
+  for (std::size_t i = 0; i < curve.points.size(); ++i) {
+    const optimizer::MaskPoint& point = curve.points[i];
+    const double share = static_cast<double>(point.masks) / static_cast<double>(curve.masks);
+    text +=
+        fmt::format("{:>8} {:>9} {:>8} {:>8.1f} % {:>10}{}\n", point.growth, point.entries,
+                    point.masks, 100.0 * share, point.fewest, i == curve.taken ? "  <- taken" : "");
+  }
+  return text + fmt::format("of {} masks of the rules\n", curve.masks);
+}
+
 }  // namespace greynic::loop

@@ -134,6 +134,7 @@ Result<void> optimize_rules(const TuneOptions& options, const target::RuleHolder
     if (!curve) return curve.error().while_doing("optimizing " + options.rules);
     outcome.layout = std::exchange(curve->layout, {});
     outcome.curve = std::move(*curve);
+    outcome.mask_curve = optimizer::mask_curve(rules);
   }
   step(options.talk, "verify: by other code");
   if (auto same = check_equivalent(rules, outcome.layout->layout); !same) return same;

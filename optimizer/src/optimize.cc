@@ -13,77 +13,13 @@
 #include "greynic/verify/verify.h"
 #include "problem.h"
 #include "src/counted/walk.h"
+#include "src/entering.h"
 #include "src/scan/proof.h"
 #include "src/table_planner.h"
 #include "table_cut.h"
 
 namespace greynic::optimizer {
 namespace {
-
-Entering entering(const Traffic& traffic, const Columns& columns) {
-  Entering result{Rows(columns.words()), {}};
-  for (const TrafficFlow& flow : traffic.flows) {
-    columns.pack(flow.packet, result.packets.add());
-    result.weight.push_back(flow.weight);
-  }
-  // As shares of the table's traffic, so that rules get shares for weights.
-  double all = 0.0;
-  for (const double weight : result.weight) all += weight;
-  for (double& weight : result.weight) weight /= all;
-  return result;
-}
-
-constexpr double kTrace = 1e-6;
-
-/// Sets the weight of each row to the traffic that it decides; where there is none, to equal parts.
-/// A trace of equal weight keeps rules that the traffic misses from being thrown about. Returns the
-/// row that decides each packet.
-std::vector<std::uint32_t> weigh(Problem& problem, const Entering& traffic) {
-  double all = 0.0;
-  auto hits = first_matches(problem.rows, traffic.packets);
-  for (std::size_t i = 0; i < hits.size(); ++i) {
-    if (hits[i] == kNoRow) continue;
-    problem.weight[hits[i]] += traffic.weight[i];
-    all += traffic.weight[i];
-  }
-  const double part = 1.0 / static_cast<double>(problem.weight.size());
-  for (double& weight : problem.weight) {
-    weight = all > 0.0 ? (weight / all + kTrace * part) / (1.0 + kTrace) : part;
-  }
-  return hits;
-}
-
-/// The row that decides each packet once only the rows `kept` are there, as numbered in `deciding`.
-std::vector<std::uint32_t> among_kept(std::vector<std::uint32_t> hits, std::size_t rows,
-                                      const std::vector<std::uint32_t>& kept,
-                                      const Problem& deciding, const Rows& packets) {
-  std::vector<std::uint32_t> number(rows, kNoRow);
-  for (std::uint32_t i = 0; i < kept.size(); ++i) number[kept[i]] = i;
-  Rows again(packets.words());
-  std::vector<std::size_t> asked;
-  for (std::size_t i = 0; i < hits.size(); ++i) {
-    if (hits[i] == kNoRow) continue;
-    hits[i] = number[hits[i]];
-    if (hits[i] != kNoRow) continue;
-    again.add(packets[i]);
-    asked.push_back(i);
-  }
-  const auto found = first_matches(deciding.rows, again);
-  for (std::size_t i = 0; i < asked.size(); ++i) hits[asked[i]] = found[i];
-  return hits;
-}
-
-/// The first id that neither a table nor a jump of the input uses.
-std::uint32_t first_free_table(const RuleSet& rules) {
-  std::uint64_t highest = 0;
-  for (const FlowRule& rule : rules.rules) {
-    highest = std::max<std::uint64_t>(highest, rule.table);
-    for (const Action& action : rule.actions) {
-      if (action.kind == ActionKind::kJump) highest = std::max(highest, action.number);
-    }
-  }
-  return static_cast<std::uint32_t>(highest) + 1;
-}
 
 /// The packets that come to each input table: from outside, and by the rules' own jumps.
 std::map<std::uint32_t, Traffic> traffic_by_table(const Layout& in_order, const Traffic& traffic) {
@@ -254,7 +190,7 @@ void add_bound(const Problem& problem, double share, ChainBound& bound) {
   const std::size_t masks = groups_by_mask(problem, rows).size();
   bound.matchers += masks;
   bound.matchers_tried +=
-      share * std::max(0.0, hoped_cost(problem, 0.0) - kTrace * static_cast<double>(masks));
+      share * std::max(0.0, hoped_cost(problem, 0.0) - kWeightTrace * static_cast<double>(masks));
 }
 
 }  // namespace

@@ -7,15 +7,10 @@
 
 #include "greynic/core/layout_limits.h"
 #include "src/chained/chained.h"
+#include "src/entering.h"
 #include "src/problem.h"
 
 namespace greynic::optimizer {
-
-/// The packets that come to one table, packed for it.
-struct Entering {
-  Rows packets;
-  std::vector<double> weight;
-};
 
 /// Layout tables, and the mean of matchers tried in them.
 struct Costed {

@@ -312,7 +312,7 @@
       legend: legend({}),
       grid: underLegend(d.series.length),
       xAxis: below('rules of the layout', {scale: true, splitLine: {show: false}}),
-      yAxis: axis('matchers tried', {min: 0}),
+      yAxis: axis(d.name || 'matchers tried', {min: 0}),
       tooltip: tip({trigger: 'axis', valueFormatter: short}),
       series: d.series.map((s, i) => ({name: s.name, type: 'line', data: s.points,
         color: i === 0 ? colour.clear : colour.before, lineStyle: {width: 2, type: i === 0 ? 'solid' : 'dashed'},

@@ -67,6 +67,9 @@ inline constexpr const char* kOptimization = R"({
   "after": { "tables": 7, "matchers": 108, "rules": 369, "matchers_tried_mean": 20.0312,
              "matchers_tried_most": 41, "shares_by_tried": [[2, 0.25], [41, 0.75]],
              "predicted": { "bandwidth_gbps": { "value": 97.23, "low": 96.27, "high": 98.21 } } },
+  "mask_curve": { "masks": 40, "taken": 1, "points": [
+    { "growth": 1, "entries": 277, "masks": 40, "masks_at_least": 38 },
+    { "growth": 1.5, "entries": 410, "masks": 12, "masks_at_least": 9 }] },
   "curve": [{ "growth": 1, "rules": 277, "matchers_tried_mean": 60.5, "matchers_tried_p99": 90 },
             { "growth": 1.5, "rules": 369, "matchers_tried_mean": 20.0312, "matchers_tried_p99": 41 }],
   "proof": { "tables": 7, "pairs": 24513, "verified": true } })";

@@ -193,6 +193,10 @@ TEST(Report, SaysOfTheLayoutsWhatTheTerminalSaid) {
   EXPECT_EQ(walk.at(1).at("points").dump(), "[[0,0.0],[2,0.25],[41,1.0]]");
   const auto tradeoff = charts_of(full_report(Scratch()), "tradeoff").at(0).at("series");
   EXPECT_EQ(tradeoff.at(0).at("points").dump(), "[[277,60.5],[369,20.0312]]");
+  const auto masks = charts_of(full_report(Scratch()), "tradeoff").at(1);
+  EXPECT_EQ(masks.at("taken"), 410);
+  EXPECT_EQ(masks.at("series").at(0).at("points").dump(), "[[277,40],[410,12]]");
+  EXPECT_EQ(masks.at("series").at(1).at("points").dump(), "[[277,38],[410,9]]");
 }
 
 /// A run without a campaign, whose two configurations differ in one measure.

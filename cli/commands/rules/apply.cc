@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -90,6 +91,14 @@ int run(const ApplyFlags& flags) {
   }
   const auto layout = files::read_layout(flags.layout);
   if (!layout) return tell(layout.error());
+  const bool split = std::any_of(layout->tables.begin(), layout->tables.end(),
+                                 [](const LayoutTable& table) { return table.software; });
+  if (split) {
+    return tell({ErrorCode::kUnsupported,
+                 flags.layout +
+                     ": is split between hardware and a slow path, which apply cannot "
+                     "install; `optimize --hardware N --as FORM` writes it as commands"});
+  }
   Traffic traffic;
   if (!flags.traffic.empty()) {
     auto read = rules::read_traffic(flags.traffic);

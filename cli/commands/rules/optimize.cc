@@ -14,12 +14,14 @@
 #include "greynic/loop/layout_cost.h"
 #include "greynic/loop/layout_explanation.h"
 #include "greynic/model/model.h"
+#include "greynic/optimizer/mask_curve.h"
 #include "greynic/rules/traffic.h"
 #include "greynic/target/interrupt.h"
 #include "greynic/target/target.h"
 #include "progress.h"
 #include "rule_options.h"
 #include "sharing_advice.h"
+#include "split_rules.h"
 #include "update_layout.h"
 
 namespace greynic::cli {
@@ -37,6 +39,7 @@ struct OptimizeFlags {
   std::optional<double> growth = optimizer::OptimizeOptions{}.max_growth;
   std::optional<flows::CommandForm> as;
   bool single_table = false;
+  bool merge_masks = false;
   bool ranges = false;
   bool explain = false;
   bool as_json = false;
@@ -45,6 +48,7 @@ struct OptimizeFlags {
   std::string made_for;
   FollowFlags following;
   UpdateFlags update;
+  SplitFlags split;
 };
 
 std::string cell(const optimizer::LayoutCost& cost, const std::string& name) {
@@ -221,6 +225,49 @@ int update(const OptimizeFlags& flags, RuleSet rules, const optimizer::OptimizeO
   return 0;
 }
 
+int split(const OptimizeFlags& flags, const RuleSet& rules, const Traffic& traffic,
+          const optimizer::OptimizeOptions& options) {
+  if (flags.explain || !flags.growth || flags.single_table) {
+    return tell({ErrorCode::kBadInput,
+                 "--hardware says how many entries there are, so it takes neither --growth auto, "
+                 "--single-table nor --explain; leave them out"});
+  }
+  const auto made = split_rules(flags.split, rules, traffic, options);
+  if (!made) return tell(made.error());
+  if (const auto written = write_layout_if_asked(flags, made->made.layout); !written) {
+    return tell(written.error());
+  }
+  if (flags.as) {
+    const auto commands = flows::rule_commands(made->made.layout, *flags.as);
+    if (!commands) return tell(commands.error());
+    put_data(*commands);
+    say(split_text(flags.split, *made));
+    return 0;
+  }
+  put(flags.as_json ? split_json(flags.split, *made, flags.rules.path, flags.traffic)
+                    : split_text(flags.split, *made));
+  return 0;
+}
+
+/// --merge-masks: one chain for each table, of fewer masks.
+int merge(const OptimizeFlags& flags, const RuleSet& rules, const Traffic& traffic,
+          const optimizer::OptimizeOptions& options) {
+  const auto merged = optimizer::merge_masks(rules, traffic, options, flags.growth.value_or(0.0));
+  if (!merged) return tell(merged.error());
+  if (const auto written = write_layout_if_asked(flags, merged->layout.layout); !written) {
+    return tell(written.error());
+  }
+  if (flags.as_json && !flags.as) {
+    nlohmann::json document = loop::to_json(merged->layout, flags.rules.path, flags.traffic);
+    document["mask_curve"] = loop::to_json(merged->curve);
+    put_json(document);
+    return 0;
+  }
+  const int shown = show(flags, {merged->layout, std::nullopt}, rules, traffic);
+  if (!flags.as) put(loop::to_text(merged->curve));
+  return shown;
+}
+
 int run(const OptimizeFlags& flags) {
   if (!flags.connections.empty()) {
     return advise_sharing({flags.connections, flags.models, flags.out, flags.as_json});
@@ -257,6 +304,8 @@ int run(const OptimizeFlags& flags) {
   if (flags.ranges) options.limits.most_ranges = 2;
   const auto traffic = rules::traffic_for(flags.traffic, *rules, flags.seed);
   if (!traffic) return tell(traffic.error());
+  if (flags.split.asked()) return split(flags, *rules, *traffic, options);
+  if (flags.merge_masks) return merge(flags, *rules, *traffic, options);
   const auto found = search(*rules, *traffic, options, !flags.growth);
   if (!found) return tell(found.error());
   if (const auto written = write_layout_if_asked(flags, found->result.layout); !written) {
@@ -341,6 +390,7 @@ void add_optimize(Program& program) {
       "  greynic optimize filters.rules --follow --target flows:tc:enp1s0f0 --store kept\n"
       "  greynic optimize new.rules --update layout.json --was old.rules -o layout.json\n"
       "  greynic optimize filters.rules --for twin:e810 -o layout.json\n"
+      "  greynic optimize filters.rules --hardware 500 --traffic zipf:1.1 -o layout.json\n"
       "  greynic optimize container_host --as tc:enp1s0f0 > filters.tc   # to review");
   const Option rules = add_rule_input(command, flags->rules);
   const Option connections = command.option(
@@ -359,6 +409,10 @@ void add_optimize(Program& program) {
   command.option("--seed", flags->seed, "Seed of the made-up traffic and of the search");
   add_growth(command, flags->growth);
   command.flag("--single-table", flags->single_table, "No jumps: one chain for each table");
+  const Option merging = command.flag("--merge-masks", flags->merge_masks,
+                                      "One chain for each table, with masks merged by writing "
+                                      "rules out, as many as --growth allows; "
+                                      "draws the curve of masks against rules");
   command.flag(
       "--explain", flags->explain,
       "Also say for the hottest flows, the tables and the masks what packets tried before, "
@@ -387,6 +441,12 @@ void add_optimize(Program& program) {
   made_for.excludes(follow);
   for (const Option& asks : {made_for, follow}) ranges.excludes(asks);
   add_updating(command, *flags, connections, follow, made_for);
+  const Option hardware = add_splitting(command, flags->split);
+  for (const Option& other : {connections, follow, ranges}) {
+    hardware.excludes(other);
+    merging.excludes(other);
+  }
+  merging.excludes(hardware);
   command.flag("--json", flags->as_json, "JSON on stdout");
   command.run([flags] { return run(*flags); });
 }

@@ -141,6 +141,33 @@ void add_tradeoff(const json& optimization, Page& page) {
   page.folded("Matchers tried against rules, as a table", table.text());
 }
 
+/// Masks of single chains against the entries that they are bought with, above their lower bound.
+void add_mask_curve(const json& optimization, Page& page) {
+  if (!optimization.contains("mask_curve")) return;
+  const json& curve = optimization.at("mask_curve");
+  const json& points = curve.at("points");
+  if (points.size() < 2) return;
+  json kept = json::array();
+  json least = json::array();
+  Table table({">growth allowed", ">entries", ">masks", ">at least"});
+  for (const json& point : points) {
+    kept.push_back({point.at("entries"), point.at("masks")});
+    least.push_back({point.at("entries"), point.at("masks_at_least")});
+    table.add({number(point.at("growth").get<double>()), files::json_text(point.at("entries")),
+               files::json_text(point.at("masks")), files::json_text(point.at("masks_at_least"))});
+  }
+  page.chart(
+      {{"kind", "tradeoff"},
+       {"name", "masks"},
+       {"taken", points.at(curve.at("taken").get<std::size_t>()).at("entries")},
+       {"series",
+        {{{"name", "masks"}, {"points", kept}}, {{"name", "lower bound"}, {"points", least}}}}},
+      "Masks of a single chain against its entries, when rules are written out so that masks "
+      "merge. No choice of masks gets below the lower bound. The line marks where entries "
+      "times masks is least.");
+  page.folded("Masks against entries, as a table", table.text());
+}
+
 }  // namespace
 
 void add_layout(const Content& content, Page& page) {
@@ -151,6 +178,7 @@ void add_layout(const Content& content, Page& page) {
   if (optimization != nullptr) {
     add_costs(content, *optimization, page);
     add_tradeoff(*optimization, page);
+    add_mask_curve(*optimization, page);
   } else {
     page.paragraph(
         "How many matchers a packet tries is not kept with this run; `greynic tune` keeps it.");

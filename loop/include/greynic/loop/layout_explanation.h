@@ -7,6 +7,7 @@
 
 #include "greynic/optimizer/explanation.h"
 #include "greynic/optimizer/growth.h"
+#include "greynic/optimizer/mask_curve.h"
 
 namespace greynic::loop {
 
@@ -19,5 +20,9 @@ namespace greynic::loop {
 
 /// The curve of --growth auto: [{growth, rules, matchers_tried_mean, matchers_tried_p99}, ...].
 [[nodiscard]] nlohmann::json to_json(const optimizer::GrowthCurve& curve);
+
+/// Masks of single chains against entries: `mask_curve` of docs/formats/optimization.md.
+[[nodiscard]] nlohmann::json to_json(const optimizer::MaskCurve& curve);
+[[nodiscard]] std::string to_text(const optimizer::MaskCurve& curve);
 
 }  // namespace greynic::loop

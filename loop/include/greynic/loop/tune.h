@@ -14,6 +14,7 @@
 #include "greynic/loop/talk.h"
 #include "greynic/model/model.h"
 #include "greynic/optimizer/growth.h"
+#include "greynic/optimizer/mask_curve.h"
 #include "greynic/optimizer/optimize.h"
 
 namespace greynic::loop {
@@ -43,6 +44,7 @@ struct TuneOutcome {
   /// Matchers tried against rules, when the growth was to be found; without its layout, which is
   /// above.
   std::optional<optimizer::GrowthCurve> curve;
+  std::optional<optimizer::MaskCurve> mask_curve;  ///< with the curve
   /// That layout as the device is given it, verified too; with `layout`.
   std::optional<target::FittedLayout> fitted;
   bool verified = false;  ///< by the independent check
