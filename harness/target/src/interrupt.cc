@@ -3,16 +3,19 @@
 #include <signal.h>
 
 #include <array>
+#include <atomic>
 
 namespace greynic::target {
 namespace {
 
-volatile sig_atomic_t flag = 0;
+// Of a signal to any thread, which others read.
+std::atomic<bool> flag = false;
+static_assert(std::atomic<bool>::is_always_lock_free);
 int guards = 0;
 std::array<struct sigaction, 2> before{};
 constexpr std::array<int, 2> kSignals = {SIGINT, SIGTERM};
 
-extern "C" void remember(int) { flag = 1; }
+extern "C" void remember(int) { flag = true; }
 
 }  // namespace
 
@@ -27,10 +30,10 @@ InterruptGuard::InterruptGuard() {
 
 InterruptGuard::~InterruptGuard() {
   if (--guards > 0) return;
-  flag = 0;
+  flag = false;
   for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before[i], nullptr);
 }
 
-bool interrupted() { return flag != 0; }
+bool interrupted() { return flag; }
 
 }  // namespace greynic::target
