@@ -11,6 +11,7 @@
 
 #include "greynic/core/configuration.h"
 #include "greynic/sharing/sharing.h"
+#include "sized.h"
 
 namespace greynic::sharing {
 namespace {
@@ -166,7 +167,7 @@ TEST(Advice, IsSilentWhereTheGainIsSmall) {
 // Oracle: the gain that is predicted for both, which lies between a tenth and a quarter.
 TEST(Advice, AsksMoreOfReads) {
   std::uint32_t asked = 0;
-  for (std::uint32_t count = 440; count < 640; count += 10) {
+  for (std::uint32_t count = sized(440U, 490U); count < sized(640U, 520U); count += 10) {
     Matrix matrix = one_kind(count, 8192);
     const auto reads = advise(Planted(), matrix);
     if (reads->if_shared.value < 1.12 || reads->if_shared.value > 1.23) continue;

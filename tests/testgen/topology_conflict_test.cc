@@ -70,7 +70,7 @@ TEST(TopologyConflict, NamesWhatBreaksEveryConfigurationWithThePair) {
   int loops = 0;
   int losses = 0;
   int headers = 0;
-  for (std::uint64_t seed = 1; networks < sized(40, 6); ++seed) {
+  for (std::uint64_t seed = 1; networks < sized(40, 3); ++seed) {
     const json document = RandomNetwork(seed).make();
     language::CoverModel model = model_with_mode();
     auto topology = parse_topology(document.dump(), "random");
@@ -113,10 +113,10 @@ TEST(TopologyConflict, NamesWhatBreaksEveryConfigurationWithThePair) {
       headers += text.find("matches a header") != std::string::npos ? 1 : 0;
     }
   }
-  EXPECT_GT(pairs, sized(200, 20));
-  EXPECT_GT(loops, sized(10, 0));
-  EXPECT_GT(losses, sized(10, 0));
-  EXPECT_GT(headers, sized(10, 0));
+  EXPECT_GT(pairs, sized(200, 5));
+  EXPECT_GE(loops, sized(11, 0));
+  EXPECT_GE(losses, sized(11, 0));
+  EXPECT_GE(headers, sized(11, 0));
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ TEST(Topology, AllowsExactlyWhatPacketSimulationAllows) {
   std::uint64_t configurations = 0;
   std::uint64_t valid_count = 0;
   int with_loops_or_losses = 0;
-  for (std::uint64_t seed = 1; networks < sized(200, 10); ++seed) {
+  for (std::uint64_t seed = 1; networks < sized(200, 5); ++seed) {
     const json document = RandomNetwork(seed).make();
     language::CoverModel model = model_with_mode();
     auto topology = parse_topology(document.dump(), "random");
@@ -90,7 +90,7 @@ TEST(Topology, AllowsExactlyWhatPacketSimulationAllows) {
     with_loops_or_losses += here > 0 && here < all_here ? 1 : 0;
   }
   // The test must not be empty: many networks allow some configurations and forbid others.
-  EXPECT_GT(with_loops_or_losses, sized(60, 2));
+  EXPECT_GT(with_loops_or_losses, sized(60, 0));
   RecordProperty("configurations", std::to_string(configurations));
   RecordProperty("valid", std::to_string(valid_count));
 }
