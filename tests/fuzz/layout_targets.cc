@@ -36,7 +36,8 @@ void update_layout(std::string_view was_text, std::string_view now_text,
   const optimizer::LayoutCost before = optimizer::cost_of(*layout, traffic);
   claim(before.matchers_tried >= 0.0, "a cost is a number");
   if (layout_text.size() % 2 == 1) optimizer::weigh_rules(*now, rules::uniform_traffic(*now, 1));
-  auto live = optimizer::LiveLayout::create(*was, *layout, {{}, 0.05, false});
+  const optimizer::LiveOptions options{.full_layouts = optimizer::FullLayouts::kNever};
+  auto live = optimizer::LiveLayout::create(*was, *layout, options);
   claim_sound(live);
   if (!live) return;
   const auto sum = optimizer::update(*live, *was, *now);
