@@ -125,7 +125,7 @@ int collect(ZeroCollectFlags flags) {
   }
   Result<std::unique_ptr<monitor::Collector>> collector = nullptr;
   ZeroOutlets outlets;  // after the collector, to end before it
-  if (auto begun = outlets.begin_lines(flags.outlets, flags.options); !begun) {
+  if (auto begun = outlets.prepare(flags.outlets, flags.options); !begun) {
     return tell(begun.error());
   }
   collector = monitor::Collector::open(std::move(*hosts), flags.options);

@@ -147,9 +147,12 @@ def databases(walk):
         first = outlets.until("a counter in Prometheus", lambda: prometheus.value('server_requests_total{host="h"}'), lambda n: n > 0)
         outlets.until("that it counts", lambda: prometheus.value('server_requests_total{host="h"}'), lambda n: n > first)
         # Names of measurements are those of the structures; fields those of the metrics.
-        names = [row[0] for row in outlets.until("measurements", lambda: influx.rows("SHOW MEASUREMENTS"), lambda rows: len(rows) > 0)]
-        stored = outlets.until("rows", lambda: influx.rows(f'SELECT * FROM "{names[0]}" WHERE host = \'h\''), lambda rows: len(rows) > 2)
+        stored = outlets.until("rows", lambda: influx.rows("SELECT * FROM server_requests WHERE port = '80' AND host = 'h'"),
+                               lambda rows: len(rows) > 2)
         assert stored[0][0] < stored[-1][0], stored[:2]
+        # Ten functions of a millisecond each second: each comes, though the lines are those of a second.
+        calls = outlets.until("calls that have ended", lambda: influx.rows("SELECT value FROM call_bytes"), lambda rows: len(rows) > 40)
+        assert {value for _, value in calls} <= {0, 4096} and sum(value for _, value in calls) > 40 * 4096 / 2, calls
 
 
 def page(walk):

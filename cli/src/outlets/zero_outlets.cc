@@ -18,15 +18,16 @@ struct ZeroOutlets::State {
   std::unique_ptr<http::Server> server, page;
   std::unique_ptr<http::InfluxSender> sender;
   std::thread sending;
+  monitor::Collector* collector = nullptr;
   std::atomic<bool> over{false};
 
-  void send(const monitor::Collector& collector) {
+  void send() {
     constexpr int kTurns = 10;  // of 100 ms: the lines of a second
     for (int turn = 1; !over; ++turn) {
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
-      if (turn % kTurns == 0) sender->send(monitor::influx_lines_of(collector));
+      if (turn % kTurns == 0) sender->send(monitor::influx_lines_of(*collector));
     }
-    sender->send(monitor::influx_lines_of(collector));
+    sender->send(monitor::influx_lines_of(*collector));
   }
 #endif
 };
@@ -34,8 +35,9 @@ struct ZeroOutlets::State {
 ZeroOutlets::ZeroOutlets() : state_(std::make_unique<State>()) {}
 ZeroOutlets::~ZeroOutlets() { (void)end(); }
 
-Result<void> ZeroOutlets::begin_lines(const ZeroOutletFlags& flags,
-                                      monitor::CollectorOptions& options) {
+Result<void> ZeroOutlets::prepare(const ZeroOutletFlags& flags,
+                                  monitor::CollectorOptions& options) {
+  options.keeps_ended = !flags.influx.empty();
   if (flags.json_lines.empty()) return {};
   auto lines = monitor::JsonLines::open({.path = flags.json_lines});
   if (!lines) return lines.error().while_doing("--json-lines");
@@ -48,7 +50,7 @@ Result<void> ZeroOutlets::begin_lines(const ZeroOutletFlags& flags,
 
 #ifdef GREYNIC_WITH_HTTP
 
-Result<void> ZeroOutlets::begin(const ZeroOutletFlags& flags, const monitor::Collector& collector) {
+Result<void> ZeroOutlets::begin(const ZeroOutletFlags& flags, monitor::Collector& collector) {
   State& s = *state_;
   if (!flags.open_metrics.empty()) {
     auto server = serve_metrics(flags.open_metrics,
@@ -67,14 +69,15 @@ Result<void> ZeroOutlets::begin(const ZeroOutletFlags& flags, const monitor::Col
     auto sender = http::InfluxSender::open(flags.influx);
     if (!sender) return pass_on(sender);
     s.sender = std::move(*sender);
-    s.sending = std::thread([&s, &collector] { s.send(collector); });
+    s.collector = &collector;
+    s.sending = std::thread([&s] { s.send(); });
   }
   return {};
 }
 
 #else
 
-Result<void> ZeroOutlets::begin(const ZeroOutletFlags&, const monitor::Collector&) { return {}; }
+Result<void> ZeroOutlets::begin(const ZeroOutletFlags&, monitor::Collector&) { return {}; }
 
 #endif
 
@@ -95,8 +98,9 @@ Result<void> ZeroOutlets::end([[maybe_unused]] const std::atomic<bool>* ending) 
   if (s.sender) {
     s.sender->flush(std::chrono::seconds(2), ending);
     const auto counts = s.sender->counts();
-    say(fmt::format("InfluxDB took {} lines; {} lost, {} not sent{}{}", counts.sent, counts.lost,
-                    counts.waiting, counts.last_failure.empty() ? "" : ": ", counts.last_failure));
+    say(fmt::format("InfluxDB took {} lines; {} lost, {} not sent{}{}", counts.sent,
+                    counts.lost + s.collector->counts().forgotten, counts.waiting,
+                    counts.last_failure.empty() ? "" : ": ", counts.last_failure));
     s.sender.reset();
   }
   s.server.reset();

@@ -22,12 +22,11 @@ class ZeroOutlets {
  public:
   ZeroOutlets();
   ~ZeroOutlets();
-  /// Each sample as a line: what `options` of a collector need for it.
-  [[nodiscard]] Result<void> begin_lines(const ZeroOutletFlags& flags,
-                                         monitor::CollectorOptions& options);
+  /// What `options` of a collector need for them; each sample as a line begins here.
+  [[nodiscard]] Result<void> prepare(const ZeroOutletFlags& flags,
+                                     monitor::CollectorOptions& options);
   /// The others, which look at what the collector has read last.
-  [[nodiscard]] Result<void> begin(const ZeroOutletFlags& flags,
-                                   const monitor::Collector& collector);
+  [[nodiscard]] Result<void> begin(const ZeroOutletFlags& flags, monitor::Collector& collector);
   /// Says what was sent; kIo: a file of lines could not be written. A database that does not answer is waited for no longer than `ending` is
   /// unset.
   Result<void> end(const std::atomic<bool>* ending = nullptr);

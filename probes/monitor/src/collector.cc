@@ -43,6 +43,9 @@ struct Series {
   std::vector<std::uint64_t> values;
 };
 
+/// Of groups that ended: beyond, the newer ones are forgotten. Some ten seconds of 10,000 calls each.
+constexpr std::size_t kMostEnded = 100'000;
+
 }  // namespace
 
 struct Collector::State {
@@ -59,6 +62,7 @@ struct Collector::State {
   std::vector<HostState> host_states;
   Counts counts;
   std::unordered_map<std::uint64_t, Series> series;
+  std::vector<Series> ended;
 
   std::atomic<bool> collected{false};  ///< nothing comes any more
   std::atomic<bool> deposed{false};
@@ -78,7 +82,18 @@ struct Collector::State {
   void give(std::span<const std::uint64_t> record);
   void look_after_lines();
   void commit(bool last);
+  void end_series(std::uint64_t number);
 };
+
+void Collector::State::end_series(std::uint64_t number) {
+  auto node = series.extract(number);
+  if (!options.keeps_ended || node.empty() || node.mapped().values.empty()) return;
+  if (ended.size() < kMostEnded) {
+    ended.push_back(std::move(node.mapped()));
+  } else {
+    ++counts.forgotten;
+  }
+}
 
 /// One record from the ring, with the mutex held.
 void Collector::State::take(std::span<const std::uint64_t> record) {
@@ -86,7 +101,7 @@ void Collector::State::take(std::span<const std::uint64_t> record) {
   if (kind == RecordKind::kGroup) {
     series[record[1]].group.reset(reinterpret_cast<series::Group*>(record[2]));
   } else if (kind == RecordKind::kEnded) {
-    series.erase(record[1]);
+    end_series(record[1]);
   } else if (kind == RecordKind::kGap) {
     const std::unique_ptr<series::Gap> gap(reinterpret_cast<series::Gap*>(record[1]));
     if (store) store->add(*gap);
@@ -404,6 +419,15 @@ void Collector::latest(const Latest& visit) const {
   for (const auto& [number, one] : state_->series) {
     if (one.group && !one.values.empty()) visit(*one.group, one.time_ns, one.values);
   }
+}
+
+void Collector::take_ended(const Latest& visit) {
+  std::vector<Series> ended;
+  {
+    const std::lock_guard lock(state_->mutex);
+    ended.swap(state_->ended);
+  }
+  for (const Series& one : ended) visit(*one.group, one.time_ns, one.values);
 }
 
 }  // namespace greynic::monitor

@@ -1,5 +1,6 @@
 #include "greynic/monitor/publish.h"
 
+#include <bit>
 #include <map>
 #include <numeric>
 
@@ -97,6 +98,86 @@ void put(outlets::OpenMetrics& into, const Out& one) {
   }
 }
 
+/// Points by their tags. InfluxDB keeps one of two points that have the same tags and time, so those
+/// are made one here: counters and histograms are added up, and of gauges the newest counts.
+class InfluxPoints {
+ public:
+  /// `apart`: only what has the same time too is made one.
+  void add(const series::Group& group, std::int64_t time_ns, std::span<const std::uint64_t> values,
+           bool apart = false) {
+    for (const series::Field& field : group.fields) {
+      const bool is_histogram = field.kind == ZERO_HISTOGRAM;
+      const std::uint32_t width = is_histogram ? field.count : 1;
+      for (std::uint32_t i = 0; i < field.count; i += width) {
+        outlets::InfluxPoint point(field.name);
+        point.tag("host", group.host).tag("program", group.source);
+        for (const auto& [name, value] : labels_of(field.labels)) point.tag(name, value);
+        if (!is_histogram && field.count > 1) point.tag("index", std::to_string(i));
+        const auto words = values.subspan(i, width);
+        const Point made{point, field, {words.begin(), words.end()}, time_ns};
+        const std::string tags = field.name + '\0' + group.host + '\0' + group.source + '\0' +
+                                 field.labels + '\0' + std::to_string(i);
+        const auto [place, is_new] = points_.try_emplace({tags, apart ? time_ns : 0}, made);
+        if (!is_new) join(place->second, made);
+      }
+      values = values.subspan(field.count);
+    }
+  }
+
+  [[nodiscard]] std::string lines() const {
+    std::string lines;
+    for (const auto& [key, one] : points_) lines += line_of(one);
+    return lines;
+  }
+
+ private:
+  struct Point {
+    outlets::InfluxPoint head;
+    series::Field field;
+    std::vector<std::uint64_t> words;
+    std::int64_t time_ns = 0;
+  };
+
+  static void join(Point& into, const Point& more) {
+    const bool is_sum = into.field.kind != ZERO_GAUGE && into.field.kind == more.field.kind &&
+                        into.field.floating == more.field.floating &&
+                        into.field.parameter == more.field.parameter &&
+                        into.words.size() == more.words.size();
+    if (!is_sum) {
+      if (more.time_ns >= into.time_ns) into = more;
+      return;
+    }
+    for (std::size_t i = 0; i < into.words.size(); ++i) {
+      const double sum =
+          series::value_of(into.field, into.words[i]) + series::value_of(more.field, more.words[i]);
+      into.words[i] =
+          into.field.floating ? std::bit_cast<std::uint64_t>(sum) : into.words[i] + more.words[i];
+    }
+    into.time_ns = std::max(into.time_ns, more.time_ns);
+  }
+
+  static std::string line_of(const Point& one) {
+    outlets::InfluxPoint point = one.head;
+    const std::uint64_t word = one.words[0];
+    if (one.field.kind == ZERO_HISTOGRAM) {
+      point.count("sum", word);
+      point.count("count",
+                  std::accumulate(one.words.begin() + 1, one.words.end(), std::uint64_t{0}));
+      point.number("p50", series::quantile_of(one.field, one.words, 0.5));
+      point.number("p99", series::quantile_of(one.field, one.words, 0.99));
+    } else if (one.field.floating) {
+      point.number("value", series::value_of(one.field, word));
+    } else if (one.field.is_signed) {
+      point.integer("value", static_cast<std::int64_t>(word));
+    } else {
+      point.count("value", word);
+    }
+    return point.line(one.time_ns);
+  }
+
+  std::map<std::pair<std::string, std::int64_t>, Point> points_;
+};
+
 void add_own(outlets::OpenMetrics& into, const Collector& collector) {
   for (const auto& host : collector.hosts()) {
     into.gauge("greynic_zero_host_up", "1: the host is read", {{"host", host.name}},
@@ -154,38 +235,17 @@ outlets::OpenMetrics open_metrics_of(const Collector& collector) {
   return text;
 }
 
-std::string influx_lines_of(const Collector& collector) {
-  std::string lines;
-  collector.latest([&](const series::Group& group, std::int64_t time_ns,
-                       std::span<const std::uint64_t> values) {
-    std::size_t column = 0;
-    for (const series::Field& field : group.fields) {
-      const bool is_histogram = field.kind == ZERO_HISTOGRAM;
-      for (std::uint32_t i = 0; i < (is_histogram ? 1 : field.count); ++i) {
-        outlets::InfluxPoint point(field.name);
-        point.tag("host", group.host).tag("program", group.source);
-        for (const auto& [name, value] : labels_of(field.labels)) point.tag(name, value);
-        if (!is_histogram && field.count > 1) point.tag("index", std::to_string(i));
-        const std::uint64_t word = values[column + i];
-        if (is_histogram) {
-          const auto words = values.subspan(column, field.count);
-          point.count("sum", words[0]);
-          point.count("count", std::accumulate(words.begin() + 1, words.end(), std::uint64_t{0}));
-          point.number("p50", series::quantile_of(field, words, 0.5));
-          point.number("p99", series::quantile_of(field, words, 0.99));
-        } else if (field.floating) {
-          point.number("value", series::value_of(field, word));
-        } else if (field.is_signed) {
-          point.integer("value", static_cast<std::int64_t>(word));
-        } else {
-          point.count("value", word);
-        }
-        lines += point.line(time_ns);
-      }
-      column += field.count;
-    }
+std::string influx_lines_of(Collector& collector) {
+  InfluxPoints points;
+  collector.latest([&](const auto& group, std::int64_t time_ns, auto values) {
+    points.add(group, time_ns, values);
   });
-  return lines;
+  // What has ended comes once more by itself, with its last values, at the time of its end.
+  InfluxPoints ended;
+  collector.take_ended([&](const auto& group, std::int64_t time_ns, auto values) {
+    ended.add(group, time_ns, values, true);
+  });
+  return points.lines() + ended.lines();
 }
 
 }  // namespace greynic::monitor

@@ -43,6 +43,8 @@ struct CollectorOptions {
   std::shared_ptr<JsonLines> lines;  ///< gets each sample; null: nobody does
   /// The run is over when nobody reads the lines any more; else it goes on without them.
   bool ends_with_lines = false;
+  /// What ends is kept until take_ended() is called: who looks once a second misses nothing then.
+  bool keeps_ended = false;
   /// Lines for a log, safe to print; from two threads.
   std::function<void(std::string_view)> tell;
 };
@@ -63,6 +65,7 @@ class Collector {
     std::uint64_t lost = 0;          ///< the store was too slow or full
     std::uint64_t late_looks = 0;    ///< by more than an interval
     std::uint64_t gaps = 0;
+    std::uint64_t forgotten = 0;  ///< groups that ended, and that take_ended() came too late for
   };
   using Latest = std::function<void(const series::Group& group, std::int64_t time_ns,
                                     std::span<const std::uint64_t> values)>;
@@ -86,6 +89,8 @@ class Collector {
   [[nodiscard]] Counts counts() const;
   /// The last values of each group that still is read.
   void latest(const Latest& visit) const;
+  /// The last values of each group that ended since the last call, where `keeps_ended` is set.
+  void take_ended(const Latest& visit);
 
  private:
   struct State;

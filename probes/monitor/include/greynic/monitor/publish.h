@@ -14,7 +14,9 @@ namespace greynic::monitor {
 /// and the gauge that was read last counts. Beside them: which hosts are up, and what was lost.
 [[nodiscard]] outlets::OpenMetrics open_metrics_of(const Collector& collector);
 
-/// Lines for InfluxDB, one for each group: `host` and `program` and the labels are tags.
-[[nodiscard]] std::string influx_lines_of(const Collector& collector);
+/// Lines for InfluxDB, one for each series: `host` and `program` and the labels are tags. Series of the
+/// same tags are made one as above. What has ended since the last call comes too, where the
+/// collector keeps that (CollectorOptions::keeps_ended).
+[[nodiscard]] std::string influx_lines_of(Collector& collector);
 
 }  // namespace greynic::monitor
