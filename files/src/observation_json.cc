@@ -1,4 +1,7 @@
+#include <limits>
+
 #include "greynic/files/core_json.h"
+#include "greynic/files/histogram_json.h"
 #include "greynic/files/json_file.h"
 
 namespace greynic::files {
@@ -27,7 +30,36 @@ Result<std::map<std::string, double>> numbers_from_json(const json& object,
   return values;
 }
 
+/// Up to the largest T. A number of more than 64 bits is kept as a fraction, which no conversion takes.
+template <typename T>
+Result<T> count_from_json(const json& value, const std::string& source,
+                          const std::string& json_path) {
+  constexpr T kMost = std::numeric_limits<T>::max();
+  const bool whole =
+      value.is_number_unsigned() ||
+      (value.is_number_integer() && value.get<std::int64_t>() >= 0);  // as our own writers have it
+  if (!whole || value.get<std::uint64_t>() > std::uint64_t{kMost}) {
+    return bad_value(source, json_path,
+                     "must be a whole number from 0 to " + std::to_string(kMost));
+  }
+  return static_cast<T>(value.get<std::uint64_t>());
+}
+
 }  // namespace
+
+Result<LatencyHistogram> histogram_from_json(const json& list, const std::string& source,
+                                             const std::string& json_path) {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> buckets;
+  const bool is_list = list.is_array();
+  for (const auto& bucket : is_list ? list : json::array({nullptr})) {
+    if (!bucket.is_array() || bucket.size() != 2 || !bucket[0].is_number_unsigned() ||
+        !bucket[1].is_number_unsigned()) {
+      return bad_value(source, json_path, "must be a list of [nanoseconds, count]");
+    }
+    buckets.emplace_back(bucket[0].get<std::uint64_t>(), bucket[1].get<std::uint64_t>());
+  }
+  return LatencyHistogram::from_buckets(buckets);
+}
 
 json to_json(const Observation& observation) {
   json object = {{"configuration", to_json(observation.asked)},
@@ -79,9 +111,13 @@ Result<Observation> observation_from_json(const json& object, const std::string&
       } else if (key == "reason") {
         result.reason = value.get<std::string>();
       } else if (key == "repeat") {
-        result.repeat = value.get<int>();
+        const auto repeat = count_from_json<int>(value, source, here);
+        if (!repeat) return pass_on(repeat);
+        result.repeat = *repeat;
       } else if (key == "seed") {
-        result.seed = value.get<std::uint64_t>();
+        const auto seed = count_from_json<std::uint64_t>(value, source, here);
+        if (!seed) return pass_on(seed);
+        result.seed = *seed;
       } else if (key == "elapsed_seconds") {
         result.elapsed_seconds = value.get<double>();
       } else if (key == "counters" || key == "counters_before") {
@@ -93,8 +129,9 @@ Result<Observation> observation_from_json(const json& object, const std::string&
         if (!values) return pass_on(values);
         for (const auto& [name, error] : *values) result.measures[name].standard_error = error;
       } else if (key == "latency_ns_buckets") {
-        result.latency = LatencyHistogram::from_buckets(
-            value.get<std::vector<std::pair<std::uint64_t, std::uint64_t>>>());
+        auto latency = histogram_from_json(value, source, here);
+        if (!latency) return pass_on(latency);
+        result.latency = std::move(*latency);
       } else if (key == "steady") {
         result.steady = SteadyState{value.value("settled", false), value.value("warmup_share", 0.0),
                                     value.value("test", std::string())};

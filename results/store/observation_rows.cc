@@ -9,6 +9,7 @@
 
 #include "greynic/core/text.h"
 #include "greynic/files/core_json.h"
+#include "greynic/files/histogram_json.h"
 #include "greynic/files/json_file.h"
 #include "store/checksum.h"
 #include "store/run_schema.h"
@@ -52,17 +53,7 @@ Result<Configuration> read_configuration(const std::string& text, const std::str
 Result<LatencyHistogram> read_histogram(const std::string& text, const std::string& source) {
   auto json = files::parse_json(text, source + ", column latency_ns_buckets");
   if (!json) return pass_on(json);
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> buckets;
-  const bool is_list = json->is_array();
-  for (const auto& bucket : is_list ? *json : nlohmann::json::array({nullptr})) {
-    if (!bucket.is_array() || bucket.size() != 2 || !bucket[0].is_number_unsigned() ||
-        !bucket[1].is_number_unsigned()) {
-      return files::bad_value(source, "/latency_ns_buckets",
-                              "must be a list of [nanoseconds, count]");
-    }
-    buckets.emplace_back(bucket[0].get<std::uint64_t>(), bucket[1].get<std::uint64_t>());
-  }
-  return LatencyHistogram::from_buckets(buckets);
+  return files::histogram_from_json(*json, source, "/latency_ns_buckets");
 }
 
 Result<std::vector<CounterSample>> read_samples(const std::string& text,

@@ -231,6 +231,26 @@ TEST(CoreJson, AnObservationReadsBackAsWritten) {
   EXPECT_EQ(back->granted, out.granted);
 }
 
+// Claim: counts that no integer holds are refused with their place, not cut off.
+TEST(CoreJson, AnObservationHoldsNoCountsThatCannotBe) {
+  for (const char* text :
+       {R"({"seed": 184467440737095516167})", R"({"seed": 18446744073709551616})",
+        R"({"seed": -1})", R"({"repeat": 4294967297})", R"({"repeat": 1e300})", R"({"repeat": -1})",
+        R"({"latency_ns_buckets": [[1e30, 7]]})", R"({"latency_ns_buckets": [[3, -7]]})",
+        R"({"latency_ns_buckets": 3})"}) {
+    const auto object = nlohmann::json::parse(text);
+    const auto read = observation_from_json(object, "answers", "");
+    ASSERT_FALSE(read) << text;
+    EXPECT_EQ(read.error().code, ErrorCode::kBadInput);
+    EXPECT_NE(read.error().message.find("/" + object.begin().key()), std::string::npos)
+        << read.error().message;
+  }
+  const auto most =
+      nlohmann::json::parse(R"({"seed": 18446744073709551615, "repeat": 2147483647})");
+  ASSERT_TRUE(observation_from_json(most, "answers", ""));
+  EXPECT_EQ(observation_from_json(most, "answers", "")->seed, UINT64_MAX);
+}
+
 // Claim: matches and actions of every kind survive the trip through JSON.
 TEST(CoreJson, MatchesAndActionsReadBackAsWritten) {
   std::mt19937_64 random(3);

@@ -1,5 +1,6 @@
 #include <poll.h>
 
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -81,7 +82,11 @@ std::string file_of(std::string_view bytes, const char* name) {
 bool readable(int socket) {
   constexpr int kPatienceMs = 5000;
   pollfd asked{socket, POLLIN, 0};
-  return ::poll(&asked, 1, kPatienceMs) > 0;
+  int ready = 0;
+  do {
+    ready = ::poll(&asked, 1, kPatienceMs);
+  } while (ready < 0 && errno == EINTR);  // libFuzzer's clock rings now and then
+  return ready > 0;
 }
 
 std::string mutated(std::string text, const std::string& other, std::mt19937_64& random) {
@@ -92,6 +97,8 @@ std::string mutated(std::string text, const std::string& other, std::mt19937_64&
                                                   "65536",
                                                   "4294967296",
                                                   "18446744073709551616",
+                                                  "1e20",
+                                                  "-1e300",
                                                   "1e999",
                                                   "nan",
                                                   "-0.0",

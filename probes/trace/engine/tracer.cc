@@ -65,15 +65,19 @@ struct Tracer::State {
 /// A rule keeps its number by its name, so that counts of before keep their meaning.
 Result<std::vector<std::uint32_t>> Tracer::State::slots_of(const Rules& wanted) {
   std::vector<std::uint32_t> numbers_of_rules;
+  std::vector<std::string> with_new = slots;
   for (const Rule& rule : wanted.rules) {
-    const auto found = std::find(slots.begin(), slots.end(), rule.name);
-    numbers_of_rules.push_back(static_cast<std::uint32_t>(found - slots.begin()));
-    if (found == slots.end()) slots.push_back(rule.name);
+    const auto found = std::find(with_new.begin(), with_new.end(), rule.name);
+    numbers_of_rules.push_back(static_cast<std::uint32_t>(found - with_new.begin()));
+    if (found == with_new.end()) with_new.push_back(rule.name);
   }
-  if (slots.size() <= GREYNIC_FILE_RULES) return numbers_of_rules;
-  return fail(
-      ErrorCode::kTooBig,
-      fmt::format("more than {} names of rules in one trace; start it anew", GREYNIC_FILE_RULES));
+  if (with_new.size() > GREYNIC_FILE_RULES) {
+    return fail(
+        ErrorCode::kTooBig,
+        fmt::format("more than {} names of rules in one trace; start it anew", GREYNIC_FILE_RULES));
+  }
+  slots = std::move(with_new);
+  return numbers_of_rules;
 }
 
 /// The programs with direct loads, where the kernel takes them; else those that copy.

@@ -1,15 +1,8 @@
 #include "rogue/child_agent.h"
 
-#include <fcntl.h>
 #include <fmt/core.h>
-#include <gtest/gtest.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <csignal>
-#include <cstring>
-#include <fstream>
+#include <cstdio>
 #include <iostream>
 #include <thread>
 
@@ -19,73 +12,6 @@
 #include "rogue/honest_caller.h"
 
 namespace greynic::agent {
-
-ChildAgent::ChildAgent(const std::string& certificates) {
-  int asks[2];
-  int answers[2];
-  EXPECT_EQ(pipe2(asks, O_CLOEXEC), 0);
-  EXPECT_EQ(pipe2(answers, O_CLOEXEC), 0);
-  // Not fork: gRPC's own fork handlers may wait for its threads for ever.
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, asks[0], 0);
-  posix_spawn_file_actions_adddup2(&actions, answers[1], 1);
-  std::string name = "agent";
-  std::string mode = "--serve";
-  std::string directory = certificates;
-  char* arguments[] = {name.data(), mode.data(), directory.data(), nullptr};
-  EXPECT_EQ(posix_spawn(&pid_, "/proc/self/exe", &actions, nullptr, arguments, environ), 0);
-  posix_spawn_file_actions_destroy(&actions);
-  close(asks[0]);
-  close(answers[1]);
-  asks_ = asks[1];
-  answers_ = fdopen(answers[0], "r");
-  char line[256] = "";
-  EXPECT_NE(fgets(line, sizeof line, answers_), nullptr);
-  address_ = std::string(line, strcspn(line, "\n"));
-}
-
-ChildAgent::~ChildAgent() {
-  if (pid_ > 0) {
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
-  }
-  close(asks_);
-  fclose(answers_);
-}
-
-bool ChildAgent::measures_at(const std::string& address, std::string& reason) {
-  char line[8192] = "";
-  const std::string ask = address + "\n";
-  if (write(asks_, ask.data(), ask.size()) != static_cast<ssize_t>(ask.size()) ||
-      fgets(line, sizeof line, answers_) == nullptr) {
-    reason = "the agent is gone";
-    return false;
-  }
-  reason = line;
-  return reason.starts_with("measured");
-}
-
-std::size_t ChildAgent::peak_bytes() const {
-  std::ifstream status("/proc/" + std::to_string(pid_) + "/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with("VmHWM:")) return std::stoull(line.substr(6)) << 10;
-  }
-  ADD_FAILURE() << "process " << pid_ << " has gone";
-  return 0;
-}
-
-std::chrono::milliseconds ChildAgent::end(int& status) {
-  using Clock = std::chrono::steady_clock;
-  const auto begin = Clock::now();
-  kill(pid_, SIGTERM);
-  // Far longer than it may take, so that a hang fails here and not by ctest's limit.
-  while (waitpid(pid_, &status, WNOHANG) == 0 && Clock::now() - begin < std::chrono::seconds(60)) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  if (Clock::now() - begin < std::chrono::seconds(60)) pid_ = -1;
-  return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
-}
 
 int serve_as_child(const std::string& certificates) {
   const daemon::Ending ending("agent");

@@ -33,10 +33,8 @@ constexpr std::chrono::minutes kLongestSilence{60};
 class Desk {
  public:
   Result<void> open(const std::vector<std::string>& places) {
-    auto made = trace::Tracer::start(
-        {}, [this](const trace::JourneyEvent& event) { keep(event); }, places);
-    if (!made) return pass_on(made);
-    tracer_ = std::move(*made);
+    places_ = places;
+    if (auto done = start({}); !done) return done;
     std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), machine_);
     thread_ = std::thread([this] { follow(); });
     return {};
@@ -51,10 +49,12 @@ class Desk {
     auto rules = trace::parse_rules(request.text(), request.source());
     if (!rules) return write(rules.error(), *reply.mutable_fault());
     const std::lock_guard lock(mutex_);
+    const bool others = text_ != request.text();
+    text_ = request.text();
     wanted_ = std::move(*rules);
     since_ = Clock::now();
     std::map<std::uint32_t, std::string> left_out;
-    if (const auto done = enforce(left_out); !done) {
+    if (const auto done = enforce(left_out, others && is_full()); !done) {
       return write(done.error(), *reply.mutable_fault());
     }
     for (const auto& [rule, why] : left_out) {
@@ -97,7 +97,26 @@ class Desk {
     }
   }
 
-  Result<void> enforce(std::map<std::uint32_t, std::string>& left_out) {
+  Result<void> start(const trace::Rules& rules) {
+    auto made = trace::Tracer::start(
+        rules, [this](const trace::JourneyEvent& event) { keep(event); }, places_);
+    if (!made) return pass_on(made);
+    tracer_ = std::move(*made);
+    events_.clear();
+    first_number_ = 1;
+    session_ = daemon::unguessable_id();
+    return {};
+  }
+
+  /// No room for another flow: those of earlier rules have it all.
+  [[nodiscard]] bool is_full() const {
+    const auto report = tracer_->report();
+    return report && report->summary.folded > 0;
+  }
+
+  /// A trace that has no room left is begun anew: who asks for other rules finds it as empty as the
+  /// first one did.
+  Result<void> enforce(std::map<std::uint32_t, std::string>& left_out, bool anew = false) {
     trace::Rules fitting = wanted_;
     fitting.rules.clear();
     fitting.window = wanted_.window.later(Clock::now() - since_);
@@ -110,7 +129,11 @@ class Desk {
     }
     missing_ = left_out.size();
     tried_ = Clock::now();
-    return tracer_->change_rules(fitting);
+    if (anew) return start(fitting);
+    auto done = tracer_->change_rules(fitting);
+    // It knows more names of rules than it can number.
+    if (!done && done.error().code == ErrorCode::kTooBig) return start(fitting);
+    return done;
   }
 
   void follow() {
@@ -138,14 +161,16 @@ class Desk {
   }
 
   mutable std::mutex mutex_;
+  std::vector<std::string> places_;
   std::unique_ptr<trace::Tracer> tracer_;
+  std::string text_;  ///< of the rules
   trace::Rules wanted_;
   Clock::time_point since_;  ///< these rules
   std::size_t missing_ = 0;
   Clock::time_point tried_;
   std::deque<Kept> events_;
   std::uint64_t first_number_ = 1;  ///< of the first of them
-  const std::uint64_t session_ = daemon::unguessable_id();
+  std::uint64_t session_ = 0;
   std::string machine_;
   std::string failure_;
   std::atomic<bool> over_ = false;

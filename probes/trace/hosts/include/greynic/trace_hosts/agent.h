@@ -2,8 +2,9 @@
 
 /// `greynic trace agent`: traces one host for a collector on another, over gRPC with mutual TLS. Until a
 /// collector has sent rules nothing is attached. Its counts go on, and it keeps the last ten minutes of
-/// journeys, when the collector is gone; who comes next reads on from there. The kernel detaches the
-/// programs when the agent ends, however it ends.
+/// journeys, when the collector is gone; who comes next reads on from there. Other rules that find no
+/// room beside what was counted begin a new trace. The kernel detaches the programs when the agent ends,
+/// however it ends.
 
 #include <functional>
 #include <memory>
