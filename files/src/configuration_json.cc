@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "greynic/files/core_json.h"
 #include "greynic/files/json_file.h"
 
@@ -8,9 +10,9 @@ using nlohmann::json;
 json to_json(const FactorValue& value) {
   if (const bool* flag = std::get_if<bool>(&value)) return *flag;
   if (const double* number = std::get_if<double>(&value)) {
-    const auto whole = static_cast<std::int64_t>(*number);
-    if (static_cast<double>(whole) == *number) return whole;
-    return *number;
+    constexpr double kExact = 9007199254740992.0;  // 2^53: below it no whole number is rounded
+    if (std::nearbyint(*number) != *number || std::abs(*number) >= kExact) return *number;
+    return static_cast<std::int64_t>(*number);
   }
   return std::get<std::string>(value);
 }

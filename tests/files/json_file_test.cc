@@ -251,6 +251,16 @@ TEST(CoreJson, AnObservationHoldsNoCountsThatCannotBe) {
   EXPECT_EQ(observation_from_json(most, "answers", "")->seed, UINT64_MAX);
 }
 
+// Claim: whole numbers are written without a point, and numbers that no integer holds as they are.
+TEST(CoreJson, ALevelIsWrittenAsItIs) {
+  EXPECT_EQ(to_json(FactorValue{65536.0}).dump(), "65536");
+  EXPECT_EQ(to_json(FactorValue{-3.0}).dump(), "-3");
+  EXPECT_EQ(to_json(FactorValue{0.5}).dump(), "0.5");
+  for (const double number : {1e300, -1e300, 1e19, 9007199254740993.0}) {
+    EXPECT_EQ(to_json(FactorValue{number}).get<double>(), number);
+  }
+}
+
 // Claim: matches and actions of every kind survive the trip through JSON.
 TEST(CoreJson, MatchesAndActionsReadBackAsWritten) {
   std::mt19937_64 random(3);
