@@ -149,7 +149,8 @@ int tune_command(TuneFlags flags) {
     options.folder = fmt::format("results/{}-{}", today(), campaign->name);
   }
   options.job.out = options.folder + "/run.db";
-  const std::vector<std::string> inputs = {options.job.file, options.rules, options.traffic};
+  const std::vector<std::string> inputs = {options.job.file, options.rules, options.traffic,
+                                           options.layout};
   for (const char* written : {"/model.json", "/layout.json", "/report.html"}) {
     if (auto good = files::not_an_input(options.folder + written, inputs); !good) {
       return tell(good.error());
@@ -189,6 +190,8 @@ void add_tune(Program& program) {
                  "Format of the rules; told from the text when absent");
   command.option("--traffic", options.traffic, "uniform, zipf:EXPONENT or a traffic file");
   add_growth(command, options.growth);
+  command.option("--layout", options.layout,
+                 "Layout file of these rules to verify and measure, in place of one that is made");
   command.option("--form", options.model_form, "Law to fit: " + std::string(model::kFormNames));
   command.option("--seed", options.job.seed, "Seed of everything random");
   command.option("--plan-seed", options.job.plan_seed, "Seed of the plan alone");

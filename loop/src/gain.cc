@@ -84,6 +84,11 @@ std::string to_json_text(const Gain& gain, const GainQuestion& question,
       {"after", gain.after},
       {"ratio", {{"value", gain.ratio}, {"low", gain.ratio_low}, {"high", gain.ratio_high}}}};
   if (predicted) document["predicted"] = *predicted;
+  for (const auto& [name, before] : gain.measures_before) {
+    const auto after = gain.measures_after.find(name);
+    if (after == gain.measures_after.end()) continue;
+    document["measures"][name] = {{"before", before}, {"after", after->second}};
+  }
   return files::json_text(document);
 }
 

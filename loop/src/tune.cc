@@ -13,6 +13,7 @@
 #include "greynic/loop/model_design.h"
 #include "greynic/loop/report_run.h"
 #include "greynic/loop/rule_input.h"
+#include "greynic/optimizer/split.h"
 #include "greynic/rules/traffic.h"
 #include "greynic/target/interrupt.h"
 #include "greynic/testgen/compiled_campaign.h"
@@ -114,17 +115,46 @@ Result<void> prepare_rules(const TuneOptions& options, const target::RuleHolder&
   return {};
 }
 
+/// The layout of a file in place of one that is made here; what is known of it is what it costs.
+Result<optimizer::OptimizedLayout> given_layout(const TuneOptions& options,
+                                                const target::RuleHolder& holder,
+                                                const RuleSet& rules, const Traffic& traffic,
+                                                const optimizer::CostModel& cost) {
+  auto layout = files::read_layout(options.layout);
+  if (!layout) return pass_on(layout);
+  if (auto taken = holder.takes(*layout, options.layout); !taken) return pass_on(taken);
+  optimizer::OptimizedLayout given;
+  given.before = optimizer::cost_of(optimizer::layout_in_rule_order(rules), traffic);
+  given.after = optimizer::cost_of(*layout, traffic);
+  given.rules_given = rules.rules.size();
+  given.layout = std::move(*layout);
+  const bool split =
+      optimizer::hardware_of(given.layout).tables.size() < given.layout.tables.size();
+  if (!cost || split) return given;  // no law knows the price of the slow path
+  for (optimizer::LayoutCost* side : {&given.before, &given.after}) {
+    auto predicted = cost(side->matchers_tried);
+    if (!predicted) return pass_on(predicted);
+    side->prediction = std::move(*predicted);
+  }
+  return given;
+}
+
 Result<void> optimize_rules(const TuneOptions& options, const target::RuleHolder& holder,
                             const RuleSet& rules, const Traffic& traffic, const Configuration& at,
                             results::RunStore& store, TuneOutcome& outcome) {
-  step(options.talk, fmt::format("optimize: {} rules", rules.rules.size()));
+  step(options.talk, options.layout.empty() ? fmt::format("optimize: {} rules", rules.rules.size())
+                                            : "layout: " + options.layout);
   optimizer::OptimizeOptions optimize_options;
   optimize_options.seed = options.job.seed;
   optimize_options.limits = holder.limits();
   if (outcome.fit) {
     optimize_options.cost = optimizer::mask_cost(*outcome.fit->model, at, outcome.hop);
   }
-  if (options.growth) {
+  if (!options.layout.empty()) {
+    auto given = given_layout(options, holder, rules, traffic, optimize_options.cost);
+    if (!given) return pass_on(given);
+    outcome.layout = std::move(*given);
+  } else if (options.growth) {
     optimize_options.max_growth = *options.growth;
     auto optimized = optimizer::optimize(rules, traffic, optimize_options);
     if (!optimized) return optimized.error().while_doing("optimizing " + options.rules);

@@ -67,5 +67,45 @@ TEST(FleetCampaign, NamesTheNumberOfContainers) {
             std::vector<std::string>{"container_count"});
 }
 
+// Claim:  tune measures a layout on a fleet of several RNIC models, its own as one that is split between
+//         hardware and slow path, and tells how long new flows wait before and after; two hosts have
+//         no slow path and refuse the split one.
+// Oracle: what a shorter walk must do; the exit codes.
+TEST(FleetCampaign, MeasuresLayoutsOnSeveralModels) {
+  const Folder folder;
+  std::ofstream(folder / "small.json") << R"({"version": 1, "name": "small",
+    "factors": {"server_decap_masks": {"type": "numeric", "levels": [0, 8, 32]}},
+    "baseline": {"server_decap_masks": 0}, "wall": {"metric": "bandwidth_gbps", "below_baseline_by": 0.2},
+    "measure": {"repeats": 2, "seconds": 1}})";
+  const std::string fleet = "'twin:cx5?fleet=training&hosts=8&models=cx5,cx7'";
+  const Outcome split =
+      greynic(folder, "optimize made:acl:120:3 --hardware 40% --traffic zipf:1.1 -o " +
+                          (folder / "split.json"));
+  ASSERT_EQ(split.exit_code, 0) << split.err;
+  const std::string tune =
+      "tune " + (folder / "small.json") + " --rules made:acl:120:3 --pairs 2 --json --target ";
+  for (const std::string layout : {"", " --layout " + (folder / "split.json")}) {
+    const Outcome tuned = greynic(
+        folder, tune + fleet + layout + " --out " + (folder / (layout.empty() ? "own" : "given")));
+    ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
+    const auto gain = nlohmann::json::parse(tuned.out).at("gain");
+    const auto change = [&](const char* measure) {
+      return gain.at("measures_after").at(measure).get<double>() /
+             gain.at("measures_before").at(measure).get<double>();
+    };
+    EXPECT_LT(change("flow_start_us_p50"), 1.0);
+    EXPECT_DOUBLE_EQ(gain.at("measures_after").at("layout_share").get<double>(), 1.0);
+    if (!layout.empty()) continue;  // what is left to software costs more there than masks do
+    EXPECT_GT(gain.at("ratio").get<double>(), 1.2);
+    EXPECT_GT(change("bandwidth_gbps.cx5"), 1.2);
+    EXPECT_LT(change("latency_us_mean"), 0.8);
+  }
+  EXPECT_TRUE(std::filesystem::exists(folder / "own/report.html"));
+  const Outcome pair = greynic(folder, tune + "twin:cx5 --layout " + (folder / "split.json") +
+                                           " --out " + (folder / "pair"));
+  EXPECT_NE(pair.exit_code, 0);
+  EXPECT_NE(pair.err.find("slow path"), std::string::npos) << pair.err;
+}
+
 }  // namespace
 }  // namespace greynic::integration

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -91,14 +90,6 @@ int run(const ApplyFlags& flags) {
   }
   const auto layout = files::read_layout(flags.layout);
   if (!layout) return tell(layout.error());
-  const bool split = std::any_of(layout->tables.begin(), layout->tables.end(),
-                                 [](const LayoutTable& table) { return table.software; });
-  if (split) {
-    return tell({ErrorCode::kUnsupported,
-                 flags.layout +
-                     ": is split between hardware and a slow path, which apply cannot "
-                     "install; `optimize --hardware N --as FORM` writes it as commands"});
-  }
   Traffic traffic;
   if (!flags.traffic.empty()) {
     auto read = rules::read_traffic(flags.traffic);
@@ -110,6 +101,7 @@ int run(const ApplyFlags& flags) {
   auto target = target::open(flags.target);
   if (!target) return tell(target.error());
   target::RuleHolder& holder = (*target)->rules();
+  if (const auto taken = holder.takes(*layout, flags.layout); !taken) return tell(taken.error());
   const target::FittedLayout fitted = holder.fit(*layout);
   const target::Placement placement{flags.hop};
   // All or nothing: after an error the rules are as they were.

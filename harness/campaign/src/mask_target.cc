@@ -125,6 +125,7 @@ class MaskTarget final : public target::Target, public target::RuleHolder {
     return device_->rules().check_traffic(traffic);
   }
   LayoutLimits limits() const override { return device_->rules().limits(); }
+  bool has_slow_path() const override { return device_->rules().has_slow_path(); }
   Result<std::vector<target::CountedRule>> counted_rules() override {
     return device_->rules().counted_rules();
   }

@@ -6,11 +6,10 @@
 #include <cmath>
 #include <map>
 
-#include "fleet/network.h"
-#include "fleet/placement.h"
+#include "fleet/cost.h"
+#include "fleet/flow_start.h"
 #include "greynic/statistics/random.h"
-#include "stages/pcie.h"
-#include "target/measurement.h"
+#include "switch/layout_walk.h"
 
 namespace greynic::twin {
 namespace {
@@ -21,134 +20,8 @@ constexpr std::string_view kFactors[] = {
     "mtu_bytes",       "client_encap_masks", "server_decap_masks", "counter_poll_ms",
     "flow_idle_ms",    "flow_setup_rate"};
 
-/// What every RNIC of the fleet shares: the packets of a message, and the times of the model.
-struct Common {
-  const Parameters& p;
-  const SwitchParameters& s;
-  const HostLoad& w;
-  PcieLink pcie;
-  double packets;    ///< of a message
-  double payload;    ///< of its packets, mean
-  double wire_ns;    ///< of its packets, mean
-  bool in_sequence;  ///< masks are walked one by one
-};
-
-Common common_of(const Settings& settings, const HostLoad& w) {
-  const Parameters& p = settings.model.parameters;
-  const double bytes = static_cast<double>(w.message_bytes.front());
-  const double packets = std::max(1.0, std::ceil(bytes / w.mtu_bytes));
-  return {.p = p,
-          .s = settings.virtual_switch.parameters,
-          .w = w,
-          .pcie = {static_cast<int>(p.pcie_generation), static_cast<int>(p.pcie_lanes),
-                   static_cast<int>(p.pcie_max_payload_bytes)},
-          .packets = packets,
-          .payload = bytes / packets,
-          .wire_ns = (bytes / packets + packet_overhead_bytes(w.overlay)) * 8 / p.link_rate_gbps,
-          .in_sequence = settings.defects.test(kMasksInSequence)};
-}
-
-/// Groups a packet is checked against: its own is as likely the first as the last of those there.
-double groups_walked(const Common& c, double masks, double more) {
-  const double groups = (masks > 0 ? (masks + 1) / 2 : 0.0) + more;
-  return c.in_sequence ? groups : std::min(groups, 1.0);
-}
-
-double miss_share(double entries, double in_use) {
-  return in_use > entries ? 1 - entries / in_use : 0.0;
-}
-
-/// Share of flows that the host's virtual switch has no room for, or the RNIC no mask.
-double overflow_share(const Common& c, const RnicHolding& holding) {
-  const double flows = miss_share(c.s.datapath_flow_limit_count,
-                                  holding.host_peering_count * c.s.megaflows_per_peering);
-  const double limit = c.p.mask_shape_limit;
-  const double masks = limit > 0 ? miss_share(limit, holding.mask_count) : 0.0;
-  return 1 - (1 - flows) * (1 - masks);
-}
-
-double context_misses(const Common& c, const RnicHolding& holding) {
-  return miss_share(c.p.context_entry_count, holding.peering_count);
-}
-
-double encap_misses(const Common& c, const RnicHolding& holding) {
-  return miss_share(c.p.encap_context_limit, holding.remote_host_count);
-}
-
-/// Share of offloaded flows that the switch wrongly has in software, for as many flows as an RNIC
-/// has. The more flows, the longer it takes to read their counters, the later these are. RNICs with
-/// nearly as many flows share an answer.
-class Misjudged {
- public:
-  Misjudged(const Common& c, const DefectSet& on, const Configuration& configuration)
-      : c_(c), load_(switch_load(configuration, c.p)) {
-    const SwitchFaults all = faults_of(on);
-    faults_ = {.late_counters = all.late_counters, .stale_is_slow = all.stale_is_slow};
-  }
-
-  double share(double flows) {
-    if (!faults_.any() || flows < 1 || load_.counter_poll_ms <= 0) return 0;
-    const auto [at, fresh] = known_.emplace(std::lround(32 * std::log2(flows)), 0.0);
-    if (fresh) {
-      SwitchLoad load = load_;
-      load.flow_count = flows;
-      load.counter_poll_ms = std::max(load.counter_poll_ms, flows * c_.s.counter_read_us * 1e-3);
-      at->second = run_switch(c_.p, c_.s, load, faults_).software_share;
-    }
-    return at->second;
-  }
-
- private:
-  const Common& c_;
-  SwitchLoad load_;
-  SwitchFaults faults_;
-  std::map<long, double> known_;
-};
-
-MessageCost cost_of(const Common& c, const RnicHolding& holding, double software) {
-  const Parameters& p = c.p;
-  const double encaps = groups_walked(c, holding.mask_count, c.w.walk(Hop::kClientEncap).groups);
-  const double decaps = groups_walked(c, holding.mask_count, c.w.walk(Hop::kServerDecap).groups);
-  const double encap_ns = encaps * p.encap_per_group_ns[c.w.operation];
-  const double decap_ns = decaps * p.decap_per_group_ns[c.w.operation];
-  const auto pipe_ns = [&](double groups) {
-    return (p.base_hops_per_packet + groups * p.hops_per_group) * p.cycle_ns() /
-           p.steering_pipe_count;
-  };
-  const double unit_ns =
-      1e3 / p.qp_packet_rate_cap_mpps + encaps * p.encap_unit_cycles_per_group * p.cycle_ns();
-  double send = std::max(
-      {c.wire_ns, c.pcie.read_ns(c.payload), pipe_ns(encaps), unit_ns / p.processing_unit_count});
-  if (c.w.overlay && p.loop_window_packets > 0) {
-    send =
-        std::max(send, (p.loop_base_us * 1e3 + 2 * (encap_ns + decap_ns)) / p.loop_window_packets);
-  }
-  double receive = std::max({c.wire_ns, c.pcie.write_ns(c.payload), pipe_ns(decaps)});
-  if (p.walk_window_packets > 0) receive = std::max(receive, decap_ns / p.walk_window_packets);
-
-  const double contexts = context_misses(c, holding);
-  const double fetches = contexts + encap_misses(c, holding);
-  const double fetch_ns = p.context_fetch_ns / p.context_fetch_slot_count;
-  const double core_ns = 1e3 / (p.slow_path_mpps * c.s.slow_path_core_count);
-
-  MessageCost cost;
-  cost.send_ns = std::max(c.packets * send, 1e3 / p.peak_write_mops);
-  cost.receive_ns = c.packets * receive;
-  cost.send_fetch_ns = fetches * fetch_ns;
-  cost.receive_fetch_ns = contexts * fetch_ns;
-  cost.software_share = software;
-  cost.software_ns = cost.software_share * c.packets * core_ns;
-  // The core's own pace, less the pace at which packets come anyway.
-  cost.software_delay_ns =
-      p.upcall_us * 1e3 + c.packets * std::max(0.0, core_ns - std::max(send, receive));
-  // One QP is served by one unit: a message takes the unit's time even when the wire is idle.
-  cost.send_delay_ns = p.base_half_rtt_us * 1e3 + encap_ns + fetches * p.context_fetch_ns +
-                       (c.packets - 1) * std::max(0.0, unit_ns - std::max(send, receive));
-  cost.receive_delay_ns = decap_ns + contexts * p.context_fetch_ns;
-  return cost;
-}
-
-FleetTraffic traffic_of(const Common& c, const FleetParameters& f, const FleetSize& size) {
+FleetTraffic traffic_of(const Common& c, const FleetParameters& f, const FleetSize& size,
+                        std::uint64_t seed) {
   const double rnics_per_leaf =
       f.hosts_per_leaf * static_cast<double>(size.rnic_count) / size.host_count;
   FleetTraffic traffic;
@@ -156,14 +29,69 @@ FleetTraffic traffic_of(const Common& c, const FleetParameters& f, const FleetSi
   traffic.leaf_link_ns = c.packets * c.wire_ns * f.leaf_oversubscription / rnics_per_leaf;
   traffic.away_delay_ns = 2 * f.fabric_hop_ns;
   traffic.return_ns = c.p.one_way_ns + c.p.pcie_post_ns;
+  if (f.rnic_gbps_high > 0) {
+    // Each RNIC has work for so much, and its link lets through no more.
+    statistics::Random random(statistics::split_mix(~seed));
+    const double bits = c.packets * c.payload * 8;
+    for (std::uint32_t r = 0; r < size.rnic_count; ++r) {
+      const double wanted =
+          f.rnic_gbps_low + random.uniform() * (f.rnic_gbps_high - f.rnic_gbps_low);
+      traffic.most_per_ns.push_back(std::min(wanted, c.p.link_rate_gbps) / bits);
+    }
+  }
   return traffic;
 }
 
-LatencyHistogram latencies_of(const FleetFlow& flow) {
+/// The RNICs of one model with their hosts, below leaves of their own: they talk with their like.
+struct Part {
+  HostLoad load;
+  std::optional<Common> common;
+  FleetSize size;
+  std::vector<RnicHolding> holdings;
+  std::vector<MessageCost> costs;
+  FleetFlow flow;
+  LatencyHistogram starts;  ///< of new flows, from the first packet until the RNIC forwards
+};
+
+/// So many flows are started to see how long they wait: their 99.9th percentile has 200 beyond it.
+constexpr std::uint32_t kFlowsStarted = 200'000;
+
+void solve(const Settings& settings, const target::MeasureRequest& request, std::size_t model,
+           Part& part) {
+  const FleetParameters& f = settings.fleet->parameters;
+  const std::uint64_t seed =
+      model == 0 ? request.seed
+                 : statistics::split_mix(request.seed ^ statistics::split_mix(model));
+  const FleetPlacement placement = place_fleet(part.size, seed);
+  part.holdings = holdings_of(placement, static_cast<std::uint32_t>(f.rule_shape_count), seed);
+  part.common.emplace(common_of(settings, model, part.load));
+  const Common& common = *part.common;
+  part.costs.reserve(part.holdings.size());
+  Misjudged misjudged(common, settings.defects, request.configuration);
+  for (const RnicHolding& holding : part.holdings) {
+    const double over = overflow_share(common, holding);
+    const double offloaded = holding.peering_count * common.s.megaflows_per_peering * (1 - over);
+    part.costs.push_back(cost_of(common, holding, over + (1 - over) * misjudged.share(offloaded)));
+  }
+  part.flow = solve_fleet(placement, part.costs, traffic_of(common, f, part.size, seed));
+  if (f.flow_starts_per_day <= 0) return;
+  const RnicRules* const decap = common.installed[static_cast<std::size_t>(Hop::kServerDecap)];
+  const RnicRules* const encap = common.installed[static_cast<std::size_t>(Hop::kClientEncap)];
+  static const RnicRules kNone;
+  const RnicRules& rules = encap ? *encap : decap ? *decap : kNone;
+  const PerOperation& group_ns = encap ? common.p.encap_per_group_ns : common.p.decap_per_group_ns;
+  part.starts = flow_start_delays(
+      common.p, common.s, rules,
+      {.starts_per_day = f.flow_starts_per_day / f.rnic_count,
+       .burst_count = f.flow_burst_count,
+       .group_ns = group_ns[part.load.operation],
+       .flows = static_cast<std::uint32_t>(kFlowsStarted / settings.model_count())},
+      seed);
+}
+
+/// Adds the messages of a part of the fleet, which sends `total` messages a second.
+void add_latencies(const FleetFlow& flow, double total, LatencyHistogram& histogram) {
   constexpr double kSamples = 1e9;
-  double total = 0;
-  for (const FleetFlow::Class& c : flow.classes) total += c.per_second;
-  LatencyHistogram histogram;
   for (const FleetFlow::Class& c : flow.classes) {
     if (c.per_second <= 0) continue;
     for (const bool sender : {false, true}) {
@@ -180,7 +108,6 @@ LatencyHistogram latencies_of(const FleetFlow& flow) {
       }
     }
   }
-  return histogram;
 }
 
 void put(Observation& observation, std::string_view name, double value,
@@ -188,14 +115,31 @@ void put(Observation& observation, std::string_view name, double value,
   observation.measures[std::string(name)] = {value, error};
 }
 
-void report_rates(const Common& c, const FleetFlow& flow, Observation& observation) {
-  const double rnics = static_cast<double>(flow.sent_per_second.size());
+/// Goodput of one RNIC of a model, for fleets of several.
+std::string of_model(std::string_view measure, const RnicModel& model) {
+  return fmt::format("{}.{}", measure, model.id);
+}
+
+void report_rates(const Settings& settings, const std::vector<Part>& parts,
+                  Observation& observation) {
+  double rnics = 0;
   double sum = 0;
   double squares = 0;
-  for (const double rate : flow.sent_per_second) {
-    sum += rate;
-    squares += rate * rate;
+  for (std::size_t m = 0; m < parts.size(); ++m) {
+    double own = 0;
+    for (const double rate : parts[m].flow.sent_per_second) {
+      own += rate;
+      squares += rate * rate;
+    }
+    sum += own;
+    const auto count = static_cast<double>(parts[m].flow.sent_per_second.size());
+    rnics += count;
+    if (parts.size() == 1) continue;
+    const Common& c = *parts[m].common;
+    put(observation, of_model(measure::kBandwidth, settings.model_of(m)),
+        own / count * c.packets * c.payload * 8e-9);
   }
+  const Common& c = *parts.front().common;  // messages are alike everywhere
   const double mean = sum / rnics;
   const double variance = std::max(0.0, squares / rnics - mean * mean);
   const double error = std::sqrt(variance / rnics);
@@ -206,42 +150,68 @@ void report_rates(const Common& c, const FleetFlow& flow, Observation& observati
   put(observation, "fleet_bandwidth_gbps", sum * gigabits, error * rnics * gigabits);
 }
 
-void report_latency(const FleetFlow& flow, Observation& observation) {
+void report_latency(const Settings& settings, const std::vector<Part>& parts,
+                    Observation& observation) {
   double total = 0;
   double sum = 0;
-  for (const FleetFlow::Class& c : flow.classes) {
-    total += c.per_second;
-    sum += c.per_second * c.latency_ns;
+  for (std::size_t m = 0; m < parts.size(); ++m) {
+    double own = 0;
+    double own_sum = 0;
+    for (const FleetFlow::Class& c : parts[m].flow.classes) {
+      own += c.per_second;
+      own_sum += c.per_second * c.latency_ns;
+    }
+    total += own;
+    sum += own_sum;
+    if (parts.size() > 1 && own > 0) {
+      put(observation, of_model(measure::kLatencyMean, settings.model_of(m)), own_sum / own * 1e-3);
+    }
   }
   if (total <= 0) return;
-  observation.latency = latencies_of(flow);
+  for (const Part& part : parts) add_latencies(part.flow, total, observation.latency);
   put(observation, measure::kLatencyMean, sum / total * 1e-3);
   put(observation, measure::kLatencyP50, observation.latency.quantile_ns(0.5) * 1e-3);
   put(observation, measure::kLatencyP99, observation.latency.quantile_ns(0.99) * 1e-3);
   put(observation, measure::kLatencyP999, observation.latency.quantile_ns(0.999) * 1e-3);
 }
 
+void report_starts(const std::vector<Part>& parts, Observation& observation) {
+  LatencyHistogram starts;
+  for (const Part& part : parts) starts.merge(part.starts);
+  if (starts.empty()) return;
+  put(observation, "flow_start_us_mean", starts.mean_ns() * 1e-3);
+  static constexpr std::pair<const char*, double> kQuantiles[] = {{"flow_start_us_p10", 0.1},
+                                                                  {"flow_start_us_p50", 0.5},
+                                                                  {"flow_start_us_p90", 0.9},
+                                                                  {"flow_start_us_p99", 0.99},
+                                                                  {"flow_start_us_p999", 0.999}};
+  for (const auto& [name, q] : kQuantiles) put(observation, name, starts.quantile_ns(q) * 1e-3);
+}
+
 /// Means over the RNICs, as their drivers and switches would count over `seconds`.
-void report_counters(const Common& c, const std::vector<RnicHolding>& holdings,
-                     const std::vector<MessageCost>& costs, const FleetFlow& flow, double seconds,
-                     Observation& observation) {
+void report_counters(const std::vector<Part>& parts, double seconds, Observation& observation) {
   std::map<std::string, double> sum;
-  for (std::size_t r = 0; r < holdings.size(); ++r) {
-    const RnicHolding& holding = holdings[r];
-    const double messages = flow.sent_per_second[r] * seconds;
-    const double packets = messages * c.packets;
-    sum["tx_vport_rdma_unicast_packets"] += packets;
-    sum["tx_vport_rdma_unicast_bytes"] += packets * c.payload;
-    sum["icm_context_cache_miss"] +=
-        messages * (2 * context_misses(c, holding) + encap_misses(c, holding));
-    sum["datapath_flows"] += holding.host_peering_count * c.s.megaflows_per_peering;
-    sum["flow_groups"] += holding.mask_count;
-    sum["encap_contexts"] += holding.remote_host_count;
-    sum["software_forwarded_packets"] += 2 * packets * costs[r].software_share;
+  double rnics = 0;
+  for (const Part& part : parts) {
+    const Common& c = *part.common;
+    rnics += static_cast<double>(part.holdings.size());
+    for (std::size_t r = 0; r < part.holdings.size(); ++r) {
+      const RnicHolding& holding = part.holdings[r];
+      const double messages = part.flow.sent_per_second[r] * seconds;
+      const double packets = messages * c.packets;
+      sum["tx_vport_rdma_unicast_packets"] += packets;
+      sum["tx_vport_rdma_unicast_bytes"] += packets * c.payload;
+      sum["icm_context_cache_miss"] +=
+          messages * (2 * context_misses(c, holding) + encap_misses(c, holding));
+      sum["datapath_flows"] += holding.host_peering_count * c.s.megaflows_per_peering;
+      sum["flow_groups"] += holding.mask_count;
+      sum["encap_contexts"] += holding.remote_host_count;
+      sum["software_forwarded_packets"] += 2 * packets * part.costs[r].software_share;
+    }
   }
   for (const auto& [name, value] : sum) {
     observation.counters_before[name] = 0;
-    observation.counters_after[name] = value / static_cast<double>(holdings.size());
+    observation.counters_after[name] = value / rnics;
   }
 }
 
@@ -264,6 +234,38 @@ tl::expected<FleetSize, std::string> size_of(const FleetParameters& f, const Con
                    .service_span_hosts = f.service_span_hosts};
 }
 
+Layout hardware_of(const Layout& layout) {
+  Layout hardware;
+  for (const LayoutTable& table : layout.tables) {
+    if (!table.software) hardware.tables.push_back(table);
+  }
+  return hardware;
+}
+
+/// Whether RNICs of the model hold it. What a single table has beyond their recipes goes to software:
+/// groups that are held come first there.
+Result<void> takes(const RnicModel& model, const Layout& layout) {
+  LayoutLimits limits = layout_limits(model.parameters);
+  if (layout.tables.size() == 1) {
+    limits.most_recipes = limits.most_chained = LayoutLimits::kNoLimit;
+  }
+  auto kept = keeps_to(hardware_of(layout), limits);
+  if (kept) return kept;
+  return fail(ErrorCode::kRefused, model.name + ": " + kept.error().message);
+}
+
+/// Hosts, RNICs and containers of one model: as many as of any other, give or take one.
+FleetSize part_of(const FleetSize& whole, std::size_t models, std::size_t model) {
+  const auto share = [&](std::uint64_t total) {
+    return static_cast<std::uint32_t>((model + 1) * total / models - model * total / models);
+  };
+  FleetSize part = whole;
+  part.host_count = share(whole.host_count);
+  part.rnic_count = std::max(part.host_count, share(whole.rnic_count));
+  part.container_count = share(whole.container_count);
+  return part;
+}
+
 }  // namespace
 
 Result<FleetModel> load_fleet(const std::string& name_or_path) {
@@ -278,60 +280,126 @@ Result<FleetModel> load_fleet(const std::string& name_or_path) {
       {"service_span_hosts", &P::service_span_hosts, 0.001, 1e6},
       {"active_peer_share", &P::active_peer_share, 0, 1},
       {"rule_shape_count", &P::rule_shape_count, 1, 4096},
+      {"rnic_gbps_low", &P::rnic_gbps_low, 0, 1e6},
+      {"rnic_gbps_high", &P::rnic_gbps_high, 0, 1e6},
+      {"flow_starts_per_day", &P::flow_starts_per_day, 0, 1e12},
+      {"flow_burst_count", &P::flow_burst_count, 1, 1e6},
   };
   auto set = load_parameter_set("fleets", name_or_path);
   if (!set) return pass_on(set);
   auto parameters = take_parameters<P>(*set, kTable);
   if (!parameters) return pass_on(parameters);
+  if (parameters->rnic_gbps_low > parameters->rnic_gbps_high) {
+    return fail(ErrorCode::kBadInput,
+                fmt::format("{}: /parameters/rnic_gbps_low/value: {} is above rnic_gbps_high, {}; "
+                            "swap them",
+                            set->source, parameters->rnic_gbps_low, parameters->rnic_gbps_high));
+  }
   return FleetModel{std::move(*set), *parameters};
 }
 
 Observation observe_fleet(const Settings& settings, const target::MeasureRequest& request) {
   Observation observation;
   const FleetParameters& f = settings.fleet->parameters;
-  auto load = read_host_load(request.configuration, settings.model.parameters, settings.options);
   const auto refused = [&](const std::string& reason) {
     observation.outcome = Outcome::kRefused;
     observation.reason = reason;
     return observation;
   };
-  if (!load) return refused(load.error().reason);
   const auto size = size_of(f, request.configuration);
   if (!size) return refused(size.error());
-  if (!load->carries_data_in_request()) return refused("EOPNOTSUPP: a fleet sends or writes");
-
-  const FleetPlacement placement = place_fleet(*size, request.seed);
-  const auto holdings =
-      holdings_of(placement, static_cast<std::uint32_t>(f.rule_shape_count), request.seed);
-  const Common common = common_of(settings, *load);
-  std::vector<MessageCost> costs;
-  costs.reserve(holdings.size());
-  Misjudged misjudged(common, settings.defects, request.configuration);
-  for (const RnicHolding& holding : holdings) {
-    const double over = overflow_share(common, holding);
-    const double offloaded = holding.peering_count * common.s.megaflows_per_peering * (1 - over);
-    costs.push_back(cost_of(common, holding, over + (1 - over) * misjudged.share(offloaded)));
+  const std::size_t models = settings.model_count();
+  if (size->host_count < 2 * models || size->container_count < 2 * models) {
+    return refused(fmt::format("EINVAL: {} models need {} hosts and containers, as each has two",
+                               models, 2 * models));
   }
-  const FleetFlow flow = solve_fleet(placement, costs, traffic_of(common, f, *size));
+  std::vector<Part> parts(models);
+  for (std::size_t m = 0; m < models; ++m) {
+    auto load =
+        read_host_load(request.configuration, settings.model_of(m).parameters, settings.options);
+    if (!load) return refused(load.error().reason);
+    if (!load->carries_data_in_request()) return refused("EOPNOTSUPP: a fleet sends or writes");
+    parts[m].load = std::move(*load);
+    parts[m].size = part_of(*size, models, m);
+  }
+  bool converged = true;
+  for (std::size_t m = 0; m < models; ++m) {
+    solve(settings, request, m, parts[m]);
+    converged = converged && parts[m].flow.converged;
+  }
 
-  report_rates(common, flow, observation);
-  report_latency(flow, observation);
-  report_counters(common, holdings, costs, flow,
-                  static_cast<double>(request.duration.count()) * 1e-9, observation);
+  report_rates(settings, parts, observation);
+  report_latency(settings, parts, observation);
+  report_starts(parts, observation);
+  if (!settings.layout_taken.empty()) {
+    double with = 0;
+    double all = 0;
+    for (std::size_t m = 0; m < models; ++m) {
+      all += parts[m].size.rnic_count;
+      with += settings.layout_taken[m] ? parts[m].size.rnic_count : 0;
+    }
+    put(observation, "layout_share", with / all);
+  }
+  report_counters(parts, static_cast<double>(request.duration.count()) * 1e-9, observation);
   Configuration granted = request.configuration;
   granted.set("container_count", static_cast<double>(size->container_count));
   granted.set("host_count", static_cast<double>(size->host_count));
   observation.granted = granted;
-  observation.steady = SteadyState{
-      .settled = flow.converged, .warmup_share = 0, .test = "fixed point of mean values"};
+  observation.steady =
+      SteadyState{.settled = converged, .warmup_share = 0, .test = "fixed point of mean values"};
   observation.outcome = Outcome::kMeasured;
   return observation;
 }
 
+LayoutLimits fleet_limits(const Settings& settings) {
+  std::vector<LayoutLimits> all;
+  bool some_without_recipes = false;
+  for (std::size_t m = 0; m < settings.model_count(); ++m) {
+    all.push_back(layout_limits(settings.model_of(m).parameters));
+    some_without_recipes |= all.back().most_recipes == LayoutLimits::kNoLimit;
+  }
+  LayoutLimits limits = strictest(all);
+  if (some_without_recipes) {
+    limits.most_recipes = limits.most_chained = LayoutLimits::kNoLimit;
+    limits.recipes_of = {};
+  }
+  return limits;
+}
+
+Result<void> check_fleet_layout(const Settings& settings, const Layout& layout) {
+  std::string why_not;
+  for (std::size_t m = 0; m < settings.model_count(); ++m) {
+    const auto taken = takes(settings.model_of(m), layout);
+    if (taken) return {};
+    why_not += (why_not.empty() ? "" : "; ") + taken.error().message;
+  }
+  return fail(ErrorCode::kRefused, why_not);
+}
+
+void install_on_fleet(const Layout& layout, const Traffic* traffic, Hop hop, Settings& settings) {
+  std::vector<std::optional<RnicRules>>& rules =
+      settings.fleet_rules[static_cast<std::size_t>(hop)];
+  rules.resize(settings.model_count());
+  settings.layout_taken.assign(settings.model_count(), true);
+  for (std::size_t m = 0; m < settings.model_count(); ++m) {
+    const RnicModel& model = settings.model_of(m);
+    if (takes(model, layout)) {
+      rules[m] = rules_of(layout, traffic, layout_limits(model.parameters));
+    } else {
+      settings.layout_taken[m] = false;
+    }
+  }
+}
+
 void describe_fleet(const Settings& settings, target::Info& info) {
   const FleetParameters& f = settings.fleet->parameters;
+  std::string names;
+  for (std::size_t m = 0; m < settings.model_count(); ++m) {
+    names += (m == 0 ? "" : ", ") + settings.model_of(m).name;
+  }
   info.description = fmt::format("{:g} hosts with {:g} virtual {}, {}", f.host_count, f.rnic_count,
-                                 settings.model.name, settings.fleet->set.name);
+                                 names, settings.fleet->set.name);
+  info.environment.insert_or_assign("nic", names);
   info.factors.assign(std::begin(kFactors), std::end(kFactors));
   info.categories = {{"operation", {"SEND", "WRITE"}}};
   info.environment.emplace("fleet", settings.fleet->set.id);

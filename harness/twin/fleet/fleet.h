@@ -1,7 +1,8 @@
 #pragma once
 
-/// A fleet as a target: "twin:cx6?hosts=8000&rnics=40000". N RNICs of one model on a leaf-spine,
-/// containers on them, flows among them. Packets are not simulated one by one: what an RNIC must
+/// A fleet as a target: "twin:cx6?hosts=8000&rnics=40000". N RNICs on a leaf-spine, containers on
+/// them, flows among them; of one model, or of several, each with hosts of its own that talk with
+/// their like. Packets are not simulated one by one: what an RNIC must
 /// hold (flows, masks, contexts) gives the cost of a message there, and a network of queues gives
 /// what the fleet carries (placement.h, network.h; docs/fleet.md).
 
@@ -25,6 +26,10 @@ struct FleetParameters {
   double service_span_hosts = 0;
   double active_peer_share = 0;
   double rule_shape_count = 0;
+  double rnic_gbps_low = 0;        ///< what an RNIC has work for, drawn evenly up to rnic_gbps_high
+  double rnic_gbps_high = 0;       ///< 0: as much as it can send
+  double flow_starts_per_day = 0;  ///< in the whole fleet; 0: not looked at
+  double flow_burst_count = 1;     ///< that start at once on an RNIC
 };
 
 struct FleetModel {
@@ -38,6 +43,14 @@ struct FleetModel {
 /// One observation: means over the RNICs of the fleet. `settings.fleet` must be there.
 [[nodiscard]] Observation observe_fleet(const Settings& settings,
                                         const target::MeasureRequest& request);
+
+/// What the optimizer may use: the strictest of the models' limits. Those of lookup recipes are left
+/// out where some models have none.
+[[nodiscard]] LayoutLimits fleet_limits(const Settings& settings);
+/// kRefused when no model takes it.
+[[nodiscard]] Result<void> check_fleet_layout(const Settings& settings, const Layout& layout);
+/// On the RNICs that take it. Others keep what they have.
+void install_on_fleet(const Layout& layout, const Traffic* traffic, Hop hop, Settings& settings);
 
 /// Narrows what a twin says of itself to what a fleet honours, and adds the fleet's parameters.
 void describe_fleet(const Settings& settings, target::Info& info);

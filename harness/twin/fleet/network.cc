@@ -189,6 +189,10 @@ class Solver {
       if (group.peers_away > 0) cycle += (leaves - leaf_sum_[leaf]) / remote;
       cycle_[g] = cycle;
       rate_[g] = window_[g] / cycle;
+      if (!t_.most_per_ns.empty()) {
+        const double own = window_[g] / send_.visitors[group.rnic];
+        rate_[g] = std::min(rate_[g], own * t_.most_per_ns[group.rnic]);
+      }
     });
     for_groups(s, [&](std::uint32_t, const FleetGroup& group) {
       host_sum_[p_.host_of[group.rnic]] = leaf_sum_[p_.leaf_of[group.rnic]] = 0;

@@ -34,6 +34,7 @@ struct FleetTraffic {
   double leaf_link_ns = 0;       ///< of a leaf's uplinks together, for one message; down the same
   double away_delay_ns = 0;      ///< of the way through the spine, on top
   double return_ns = 0;          ///< from delivery until the next message is posted
+  std::vector<double> most_per_ns;  ///< messages that an RNIC has work for; empty: without bound
 };
 
 struct FleetFlow {

@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "fleet/fleet.h"
+#include "fleet/rnic_rules.h"
 #include "greynic/core/observation.h"
 #include "greynic/target/target.h"
 #include "greynic/twin/twin.h"
@@ -19,7 +20,8 @@ namespace greynic::twin {
 struct Settings {
   RnicModel model;
   SwitchModel virtual_switch;
-  std::optional<FleetModel> fleet;  ///< unset: two hosts with an RNIC each, packet by packet
+  std::vector<RnicModel> other_models;  ///< of a fleet, besides `model`
+  std::optional<FleetModel> fleet;      ///< unset: two hosts with an RNIC each, packet by packet
   HostLoadOptions options;
   DefectSet defects = usual_defects();
   bool whole_duration = false;
@@ -28,6 +30,14 @@ struct Settings {
   CounterSink sink;
   target::CounterArenas arenas;
   std::array<std::optional<GroupWalk>, 4> installed;  ///< by apply, by hop
+  /// The same of a fleet, by hop and model; without a value where nothing is installed.
+  std::array<std::vector<std::optional<RnicRules>>, 4> fleet_rules;
+  std::vector<bool> layout_taken;  ///< by model: the layout that was installed last
+
+  [[nodiscard]] std::size_t model_count() const { return 1 + other_models.size(); }
+  [[nodiscard]] const RnicModel& model_of(std::size_t place) const {
+    return place == 0 ? model : other_models[place - 1];
+  }
 };
 
 /// What a device keeps from one measurement to the next, until it is reset.

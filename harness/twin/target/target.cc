@@ -53,11 +53,13 @@ Result<std::optional<FleetModel>> read_fleet(const std::optional<std::string>& f
   FleetParameters& f = fleet->parameters;
   const double own = f.rnic_count / f.host_count;
   const double containers = f.container_count / f.host_count;
+  const double starts = f.flow_starts_per_day / f.rnic_count;
   f.host_count = hosts > 0   ? hosts
                  : rnics > 0 ? std::max(2.0, std::round(rnics / own))
                              : f.host_count;
   f.rnic_count = rnics > 0 ? rnics : std::round(own * f.host_count);
   f.container_count = std::round(containers * f.host_count);
+  f.flow_starts_per_day = starts * f.rnic_count;
   if (f.rnic_count < f.host_count) {
     return fail(ErrorCode::kBadInput, fmt::format("{} RNICs on {} hosts: a host has at least one",
                                                   f.rnic_count, f.host_count));
@@ -68,6 +70,33 @@ Result<std::optional<FleetModel>> read_fleet(const std::optional<std::string>& f
     if (fact.name == "container_count") fact.value = f.container_count;
   }
   return std::optional(std::move(*fleet));
+}
+
+/// "cx4,cx5,cx6": the models of a fleet, of which the first is the target's own.
+Result<std::vector<RnicModel>> read_models(const std::string& text, const std::string& own) {
+  std::vector<RnicModel> models;
+  std::vector<std::string> seen = {own};
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string name = text.substr(begin, end - begin);
+    begin = end + 1;
+    if (name == own) continue;
+    if (std::ranges::find(seen, name) != seen.end()) {
+      return fail(ErrorCode::kBadInput,
+                  fmt::format("option models={}: '{}' stands there twice", text, name));
+    }
+    seen.push_back(name);
+    auto model = load_model(name, "");
+    if (!model) return model.error().while_doing("option models=" + text);
+    if (!model->parameters.has_switch()) {
+      return fail(ErrorCode::kBadInput,
+                  fmt::format("option models={}: {} has no switch that containers' flows could be "
+                              "offloaded to; leave it out",
+                              text, model->name));
+    }
+    models.push_back(std::move(*model));
+  }
+  return models;
 }
 
 class TwinTarget final : public Twin, public target::RuleHolder, public target::Resettable {
@@ -101,12 +130,7 @@ class TwinTarget final : public Twin, public target::RuleHolder, public target::
 
   Result<void> check(const target::FittedLayout& fitted, const target::Placement&) override {
     const Parameters& p = settings_.model.parameters;
-    if (settings_.fleet) {
-      return fail(ErrorCode::kUnsupported,
-                  fmt::format("a fleet takes no layout: its rules follow from its containers; "
-                              "apply it to twin:{}",
-                              settings_.model.id));
-    }
+    if (settings_.fleet) return check_fleet_layout(settings_, fitted.layout());
     if (!p.has_switch()) {
       return fail(ErrorCode::kUnsupported,
                   settings_.model.name + " has no switch that rules could be offloaded to");
@@ -117,13 +141,21 @@ class TwinTarget final : public Twin, public target::RuleHolder, public target::
     return {};
   }
 
-  LayoutLimits limits() const override { return layout_limits(settings_.model.parameters); }
+  LayoutLimits limits() const override {
+    return settings_.fleet ? fleet_limits(settings_) : layout_limits(settings_.model.parameters);
+  }
+
+  bool has_slow_path() const override { return settings_.fleet.has_value(); }
 
   Result<void> install(const target::FittedLayout& fitted, const Traffic* traffic,
                        const target::Placement& placement) override {
     if (auto ok = check(fitted, placement); !ok) return ok;
-    settings_.installed[static_cast<std::size_t>(placement.hop)] =
-        walk_of(fitted.layout(), traffic, settings_.options.grouping);
+    if (settings_.fleet) {
+      install_on_fleet(fitted.layout(), traffic, placement.hop, settings_);
+    } else {
+      settings_.installed[static_cast<std::size_t>(placement.hop)] =
+          walk_of(fitted.layout(), traffic, settings_.options.grouping);
+    }
     return {};
   }
 
@@ -134,6 +166,8 @@ class TwinTarget final : public Twin, public target::RuleHolder, public target::
 
   Result<void> roll_back() override {
     settings_.installed = {};
+    settings_.fleet_rules = {};
+    settings_.layout_taken.clear();
     return {};
   }
 
@@ -189,6 +223,7 @@ Result<std::unique_ptr<Twin>> create(const target::Spec& spec) {
   std::string profile;
   std::string virtual_switch = "ovs";
   std::optional<std::string> fleet_file;
+  std::optional<std::string> models;
   double hosts = 0;
   double rnics = 0;
   for (const auto& [name, value] : spec.options) {
@@ -214,6 +249,8 @@ Result<std::unique_ptr<Twin>> create(const target::Spec& spec) {
       virtual_switch = value;
     } else if (name == "fleet") {
       fleet_file = value;
+    } else if (name == "models") {
+      models = value;
     } else if (name == "hosts" || name == "rnics") {
       const auto count = read_count(name, value, name == "hosts" ? 1e6 : 1e7);
       if (!count) return wrong(count.error());
@@ -224,7 +261,7 @@ Result<std::unique_ptr<Twin>> create(const target::Spec& spec) {
       if (*known) continue;
       return wrong({ErrorCode::kBadInput,
                     fmt::format("there is no option '{}'; a twin has profile, defects, switch, "
-                                "bursts, fleet, hosts, rnics, threads, stop, {}",
+                                "bursts, fleet, hosts, rnics, models, threads, stop, {}",
                                 name, load_options())});
     }
   }
@@ -255,6 +292,15 @@ Result<std::unique_ptr<Twin>> create(const target::Spec& spec) {
     return wrong({ErrorCode::kBadInput, settings.model.name +
                                             " has no switch that containers' flows could be "
                                             "offloaded to; take another model for a fleet"});
+  }
+  if (models) {
+    if (!settings.fleet) {
+      return wrong({ErrorCode::kBadInput,
+                    "option models: two hosts have RNICs of one model; add hosts, rnics or fleet"});
+    }
+    auto others = read_models(*models, spec.place.empty() ? "cx6" : spec.place);
+    if (!others) return wrong(others.error());
+    settings.other_models = std::move(*others);
   }
   return std::unique_ptr<Twin>(std::make_unique<TwinTarget>(spec, std::move(settings), threads));
 }

@@ -25,6 +25,7 @@ struct TuneOptions {
   std::string rules;         ///< rule file; empty: stop after the fit
   std::string rules_format;  ///< empty: told from the text
   std::string traffic = "zipf:1.1";
+  std::string layout;  ///< file with a layout of `rules` to measure; empty: one is made
   /// Times the rules of the input that the layout may have; empty: as the curve's knee says.
   std::optional<double> growth = optimizer::OptimizeOptions{}.max_growth;
   std::string model_form = "auto";

@@ -77,6 +77,11 @@ class RuleHolder {
   [[nodiscard]] virtual Result<void> check_traffic(const Traffic& /*traffic*/) const { return {}; }
   /// What the optimizer may use of the device; everything, unless a device says otherwise.
   [[nodiscard]] virtual LayoutLimits limits() const { return {}; }
+  /// Whether tables of software are looked up behind the device's own.
+  [[nodiscard]] virtual bool has_slow_path() const { return false; }
+  /// kUnsupported for a layout that is split between hardware and software, where there is no such
+  /// way. `name`: of the layout, for the message.
+  [[nodiscard]] Result<void> takes(const Layout& layout, const std::string& name) const;
   /// The rules that the device holds, whoever installed them, with its own counters. kUnsupported
   /// where rules go with the process that installed them.
   [[nodiscard]] virtual Result<std::vector<CountedRule>> counted_rules();

@@ -13,7 +13,8 @@
 ///   posting=window|round   keep the queues full (default), or wait after each send_queue_depth
 ///   overlay=on|off         VXLAN around every packet; default: on where the RNIC has a switch
 ///   switch=ovs|FILE        virtual switch and driver (docs/formats/parameter_set.md)
-///   hosts=N, rnics=N, fleet=cloud|FILE   a fleet instead of two hosts (docs/fleet.md)
+///   hosts=N, rnics=N, fleet=cloud|training|FILE   a fleet instead of two hosts (docs/fleet.md)
+///   models=A,B,C           RNIC models of that fleet, with as many hosts each
 ///   loss=P                 share of data packets, and of answers to them, that the wire corrupts;
 ///                          RC goes back N
 ///   ack_timeout=C, retry_count=N   how long RC waits for an acknowledgement (4.096 us x 2^C), and
