@@ -23,7 +23,7 @@ std::vector<Flow> flows_of(const Entering& entering, const Members& decider) {
     if (decider[i] == kNoRow) continue;
     const Word* const packet = entering.packets[i];
     const auto [place, fresh] = known.try_emplace({packet, packet + words}, flows.size());
-    if (fresh) flows.push_back({i, decider[i], 0.0});
+    if (fresh) flows.push_back({i, decider[i], 0.0, 0});
     flows[place->second].weight += entering.weight[i];
   }
   std::stable_sort(flows.begin(), flows.end(),
@@ -41,8 +41,7 @@ class Finder {
   void add_rule(std::uint32_t row, const Members& flows) {
     blockers_ = blockers_of(row);
     if (blockers_.empty()) {
-      Piece piece{row, number(mask_of(problem_.rows, row)), flows, 0.0};
-      piece.weight = weight_of(flows);
+      Piece piece{row, number(mask_of(problem_.rows, row)), flows, weight_of(flows), true, {}};
       found_.pieces.push_back(std::move(piece));
       return;
     }
@@ -109,10 +108,11 @@ class Finder {
       const std::vector<Word>& mask = found_.masks[*place];
       for (std::size_t w = 0; w < words_; ++w) value[w] = packet[w] & mask[w];
       const auto [at, fresh] = known.try_emplace({*place, value}, found_.pieces.size());
-      if (fresh) found_.pieces.push_back({row, *place, {}, 0.0});
+      if (fresh) found_.pieces.push_back({row, *place, {}, 0.0, false, {}});
       Piece& piece = found_.pieces[at->second];
       piece.flows.push_back(flows[i]);
       piece.weight += found_.flows[flows[i]].weight;
+      piece.found_by[found_.flows[flows[i]].half] = true;
     }
   }
 
@@ -186,7 +186,9 @@ Candidates find_candidates(const Problem& problem, const Entering& entering,
   found.flows = flows_of(entering, decider);
   std::map<std::uint32_t, Members> flows_of_row;
   for (std::uint32_t i = 0; i < found.flows.size(); ++i) {
-    flows_of_row[found.flows[i].decider].push_back(i);
+    Members& own = flows_of_row[found.flows[i].decider];
+    found.flows[i].half = own.size() % 2;
+    own.push_back(i);
   }
   Members rows;
   for (const auto& entry : flows_of_row) rows.push_back(entry.first);

@@ -3,6 +3,7 @@
 /// What may become entries of the hardware: flows by themselves, parts of rules that nothing stands
 /// before, and rules behind what must come before them.
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -15,6 +16,8 @@ struct Flow {
   std::uint32_t packet = 0;   ///< one of them, row of the entering packets
   std::uint32_t decider = 0;  ///< row of the problem
   double weight = 0.0;
+  /// Flows of a rule are in two halves by turns: what is found by one is judged by the other.
+  std::uint8_t half = 0;
 };
 
 /// All packets that agree with a flow under a mask; what stands before its decider does not meet
@@ -24,6 +27,8 @@ struct Piece {
   std::uint32_t mask = 0;  ///< place in Candidates::masks
   std::vector<std::uint32_t> flows;
   double weight = 0.0;
+  bool whole = false;              ///< the rule itself: new flows of the rule are in it, too
+  std::array<bool, 2> found_by{};  ///< whether flows of this half led to it
 };
 
 /// A rule of which a part must be left to rules before it.

@@ -31,6 +31,7 @@ class Chooser {
         candidates_(candidates),
         choosing_(choosing),
         decided_(candidates.flows.size(), false),
+        new_decided_(candidates.flows.size(), false),
         weight_of_mask_(candidates.masks.size(), 0.0) {
     for (std::uint32_t i = 0; i < candidates.masks.size(); ++i)
       mask_number_[candidates.masks[i]] = i;
@@ -69,14 +70,30 @@ class Chooser {
       if (!rows_.contains(row)) chosen_.covers.push_back(row);
     }
     chosen_.rows.assign(rows_.begin(), rows_.end());
+    for (std::size_t i = 0; i < candidates_.flows.size() && all_flows_ > 0.0; ++i) {
+      const double share = candidates_.flows[i].weight / all_flows_;
+      chosen_.slow_seen += decided_[i] ? 0.0 : share;
+      chosen_.slow_new += new_decided_[i] ? 0.0 : share;
+    }
     return std::move(chosen_);
   }
 
  private:
-  [[nodiscard]] double undecided(const std::vector<std::uint32_t>& flows) const {
+  /// Whether packets of flows like this one, which nobody has seen, are in the piece.
+  [[nodiscard]] bool tells_of_new(const Piece& piece, std::uint32_t flow) const {
+    return piece.whole || piece.found_by[1 - candidates_.flows[flow].half];
+  }
+
+  /// Weight that is not decided yet; `counts` says of which flows new ones are in, too.
+  template <typename Counts>
+  [[nodiscard]] double undecided(const std::vector<std::uint32_t>& flows,
+                                 const Counts& counts) const {
     double sum = 0.0;
-    for (const std::uint32_t flow : flows)
-      sum += decided_[flow] ? 0.0 : candidates_.flows[flow].weight;
+    for (const std::uint32_t flow : flows) {
+      const double weight = candidates_.flows[flow].weight;
+      if (!decided_[flow]) sum += (1.0 - choosing_.new_flows) * weight;
+      if (!new_decided_[flow] && counts(flow)) sum += choosing_.new_flows * weight;
+    }
     return sum;
   }
 
@@ -101,19 +118,22 @@ class Chooser {
     switch (unit.kind) {
       case Kind::kFlow: {
         if (decided_[unit.place]) return 0.0;
-        const double weight = candidates_.flows[unit.place].weight;
+        const double weight = (1.0 - choosing_.new_flows) * candidates_.flows[unit.place].weight;
         return weight * choosing_.slow_path -
                (chosen_.flows.empty() ? charged(weight / all_flows_) : 0.0);
       }
       case Kind::kPiece: {
         const Piece& piece = candidates_.pieces[unit.place];
-        const double weight = undecided(piece.flows);
+        const double weight =
+            undecided(piece.flows, [&](std::uint32_t flow) { return tells_of_new(piece, flow); });
         return weight * choosing_.slow_path -
                (open_.contains(piece.mask) ? 0.0 : charged(weight / weight_of_mask_[piece.mask]));
       }
       case Kind::kCovered: {
         const Covered& covered = candidates_.covered[unit.place];
-        double gain = undecided(covered.flows) * choosing_.slow_path - charged_for_row(covered.row);
+        const auto everything = [](std::uint32_t) { return true; };
+        double gain = undecided(covered.flows, everything) * choosing_.slow_path -
+                      charged_for_row(covered.row);
         for (const std::uint32_t row : covered.covers) {
           if (!covers_.contains(row) && !rows_.contains(row)) gain -= charged_for_row(row);
         }
@@ -123,11 +143,15 @@ class Chooser {
     return 0.0;
   }
 
-  void decide(const std::vector<std::uint32_t>& flows) {
+  template <typename Counts>
+  void decide(const std::vector<std::uint32_t>& flows, const Counts& counts) {
     for (const std::uint32_t flow : flows) {
-      if (decided_[flow]) continue;
+      const double weight = candidates_.flows[flow].weight;
+      if (!decided_[flow]) left_ -= (1.0 - choosing_.new_flows) * weight;
       decided_[flow] = true;
-      left_ -= candidates_.flows[flow].weight;
+      if (new_decided_[flow] || !counts(flow)) continue;
+      new_decided_[flow] = true;
+      left_ -= choosing_.new_flows * weight;
     }
   }
 
@@ -142,7 +166,7 @@ class Chooser {
     taken_ += entries(unit);
     if (unit.kind == Kind::kFlow) {
       chosen_.flows.push_back(unit.place);
-      decide({unit.place});
+      decide({unit.place}, [](std::uint32_t) { return false; });
       return;
     }
     if (unit.kind == Kind::kPiece) {
@@ -150,7 +174,7 @@ class Chooser {
       chosen_.pieces.push_back(unit.place);
       open_.insert(piece.mask);
       open_rows_.insert(candidates_.masks[piece.mask]);
-      decide(piece.flows);
+      decide(piece.flows, [&](std::uint32_t flow) { return tells_of_new(piece, flow); });
       return;
     }
     const Covered& covered = candidates_.covered[unit.place];
@@ -160,13 +184,14 @@ class Chooser {
       covers_.insert(row);
       open(row);
     }
-    decide(covered.flows);
+    decide(covered.flows, [](std::uint32_t) { return true; });
   }
 
   const Problem& problem_;
   const Candidates& candidates_;
   const Choosing& choosing_;
   std::vector<bool> decided_;           ///< by flow
+  std::vector<bool> new_decided_;       ///< by flow: new flows like it are
   std::vector<double> weight_of_mask_;  ///< of all its pieces
   ByMask<std::uint32_t> mask_number_;
   std::set<std::vector<Word>> open_rows_;  ///< masks that have a matcher

@@ -16,6 +16,9 @@ struct Choosing {
   bool covers = true;       ///< rules behind others may be taken
   /// What a new matcher is charged for each packet that may come by it, in matchers.
   double matcher_price = 1.0;
+  /// Share of the packets, 0..1, that will be of flows which nobody has seen: of the same rules, and
+  /// elsewhere in them. What holds for these is learnt from flows that did not lead to an entry.
+  double new_flows = 0.0;
 };
 
 /// Places in the candidates.
@@ -24,6 +27,8 @@ struct Chosen {
   std::vector<std::uint32_t> pieces;
   std::vector<std::uint32_t> rows;    ///< of the problem, ascending
   std::vector<std::uint32_t> covers;  ///< of the problem, ascending; none of `rows`
+  double slow_seen = 0.0;             ///< share of the packets of known flows that goes to software
+  double slow_new = 0.0;              ///< the same of new flows, as far as can be told
 };
 
 [[nodiscard]] Chosen choose(const Problem& problem, const Candidates& candidates,

@@ -35,6 +35,9 @@ struct SplitTable {
 
 Result<void> check_split(const RuleSet& rules, const SplitOptions& options) {
   if (rules.rules.empty()) return fail(ErrorCode::kBadInput, "there are no rules to lay out");
+  if (!(options.new_flows >= 0.0 && options.new_flows <= 1.0)) {
+    return fail(ErrorCode::kBadInput, "the share of new flows lies between 0 and 1");
+  }
   if (options.entries < 2) {
     return fail(ErrorCode::kBadInput, "the hardware must hold at least 2 entries");
   }
@@ -86,7 +89,7 @@ SplitTable split_table(const RuleSet& rules, const Traffic& traffic, std::size_t
 struct SplitTry {
   Chosen chosen;
   bool hyper = false;
-  double cost = 0.0;
+  double cost = 0.0;  ///< with the price of flows that nobody has seen
 };
 
 /// Makes rules of what was chosen, and layouts of these.
@@ -167,6 +170,11 @@ class Splitter {
                        (weighted_position(build_chain(problem, all)) + slow * options_.slow_path);
   }
 
+  /// What the packets of new flows cost on top, mean over all packets.
+  [[nodiscard]] double more_for_new(const Chosen& chosen) const {
+    return options_.new_flows * (chosen.slow_new - chosen.slow_seen) * options_.slow_path;
+  }
+
   /// Hardware and slow path.
   Result<Split> lay_out(const Chosen& chosen) const {
     Split made;
@@ -192,6 +200,8 @@ class Splitter {
     }
     put_hyper_in_front(chosen, layout);
     made.cost = split_cost(layout, traffic_, table_.slow, options_.slow_path, made.slow_share);
+    made.cost_for_new = made.cost + (chosen.slow_new - chosen.slow_seen) * options_.slow_path;
+    made.cost_expected = made.cost + more_for_new(chosen);
     return made;
   }
 
@@ -287,8 +297,9 @@ std::vector<SplitTry> split_choices(const SplitTable& table, const Splitter& spl
           choosing.hyper = hyper;
           choosing.covers = covers;
           choosing.matcher_price = price;
+          choosing.new_flows = options.new_flows;
           SplitTry one{split::choose(table.deciding, table.candidates, choosing), hyper, 0.0};
-          one.cost = splitter.chain_cost(one.chosen);
+          one.cost = splitter.chain_cost(one.chosen) + splitter.more_for_new(one.chosen);
           tried.push_back(std::move(one));
         }
       }
@@ -309,7 +320,7 @@ Result<std::optional<Split>> best_split(const std::vector<SplitTry>& tried,
     if (one.hyper != hyper || looked_at++ >= kMost) continue;
     auto made = splitter.lay_out(one.chosen);
     if (!made) return pass_on(made);
-    if (!best || made->cost < best->cost) best = std::move(*made);
+    if (!best || made->cost_expected < best->cost_expected) best = std::move(*made);
   }
   return best;
 }
@@ -386,9 +397,9 @@ Result<Split> split_hardware(const RuleSet& rules, const Traffic& given,
   if (!plain) return pass_on(plain);
   auto fronted = best_split(tried, splitter, true);
   if (!fronted) return pass_on(fronted);
-  const double without = (*plain)->cost;
-  const bool hyper =
-      (*fronted)->hyper_entries > 0 && (*fronted)->cost < without * (1.0 - options.act_above);
+  const double without = (*plain)->cost_expected;
+  const bool hyper = (*fronted)->hyper_entries > 0 &&
+                     (*fronted)->cost_expected < without * (1.0 - options.act_above);
   Split best = std::move(hyper ? **fronted : **plain);
   best.cost_without_hyper = without;
   const Layout hardware = best.made.layout;

@@ -1,6 +1,6 @@
 /// Hardware of few entries before a slow path: greynic's split beside CacheFlow's policy.
 ///
-///     split_bench [--share 0.05] [--slow-path 100] [--flows 10] [--zipf 1.1] [--seed 1] FILE...
+///     split_bench [--share 0.05] [--slow-path 100] [--flows 10] [--zipf 1.1] [--seed 1] [--new-flows 0] FILE...
 ///
 /// Rules are drawn by Zipf's law, and each has --flows flows whose weights follow it too. Both sides see
 /// the same flows before they choose. Then they are judged by those ("known"), and by as many other
@@ -15,6 +15,8 @@
 #include <cmath>
 #include <ctime>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <numeric>
 #include <random>
 #include <string>
@@ -36,6 +38,7 @@ struct Settings {
   int flows = 10;
   double zipf = 1.1;
   std::uint64_t seed = 1;
+  double new_flows = 0.0;
 };
 
 /// The rules' weights come from `seed` alone, the flows in them from `flow_seed` too.
@@ -98,6 +101,7 @@ std::pair<double, double> compare(const std::string& file, const Settings& setti
   options.entries =
       static_cast<std::size_t>(settings.share * static_cast<double>(rules->rules.size()));
   options.slow_path = settings.slow_path;
+  options.new_flows = settings.new_flows;
   const std::clock_t start = std::clock();
   const auto ours = optimizer::split_hardware(*rules, known, options);
   const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
@@ -126,22 +130,20 @@ std::pair<double, double> compare(const std::string& file, const Settings& setti
 
 int main(int count, char** arguments) {
   Settings settings;
+  const std::map<std::string, std::function<void(double)>> numbers = {
+      {"--share", [&](double value) { settings.share = value; }},
+      {"--slow-path", [&](double value) { settings.slow_path = value; }},
+      {"--flows", [&](double value) { settings.flows = static_cast<int>(value); }},
+      {"--zipf", [&](double value) { settings.zipf = value; }},
+      {"--new-flows", [&](double value) { settings.new_flows = value; }},
+      {"--seed", [&](double value) { settings.seed = static_cast<std::uint64_t>(value); }}};
   std::vector<std::string> files;
   for (int i = 1; i < count; ++i) {
-    const std::string argument = arguments[i];
-    const auto number = [&] { return std::stod(arguments[++i]); };
-    if (argument == "--share" && i + 1 < count) {
-      settings.share = number();
-    } else if (argument == "--slow-path" && i + 1 < count) {
-      settings.slow_path = number();
-    } else if (argument == "--flows" && i + 1 < count) {
-      settings.flows = static_cast<int>(number());
-    } else if (argument == "--zipf" && i + 1 < count) {
-      settings.zipf = number();
-    } else if (argument == "--seed" && i + 1 < count) {
-      settings.seed = static_cast<std::uint64_t>(number());
+    const auto number = numbers.find(arguments[i]);
+    if (number != numbers.end() && i + 1 < count) {
+      number->second(std::stod(arguments[++i]));
     } else {
-      files.push_back(argument);
+      files.emplace_back(arguments[i]);
     }
   }
   fmt::print(

@@ -37,6 +37,9 @@ struct SplitOptions {
   /// Of a packet that goes to the slow path, in matchers tried, on top of those of the hardware.
   double slow_path = 100.0;
   double act_above = 0.05;  ///< share of the cost that a hyper mask must save
+  /// Share of the packets to come, 0..1, that belong to flows which are not in the traffic, but to
+  /// the same rules, as often. The other packets' flows are those of the traffic.
+  double new_flows = 0.0;
   /// Entries of the hyper mask that no packet hit for so long may leave; 0: they stay.
   std::uint32_t idle_seconds = 0;
   OptimizeOptions search;  ///< seed, limits and cost model; max_growth is not used
@@ -50,7 +53,9 @@ struct Split {
   double hyper_share = 0.0;         ///< of the packets, decided by the hyper mask
   double slow_share = 0.0;          ///< of the packets that go to the slow path
   double cost = 0.0;                ///< mean over the packets, in matchers tried
-  double cost_without_hyper = 0.0;  ///< of the best that was found without a hyper mask
+  double cost_for_new = 0.0;        ///< the same of new flows, judged by flows that led to no entry
+  double cost_expected = 0.0;       ///< of both, `new_flows` of the latter: what was minimised
+  double cost_without_hyper = 0.0;  ///< the same of the best that was found without a hyper mask
   std::uint32_t slow_table = 0;     ///< where the slow path begins
 };
 
