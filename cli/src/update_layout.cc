@@ -22,6 +22,10 @@ double step_us(const std::vector<double>& seconds, double share) {
   return 1e6 * seconds[static_cast<std::size_t>(share * last + 0.5)];
 }
 
+/// Index nodes and cubes that a step may look at while a second thread makes full layouts: more take
+/// some milliseconds.
+constexpr std::uint64_t kMostBeside = 20'000;
+
 /// All that is printed.
 struct Told {
   optimizer::UpdateSum sum;
@@ -42,6 +46,11 @@ std::string update_text(const Told& told) {
         "rules out anew\n",
         sum.step_seconds.size(), step_us(sum.step_seconds, 0.5), step_us(sum.step_seconds, 0.99),
         step_us(sum.step_seconds, 1.0), sum.rebuilds);
+  }
+  if (sum.waited > 0) {
+    text +=
+        fmt::format("of {} steps the packets went to software meanwhile, for {:.1f} ms at most\n",
+                    sum.waited, 1e3 * sum.longest_wait_seconds);
   }
   text +=
       fmt::format("{} rules of the layout added, {} removed; {} matchers added, {} removed\n",
@@ -77,6 +86,8 @@ std::string update_json(const Told& told, const UpdateFlags& flags) {
            {{"count", sum.step_seconds.size()},
             {"weights", sum.weighed},
             {"full_layouts", sum.rebuilds},
+            {"by_software", sum.waited},
+            {"by_software_ms_most", 1e3 * sum.longest_wait_seconds},
             {"us_median", step_us(sum.step_seconds, 0.5)},
             {"us_p99", step_us(sum.step_seconds, 0.99)},
             {"us_most", step_us(sum.step_seconds, 1.0)}}},
@@ -113,7 +124,12 @@ Result<UpdatedLayout> update_layout(const UpdateFlags& flags, RuleSet rules,
     if (set == &*was) told.before = optimizer::cost_of(*layout, packets);
   }
   auto live = optimizer::LiveLayout::create(
-      *was, *layout, {options, flags.most_drift, optimizer::FullLayouts::kNever});
+      *was, *layout,
+      {.search = options,
+       .max_drift = flags.most_drift,
+       .full_layouts =
+           flags.beside ? optimizer::FullLayouts::kBeside : optimizer::FullLayouts::kNever,
+       .most_comparisons = flags.beside ? kMostBeside : optimizer::LiveOptions{}.most_comparisons});
   if (!live) return live.error().while_doing("updating " + flags.layout);
   Progress progress("updating", 1.0);
   auto sum = optimizer::update(*live, *was, rules, [&](double share) { progress.update(share); });

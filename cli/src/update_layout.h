@@ -12,6 +12,7 @@ struct UpdateFlags {
   std::string layout;  ///< of the rules as they were
   loop::RuleInput was;
   double most_drift = optimizer::LiveOptions{}.max_drift;
+  bool beside = false;  ///< full layouts in a second thread
 };
 
 /// A layout that came by steps, and what they took.

@@ -119,8 +119,9 @@ void expect_alike(const Followed& followed, const Layout& layout, const Packet& 
 
 class UpdatesBeside : public testing::TestWithParam<std::uint64_t> {};
 
-// Claim:  with full layouts in a second thread, whenever that is waited for each packet gets what the
-//         first matching rule says, wherever the thread was when steps came, and whatever they took.
+// Claim:  with full layouts in a second thread, each packet gets what the first matching rule says after
+//         every step, be it by software, and whenever that thread is waited for, wherever it was when
+//         steps came, and whatever they took.
 // Oracle: as below.
 // Method: steps that may look at so little that every few need a full layout, or that drift at once;
 //         looked at after 1 to 20 of them.
@@ -132,6 +133,7 @@ TEST_P(UpdatesBeside, AreAllInEffectOnceTheyAreWaitedFor) {
   options.most_comparisons = seed % 3 == 0 ? 1'000'000 : 60;
   Followed followed(small_random_rules(30, 3, seed), 2.0, seed, options);
   const RuleSet more = small_random_rules(200, 3, seed + 1000);
+  int by_software = 0;
   for (const FlowRule& rule : more.rules) {
     if (followed.size() > 40 || (followed.size() > 5 && followed.random()() % 2 == 0)) {
       followed.erase();
@@ -139,6 +141,14 @@ TEST_P(UpdatesBeside, AreAllInEffectOnceTheyAreWaitedFor) {
       ASSERT_NO_FATAL_FAILURE(followed.insert(rule));
     }
     if (followed.random()() % 4 == 0) ASSERT_NO_FATAL_FAILURE(followed.weigh());
+    if (followed.random()() % 3 == 0) {
+      const auto now = followed.live().layout_now();
+      ASSERT_TRUE(now) << now.error().message;
+      by_software += std::ranges::any_of(now->tables, &LayoutTable::software) ? 1 : 0;
+      for (unsigned number = 0; number < 1U << SmallSpace::kBits; ++number) {
+        ASSERT_NO_FATAL_FAILURE(expect_alike(followed, *now, SmallSpace::packet(number), 0));
+      }
+    }
     if (followed.random()() % 10 != 0) continue;
     const Layout layout = followed.live().layout();
     EXPECT_EQ(followed.live().rules().rules.size(), followed.size());
@@ -146,7 +156,10 @@ TEST_P(UpdatesBeside, AreAllInEffectOnceTheyAreWaitedFor) {
       ASSERT_NO_FATAL_FAILURE(expect_alike(followed, layout, SmallSpace::packet(number), 0));
     }
   }
-  if (seed % 3 != 0) EXPECT_GT(followed.waiting(), 0);
+  if (seed % 3 != 0) {
+    EXPECT_GT(followed.waiting(), 0);
+    EXPECT_GT(by_software, 0);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, UpdatesBeside, testing::Range<std::uint64_t>(1, 13));

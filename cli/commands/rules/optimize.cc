@@ -362,6 +362,12 @@ void add_updating(Command& command, OptimizeFlags& flags, const Option& connecti
   layout.excludes(made_for);
   const Option was = command.option("--was", update.was.path,
                                     "The rules that the layout of --update was made from");
+  command
+      .flag(
+          "--beside", update.beside,
+          "While all rules are laid out anew, a second thread does so; steps go on, and what they "
+          "cannot mend goes to software until then")
+      .needs(layout);
   was.needs(layout);
   layout.needs(was);
   command

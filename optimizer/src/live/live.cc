@@ -7,6 +7,7 @@
 
 #include "greynic/verify/verify.h"
 #include "src/live/beside.h"
+#include "src/live/detours.h"
 
 namespace greynic::optimizer {
 
@@ -127,16 +128,19 @@ class LiveLayout::Kept {
     if (rule.weight > 0.0) kept.weight = rule.weight;
     kept.rule = std::move(rule);
     kept.present = true;
-    note({.kind = Told::Kind::kPutIn, .id = step.rule, .rule = kept});
-    if (waits_) return waiting(step);
+    const Told told{.kind = Told::Kind::kPutIn, .id = step.rule, .rule = kept};
+    note(told);
+    if (waits_) return detour(told, kept.rule, {}, step);
     if (options_.full_layouts == FullLayouts::kAtOnce && !state().can_hold(kept.rule)) {
       std::vector<KeptRule> rules = state().rules();
       if (rules.size() <= step.rule) rules.resize(step.rule + 1);
       rules[step.rule] = std::move(kept);
       return rebuild_with(rules, step);
     }
-    return put(live::put_in(state(), step.rule, std::move(kept), step, options_.most_comparisons),
-               step);
+    std::vector<Match> doubtful;
+    const bool proven = live::put_in(state(), step.rule, std::move(kept), step,
+                                     options_.most_comparisons, doubt(doubtful));
+    return put(proven, step, told, told.rule.rule, doubtful);
   }
 
   Result<LiveStep> erase(RuleId id) {
@@ -144,23 +148,37 @@ class LiveLayout::Kept {
     step.rule = id;
     order_.erase(places_[id].table, places_[id].order);
     free_.push_back(id);
-    note({.kind = Told::Kind::kTakeOut, .id = id});
-    if (waits_) return waiting(step);
-    return put(live::take_out(state(), id, step, options_.most_comparisons), step);
+    const Told told{.kind = Told::Kind::kTakeOut, .id = id};
+    note(told);
+    const FlowRule gone = beside_ ? rule_now(id) : FlowRule();
+    if (waits_) return detour(told, gone, {}, step);
+    std::vector<Match> doubtful;
+    const bool proven =
+        live::take_out(state(), id, step, options_.most_comparisons, doubt(doubtful));
+    return put(proven, step, told, gone, doubtful);
   }
 
   Result<LiveStep> weigh(RuleId id, double weight) {
     LiveStep step;
     step.rule = id;
-    note({.kind = Told::Kind::kWeigh, .id = id, .weight = weight});
-    if (waits_) return waiting(step);
+    const Told told{.kind = Told::Kind::kWeigh, .id = id, .weight = weight};
+    note(told);
+    if (waits_) {
+      detours_.note(told);
+      return waiting(step);
+    }
     live::weigh_rule(state(), id, weight);
-    return put(true, step);
+    return put(true, step, told, {}, {});
   }
 
   void set_lines(RuleId id, std::vector<std::uint32_t> lines) {
-    note({.kind = Told::Kind::kLines, .id = id, .lines = lines});
-    if (!waits_) state().set_from(id, std::move(lines));
+    const Told told{.kind = Told::Kind::kLines, .id = id, .lines = lines};
+    note(told);
+    if (waits_) {
+      detours_.note(told);
+    } else {
+      state().set_from(id, std::move(lines));
+    }
   }
 
   /// Takes the rules and lays them out.
@@ -194,6 +212,10 @@ class LiveLayout::Kept {
   [[nodiscard]] double drift() const {
     return reference_ > 0.0 ? state().matchers_tried() / reference_ - 1.0 : 0.0;
   }
+  [[nodiscard]] Result<Layout> layout_now() const {
+    if (failed_) return tl::unexpected<Error>(*failed_);
+    return waits_ ? detours_.layout(state(), source_) : state().layout();
+  }
   [[nodiscard]] const RuleOrder& order() const { return order_; }
   [[nodiscard]] const std::string& source() const { return source_; }
 
@@ -220,12 +242,38 @@ class LiveLayout::Kept {
     reference_ = ready->tried;
     growth_ = std::max(options_.search.max_growth, ready->growth);
     waits_ = false;
+    detours_.clear();
+    late_.clear();
+  }
+
+  std::vector<Match>* doubt(std::vector<Match>& matches) { return beside_ ? &matches : nullptr; }
+
+  /// A rule that may have come since the state stands still.
+  [[nodiscard]] const FlowRule& rule_now(RuleId id) const {
+    const auto late = late_.find(id);
+    return late == late_.end() ? state().rules()[id].rule : late->second;
+  }
+
+  /// Sends the rule's packets, and doubtful ones, to software until a full layout is there.
+  Result<LiveStep> detour(const Told& told, const FlowRule& rule, std::vector<Match> matches,
+                          LiveStep step) {
+    const std::size_t before = detours_.entries();
+    matches.push_back(rule.match);
+    if (told.kind == Told::Kind::kPutIn) late_[told.id] = rule;
+    detours_.add(told, rule.table, std::move(matches));
+    step.entries_added = detours_.entries() - before;
+    return waiting(step);
   }
 
   void move(RuleId id, std::uint64_t order) {
     places_[id].order = order;
-    note({.kind = Told::Kind::kOrder, .id = id, .order = order});
-    if (!waits_) state().set_order(id, order);
+    const Told told{.kind = Told::Kind::kOrder, .id = id, .order = order};
+    note(told);
+    if (waits_) {
+      detours_.note(told);
+    } else {
+      state().set_order(id, order);
+    }
   }
 
   Result<LiveStep> waiting(LiveStep step) const {
@@ -234,8 +282,9 @@ class LiveLayout::Kept {
     return step;
   }
 
-  /// A step that was taken, and is right if `proven`.
-  Result<LiveStep> put(bool proven, const LiveStep& step) {
+  /// A step that was taken, and is right if `proven`. `rule`: that came or went.
+  Result<LiveStep> put(bool proven, const LiveStep& step, const Told& told, const FlowRule& rule,
+                       const std::vector<Match>& doubtful) {
     const bool grown = proven && growth() > growth_ * (1.0 + options_.max_drift);
     if (proven && !grown && !(drift() > options_.max_drift)) return step;
     switch (options_.full_layouts) {
@@ -249,7 +298,7 @@ class LiveLayout::Kept {
     beside_->ask();
     if (proven) return step;
     waits_ = true;
-    return waiting(step);
+    return detour(told, rule, doubtful, step);
   }
 
   /// Rules of the layout for each rule.
@@ -276,7 +325,9 @@ class LiveLayout::Kept {
   std::vector<Place> places_;  ///< by id
   std::vector<RuleId> free_;
   std::optional<State> state_;
-  bool waits_ = false;  ///< the state is of no use: a full layout is under way
+  bool waits_ = false;               ///< the state stands still: a full layout is under way
+  live::Detours detours_;            ///< what came since
+  std::map<RuleId, FlowRule> late_;  ///< rules that came since
   std::optional<Error> failed_;
   double reference_ = 0.0;  ///< matchers tried when it was laid out in full
   double growth_ = 1.0;     ///< that a full layout may have
@@ -344,6 +395,7 @@ Layout LiveLayout::layout() const {
   if (!kept_->wait()) return {};
   return kept_->state().layout();
 }
+Result<Layout> LiveLayout::layout_now() const { return kept_->layout_now(); }
 double LiveLayout::matchers_tried() const {
   return kept_->wait() ? kept_->state().matchers_tried() : 0.0;
 }

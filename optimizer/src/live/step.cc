@@ -6,7 +6,7 @@ namespace greynic::optimizer::live {
 namespace {
 
 bool settle(State& state, Changes& changes, std::uint32_t root, const Cube& cube, RuleId came,
-            LiveStep& step, std::uint64_t most) {
+            LiveStep& step, std::uint64_t most, std::vector<Match>* doubtful) {
   const std::uint64_t before = state.looked_at();
   StepProof proof(
       state, changes, [&](const Fault& fault) { return repair(state, fault, changes); }, most);
@@ -16,6 +16,15 @@ bool settle(State& state, Changes& changes, std::uint32_t root, const Cube& cube
   step.entries_removed = changes.removed;
   step.matchers_added = changes.matchers_added;
   step.matchers_removed = changes.matchers_removed;
+  if (!proven && doubtful != nullptr) {
+    // Of entries that came, nobody has shown yet that they take no packets of earlier rules.
+    for (const std::uint32_t id : changes.added) {
+      if (state.has_entry(id)) doubtful->push_back(state.space().match(state.cube(id)));
+    }
+    for (const Cube& uncovered : changes.uncovered) {
+      doubtful->push_back(state.space().match(uncovered));
+    }
+  }
   if (!proven) return false;
   state.count_lost();
   if (came != kNothing) {
@@ -27,20 +36,22 @@ bool settle(State& state, Changes& changes, std::uint32_t root, const Cube& cube
 
 }  // namespace
 
-bool put_in(State& state, RuleId id, KeptRule rule, LiveStep& step, std::uint64_t most) {
+bool put_in(State& state, RuleId id, KeptRule rule, LiveStep& step, std::uint64_t most,
+            std::vector<Match>* doubtful) {
   if (!state.can_hold(rule.rule)) return false;
   Changes changes;
   state.add_rule(id, std::move(rule));
   const Cube cube = state.cube_of_rule(id);
-  return settle(state, changes, state.root_of(id), cube, id, step, most);
+  return settle(state, changes, state.root_of(id), cube, id, step, most, doubtful);
 }
 
-bool take_out(State& state, RuleId id, LiveStep& step, std::uint64_t most) {
+bool take_out(State& state, RuleId id, LiveStep& step, std::uint64_t most,
+              std::vector<Match>* doubtful) {
   Changes changes;
   const std::uint32_t root = state.root_of(id);
   const Cube cube = state.cube_of_rule(id);
   state.remove_rule(id, changes);
-  return settle(state, changes, root, cube, kNothing, step, most);
+  return settle(state, changes, root, cube, kNothing, step, most, doubtful);
 }
 
 void weigh_rule(State& state, RuleId id, double weight) {

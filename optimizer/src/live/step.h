@@ -9,10 +9,12 @@ namespace greynic::optimizer::live {
 
 /// Puts the rule in, or takes it out, and proves what that concerns, mending what the proof finds.
 /// False: it takes more than `most` index nodes and cubes to look at, or more work than a new layout,
-/// or the state has no columns or table for the rule. The state is of no use then.
+/// or the state has no columns or table for the rule. Then no more steps are for the state; what it
+/// does is right but for packets of the rule and of what is put into `doubtful`.
 [[nodiscard]] bool put_in(State& state, RuleId id, KeptRule rule, LiveStep& step,
-                          std::uint64_t most);
-[[nodiscard]] bool take_out(State& state, RuleId id, LiveStep& step, std::uint64_t most);
+                          std::uint64_t most, std::vector<Match>* doubtful = nullptr);
+[[nodiscard]] bool take_out(State& state, RuleId id, LiveStep& step, std::uint64_t most,
+                            std::vector<Match>* doubtful = nullptr);
 void weigh_rule(State& state, RuleId id, double weight);
 
 /// A step, told to who takes it later.

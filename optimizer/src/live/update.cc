@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <tuple>
 
 #include "src/problem.h"
@@ -47,6 +48,9 @@ class Updating {
     const auto end = std::chrono::steady_clock::now();
     sum_.step_seconds.push_back(std::chrono::duration<double>(end - start).count());
     if (on_step_) on_step_(static_cast<double>(sum_.step_seconds.size()) / steps_);
+    if (taken->waits && !waits_since_) waits_since_ = start;
+    if (!taken->waits) waited_until(end);
+    sum_.waited += taken->waits ? 1 : 0;
     sum_.rebuilds += taken->rebuilt ? 1 : 0;
     sum_.entries_added += taken->entries_added;
     sum_.entries_removed += taken->entries_removed;
@@ -56,13 +60,30 @@ class Updating {
     return taken->rule;
   }
 
+  Result<void> end() {
+    const auto done = live_.wait();
+    waited_until(std::chrono::steady_clock::now());
+    return done;
+  }
+
   UpdateSum& sum() { return sum_; }
 
  private:
+  using Time = std::chrono::steady_clock::time_point;
+
+  void waited_until(Time now) {
+    if (!waits_since_) return;
+    sum_.longest_wait_seconds = std::max(
+        sum_.longest_wait_seconds, std::chrono::duration<double>(now - *waits_since_).count());
+    waits_since_.reset();
+    ++sum_.rebuilds;
+  }
+
   LiveLayout& live_;
   double steps_;
   const std::function<void(double)>& on_step_;
   UpdateSum sum_;
+  std::optional<Time> waits_since_;
 };
 
 }  // namespace
@@ -153,6 +174,7 @@ Result<UpdateSum> update(LiveLayout& live, const RuleSet& before, const RuleSet&
     if (const auto replaced = live.replace(now); !replaced) return pass_on(replaced);
     ++updating.sum().rebuilds;
   }
+  if (const auto ended = updating.end(); !ended) return pass_on(ended);
   UpdateSum sum = std::move(updating.sum());
   sum.kept = kept;
   sum.came = now.rules.size() - kept;

@@ -34,9 +34,9 @@ using RuleId = std::uint32_t;
 enum class FullLayouts : std::uint8_t {
   kAtOnce,  ///< the step
   kNever,   ///< nobody: the step fails with kTooBig, and replace() must follow
-  /// A second thread. The step and those after it wait for it to be in effect: LiveStep::waits. Where
-  /// the layout is only long of shape, steps go on meanwhile. When it is ready depends on the clock, and
-  /// so do the layouts; each is proven.
+  /// A second thread. Until it is done, packets of the step and of those after it go to software, where
+  /// all rules stand in their order: LiveStep::waits. Where the layout is only long of shape, steps go
+  /// on meanwhile. When it is ready depends on the clock, and so do the layouts; each is proven.
   kBeside,
 };
 
@@ -57,7 +57,9 @@ struct LiveStep {
   std::size_t matchers_removed = 0;
   std::uint64_t comparisons = 0;  ///< of the search and the proof
   bool rebuilt = false;           ///< by optimize(); then the counts above are 0
-  bool waits = false;             ///< in effect once wait() is over; then too
+  /// In effect by software, until a full layout is: layout_now(). Then entries_added counts what sends
+  /// packets there, and all other counts are 0.
+  bool waits = false;
 };
 
 class LiveLayout {
@@ -84,7 +86,7 @@ class LiveLayout {
   void set_lines(RuleId rule, std::vector<std::uint32_t> from);
   /// Lays the rules out by optimize().
   Result<LiveStep> rebuild();
-  /// Until all steps are in effect (FullLayouts::kBeside); layout() and the like do so first. The error
+  /// Until no packets go to software (FullLayouts::kBeside); layout() and the like do so first. The error
   /// of a full layout that failed: then no step is taken any more, and there is no layout.
   Result<void> wait();
   /// Takes these rules instead, laid out by optimize(); ids are given as by create().
@@ -93,6 +95,9 @@ class LiveLayout {
   /// In their order; priorities are numbered anew.
   [[nodiscard]] RuleSet rules() const;
   [[nodiscard]] Layout layout() const;
+  /// What is in effect, without waiting. In front of each table with rules that wait, entries jump
+  /// to a table of software (LayoutTable::software) that has all of its rules in their order.
+  [[nodiscard]] Result<Layout> layout_now() const;
   /// Mean over one packet of each rule, by weight.
   [[nodiscard]] double matchers_tried() const;
   /// 0.03: that is 3 % above the last full layout, when it was made.

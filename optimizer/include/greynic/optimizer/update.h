@@ -20,8 +20,10 @@ struct UpdateSum {
   std::size_t entries_removed = 0;
   std::size_t matchers_added = 0;
   std::size_t matchers_removed = 0;
-  double most_drift = 0.0;           ///< after any step
-  std::vector<double> step_seconds;  ///< sorted
+  double most_drift = 0.0;  ///< after any step
+  std::size_t waited = 0;   ///< steps whose packets went to software (FullLayouts::kBeside)
+  double longest_wait_seconds = 0.0;  ///< until all packets were the hardware's again
+  std::vector<double> step_seconds;   ///< sorted
 };
 
 /// For each rule of `before` its place in `now`, or -1 where it went. A rule is the same when table,
@@ -32,7 +34,7 @@ struct UpdateSum {
 /// `live` holds the rules of `before`, as create() took them; afterwards those of `now`, in its order,
 /// with its weights (FlowRule::weight, where positive) and lines. When a step needs a full layout and
 /// LiveOptions::full_layouts is kNever, `now` is laid out at once, and the steps that are left are
-/// spared. `on_step` hears the share done.
+/// spared. With kBeside it ends when no packets go to software. `on_step` hears the share done.
 [[nodiscard]] Result<UpdateSum> update(LiveLayout& live, const RuleSet& before, const RuleSet& now,
                                        const std::function<void(double)>& on_step = {});
 
