@@ -58,6 +58,13 @@ Option add_splitting(Command& command, SplitFlags& flags) {
       .range(1.0, 1e9)
       .needs(hardware);
   command
+      .option(
+          "--new-flows", flags.new_flows,
+          "Share of the packets to come, 0 to 1, that is of flows which --traffic does not have; "
+          "entries are then chosen for these, too")
+      .range(0.0, 1.0)
+      .needs(hardware);
+  command
       .option("--idle", flags.idle,
               "Time without a packet after which an entry of a hot flow may leave the hardware "
               "(10s); without it they stay")
@@ -71,6 +78,7 @@ Result<optimizer::Split> split_rules(const SplitFlags& flags, const RuleSet& rul
   optimizer::SplitOptions options;
   options.entries = entries_of(flags, rules.rules.size());
   options.slow_path = flags.slow_path;
+  options.new_flows = flags.new_flows;
   options.idle_seconds = idle_seconds_of(flags);
   options.search = search;
   return optimizer::split_hardware(rules, traffic, options);
@@ -94,6 +102,7 @@ std::string split_text(const SplitFlags& flags, const optimizer::Split& split) {
       "cost: {:.2f} matchers a packet (all on the slow path: {:.6g})\n",
       hardware.matchers_tried, hardware.matchers_tried_p99, hardware.most_matchers_tried,
       100.0 * split.slow_share, flags.slow_path, split.cost, flags.slow_path);
+  text += fmt::format("for new flows of the same rules: {:.2f}\n", split.cost_for_new);
   for (const auto* cost : {&split.made.before, &split.made.after}) {
     if (!cost->prediction) continue;
     for (const auto& [name, measure] : cost->prediction->measures) {
@@ -122,6 +131,7 @@ std::string split_json(const SplitFlags& flags, const optimizer::Split& split,
                           {"slow_path_share", split.slow_share},
                           {"slow_path_table", split.slow_table},
                           {"cost_mean", split.cost},
+                          {"cost_mean_new_flows", split.cost_for_new},
                           {"cost_mean_without_hyper", split.cost_without_hyper}};
   return files::json_text(document, 1) + "\n";
 }

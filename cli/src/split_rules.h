@@ -15,6 +15,7 @@ struct SplitFlags {
   std::optional<std::size_t> entries;
   double share = 0.0;  ///< of the rules, where no number of entries is given
   double slow_path = optimizer::SplitOptions{}.slow_path;
+  double new_flows = optimizer::SplitOptions{}.new_flows;
   std::optional<std::chrono::nanoseconds> idle;  ///< none: entries stay
   [[nodiscard]] bool asked() const { return entries.has_value() || share > 0.0; }
 };

@@ -33,6 +33,7 @@ struct Told {
   optimizer::LayoutCost after;
   double drift = 0.0;
   double most_drift = 0.0;  ///< that was allowed
+  std::string exceeded;     ///< what the steps' layout exceeded, so that all was laid out anew
   verify::Verdict verdict;
 };
 
@@ -51,6 +52,10 @@ std::string update_text(const Told& told) {
     text +=
         fmt::format("of {} steps the packets went to software meanwhile, for {:.1f} ms at most\n",
                     sum.waited, 1e3 * sum.longest_wait_seconds);
+  }
+  if (!told.exceeded.empty()) {
+    text += "the steps led beyond a limit of the device, so all rules were laid out anew: " +
+            told.exceeded + "\n";
   }
   text +=
       fmt::format("{} rules of the layout added, {} removed; {} matchers added, {} removed\n",
@@ -136,6 +141,12 @@ Result<UpdatedLayout> update_layout(const UpdateFlags& flags, RuleSet rules,
   progress.clear();
   if (!sum) return pass_on(sum);
   told.sum = std::move(*sum);
+  // Steps know no limits of a device; full layouts do.
+  if (const auto kept = keeps_to(live->layout(), options.limits); !kept) {
+    told.exceeded = kept.error().message;
+    if (const auto anew = live->replace(rules); !anew) return pass_on(anew);
+    ++told.sum.rebuilds;
+  }
   UpdatedLayout updated{live->layout(), {}, {}};
   auto verdict = verify::verify(rules, updated.layout);
   if (!verdict) return verdict.error().while_doing("proving the updated layout");

@@ -24,6 +24,8 @@ TEST(SplitHardware, IsWrittenProvenAndExplained) {
   EXPECT_LE(document.at("after").at("rules").get<int>(), hardware.at("entries").get<int>());
   EXPECT_GT(hardware.at("hyper_entries").get<int>(), 0) << made.out;
   EXPECT_LT(hardware.at("cost_mean").get<double>(), 100.0);
+  EXPECT_GE(hardware.at("cost_mean_new_flows").get<double>(),
+            hardware.at("cost_mean").get<double>());
   const Outcome judged = greynic(folder, "verify made:acl:500:9 " + (folder / "layout.json"));
   EXPECT_EQ(judged.exit_code, 0) << judged.out << judged.err;
   const Outcome applied =

@@ -64,10 +64,45 @@ TEST(Update, FollowsAnEditedRuleFile) {
   EXPECT_EQ(greynic(folder, "verify " + (folder / "old") + " " + (folder / "new.json")).exit_code,
             1);
 
+  const Outcome beside = greynic(folder, update + " --json --beside");
+  ASSERT_EQ(beside.exit_code, 0) << beside.err;
+  EXPECT_EQ(nlohmann::json::parse(beside.out)["rules"], document["rules"]);
+  EXPECT_EQ(greynic(folder, "verify " + (folder / "new") + " " + (folder / "new.json")).exit_code,
+            0);
+
   const Outcome again = greynic(folder, "optimize " + (folder / "new") + " --update " +
                                             (folder / "new.json") + " --was " + (folder / "new"));
   ASSERT_EQ(again.exit_code, 0) << again.err;
   EXPECT_NE(again.out.find("0 rules came, 0 went"), std::string::npos) << again.out;
+}
+
+// Claim:  an update for a device keeps to its limits, whatever the steps made of the layout.
+// Oracle: apply, which refuses what the device cannot hold.
+TEST(Update, KeepsToTheLimitsOfADevice) {
+  const Folder folder;
+  ASSERT_EQ(greynic(folder, "generate acl --filters 24 --seed 1 -o " + (folder / "all")).exit_code,
+            0);
+  std::vector<std::string> lines = lines_of(folder / "all");
+  const std::string held = lines[8];
+  lines.erase(lines.begin() + 8);
+  write_lines(folder / "old", lines);
+  const std::string device = " --for twin:e810";
+  ASSERT_EQ(
+      greynic(folder, "optimize " + (folder / "old") + device + " -o " + (folder / "old.json"))
+          .exit_code,
+      0);
+  lines.erase(lines.begin() + 3);
+  lines.insert(lines.begin() + 5, held);
+  write_lines(folder / "new", lines);
+  const Outcome updated = greynic(folder, "optimize " + (folder / "new") + device + " --update " +
+                                              (folder / "old.json") + " --was " + (folder / "old") +
+                                              " -o " + (folder / "new.json"));
+  ASSERT_EQ(updated.exit_code, 0) << updated.err;
+  const Outcome fits =
+      greynic(folder, "apply " + (folder / "new.json") + " --target twin:e810 --dry-run");
+  EXPECT_EQ(fits.exit_code, 0) << fits.err;
+  EXPECT_EQ(greynic(folder, "verify " + (folder / "new") + " " + (folder / "new.json")).exit_code,
+            0);
 }
 
 // Claim:  a layout that is not one of the old rules is refused with a packet, and nothing is written;

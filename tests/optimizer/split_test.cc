@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "greynic/rules/made_filters.h"
@@ -107,6 +108,50 @@ TEST(Split, CostsLessWithMoreEntries) {
     before = made->cost;
   }
   EXPECT_LE(before, 25.0);
+}
+
+/// So many flows of each rule, drawn anew for each seed.
+Traffic flows_of(const RuleSet& rules, int count, std::uint64_t seed) {
+  const Traffic weights = rules::zipf_traffic(rules, 1.1, 3);
+  Traffic traffic;
+  for (int i = 0; i < count; ++i) {
+    const Traffic drawn = rules::uniform_traffic(rules, 100 * seed + static_cast<std::uint64_t>(i));
+    for (std::size_t r = 0; r < drawn.flows.size(); ++r) {
+      traffic.flows.push_back(drawn.flows[r]);
+      traffic.flows.back().weight = weights.flows[r].weight / (i + 1);
+    }
+  }
+  return traffic;
+}
+
+// Claim:  entries that are chosen for flows which nobody has seen serve these better, those that are
+//         chosen for known flows serve the known better, and what is told of new flows comes near what
+//         they cost.
+// Oracle: flows of the same rules that were drawn apart.
+TEST(Split, ServesNewFlowsWhereItIsAskedTo) {
+  for (const char* name : {"made:acl:500:41", "made:ipc:500:42"}) {
+    const RuleSet rules = made_rules(name);
+    const Traffic known = flows_of(rules, 8, 1);
+    const Traffic fresh = flows_of(rules, 8, 2);
+    std::map<double, std::pair<double, double>> costs;
+    for (const double share : {0.0, 1.0}) {
+      SplitOptions options;
+      options.entries = 40;
+      options.new_flows = share;
+      const auto made = split_hardware(rules, known, options);
+      ASSERT_TRUE(made) << made.error().message;
+      double slow = 0.0;
+      const double cost = split_cost(hardware_of(made->made.layout), fresh, made->slow_table,
+                                     options.slow_path, slow);
+      costs[share] = {made->cost, cost};
+      EXPECT_NEAR(made->cost_for_new, cost, 0.15 * cost) << name << " " << share;
+      if (share == 1.0) {
+        EXPECT_EQ(made->hyper_entries, 0U);
+      }
+    }
+    EXPECT_LT(costs[1.0].second, costs[0.0].second) << name;
+    EXPECT_LT(costs[0.0].first, costs[1.0].first) << name;
+  }
 }
 
 // Claim:  a hyper mask comes only where it saves the share that was asked for.

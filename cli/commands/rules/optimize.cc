@@ -351,7 +351,7 @@ Option add_following(Command& command, OptimizeFlags& flags, const Option& conne
 
 /// --update and what belongs to it.
 void add_updating(Command& command, OptimizeFlags& flags, const Option& connections,
-                  const Option& follow, const Option& made_for) {
+                  const Option& follow) {
   UpdateFlags& update = flags.update;
   const Option layout = command.option(
       "--update", update.layout,
@@ -359,7 +359,6 @@ void add_updating(Command& command, OptimizeFlags& flags, const Option& connecti
       "rule by rule, with no new search");
   layout.excludes(connections);
   layout.excludes(follow);
-  layout.excludes(made_for);
   const Option was = command.option("--was", update.was.path,
                                     "The rules that the layout of --update was made from");
   command
@@ -446,7 +445,7 @@ void add_optimize(Program& program) {
   made_for.excludes(connections);
   made_for.excludes(follow);
   for (const Option& asks : {made_for, follow}) ranges.excludes(asks);
-  add_updating(command, *flags, connections, follow, made_for);
+  add_updating(command, *flags, connections, follow);
   const Option hardware = add_splitting(command, flags->split);
   for (const Option& other : {connections, follow, ranges}) {
     hardware.excludes(other);
