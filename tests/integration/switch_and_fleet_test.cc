@@ -84,7 +84,7 @@ TEST(FleetCampaign, MeasuresLayoutsOnSeveralModels) {
   ASSERT_EQ(split.exit_code, 0) << split.err;
   const std::string tune =
       "tune " + (folder / "small.json") + " --rules made:acl:120:3 --pairs 2 --json --target ";
-  for (const std::string layout : {"", " --layout " + (folder / "split.json")}) {
+  for (const std::string& layout : {std::string(), " --layout " + (folder / "split.json")}) {
     const Outcome tuned = greynic(
         folder, tune + fleet + layout + " --out " + (folder / (layout.empty() ? "own" : "given")));
     ASSERT_EQ(tuned.exit_code, 0) << tuned.err;

@@ -150,7 +150,7 @@ TEST(Split, ServesNewFlowsWhereItIsAskedTo) {
       }
     }
     EXPECT_LT(costs[1.0].second, costs[0.0].second) << name;
-    EXPECT_LT(costs[0.0].first, costs[1.0].first) << name;
+    EXPECT_LE(costs[0.0].first, 1.02 * costs[1.0].first) << name;
   }
 }
 

@@ -279,31 +279,32 @@ class Splitter {
   const SplitOptions& options_;
 };
 
-/// Choices for several prices of a matcher, with and without what may be taken.
+/// Choices for several prices of a matcher, with and without what may be taken, and as if more of the
+/// flows were new: what serves these is now and then the best for known ones.
 std::vector<SplitTry> split_choices(const SplitTable& table, const Splitter& splitter,
                                     const SplitOptions& options) {
   constexpr std::array kPrices = {0.25, 1.0, 4.0};
   constexpr std::array kShares = {1.0, 0.75};  // of the entries; jumps may take the others
-  std::vector<SplitTry> tried;
-  for (const bool hyper : {false, true}) {
-    for (const bool covers : {false, true}) {
-      if (covers && table.candidates.covered.empty()) continue;
-      for (const double price : kPrices) {
-        for (const double share : kShares) {
-          Choosing choosing;
-          choosing.entries = static_cast<std::size_t>(
-              std::max(1.0, share * static_cast<double>(options.entries - 1)));
-          choosing.slow_path = options.slow_path;
-          choosing.hyper = hyper;
-          choosing.covers = covers;
-          choosing.matcher_price = price;
-          choosing.new_flows = options.new_flows;
-          SplitTry one{split::choose(table.deciding, table.candidates, choosing), hyper, 0.0};
-          one.cost = splitter.chain_cost(one.chosen) + splitter.more_for_new(one.chosen);
-          tried.push_back(std::move(one));
+  std::vector<Choosing> ways;
+  for (const double news : std::set<double>{options.new_flows, 0.5, 1.0}) {
+    for (const bool hyper : {false, true}) {
+      for (const bool covers : {false, true}) {
+        if (covers && table.candidates.covered.empty()) continue;
+        for (const double price : kPrices) {
+          for (const double share : kShares) {
+            const auto entries = static_cast<std::size_t>(
+                std::max(1.0, share * static_cast<double>(options.entries - 1)));
+            ways.push_back({entries, options.slow_path, hyper, covers, price, news});
+          }
         }
       }
     }
+  }
+  std::vector<SplitTry> tried;
+  for (const Choosing& way : ways) {
+    SplitTry one{split::choose(table.deciding, table.candidates, way), way.hyper, 0.0};
+    one.cost = splitter.chain_cost(one.chosen) + splitter.more_for_new(one.chosen);
+    tried.push_back(std::move(one));
   }
   std::stable_sort(tried.begin(), tried.end(),
                    [](const SplitTry& a, const SplitTry& b) { return a.cost < b.cost; });
