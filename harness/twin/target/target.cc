@@ -44,9 +44,16 @@ Result<double> read_count(const std::string& option, const std::string& text, do
   return static_cast<double>(count);
 }
 
+/// The options that make a fleet of the two hosts.
+struct FleetOptions {
+  std::optional<std::string> file;
+  std::optional<std::string> models;
+  double hosts = 0, rnics = 0;
+};
+
 /// Loads the fleet when any of its options is there; hosts without rnics keep as many each.
-Result<std::optional<FleetModel>> read_fleet(const std::optional<std::string>& file, double hosts,
-                                             double rnics) {
+Result<std::optional<FleetModel>> read_fleet(const FleetOptions& options) {
+  const auto& [file, models, hosts, rnics] = options;
   if (!file && hosts == 0 && rnics == 0) return std::optional<FleetModel>();
   auto fleet = load_fleet(file.value_or("cloud"));
   if (!fleet) return pass_on(fleet);
@@ -97,6 +104,28 @@ Result<std::vector<RnicModel>> read_models(const std::string& text, const std::s
     models.push_back(std::move(*model));
   }
   return models;
+}
+
+/// `own`: the target's own model, as it was named.
+Result<void> add_fleet(const FleetOptions& options, const std::string& own, Settings& settings) {
+  auto fleet = read_fleet(options);
+  if (!fleet) return pass_on(fleet);
+  settings.fleet = std::move(*fleet);
+  if (settings.fleet && !settings.model.parameters.has_switch()) {
+    return fail(ErrorCode::kBadInput,
+                settings.model.name +
+                    " has no switch that containers' flows could be offloaded to; take another "
+                    "model for a fleet");
+  }
+  if (!options.models) return {};
+  if (!settings.fleet) {
+    return fail(ErrorCode::kBadInput,
+                "option models: two hosts have RNICs of one model; add hosts, rnics or fleet");
+  }
+  auto others = read_models(*options.models, own);
+  if (!others) return pass_on(others);
+  settings.other_models = std::move(*others);
+  return {};
 }
 
 class TwinTarget final : public Twin, public target::RuleHolder, public target::Resettable {
@@ -222,10 +251,7 @@ Result<std::unique_ptr<Twin>> create(const target::Spec& spec) {
   };
   std::string profile;
   std::string virtual_switch = "ovs";
-  std::optional<std::string> fleet_file;
-  std::optional<std::string> models;
-  double hosts = 0;
-  double rnics = 0;
+  FleetOptions fleet;
   for (const auto& [name, value] : spec.options) {
     if (name == "profile") {
       profile = value;
@@ -248,13 +274,13 @@ Result<std::unique_ptr<Twin>> create(const target::Spec& spec) {
     } else if (name == "switch") {
       virtual_switch = value;
     } else if (name == "fleet") {
-      fleet_file = value;
+      fleet.file = value;
     } else if (name == "models") {
-      models = value;
+      fleet.models = value;
     } else if (name == "hosts" || name == "rnics") {
       const auto count = read_count(name, value, name == "hosts" ? 1e6 : 1e7);
       if (!count) return wrong(count.error());
-      (name == "hosts" ? hosts : rnics) = *count;
+      (name == "hosts" ? fleet.hosts : fleet.rnics) = *count;
     } else {
       const auto known = read_load_option(name, value, settings.options);
       if (!known) return wrong(known.error());
@@ -285,22 +311,8 @@ Result<std::unique_ptr<Twin>> create(const target::Spec& spec) {
   auto vswitch = load_switch(virtual_switch);
   if (!vswitch) return wrong(vswitch.error());
   settings.virtual_switch = std::move(*vswitch);
-  auto fleet = read_fleet(fleet_file, hosts, rnics);
-  if (!fleet) return wrong(fleet.error());
-  settings.fleet = std::move(*fleet);
-  if (settings.fleet && !settings.model.parameters.has_switch()) {
-    return wrong({ErrorCode::kBadInput, settings.model.name +
-                                            " has no switch that containers' flows could be "
-                                            "offloaded to; take another model for a fleet"});
-  }
-  if (models) {
-    if (!settings.fleet) {
-      return wrong({ErrorCode::kBadInput,
-                    "option models: two hosts have RNICs of one model; add hosts, rnics or fleet"});
-    }
-    auto others = read_models(*models, spec.place.empty() ? "cx6" : spec.place);
-    if (!others) return wrong(others.error());
-    settings.other_models = std::move(*others);
+  if (auto added = add_fleet(fleet, spec.place.empty() ? "cx6" : spec.place, settings); !added) {
+    return wrong(added.error());
   }
   return std::unique_ptr<Twin>(std::make_unique<TwinTarget>(spec, std::move(settings), threads));
 }
