@@ -23,8 +23,8 @@ double step_us(const std::vector<double>& seconds, double share) {
 }
 
 /// Index nodes and cubes that a step may look at while a second thread makes full layouts: more take
-/// some milliseconds.
-constexpr std::uint64_t kMostBeside = 20'000;
+/// a millisecond.
+constexpr std::uint64_t kMostBeside = 10'000;
 
 /// All that is printed.
 struct Told {

@@ -31,7 +31,7 @@ bool for_pieces_outside(Cube& packets, const Cube& taken, std::size_t words, Vis
 }  // namespace
 
 bool StepProof::out_of_steps() {
-  given_up_ = given_up_ || ++steps_ > kMostSteps;
+  given_up_ = given_up_ || ++steps_ > std::min(kMostSteps, most_);
   return out_of_work();
 }
 

@@ -33,7 +33,7 @@ class StepProof {
   /// may add entries, and replace one whose packets the new entry takes all.
   using Repair = std::function<bool(const Fault&)>;
 
-  /// `most`: index nodes and cubes to look at, with repairs, before it gives up.
+  /// `most`: index nodes and cubes to look at, with repairs, before it gives up; packet sets, too.
   StepProof(const State& state, const Changes& changes, Repair repair, std::uint64_t most)
       : state_(state),
         changes_(changes),
