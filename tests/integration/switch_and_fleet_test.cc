@@ -75,6 +75,7 @@ TEST(FleetCampaign, MeasuresLayoutsOnSeveralModels) {
   const Folder folder;
   std::ofstream(folder / "small.json") << R"({"version": 1, "name": "small",
     "factors": {"server_decap_masks": {"type": "numeric", "levels": [0, 8, 32]}},
+    "design": "full",
     "baseline": {"server_decap_masks": 0}, "wall": {"metric": "bandwidth_gbps", "below_baseline_by": 0.2},
     "measure": {"repeats": 2, "seconds": 1}})";
   const std::string fleet = "'twin:cx5?fleet=training&hosts=8&models=cx5,cx7'";

@@ -147,14 +147,6 @@ TEST(Fleet, LosesFlowsToLateCounters) {
   EXPECT_EQ(gbps("S5,S6"), gbps("S6"));
 }
 
-// Claim:  a fleet takes no layout, and says so, rather than measure as if it had.
-TEST(Fleet, TakesNoLayout) {
-  const auto fleet = create("twin:cx6?hosts=10").value();
-  const auto applied = fleet->rules().install(fleet->rules().fit({}), nullptr, {});
-  ASSERT_FALSE(applied);
-  EXPECT_EQ(applied.error().code, ErrorCode::kUnsupported);
-}
-
 // Claim:  sizes that cannot be are told in one message.
 TEST(Fleet, RefusesSizesThatCannotBe) {
   for (const char* name : {"twin:cx6?hosts=1", "twin:cx6?hosts=10&rnics=5", "twin:cx6?rnics=many",
