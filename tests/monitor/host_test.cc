@@ -17,8 +17,11 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <random>
+#include <set>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -79,6 +82,53 @@ TEST_F(Host, IsReadFromItsProgramsToTheStore) {
   ASSERT_TRUE(calls);
   ASSERT_FALSE(calls->empty());
   for (const series::Summary& call : *calls) EXPECT_EQ(call.last, "4096") << call.labels;
+}
+
+// Claim:  two processes of one name on a host are two programs, whose counters never mix; who is
+//         started anew goes on with the series of who ended, and a collector that is started anew
+//         gives each its own again.
+// Oracle: counters of one process never fall; one counts from 0 when it starts.
+TEST_F(Host, KeepsProcessesOfOneNameApart) {
+  const auto programs = [&] {
+    std::set<std::string> names;
+    collector_->latest([&](const series::Group& group, std::int64_t, auto) {
+      if (group.fields[0].labels == "port=\"80\"") names.insert(group.source);
+    });
+    return names;
+  };
+  start_agent();
+  start_collector({by_agent("h")});
+  auto first = std::make_unique<Program>(std::vector<std::string>{ZERO_WATCHED_C, "600"});
+  ASSERT_EQ(first->line(), "counting");
+  ASSERT_TRUE(wait_for([&] { return programs().size() == 1; }));
+  const std::string name = *programs().begin();
+  const std::set<std::string> both{name, name + "/2"};
+  Program second({ZERO_WATCHED_C, "600"});
+  ASSERT_EQ(second.line(), "counting");
+  ASSERT_TRUE(wait_for([&] { return programs() == both; })) << told();
+  usleep(300000);
+  stop_collector();
+  start_collector({by_agent("h")});
+  ASSERT_TRUE(wait_for([&] { return programs() == both; })) << told();
+  usleep(100000);
+  first->end();
+  ASSERT_TRUE(wait_for([&] { return programs() == std::set{name + "/2"}; })) << told();
+  const Program third({ZERO_WATCHED_C, "600"});
+  ASSERT_TRUE(wait_for([&] { return programs() == both; })) << told();
+  usleep(100000);
+  stop_collector();
+  std::map<std::string, std::uint64_t> last, falls;
+  const auto seen =
+      series::visit_points(store(), {.metric = "server_requests"}, [&](const series::Point& point) {
+        if (point.field->labels != "port=\"80\"") return;
+        std::uint64_t& before = last[point.group->source];
+        if (point.value < before) ++falls[point.group->source];
+        before = point.value;
+      });
+  ASSERT_TRUE(seen) << seen.error().message;
+  EXPECT_EQ(last.size(), 2U);
+  EXPECT_EQ(falls[name], 1U) << "the first one ended, and the third counts from 0";
+  EXPECT_EQ(falls[name + "/2"], 0U);
 }
 
 // Claim: an agent that is gone leaves a gap with its reason; with the next one all goes on, without

@@ -2,11 +2,14 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 namespace greynic::monitor {
 namespace {
 
-series::Group group_of(const HostSpec& host, const zero_header& header, const zero::Row& row) {
-  series::Group group{host.name, header.name, static_cast<std::uint8_t>(header.metric_class), {}};
+series::Group group_of(const HostSpec& host, const std::string& program, const zero_header& header,
+                       const zero::Row& row) {
+  series::Group group{host.name, program, static_cast<std::uint8_t>(header.metric_class), {}};
   for (const zero::Field& field : row.schema->fields) {
     const bool is_histogram = field.kind == ZERO_HISTOGRAM;
     const zero::Series series = zero::series_of(row, field, 0);
@@ -45,6 +48,30 @@ Collecting::Plan Collecting::plan_of(const zero::Row& row) {
   return plan;
 }
 
+void Collecting::take_place(OfArena& arena, const HostSpec& host, const zero_header& header) {
+  arena.places = programs_.try_emplace({host.name, header.name}).first;
+  std::vector<Place>& places = arena.places->second;
+  auto place = std::find_if(places.begin(), places.end(), [&](const Place& one) {
+    return one.arenas > 0 && one.pid == header.owner_pid && one.start == header.owner_start;
+  });
+  if (place == places.end()) {
+    place = std::find_if(places.begin(), places.end(),
+                         [](const Place& one) { return one.arenas == 0; });
+  }
+  if (place == places.end()) place = places.insert(place, Place{});
+  *place = {header.owner_pid, header.owner_start, place->arenas + 1};
+  arena.place = static_cast<std::size_t>(place - places.begin());
+  arena.program =
+      arena.place == 0 ? header.name : fmt::format("{}/{}", header.name, arena.place + 1);
+}
+
+void Collecting::leave_place(OfArena& arena) {
+  std::vector<Place>& places = arena.places->second;
+  --places[arena.place].arenas;
+  while (!places.empty() && places.back().arenas == 0) places.pop_back();
+  if (places.empty()) programs_.erase(arena.places);
+}
+
 bool Collecting::put(RecordKind kind, std::uint64_t first, std::uint64_t second) {
   const auto room = ring_.room(3);
   if (room.empty()) return false;
@@ -60,7 +87,7 @@ Collecting::Known* Collecting::known_row(OfArena& arena, const HostSpec& host,
   const auto [place, is_new] = arena.rows.try_emplace(row.instance);
   Known& known = place->second;
   if (!is_new) return &known;
-  auto group = std::make_unique<series::Group>(group_of(host, header, row));
+  auto group = std::make_unique<series::Group>(group_of(host, arena.program, header, row));
   known.number = ++last_number_;
   known.plan = plan_of(row);
   if (put(RecordKind::kGroup, known.number, reinterpret_cast<std::uint64_t>(group.get()))) {
@@ -90,6 +117,7 @@ void Collecting::ended(std::uint64_t number) {
   const auto arena = arenas_.find(number);
   if (arena == arenas_.end()) return;
   for (const auto& [instance, row] : arena->second.rows) ended_.push_back(row.number);
+  leave_place(arena->second);
   arenas_.erase(arena);
   tell_ended();
 }
@@ -98,7 +126,9 @@ void Collecting::readings(const HostSpec& host, std::uint64_t arena_number,
                           const zero_header& header, std::span<const zero::Reading> readings,
                           std::int64_t time_ns) {
   const std::lock_guard lock(mutex_);
-  OfArena& arena = arenas_[arena_number];
+  const auto [found, is_new] = arenas_.try_emplace(arena_number);
+  OfArena& arena = found->second;
+  if (is_new) take_place(arena, host, header);
   ++arena.round;
   for (const zero::Reading& reading : readings) {
     Known* const known = known_row(arena, host, header, *reading.row);

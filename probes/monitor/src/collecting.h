@@ -3,9 +3,13 @@
 /// The collecting side: turns readings into records of the ring. Several threads may bring them.
 
 #include <cstring>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "greynic/monitor/record_ring.h"
 #include "greynic/series/store.h"
@@ -58,12 +62,25 @@ class Collecting final : public Taker {
     Plan plan;
     std::uint64_t round = 0;
   };
+  /// Processes of one name on a host. Each is a program of its own: the first has the bare name, the
+  /// others NAME/2, NAME/3. A place that gets free is taken again, so a program that is started anew
+  /// goes on with its series.
+  struct Place {
+    std::uint64_t pid = 0, start = 0;
+    std::size_t arenas = 0;
+  };
+  using Places = std::map<std::pair<std::string, std::string>, std::vector<Place>>;
   struct OfArena {
     std::unordered_map<std::uint64_t, Known> rows;  ///< by instance
     std::uint64_t round = 0;
+    std::string program;
+    Places::iterator places;
+    std::size_t place = 0;
   };
 
   static Plan plan_of(const zero::Row& row);
+  void take_place(OfArena& arena, const HostSpec& host, const zero_header& header);
+  void leave_place(OfArena& arena);
   Known* known_row(OfArena& arena, const HostSpec& host, const zero_header& header,
                    const zero::Row& row);
   bool put(RecordKind kind, std::uint64_t first, std::uint64_t second);
@@ -73,6 +90,7 @@ class Collecting final : public Taker {
   RecordRing& ring_;
   std::function<void(std::string_view)> tell_;
   mutable std::mutex mutex_;  ///< of what follows, and of who puts into the ring
+  Places programs_;           ///< by host and name
   std::unordered_map<std::uint64_t, OfArena> arenas_;
   std::vector<std::uint64_t> ended_;  ///< numbers that are still to be told
   std::uint64_t last_number_ = 0;

@@ -3,8 +3,11 @@
 #include <fmt/core.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <atomic>
 #include <ctime>
+#include <tuple>
+#include <utility>
 
 #include "greynic/daemon/log.h"
 
@@ -76,8 +79,30 @@ Result<void> WatchedHost::add(std::uint64_t incarnation, std::unique_ptr<zero::S
                             reader ? "it is not the arena that was shown"
                                    : daemon::plain(reader.error().message, 400)));
   }
-  arenas_.emplace(incarnation, std::move(arena));
+  add(incarnation, std::move(arena));
   return {};
+}
+
+void WatchedHost::add(std::uint64_t incarnation, Arena arena) {
+  arenas_.emplace(incarnation, std::move(arena));
+  arena_came_ = true;
+}
+
+/// Where one is new: what has ended goes first, so that its successor takes its place, and then the
+/// oldest program, so that a collector that is started anew gives each the same place again.
+std::vector<WatchedHost::Arenas::iterator> WatchedHost::arenas_in_order() {
+  std::vector<Arenas::iterator> order;
+  for (auto at = arenas_.begin(); at != arenas_.end(); ++at) order.push_back(at);
+  if (!std::exchange(arena_came_, false)) return order;
+  const auto turn_of = [](const Arenas::iterator& at) {
+    const Arena& arena = at->second;
+    if (!arena.reader) return std::tuple(arena.seen, std::uint64_t{0}, std::uint64_t{0});
+    const zero_header& header = arena.reader->header();
+    return std::tuple(arena.seen, header.owner_start, header.owner_pid);
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](const auto& a, const auto& b) { return turn_of(a) < turn_of(b); });
+  return order;
 }
 
 Result<void> WatchedHost::open_agent() {
@@ -155,7 +180,7 @@ Result<void> WatchedHost::open_region() {
   auto reader = zero::ArenaReader::open(std::move(*source));
   if (!reader) return reader.error().while_doing(spec_.region);
   const std::uint64_t incarnation = reader->header().incarnation;
-  arenas_.emplace(incarnation, Arena{new_number(), std::move(*reader), spec_.region, true});
+  add(incarnation, Arena{new_number(), std::move(*reader), spec_.region, true});
   return {};
 }
 
@@ -177,7 +202,7 @@ Result<void> WatchedHost::open_process() {
     const std::uint64_t incarnation = reader->header().incarnation;
     if ((spec_.classes >> reader->header().metric_class & 1) == 0) continue;
     if (!arenas_.contains(incarnation)) {
-      arenas_.emplace(incarnation, Arena{new_number(), std::move(*reader), "", true});
+      add(incarnation, Arena{new_number(), std::move(*reader), "", true});
     }
   }
   return {};
@@ -230,7 +255,7 @@ void WatchedHost::look_once(std::int64_t time_ns) {
     }
   }
   bytes_ = sizeof(zero_header);
-  for (auto at = arenas_.begin(); at != arenas_.end();) {
+  for (const auto at : arenas_in_order()) {
     if (at->second.reader) bytes_ += at->second.reader->look_bytes();
     const Seen seen = look_at(at->second, time_ns);
     if (seen == Seen::kHostLost) {
@@ -238,13 +263,10 @@ void WatchedHost::look_once(std::int64_t time_ns) {
                   by_agent ? lost_ : "cannot be read any more; it was started anew or has ended");
     }
     // One that has ended was looked at once more, just now.
-    if (seen == Seen::kGood && (at->second.seen || !by_agent)) {
-      ++at;
-      continue;
-    }
+    if (seen == Seen::kGood && (at->second.seen || !by_agent)) continue;
     taker_.ended(at->second.number);
     if (by_agent) done_with_.insert(at->first);
-    at = arenas_.erase(at);
+    arenas_.erase(at);
   }
   last_good_ns_ = time_ns;
 }

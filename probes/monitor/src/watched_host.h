@@ -67,6 +67,8 @@ class WatchedHost {
   Result<void> open_process();
   Result<void> hear_agent();
   Result<void> look_for_arenas();
+  void add(std::uint64_t incarnation, Arena arena);
+  std::vector<Arenas::iterator> arenas_in_order();
   Result<void> add(std::uint64_t incarnation, std::unique_ptr<zero::Source> source,
                    const std::string& name);
   enum class Seen { kGood, kEnded, kHostLost };
@@ -81,6 +83,7 @@ class WatchedHost {
   std::int64_t next_try_ns_ = 0;
   std::int64_t next_search_ns_ = 0;
   Arenas arenas_;
+  bool arena_came_ = false;  ///< since the last look
   RemoteLinks remote_links_;
   std::unique_ptr<HostLink> link_;  ///< of an agent
   std::optional<DirectoryReader> directory_;

@@ -20,6 +20,8 @@ struct FabricRun {
   std::uint32_t bytes = 4096;    ///< of each, at each round
   std::uint32_t high_every = 0;  ///< each so many hosts has high priority; 0: none
   bool one_queue = false;        ///< the high class waits for its turn as all others
+  bool others_wait = false;      ///< until the high class is there whole
+  double others_after_ns = 0;    ///< no sooner, whatever else
   std::uint32_t rounds = 3;
   double interval_ns = 100e6;
   double gbps = 100;
@@ -118,11 +120,31 @@ class FabricCollector : public twin::PortObserver {
     (void)fabric_->observe({false, 0, 0}, this);
   }
 
+  [[nodiscard]] bool is_high(std::uint32_t host) const {
+    return run_.high_every > 0 && host % run_.high_every == 0;
+  }
+
   void begin_round() {
+    const bool together = !run_.others_wait && run_.others_after_ns == 0;
+    high_left_ = 0;
     for (std::uint32_t i = 0; i < run_.hosts; ++i) {
-      const bool high = run_.high_every > 0 && i % run_.high_every == 0;
-      credits_.add({i, run_.bytes, static_cast<std::uint8_t>(high && !run_.one_queue ? 0 : 1),
-                    begin_ns_ + run_.interval_ns});
+      if (is_high(i)) ++high_left_;
+      if (is_high(i) || together) add(i);
+    }
+    fabric_->on_thread(0, 0, [this] { go_on(); });
+    if (together || run_.others_wait) return;
+    fabric_->at(begin_ns_ + run_.others_after_ns, [this] { add_others(); });
+  }
+
+  void add(std::uint32_t host) {
+    credits_.add({host, run_.bytes,
+                  static_cast<std::uint8_t>(is_high(host) && !run_.one_queue ? 0 : 1),
+                  begin_ns_ + run_.interval_ns});
+  }
+
+  void add_others() {
+    for (std::uint32_t i = 0; i < run_.hosts; ++i) {
+      if (!is_high(i)) add(i);
     }
     fabric_->on_thread(0, 0, [this] { go_on(); });
   }
@@ -195,7 +217,8 @@ class FabricCollector : public twin::PortObserver {
     ++(good ? outcome_.completed : outcome_.failed);
     last_ns_ = now;
     delays_.push_back(delay);
-    const bool high = run_.high_every > 0 && host % run_.high_every == 0;
+    const bool high = is_high(host);
+    if (high && --high_left_ == 0 && run_.others_wait) add_others();
     (high ? high_sum_ : other_sum_) += now - begin_ns_;
     ++(high ? highs_ : others_);
     double& last = high ? outcome_.high_last_ns : outcome_.other_last_ns;
@@ -215,6 +238,7 @@ class FabricCollector : public twin::PortObserver {
   twin::CqId cq_;
   std::vector<Host> hosts_;
   bool waiting_ = false, looking_ = false;
+  std::uint32_t high_left_ = 0;  ///< that have not come in this round
   double begin_ns_ = 0, last_ns_ = 0, port_bytes_ = 0;
   double high_sum_ = 0, other_sum_ = 0, highs_ = 0, others_ = 0;
   std::vector<double> delays_;
