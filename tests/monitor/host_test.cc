@@ -131,6 +131,28 @@ TEST_F(Host, KeepsProcessesOfOneNameApart) {
   EXPECT_EQ(falls[name + "/2"], 0U);
 }
 
+// Claim:  a host behind a wire that stays away is tried less and less often, as each try costs both
+//         ends a handshake; hundreds of them would keep the collector busy.
+// Oracle: tries at 0, 0.5, 1.5 and 3.5 s, and not each half second.
+TEST_F(Host, ThatStaysAwayIsTriedLessAndLessOften) {
+  std::atomic<int> tries{0};
+  CollectorOptions options;
+  options.remote_links = [&](const HostSpec&) -> Result<std::unique_ptr<HostLink>> {
+    ++tries;
+    return fail(ErrorCode::kIo, "nobody is there");
+  };
+  HostSpec away;
+  away.name = "away";
+  away.remote = "away:1";
+  away.interval = milliseconds(10);
+  start_collector({away}, options);
+  ASSERT_TRUE(wait_for([&] { return tries > 0; }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(4500));
+  stop_collector();
+  EXPECT_GE(tries, 2);
+  EXPECT_LE(tries, 4);
+}
+
 // Claim: an agent that is gone leaves a gap with its reason; with the next one all goes on, without
 //        a call of the program.
 TEST_F(Host, GoesOnWithTheNextAgent) {

@@ -14,7 +14,7 @@
 namespace greynic::monitor {
 namespace {
 
-constexpr std::int64_t kTryAgainNs = 500'000'000;
+constexpr std::int64_t kTryAgainAtMostNs = 5'000'000'000;
 constexpr std::int64_t kSearchNs = 1'000'000'000;
 constexpr std::uint64_t kStaleNs = 3'000'000'000;
 
@@ -44,7 +44,9 @@ void WatchedHost::down(std::int64_t time_ns, const std::string& reason) {
   up_ = false;
   reason_ = reason;
   if (last_good_ns_ == 0) last_good_ns_ = time_ns;
-  next_try_ns_ = time_ns + kTryAgainNs;
+  next_try_ns_ = time_ns + try_again_ns_;
+  // Behind a wire each try costs both ends a handshake: who stays away is asked less and less often.
+  if (!spec_.remote.empty()) try_again_ns_ = std::min(2 * try_again_ns_, kTryAgainAtMostNs);
   for (const auto& [incarnation, arena] : arenas_) taker_.ended(arena.number);
   arenas_.clear();
   done_with_.clear();
@@ -269,6 +271,7 @@ void WatchedHost::look_once(std::int64_t time_ns) {
     arenas_.erase(at);
   }
   last_good_ns_ = time_ns;
+  try_again_ns_ = kTryAgainNs;
 }
 
 void WatchedHost::end(std::int64_t time_ns) {

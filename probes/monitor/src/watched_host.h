@@ -19,6 +19,9 @@
 
 namespace greynic::monitor {
 
+/// A host that is down is tried again after that.
+constexpr std::int64_t kTryAgainNs = 500'000'000;
+
 /// Takes what a host gives.
 class Taker {
  public:
@@ -81,6 +84,7 @@ class WatchedHost {
   std::string lost_;  ///< why the last look at an arena failed
   std::int64_t last_good_ns_ = 0;
   std::int64_t next_try_ns_ = 0;
+  std::int64_t try_again_ns_ = kTryAgainNs;
   std::int64_t next_search_ns_ = 0;
   Arenas arenas_;
   bool arena_came_ = false;  ///< since the last look

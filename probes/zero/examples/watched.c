@@ -1,6 +1,5 @@
 /* A small server that counts: cc watched.c -lgreynic_zero -lpthread -o watched && ./watched 60
- * In another terminal: greynic watch --pid $(pidof watched), or with an agent that runs,
- * greynic zero collect. */
+ * Where `greynic zero agent` runs, `greynic watch /run/greynic/zero.sock` shows what it counts. */
 #include <greynic_zero.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -57,10 +57,12 @@ void sweep() {
 void class_row(const std::string& order, const FabricRun& run) {
   const FabricOutcome o = FabricCollector(run).measure();
   fmt::print(
-      "{:>6.0f} {:>8} {:<34} {:>9.0f} {:>10.0f} {:>10.0f} {:>10.0f} {:>10.0f} {:>10.0f} {:>7.1f}\n",
+      "{:>6.0f} {:>8} {:<34} {:>9.0f} {:>10.0f} {:>10.0f} {:>10.0f} {:>10.0f} {:>10.0f} {:>7.1f} "
+      "{:>9.0f}\n",
       run.gbps, run.bytes, order, o.round_ns / 1e3, o.high_mean_ns / 1e3, o.other_mean_ns / 1e3,
       (o.other_mean_ns - o.high_mean_ns) / 1e3, o.round_ns / 2e3,
-      (o.other_last_ns - o.high_last_ns) / 1e3, 100 * o.line_share);
+      (o.other_last_ns - o.high_last_ns) / 1e3, 100 * o.line_share,
+      static_cast<double>(o.deepest_queue_bytes) / 1024);
   std::fflush(stdout);
 }
 
@@ -85,11 +87,28 @@ void ways() {
   class_row("others begin 270 us later", run);
 }
 
+/// How much delay the port's queue may add where a host has many bytes.
+void large_hosts() {
+  for (const double gbps : {25.0, 100.0}) {
+    for (const std::uint32_t bytes : {4096U, 16384U, 65536U}) {
+      for (const double jobs : {0.0, 0.25, 0.4, 0.5, 1.0}) {
+        FabricRun run;
+        run.hosts = 1000;
+        run.gbps = gbps;
+        run.bytes = bytes;
+        run.high_every = 10;
+        run.credits.queue_target_jobs = jobs;
+        class_row(fmt::format("the queue may add {} jobs", jobs), run);
+      }
+    }
+  }
+}
+
 /// No order of the same bytes gives more than `most`: all of one class before all of the other.
 void classes() {
-  fmt::print("{:>6} {:>8} {:<34} {:>9} {:>10} {:>10} {:>10} {:>10} {:>10} {:>7}\n", "Gb/s", "bytes",
-             "order", "round us", "high mean", "other mean", "earlier", "most", "whole class",
-             "line %");
+  fmt::print("{:>6} {:>8} {:<34} {:>9} {:>10} {:>10} {:>10} {:>10} {:>10} {:>7} {:>9}\n", "Gb/s",
+             "bytes", "order", "round us", "high mean", "other mean", "earlier", "most",
+             "whole class", "line %", "queue KiB");
   for (const double gbps : {25.0, 100.0}) {
     for (const std::uint32_t bytes : {4096U, 8192U, 12288U, 16384U, 65536U}) {
       for (const bool sorted : {true, false}) {
@@ -104,6 +123,7 @@ void classes() {
     }
   }
   ways();
+  large_hosts();
 }
 
 }  // namespace

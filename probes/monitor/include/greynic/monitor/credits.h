@@ -29,6 +29,9 @@ struct CreditOptions {
   /// Jobs of the size at hand that may always be under way: who does not answer keeps its share of
   /// the window, so with 1 a single host that hangs may hold all others.
   double least_jobs = 1;
+  /// The queue may add the time that so many jobs take on the line, if that is more than its target:
+  /// with less, large jobs would have to arrive one by one, and the line would rest between two.
+  double queue_target_jobs = 0.5;
 };
 
 class Credits {
@@ -75,13 +78,14 @@ class Credits {
     base_ns_ = samples_++ == 0 ? delay : std::min(base_ns_, delay);
     const double most = options_.most_k * std::max(base_ns_, own) * options_.bytes_per_ns;
     const double queued = delay - base_ns_;
-    if (queued < options_.queue_target_ns) {
+    const double target = std::max(options_.queue_target_ns, options_.queue_target_jobs * own);
+    if (queued < target) {
       // As TCP: twice as much until the port's queue was felt once, then one job more, for each
       // window that comes.
       const double share = felt_queue_ ? job.bytes / window_ : 1.0;
       window_ += job.bytes * share;
     } else if (now_ns >= next_cut_ns_) {
-      window_ *= 1 - 0.5 * (queued - options_.queue_target_ns) / queued;
+      window_ *= 1 - 0.5 * (queued - target) / queued;
       next_cut_ns_ = now_ns + delay_ns;
       felt_queue_ = true;
     }

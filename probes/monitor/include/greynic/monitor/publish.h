@@ -10,7 +10,7 @@
 namespace greynic::monitor {
 
 /// Each series with its labels, and `host` and `program`. Units become base units (ns: seconds, B:
-/// bytes). Where programs of one name give the same series, counters and histograms are added up,
+/// bytes). Where objects of one program give the same series, counters and histograms are added up,
 /// and the gauge that was read last counts. Beside them: which hosts are up, and what was lost.
 [[nodiscard]] outlets::OpenMetrics open_metrics_of(const Collector& collector);
 
