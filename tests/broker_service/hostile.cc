@@ -17,7 +17,7 @@
 #include <string>
 
 #include "attachment.h"
-#include "packets.h"
+#include "send_packet.h"
 
 using namespace greynic::broker;
 using client::Attachment;

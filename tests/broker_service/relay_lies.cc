@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "packets.h"
+#include "send_packet.h"
 #include "sockets/preload/names.h"
 
 using greynic::broker::sockets::kRelayVariable;

@@ -8,7 +8,8 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstring>
+
+#include "send_packet.h"
 
 namespace greynic::daemon {
 
@@ -45,20 +46,7 @@ class Lingering {
 
   /// Sends it with a packet of one byte, after which this process has it no more.
   void send_over(int link) {
-    char byte = 'x';
-    iovec part{&byte, 1};
-    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    cmsghdr* const head = CMSG_FIRSTHDR(&message);
-    head->cmsg_level = SOL_SOCKET;
-    head->cmsg_type = SCM_RIGHTS;
-    head->cmsg_len = CMSG_LEN(sizeof socket_);
-    std::memcpy(CMSG_DATA(head), &socket_, sizeof socket_);
-    EXPECT_EQ(sendmsg(link, &message, MSG_NOSIGNAL), 1);
+    EXPECT_TRUE(send_packet(link, "x", 1, {socket_}));
     ::close(socket_);
   }
 

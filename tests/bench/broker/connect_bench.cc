@@ -20,6 +20,7 @@
 #include "application.h"
 #include "greynic/broker/core.h"
 #include "greynic/core/check.h"
+#include "idle_device.h"
 
 namespace greynic::broker {
 namespace {
@@ -27,15 +28,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// Takes a SEND to the far device's receives while it is posted.
-class HandedOver final : public Device {
+class HandedOver final : public IdleDevice {
  public:
-  bool has_immediate() const override { return true; }
-  std::uint32_t mtu_bytes() const override { return 4096; }
-  Result<Memory> register_memory(std::span<std::byte> memory, Access) override {
-    return Memory{reinterpret_cast<std::uint64_t>(memory.data()), 1, 1};
-  }
-  void deregister(const Memory&) override {}
-  Result<QpNumber> create_qp(Transport, std::uint32_t, std::uint32_t) override { return ++last_; }
   QpAddress address_of(QpNumber qp) const override {
     QpAddress address{};
     std::memcpy(address.data(), &qp, sizeof qp);
@@ -45,8 +39,6 @@ class HandedOver final : public Device {
     std::memcpy(&far_of_[qp % far_of_.size()], peer.data(), sizeof(QpNumber));
     return {};
   }
-  void to_error(QpNumber) override {}
-  void destroy(QpNumber) override {}
   std::size_t post(QpNumber qp, std::span<const Work> list) override {
     for (const Work& work : list) {
       GREYNIC_CHECK(work.verb == Verb::kSend && !far->receives_.empty());
@@ -75,7 +67,6 @@ class HandedOver final : public Device {
   std::vector<Completion> done;
 
  private:
-  QpNumber last_ = 0;
   std::array<QpNumber, 16> far_of_{};
   std::deque<std::pair<std::uint64_t, Piece>> receives_;
 };

@@ -1,6 +1,6 @@
 #pragma once
 
-/// What an honest program never sends: packets of any length, with any number of descriptors.
+/// Packets of any length with any number of descriptors, as hostile programs send them.
 
 #include <sys/socket.h>
 
