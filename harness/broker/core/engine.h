@@ -181,6 +181,8 @@ class Engine final : public Core {
   std::unordered_map<PeerId, std::unique_ptr<Link>> links_;
   std::unordered_map<QpNumber, Place> by_qp_;
   std::vector<Place> dirty_;
+  std::vector<Place> pumped_;  ///< of flush(), and of post_staged(): their memory is used again
+  std::vector<Work> posted_;
   std::vector<std::unique_ptr<Block>> receive_blocks_;
   std::vector<Piece> receives_;                 ///< by id
   std::vector<const std::byte*> receive_data_;  ///< the same as this program sees it

@@ -115,8 +115,9 @@ void Engine::pay(Link& link, Lane& lane, Sent& sent) {
 void Engine::flush() {
   post_receives(kRefill);
   while (!dirty_.empty()) {
-    const std::vector<Place> now = std::exchange(dirty_, {});
-    for (const Place& place : now) {
+    pumped_.clear();
+    pumped_.swap(dirty_);
+    for (const Place& place : pumped_) {
       place.lane->dirty = false;
       pump(*place.link, *place.lane);
     }
@@ -337,8 +338,8 @@ void Engine::stage(Lane& lane, Sent sent) {
 
 void Engine::post_staged(Lane& lane) {
   if (lane.posted == lane.sent.size()) return;
-  std::vector<Work> list;
-  list.reserve(lane.sent.size() - lane.posted);
+  std::vector<Work>& list = posted_;
+  list.clear();
   for (std::size_t i = lane.posted; i < lane.sent.size(); ++i) {
     list.push_back(lane.sent[i].work);
     list.back().signaled = i + 1 == lane.sent.size() || i % kSignalEvery == 0;

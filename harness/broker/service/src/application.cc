@@ -415,6 +415,8 @@ void Application::deliver() {
 void Application::wake(std::uint32_t slept) {
   if (slept == 0) return;
   ++wakes_;
+  // Who is woken often asks at once, and need not wake the broker for it.
+  places().broker_sleeps.store(0, std::memory_order_relaxed);
   if ((slept & local::kOnWord) != 0) {
     (void)syscall(SYS_futex, &places().application_sleeps, FUTEX_WAKE, 1, nullptr, nullptr, 0);
   } else {

@@ -21,6 +21,8 @@ namespace {
 constexpr std::size_t kTakenInTurn = 256;
 /// Turns between two looks at descriptors while there is work.
 constexpr std::uint64_t kLookEvery = 64;
+/// Turns between two looks for completions of requests that nobody waits for.
+constexpr std::uint64_t kSendsEvery = 16;
 constexpr std::chrono::milliseconds kTick{200};
 
 using Clock = std::chrono::steady_clock;
@@ -100,18 +102,18 @@ Result<void> Server::serve(const std::atomic<bool>& stop) {
   }
   // On a single processor others are served sooner when it sleeps.
   if (sysconf(_SC_NPROCESSORS_ONLN) == 1) options_.poll_for = {};
-  Clock::time_point worked = Clock::now();
+  Clock::time_point now = Clock::now(), worked = now;
   bool has_yielded = false;
   while (!stop.load(std::memory_order_relaxed)) {
-    const bool idle = turn() == 0;
-    const Clock::time_point now = Clock::now();
+    const bool idle = turn(now) == 0;
+    now = Clock::now();
     if (now >= next_tick_) tick(now);
     if (!idle) {
       worked = now;
       has_yielded = false;
     } else if (has_yielded && now - worked > options_.poll_for) {
       sleep();
-      worked = Clock::now();
+      worked = now = Clock::now();
       has_yielded = false;
       continue;
     } else {
@@ -124,16 +126,18 @@ Result<void> Server::serve(const std::atomic<bool>& stop) {
   return {};
 }
 
-std::size_t Server::turn() {
+std::size_t Server::turn(Clock::time_point now) {
   ++turns_;
   completions_.clear();
-  std::size_t done = device_->poll(completions_);
+  // What nobody waits for is looked at now and then, many at a time.
+  const bool also_sends = turns_ % kSendsEvery == 0 || core_->awaits() == Core::Awaits::kNow;
+  std::size_t done = device_->poll(completions_, also_sends);
   if (done > 0) core_->on_completions(completions_);
   polled_ += done;
   const std::size_t taken = take_requests();
   taken_ += taken;
   done += taken;
-  for (const QpNumber qp : device_->drained(Clock::now())) {
+  for (const QpNumber qp : device_->drained(now)) {
     completions_.clear();
     device_->poll(completions_);
     core_->on_completions(completions_);
@@ -189,7 +193,9 @@ void Server::settle() {
 void Server::deliver() {
   std::sort(touched_.begin(), touched_.end());
   touched_.erase(std::unique(touched_.begin(), touched_.end()), touched_.end());
-  for (const AppId id : std::exchange(touched_, {})) {
+  told_.clear();
+  told_.swap(touched_);
+  for (const AppId id : told_) {
     if (Application* app = find(id)) app->deliver();
   }
   record_since(heard_, to_tell_);

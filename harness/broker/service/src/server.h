@@ -55,7 +55,7 @@ class Server final : public Service, private Owner {
   void on_peer_broken(PeerId peer, const char* reason) override;
 
   // The loop.
-  std::size_t turn();
+  std::size_t turn(Clock::time_point now);
   void settle();
   void deliver();
   std::size_t take_requests();
@@ -92,6 +92,7 @@ class Server final : public Service, private Owner {
   std::map<AppId, std::unique_ptr<Application>> applications_;
   std::unordered_map<int, AppId> by_socket_;
   std::vector<AppId> touched_;  ///< to whom something is to be told
+  std::vector<AppId> told_;     ///< of deliver(): its memory is used again
   std::vector<AppId> detached_;
   std::vector<std::pair<AppId, std::uint32_t>> returned_;  ///< lent memory that is free
   std::vector<std::pair<AppId, VirtualQpn>> unwanted_;     ///< came in beyond their user's quota

@@ -18,6 +18,8 @@ namespace {
 /// microsecond; a busy machine may hold a software RNIC's thread for some milliseconds.
 constexpr std::chrono::milliseconds kDrain{20};
 constexpr std::uint32_t kQueueDepth = 16384;
+/// So short a piece is handed over with its request: the RNIC need not fetch it.
+constexpr std::uint32_t kInlineBytes = 128;
 /// 0.5 s. A software RNIC on a busy machine acknowledges late, and each timeout sends all again that
 /// was not acknowledged: with 67 ms a lane stood still more often than it sent.
 constexpr std::uint8_t kAckTimeout = 17;
@@ -56,14 +58,17 @@ Completion converted(const ibv_wc& from, bool is_receive) {
   return to;
 }
 
-void fill(ibv_send_wr& to, ibv_sge* elements, const Work& work) {
+void fill(ibv_send_wr& to, ibv_sge* elements, const Work& work, std::uint32_t inline_bytes) {
+  std::uint32_t bytes = 0;
   for (std::size_t p = 0; p < work.piece_count; ++p) {
     elements[p] = {work.pieces[p].address, work.pieces[p].bytes, work.pieces[p].local_key};
+    bytes += work.pieces[p].bytes;
   }
   to.wr_id = work.id;
   to.sg_list = elements;
   to.num_sge = work.piece_count;
   to.send_flags = work.signaled ? IBV_SEND_SIGNALED : 0;
+  if (work.verb != Verb::kRead && bytes <= inline_bytes) to.send_flags |= IBV_SEND_INLINE;
   to.imm_data = htobe32(work.immediate);
   if (work.verb == Verb::kRead) {
     to.opcode = IBV_WR_RDMA_READ;
@@ -84,6 +89,17 @@ std::uint32_t random_word(std::uint32_t otherwise) {
 void never_block(int fd) { fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); }
 
 }  // namespace
+
+struct VerbsDevice::Requests {
+  std::vector<ibv_send_wr> requests;
+  std::vector<std::array<ibv_sge, 2>> elements;
+};
+
+VerbsDevice::VerbsDevice(verbs::Device device, verbs::GidEntry gid, const verbs::PortState& port)
+    : device_(std::move(device)),
+      gid_(std::move(gid)),
+      port_(port),
+      requests_(std::make_unique<Requests>()) {}
 
 Result<std::unique_ptr<VerbsDevice>> VerbsDevice::open(const std::string& name, int port,
                                                        const std::string& gid_rule) {
@@ -162,13 +178,21 @@ void VerbsDevice::deregister(const Memory& memory) {
 
 Result<QpNumber> VerbsDevice::create_qp(Transport transport, std::uint32_t send_depth,
                                         std::uint32_t receive_depth) {
-  const verbs::QueuePairOptions options{.transport = transport,
-                                        .send_depth = send_depth,
-                                        .receive_depth = receive_depth,
-                                        .send_sge = 2,
-                                        .extended = false};
-  auto made = verbs::QueuePair::create(device_, domain_, send_cq_, receive_cq_,
-                                       transport == Transport::kRC ? &srq_ : nullptr, options);
+  verbs::QueuePairOptions options{.transport = transport,
+                                  .send_depth = send_depth,
+                                  .receive_depth = receive_depth,
+                                  .send_sge = 2,
+                                  .inline_bytes = kInlineBytes,
+                                  .extended = false};
+  const auto create = [&] {
+    return verbs::QueuePair::create(device_, domain_, send_cq_, receive_cq_,
+                                    transport == Transport::kRC ? &srq_ : nullptr, options);
+  };
+  auto made = create();
+  if (!made) {
+    options.inline_bytes = 0;
+    made = create();
+  }
   if (!made) return pass_on(made);
   const QpNumber number = made->number();
   Qp qp{std::move(*made), random_word(number) & 0xffffff};
@@ -226,7 +250,7 @@ void VerbsDevice::destroy(QpNumber qp) {
   std::erase_if(draining_, [&](const auto& entry) { return entry.second == qp; });
   // A QP takes its completions with it, and with them the shared receives that it has used.
   (void)qps_.at(qp).pair.to_error();
-  (void)take_completions(saved_);
+  (void)take_completions(saved_, true);
   for (Completion& one : saved_) {
     if (one.qp == qp) one.qp = 0;  // the number may be given out again
   }
@@ -234,21 +258,25 @@ void VerbsDevice::destroy(QpNumber qp) {
 }
 
 std::size_t VerbsDevice::post(QpNumber qp, std::span<const Work> list) {
-  std::vector<ibv_send_wr> requests(list.size());
-  std::vector<std::array<ibv_sge, 2>> elements(list.size());
+  if (list.size() > requests_->requests.size()) {
+    requests_->requests.resize(list.size());
+    requests_->elements.resize(list.size());
+  }
+  ibv_send_wr* const requests = requests_->requests.data();
   const Qp& own = qps_.at(qp);
+  const std::uint32_t inline_bytes = std::min(kInlineBytes, own.pair.granted().inline_bytes);
   for (std::size_t i = 0; i < list.size(); ++i) {
-    fill(requests[i], elements[i].data(), list[i]);
+    fill(requests[i], requests_->elements[i].data(), list[i], inline_bytes);
     if (own.pair.transport() == Transport::kUD) {
       requests[i].wr.ud = {own.way.handle(), own.far_qp, own.far_key};
     }
-    if (i > 0) requests[i - 1].next = &requests[i];
+    requests[i].next = i + 1 < list.size() ? &requests[i + 1] : nullptr;
   }
   ibv_send_wr* bad = nullptr;
-  if (list.empty() || ibv_post_send(own.pair.handle(), requests.data(), &bad) == 0) {
+  if (list.empty() || ibv_post_send(own.pair.handle(), requests, &bad) == 0) {
     return list.size();
   }
-  return bad == nullptr ? 0 : static_cast<std::size_t>(bad - requests.data());
+  return bad == nullptr ? 0 : static_cast<std::size_t>(bad - requests);
 }
 
 std::size_t VerbsDevice::post_receives(std::span<const std::uint64_t> ids,
@@ -267,25 +295,28 @@ std::size_t VerbsDevice::post_receives(std::span<const std::uint64_t> ids,
   return bad == nullptr ? 0 : static_cast<std::size_t>(bad - requests.data());
 }
 
-std::size_t VerbsDevice::poll(std::vector<Completion>& into) {
+std::size_t VerbsDevice::poll(std::vector<Completion>& into, bool also_sends) {
   const std::size_t before = into.size();
   into.insert(into.end(), saved_.begin(), saved_.end());
   saved_.clear();
-  (void)take_completions(into);
+  (void)take_completions(into, also_sends);
   return into.size() - before;
 }
 
-std::size_t VerbsDevice::take_completions(std::vector<Completion>& into) {
+std::size_t VerbsDevice::take_completions(std::vector<Completion>& into, bool also_sends) {
   std::array<ibv_wc, 64> seen;
   std::size_t all = 0;
   // Receives first: what a peer acknowledged before its QP failed must be counted.
   for (ibv_cq* cq : {receive_cq_.handle(), send_cq_.handle()}) {
-    for (int count = 0; (count = ibv_poll_cq(cq, seen.size(), seen.data())) > 0;) {
+    if (cq == send_cq_.handle() && !also_sends) break;
+    int count = 0;
+    do {
+      count = std::max(0, ibv_poll_cq(cq, seen.size(), seen.data()));
       for (int i = 0; i < count; ++i) {
         into.push_back(converted(seen[static_cast<std::size_t>(i)], cq == receive_cq_.handle()));
       }
       all += static_cast<std::size_t>(count);
-    }
+    } while (static_cast<std::size_t>(count) == seen.size());
   }
   return all;
 }

@@ -42,8 +42,8 @@ class VerbsDevice final : public Device {
   std::size_t post_receives(std::span<const std::uint64_t> ids, std::span<const Piece> buffers,
                             QpNumber qp) override;
 
-  /// Appends what has completed; how many there were.
-  std::size_t poll(std::vector<Completion>& into);
+  /// Appends what was received, or also what else has completed; how many there were.
+  std::size_t poll(std::vector<Completion>& into, bool also_sends = true);
   /// Readable after arm() when something was received, or also when a request is done; then call
   /// take_events().
   [[nodiscard]] int event_fd() const;
@@ -70,10 +70,9 @@ class VerbsDevice final : public Device {
     std::uint32_t key = 0, far_qp = 0, far_key = 0;
     verbs::AddressHandle way{};
   };
-  VerbsDevice(verbs::Device device, verbs::GidEntry gid, const verbs::PortState& port)
-      : device_(std::move(device)), gid_(std::move(gid)), port_(port) {}
+  VerbsDevice(verbs::Device device, verbs::GidEntry gid, const verbs::PortState& port);
   Result<void> make_queues();
-  std::size_t take_completions(std::vector<Completion>& into);
+  std::size_t take_completions(std::vector<Completion>& into, bool also_sends);
 
   verbs::Device device_;
   verbs::GidEntry gid_;
@@ -88,6 +87,8 @@ class VerbsDevice final : public Device {
   std::vector<std::pair<Clock::time_point, QpNumber>> draining_;
   std::vector<Completion> saved_;  ///< of QPs that are gone: their receives are to be used again
   std::string description_;
+  struct Requests;
+  std::unique_ptr<Requests> requests_;  ///< of post(): their memory is used again
 };
 
 }  // namespace greynic::broker
