@@ -18,7 +18,8 @@ constexpr int kMostRecovery = 40;          // tests of the baseline after a wall
 constexpr std::size_t kHopelessFrom = 16;  // tests of one configuration,
 constexpr std::size_t kHeapsFrom = 12;     // tests of the baseline
 constexpr double kHopelessRate = 0.05;     // and what each must have told at least
-constexpr std::size_t kLongRow = 24;       // tests, in small noise it takes half of them
+constexpr std::size_t kLongRow = 12;       // tests, as in small noise,
+constexpr std::size_t kLongSearch = 20;    // and of all rows together
 constexpr std::size_t kLongForBaseline = 12;
 constexpr double kBaselineKnown = 0.3;  // its error, of the way from it to the bound
 constexpr double kBitsOfLevels = 20.0;
@@ -402,7 +403,8 @@ Result<Place> Session::first_wall(const Row& row, double error) {
   const std::size_t begun = tests_;
   while (true) {
     const std::size_t taken = tests_ - begun;
-    if (leave_when_noisy_ && taken >= kLongRow && is_noisy(*leave_when_noisy_)) {
+    const bool is_long = taken >= kLongRow || tests_ >= leave_from_ + kLongSearch;
+    if (leave_when_noisy_ && is_long && is_noisy(*leave_when_noisy_)) {
       return fail(ErrorCode::kAllowanceSpent, "noise is too large to go step by step");
     }
     const std::vector<double> chance = chances(row);

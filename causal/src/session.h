@@ -109,7 +109,10 @@ class Session {
   [[nodiscard]] bool is_noisy(Id wall) const;
   /// A long row of first_wall() ends with kAllowanceSpent where noise turned out to be large beside
   /// the depth of this wall.
-  void leave_when_noisy(std::optional<Id> wall) { leave_when_noisy_ = wall; }
+  void leave_when_noisy(std::optional<Id> wall) {
+    leave_when_noisy_ = wall;
+    leave_from_ = tests_;
+  }
   /// How many tests the causes of a wall take that differs from the baseline in so many settings, if
   /// it has two causes of three terms, thresholds with them: their bits over what a test tells.
   [[nodiscard]] std::size_t usual_tests(Id wall, std::size_t settings) const;
@@ -192,6 +195,7 @@ class Session {
   std::size_t tests_ = 0;
   std::optional<std::size_t> give_up_at_;
   std::optional<Id> leave_when_noisy_;
+  std::size_t leave_from_ = 0;
   std::size_t rounds_ = 0;
   std::size_t first_ordered_ = 0;
 };

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <map>
 
 namespace greynic::causal {
 namespace {
@@ -20,6 +21,7 @@ constexpr double kNoiseBelief = 1.0;
 constexpr double kLeastNoise = 0.002;
 constexpr std::size_t kMostDepths = 6;
 constexpr int kRounds = 3;
+constexpr double kPartsOfWalls[] = {1.0 / 6.0, 0.5, 5.0 / 6.0};
 
 double log_sum(double a, double b) {
   return std::max(a, b) + std::log1p(std::exp(-std::abs(a - b)));
@@ -201,13 +203,100 @@ double Depths::log_chance(const std::vector<Tested>& all) const {
   return sum;
 }
 
+/// From the scores alone: clear ones have one mean, walls lie about three parts of theirs.
+void Depths::begin_anew(const std::vector<Tested>& all) {
+  std::vector<double> clear, walls;
+  for (const Tested& one : all) {
+    std::vector<double>& into = one.wall > 0.5 ? walls : clear;
+    into.insert(into.end(), one.scores.begin(), one.scores.end());
+  }
+  if (clear.empty() || walls.empty()) return;
+  std::sort(clear.begin(), clear.end());
+  std::sort(walls.begin(), walls.end());
+  baseline_ = clear[(clear.size() - 1) / 2];
+  depths_.clear();
+  for (const double part : kPartsOfWalls) {
+    const auto place = static_cast<std::size_t>(part * static_cast<double>(walls.size() - 1));
+    depths_.push_back({std::max(walls[place], bound_(baseline_)), 1.0 / std::size(kPartsOfWalls)});
+  }
+}
+
+/// The causes that hold set the depth: one mean for each set of causes, and few configurations with a
+/// mean of their own. Which depth a wall has is then no matter of chance, so an answer pays for each
+/// mean once, and not at each wall.
+double Depths::log_chance_by_causes(const std::vector<Tested>& all) {
+  struct SameCauses {
+    std::vector<double> scores;
+    double mean = 0.0;
+  };
+  std::map<std::uint32_t, SameCauses> groups;
+  for (const Tested& one : all) {
+    std::vector<double>& into = groups[one.causes].scores;
+    into.insert(into.end(), one.scores.begin(), one.scores.end());
+  }
+  double deepest = bound_(baseline_);
+  for (auto& [causes, group] : groups) {
+    if (group.scores.empty()) continue;
+    std::sort(group.scores.begin(), group.scores.end());
+    group.mean = group.scores[(group.scores.size() - 1) / 2];
+    deepest = std::max(deepest, group.mean + 2.0 * spread_);
+  }
+  for (int round = 0; round < kRounds; ++round) {
+    double squares = kNoiseBelief * kUsualNoise * kUsualNoise;
+    double freedom = kNoiseBelief;
+    for (auto& [causes, group] : groups) {
+      double weight = 1e-9, sum = 0.0;
+      for (const double score : group.scores) {
+        const double own = own_share(score, group.mean);
+        weight += own;
+        sum += own * score;
+      }
+      if (weight > 0.5) group.mean = sum / weight;
+      if (causes == 0) baseline_ = group.mean;
+      for (const double score : group.scores) {
+        squares += own_share(score, group.mean) * (score - group.mean) * (score - group.mean);
+      }
+      freedom += weight - std::min(1.0, weight);
+    }
+    for (auto& [causes, group] : groups) {
+      if (causes != 0) group.mean = std::max(group.mean, bound_(baseline_));
+    }
+    sigma_ = std::max(std::sqrt(squares / std::max(1.0, freedom)), kLeastNoise);
+    spread_ = sigma_;
+    make_table();
+  }
+  const double bound = std::max(bound_(baseline_), baseline_ + 1e-3);
+  const double z = std::log(sigma_ / kUsualNoise);
+  double sum = -0.5 * kNoiseBelief * z * z;
+  for (const auto& [causes, group] : groups) {  // what its mean costs
+    if (causes == 0 || group.scores.empty()) continue;
+    const double places = (deepest - bound) / spread_ * std::sqrt(group.scores.size());
+    sum -= std::log(std::max(2.0, places));
+  }
+  for (const Tested& one : all) {
+    const bool wall = one.causes != 0;
+    const double home = table_.log_chance(one.scores, groups[one.causes].mean);
+    const double own = wall ? between(one.scores, bound, std::max(deepest, bound + spread_))
+                            : between(one.scores, baseline_, bound);
+    sum += log_sum(home + std::log(1.0 - kOwnClear), own + std::log(kOwnClear));
+    sum += one.failures * std::log(wall ? fails_wall_ : fails_clear_);
+  }
+  return sum;
+}
+
+/// From what was learned last, and from nothing: what passed for clear may be walls less deep than all
+/// that were seen, and no small step leads there.
 double Depths::gain_of_own(const std::vector<Tested>& all) const {
-  Depths own = *this;
   const double now = log_chance(all);
   double best = now;
-  for (int round = 0; round < kRounds; ++round) {
-    own.learn(all);
-    best = std::max(best, own.log_chance(all));
+  for (const bool anew : {false, true}) {
+    Depths own = *this;
+    if (anew) own.begin_anew(all);
+    for (int round = 0; round < kRounds; ++round) {
+      own.learn(all);
+      best = std::max(best, own.log_chance(all));
+    }
+    best = std::max(best, own.log_chance_by_causes(all));
   }
   return best - now;
 }

@@ -7,6 +7,7 @@
 /// the noise, repeated or not. A mean of its own, up to the bound or beyond it, is possible for any
 /// configuration, but not likely. Tests may stall, or fail, whatever is set.
 
+#include <cstdint>
 #include <functional>
 #include <vector>
 
@@ -18,8 +19,9 @@ namespace greynic::causal {
 struct Tested {
   std::vector<double> scores;
   int failures = 0;
-  double wall = 0.5;      ///< chance that it is a wall, by all other knowledge
-  double evidence = 0.0;  ///< log p(tests | wall) - log p(tests | clear)
+  double wall = 0.5;         ///< chance that it is a wall, by all other knowledge
+  std::uint32_t causes = 0;  ///< those that hold, where an answer says which
+  double evidence = 0.0;     ///< log p(tests | wall) - log p(tests | clear)
 };
 
 class Depths {
@@ -28,8 +30,8 @@ class Depths {
   Depths(double baseline, double depth, double sigma, std::function<double(double)> bound);
   /// Learns from all, and sets the evidence of each.
   void fit(std::vector<Tested>& all);
-  /// How much likelier the tests are, as a logarithm, if walls are those with `wall` of 1 and all is
-  /// learned from that, than with what was learned last.
+  /// How much likelier the tests are, as a logarithm, if walls are those with `wall` of 1, as `causes`
+  /// says, and all is learned from that, than with what was learned last.
   [[nodiscard]] double gain_of_own(const std::vector<Tested>& all) const;
   [[nodiscard]] double sigma() const { return sigma_; }
   [[nodiscard]] double baseline() const { return baseline_; }
@@ -57,6 +59,8 @@ class Depths {
   [[nodiscard]] double log_chance(const std::vector<Tested>& all) const;
   void make_table();
   void learn(const std::vector<Tested>& all);
+  [[nodiscard]] double log_chance_by_causes(const std::vector<Tested>& all);
+  void begin_anew(const std::vector<Tested>& all);
   void new_depth(const std::vector<Tested>& all);
   void join_depths();
 

@@ -245,6 +245,12 @@ TestSet Structures::walls_of(const std::vector<Conjunction>& causes, std::size_t
   return walls;
 }
 
+std::vector<TestSet> Structures::walls_of_each(const std::vector<Conjunction>& causes) const {
+  std::vector<TestSet> all;
+  for (const Conjunction& cause : causes) all.push_back(tests_of(cause, kNoTerm));
+  return all;
+}
+
 double Structures::evidence_of(const TestSet& tests) const {
   double sum = 0.0;
   for (std::size_t w = 0; w < words_; ++w) {
@@ -316,6 +322,10 @@ void Structures::keep(const std::vector<Conjunction>& causes, double before, dou
   if (kept_.size() > 2 * kMostKept) prune(kMostKept);
 }
 
+void Structures::keep_always(const Structure& structure) {
+  kept_.insert_or_assign(key_of(structure.causes), structure);
+}
+
 void Structures::prune(std::size_t most) {
   std::vector<double> scores;
   for (const auto& [key, structure] : kept_) scores.push_back(structure.score);
@@ -363,14 +373,17 @@ void Structures::settle() {
   if (!likely_.empty()) share_out();
 }
 
-void Structures::judge_by_own(const std::function<double(const TestSet&)>& gain, std::size_t most) {
+void Structures::judge_by_own(const std::function<double(const std::vector<TestSet>&)>& gain,
+                              std::size_t most) {
   double weight = 0.0;
   double sum = 0.0;
   const double best = likely_.empty() ? 0.0 : likely_.front().score;
   for (std::size_t i = 0; i < likely_.size(); ++i) {
     Structure& one = likely_[i];
     const double share = std::exp(one.score - best);
-    const double more = i < most ? gain(one.walls) : weight > 0.0 ? sum / weight : 0.0;
+    const double more = i < most       ? gain(walls_of_each(one.causes))
+                        : weight > 0.0 ? sum / weight
+                                       : 0.0;
     one.score += more;
     if (i == 0 || i >= most) continue;
     weight += share;

@@ -98,9 +98,16 @@ class Structures {
   /// log p(readings | wall) - log p(readings | clear), of each test; the chains walk on from there.
   void weigh(const std::vector<double>& evidence, int steps);
 
-  /// Adds to the score of the likeliest, so many of them, what `gain` says of their walls. The rest
+  /// Adds to the score of the likeliest, so many of them, what `gain` says of the walls of each cause. The rest
   /// gains as much as these do in the mean.
-  void judge_by_own(const std::function<double(const TestSet&)>& gain, std::size_t most);
+  void judge_by_own(const std::function<double(const std::vector<TestSet>&)>& gain,
+                    std::size_t most);
+
+  /// Answers that call much the same configurations walls as the likeliest does, each judged with what
+  /// `gain` says of the walls of each cause: those that come near it are likely, too.
+  void judge_alike(const std::function<double(const std::vector<TestSet>&)>& gain);
+  [[nodiscard]] static std::vector<std::vector<Conjunction>> alike(
+      const std::vector<Conjunction>& causes);
 
   /// Likely ones, likeliest first.
   [[nodiscard]] const std::vector<Structure>& likely() const { return likely_; }
@@ -141,6 +148,7 @@ class Structures {
   [[nodiscard]] double share_of(const Term& term, int position) const;
   [[nodiscard]] TestSet tests_of(const Term& term) const;
   [[nodiscard]] TestSet tests_of(const Conjunction& cause, std::size_t but) const;
+  [[nodiscard]] std::vector<TestSet> walls_of_each(const std::vector<Conjunction>& causes) const;
   [[nodiscard]] TestSet walls_of(const std::vector<Conjunction>& causes, std::size_t but) const;
   [[nodiscard]] double evidence_of(const TestSet& tests) const;
   [[nodiscard]] static double odds_of_count(std::size_t causes);
@@ -152,6 +160,7 @@ class Structures {
   [[nodiscard]] Term usual_term(std::size_t setting) const;
   void split(std::size_t setting, int position);
   void keep(const std::vector<Conjunction>& causes, double before, double score);
+  void keep_always(const Structure& structure);
   void prune(std::size_t most);
   void step(Chain& chain);
   void move_term(Chain& chain, std::size_t cause, std::size_t but);

@@ -124,13 +124,28 @@ void WholeSearch::judge_rivals() {
       likely.size(), std::clamp(kRivalTests / (ids_.size() + 1), kLeastRivals, kMostRivals));
   std::size_t count = 1;
   while (count < most && likely[count].chance > kLeastOfRival) ++count;
+  structures_.judge_by_own([&](const std::vector<TestSet>& causes) { return gain_of_own(causes); },
+                           count);
+}
+
+double WholeSearch::gain_of_own(const std::vector<TestSet>& causes) const {
   std::vector<Tested> all = tested_;
-  structures_.judge_by_own(
-      [&](const TestSet& walls) {
-        for (std::size_t i = 0; i < all.size(); ++i) all[i].wall = walls.has(i) ? 1.0 : 0.0;
-        return depths_.gain_of_own(all);
-      },
-      count);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i].causes = 0;
+    for (std::size_t c = 0; c < causes.size(); ++c) {
+      if (causes[c].has(i)) all[i].causes |= 1U << c;
+    }
+    all[i].wall = all[i].causes != 0 ? 1.0 : 0.0;
+  }
+  return depths_.gain_of_own(all);
+}
+
+/// Before the search ends, the answer is held against those that explain the same walls otherwise.
+bool WholeSearch::stands() {
+  if (!is_sure()) return false;
+  structures_.judge_alike([&](const std::vector<TestSet>& causes) { return gain_of_own(causes); });
+  believe();
+  return is_sure();
 }
 
 void WholeSearch::learn(int steps) {
@@ -141,14 +156,19 @@ void WholeSearch::learn(int steps) {
     for (const Tested& one : tested_) evidence.push_back(one.evidence);
     structures_.weigh(evidence, round == 0 ? 0 : steps);
     if (round > 0) judge_rivals();
-    for (Tested& one : tested_) one.wall = 0.0;
-    for (const Structure& one : structures_.likely()) {
-      for (std::size_t i = 0; i < ids_.size() && one.chance > 1e-6; ++i) {
-        if (one.walls.has(i)) tested_[i].wall += one.chance;
-      }
-    }
-    for (std::size_t i = 0; i < ids_.size(); ++i) session_.believe(ids_[i], tested_[i].wall);
+    believe();
   }
+}
+
+/// What the likely answers say of each configuration that was tested.
+void WholeSearch::believe() {
+  for (Tested& one : tested_) one.wall = 0.0;
+  for (const Structure& one : structures_.likely()) {
+    for (std::size_t i = 0; i < ids_.size() && one.chance > 1e-6; ++i) {
+      if (one.walls.has(i)) tested_[i].wall += one.chance;
+    }
+  }
+  for (std::size_t i = 0; i < ids_.size(); ++i) session_.believe(ids_[i], tested_[i].wall);
 }
 
 bool WholeSearch::is_resolved(const Structure& structure) const {
@@ -330,14 +350,25 @@ std::vector<WholeSearch::Candidate> WholeSearch::candidates() {
   return all;
 }
 
+/// What is clear by the likeliest answer says how slow the baseline is only if that answer is right, so
+/// its own tests must tell it from the bound too: as many as the root of all tests, which is where one
+/// standard that all others are held against is known best.
+bool WholeSearch::needs_baseline() const {
+  const double own = static_cast<double>(session_.tests_of(session_.baseline()));
+  if (own * own >= static_cast<double>(session_.tests())) return false;
+  const double room = session_.model().scale().bound(depths_.baseline()) - depths_.baseline();
+  return depths_.sigma() > kMeanKnown * room * std::sqrt(own);
+}
+
 /// One test after the other, each where the answers disagree most that the tests before it leave.
 std::vector<Id> WholeSearch::choose() {
   const double apart = depths_.shallowest() - depths_.baseline();
   const double of_baseline = depths_.baseline_error() / apart / kMeanKnown;
   const double of_depth = depths_.depth_error() / apart / kFoundKnown;
-  const bool low = of_baseline >= of_depth;
+  const bool low = needs_baseline() || of_baseline >= of_depth;
   const Id known = low ? session_.baseline() : session_.id_of(settings_.wall());
-  if (std::max(of_baseline, of_depth) > 1.0 && session_.tests_of(known) < kMostOfOne) {
+  if ((needs_baseline() || std::max(of_baseline, of_depth) > 1.0) &&
+      session_.tests_of(known) < kMostOfOne) {
     why_ = low ? "the baseline" : "how deep is it?";
     return {known};
   }
@@ -403,7 +434,7 @@ Result<void> WholeSearch::check() {
 Result<void> WholeSearch::search() {
   learn(kFirstSteps);
   const std::size_t first = session_.tests();
-  while (!is_sure() && !is_contradicted() && ids_.size() + 16 < TestSet::kMost) {
+  while (!stands() && !is_contradicted() && ids_.size() + 16 < TestSet::kMost) {
     if (!is_wall_ && session_.tests() >= first + kMostUnchecked) {
       if (auto done = check(); !done) return done;
       if (!is_wall_) return {};

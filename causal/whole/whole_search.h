@@ -36,7 +36,10 @@ class WholeSearch {
   [[nodiscard]] std::optional<Id> id_of(Positions& positions);
   void read_tests();
   void learn(int steps);
+  void believe();
   void judge_rivals();
+  [[nodiscard]] double gain_of_own(const std::vector<TestSet>& causes) const;
+  [[nodiscard]] bool stands();
   [[nodiscard]] bool is_sure() const;
   [[nodiscard]] bool is_contradicted() const;
   [[nodiscard]] bool is_resolved(const Structure& structure) const;
@@ -48,6 +51,7 @@ class WholeSearch {
   void add_levels(std::vector<Candidate>& all, const Conjunction& cause, const Term& term);
   [[nodiscard]] double chance_in_sample(const Positions& positions) const;
   [[nodiscard]] std::vector<Candidate> candidates();
+  [[nodiscard]] bool needs_baseline() const;
   [[nodiscard]] std::vector<Id> choose();
   [[nodiscard]] Result<void> check();
   [[nodiscard]] Result<void> search();

@@ -271,6 +271,27 @@ TEST(Planted, NoRowOfTestsRunsAway) {
   const Outcomes outcomes = explain_cases(noise, 7401022215ULL, 1);
   EXPECT_LT(outcomes.tests, 400);
   EXPECT_EQ(outcomes.falsely_complete, 0) << outcomes.wrong;
+  // Three rows by turns, none of them long, took 74 of 89 tests before noise was looked at.
+  const Outcomes rows = explain_cases(noise, 9601028804ULL, 1);
+  EXPECT_LT(rows.tests, 60);
+  EXPECT_EQ(rows.falsely_complete, 0) << rows.wrong;
+}
+
+// Claim:  three causes are not named as pairs of them: a wall by one alone is less deep than a wall by
+//         two, and may not pass for clear.
+// Method: a case in which two of three causes came out as one of six terms, called complete.
+TEST(Planted, CausesAreNotNamedTwoAtATime) {
+  const Family three{.name = "three",
+                     .least_factors = 96,
+                     .most_factors = 96,
+                     .least_order = 3,
+                     .most_order = 3,
+                     .least_causes = 3,
+                     .most_causes = 3,
+                     .noise = {0.30},
+                     .least_drop = 0.3};
+  const Outcomes outcomes = explain_cases(three, 9501028508ULL, 1);
+  EXPECT_EQ(outcomes.falsely_complete, 0) << outcomes.wrong;
 }
 
 // Claim:  a sum of two numbers is named as a sum, and not as two thresholds.

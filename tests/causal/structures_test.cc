@@ -156,5 +156,49 @@ TEST(Structures, UntestedLevelsAreOpen) {
   EXPECT_LT(structures.chance_of({3, 0}), 0.02);
 }
 
+std::vector<unsigned> present_of(const std::vector<Conjunction>& causes) {
+  std::vector<unsigned> sets;
+  for (const Conjunction& cause : causes) sets.push_back(sets_of(cause).present);
+  std::sort(sets.begin(), sets.end());
+  return sets;
+}
+
+Conjunction cause_of(unsigned set) {
+  Conjunction cause;
+  for (std::uint16_t i = 0; i < kSettings; ++i) {
+    if (set >> i & 1) cause.push_back({i, 1, 1, 2});
+  }
+  return cause;
+}
+
+// Claim:  where all walls by one cause passed for clear, the causes are among the answers that are held
+//         against the one that was told, and no cause of such an answer holds another one.
+// Oracle: the causes a, b, c, told as the pairs of them, as one and the other two together, or as two
+//         together: sets of settings by bits.
+TEST(Structures, CausesAreHeldAgainstPairsOfThem) {
+  const std::vector<std::vector<unsigned>> plans = {{0b11, 0b1100, 0b110000}, {0b1, 0b110, 0b1000}};
+  for (const std::vector<unsigned>& causes : plans) {
+    const unsigned a = causes[0], b = causes[1], c = causes[2];
+    const std::vector<std::vector<unsigned>> tellings = {{a | b, b | c, a | c}, {a, b | c}};
+    for (const std::vector<unsigned>& told : tellings) {
+      std::vector<Conjunction> answer;
+      for (const unsigned set : told) answer.push_back(cause_of(set));
+      bool found = false;
+      for (const auto& other : Structures::alike(answer)) {
+        const std::vector<unsigned> sets = present_of(other);
+        std::vector<unsigned> wanted = causes;
+        std::sort(wanted.begin(), wanted.end());
+        found = found || sets == wanted;
+        for (std::size_t i = 0; i < sets.size(); ++i) {
+          for (std::size_t j = 0; j < sets.size(); ++j) {
+            EXPECT_TRUE(i == j || (sets[i] & sets[j]) != sets[i]) << sets[i] << " in " << sets[j];
+          }
+        }
+      }
+      EXPECT_TRUE(found) << told.size();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace greynic::causal
