@@ -119,7 +119,11 @@ inline Layout rewritten(Layout layout, std::mt19937_64& random) {
   Matcher& matcher = *place;
   const std::size_t rule_at = random() % matcher.rules.size();
   const FlowRule rule = matcher.rules[rule_at];
-  switch (random() % 4) {
+  const std::uint64_t way = random() % 4;
+  // Of two rules with one match the first decides; neither may leave its place.
+  const bool twice = std::ranges::count(matcher.rules, rule.match, &FlowRule::match) > 1;
+  if (twice && (way == 1 || way == 2)) return layout;
+  switch (way) {
     case 0: {  // a jump gets a table of its own
       FlowRule* const jump = any_jump(layout, random);
       if (jump == nullptr) return layout;
