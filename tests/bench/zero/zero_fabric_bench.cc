@@ -1,11 +1,13 @@
 // Thousands of hosts behind one collector, on the twin's fabric in virtual time: how much of the
 // line is used, how deep the port's queue gets, when the high class is served; beside it the
-// variants without credits. And what one READ of 512 metrics takes. Nothing is asserted.
+// variants without credits. And what one READ of 512 metrics takes. Only `check` asserts anything.
 //
 // usage: zero_fabric_bench [most hosts]
 //        zero_fabric_bench sweep
 //        zero_fabric_bench classes
+//        zero_fabric_bench check
 // sweep: a JSON line for each number of hosts and of metrics, with credits (sweep.py)
+// check: whether the line is used and the queue short, by line and bytes; the exit code says so
 // classes: how much earlier a tenth of 1,000 hosts is there than the others, by line and bytes
 
 #include <fmt/core.h>
@@ -126,6 +128,28 @@ void classes() {
   large_hosts();
 }
 
+/// Whether 1,000 hosts fill 95 % of the line with at most 64 KiB in the port's queue, however many
+/// bytes each has.
+bool check() {
+  bool good = true;
+  for (const double gbps : {25.0, 100.0}) {
+    for (const std::uint32_t bytes : {4096U, 16384U, 65536U}) {
+      FabricRun run;
+      run.hosts = 1000;
+      run.gbps = gbps;
+      run.bytes = bytes;
+      const FabricOutcome o = FabricCollector(run).measure();
+      const bool fine =
+          o.line_share >= 0.95 && o.deepest_queue_bytes <= 65536 && o.failed == 0 && o.marked == 0;
+      fmt::print("{:>3.0f} Gbit/s, {:>5} bytes a host: {:.1f} % of the line, {:.0f} KiB queued{}\n",
+                 gbps, bytes, 100 * o.line_share, static_cast<double>(o.deepest_queue_bytes) / 1024,
+                 fine ? "" : ": missed");
+      good = good && fine;
+    }
+  }
+  return good;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -137,6 +161,7 @@ int main(int argc, char** argv) {
     classes();
     return 0;
   }
+  if (argc > 1 && std::string(argv[1]) == "check") return check() ? 0 : 1;
   const auto most = static_cast<std::uint32_t>(argc > 1 ? std::atoi(argv[1]) : 10000);
   FabricRun one;
   one.hosts = 1;

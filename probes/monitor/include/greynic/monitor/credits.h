@@ -31,7 +31,7 @@ struct CreditOptions {
   double least_jobs = 1;
   /// The queue may add the time that so many jobs take on the line, if that is more than its target:
   /// with less, large jobs would have to arrive one by one, and the line would rest between two.
-  double queue_target_jobs = 0.5;
+  double queue_target_jobs = 0.4;
 };
 
 class Credits {
