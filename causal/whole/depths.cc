@@ -16,6 +16,7 @@ constexpr double kNearlyNormal = 1000.0;  // degrees of freedom
 constexpr double kOwnClear = 0.03;        // share of clear configurations with a mean of their own
 constexpr double kNewDepth = 0.12;        // share of walls with a depth not seen before
 constexpr int kGrid = 16;
+constexpr double kMeanStep = 0.4;  // standard errors
 constexpr double kUsualNoise = 0.05;
 constexpr double kNoiseBelief = 1.0;
 constexpr double kLeastNoise = 0.002;
@@ -299,6 +300,26 @@ double Depths::gain_of_own(const std::vector<Tested>& all) const {
     best = std::max(best, own.log_chance_by_causes(all));
   }
   return best - now;
+}
+
+double Depths::odds_beside(const std::vector<double>& of_baseline,
+                           const std::vector<double>& scores) const {
+  if (of_baseline.empty() || scores.empty()) return 0.0;
+  std::vector<double> sorted = of_baseline;
+  std::sort(sorted.begin(), sorted.end());
+  const double middle = sorted[(sorted.size() - 1) / 2];
+  const double step = kMeanStep * spread_ / std::sqrt(static_cast<double>(sorted.size()));
+  double clear = -1e300;
+  double wall = -1e300;
+  for (int m = -kGrid / 2; m <= kGrid / 2; ++m) {
+    const double mean = middle + m * step;
+    const double here = table_.log_chance(of_baseline, mean);
+    const double bound = bound_(mean);
+    const double deepest = std::max(shallowest(), bound + 0.1 * spread_);
+    clear = log_sum(clear, here + table_.log_chance(scores, mean));
+    wall = log_sum(wall, here + between(scores, bound, deepest));
+  }
+  return wall - clear;
 }
 
 void Depths::fit(std::vector<Tested>& all) {

@@ -33,6 +33,10 @@ class Depths {
   /// How much likelier the tests are, as a logarithm, if walls are those with `wall` of 1, as `causes`
   /// says, and all is learned from that, than with what was learned last.
   [[nodiscard]] double gain_of_own(const std::vector<Tested>& all) const;
+  /// Log odds that these are walls, against the mean of the baseline's own tests, by these tests alone:
+  /// what is clear by an answer says nothing of the baseline if the answer is wrong.
+  [[nodiscard]] double odds_beside(const std::vector<double>& of_baseline,
+                                   const std::vector<double>& scores) const;
   [[nodiscard]] double sigma() const { return sigma_; }
   [[nodiscard]] double baseline() const { return baseline_; }
   [[nodiscard]] double shallowest() const;

@@ -25,6 +25,7 @@ constexpr std::size_t kMostRivals = 20;
 constexpr std::size_t kLeastRivals = 4;
 constexpr std::size_t kRivalTests = 2000;  // rivals times configurations, for the sake of time
 constexpr double kLeastOfRival = 1e-5;     // chance
+constexpr double kHealed = -1.0;           // log odds that healed walls are walls, all together
 constexpr double kAgainst = 0.01;          // chance of what the tests say, by all likely answers
 
 double median(std::vector<double> values) {
@@ -146,6 +147,26 @@ bool WholeSearch::stands() {
   structures_.judge_alike([&](const std::vector<TestSet>& causes) { return gain_of_own(causes); });
   believe();
   return is_sure();
+}
+
+/// All healed walls together, beside the baseline's own tests alone: the one to test next, or the
+/// baseline, where it is not likely that they are clear.
+std::vector<Id> WholeSearch::doubtful_healing() {
+  const Id baseline = session_.baseline();
+  std::vector<double> scores;
+  Id least = baseline;
+  for (Positions healed : structures_.healed()) {
+    const auto id = id_of(healed);
+    if (!id) continue;
+    const std::vector<double> told = session_.scores_of(*id);
+    scores.insert(scores.end(), told.begin(), told.end());
+    if (least == baseline || session_.tests_of(*id) < session_.tests_of(least)) least = *id;
+  }
+  const std::vector<double> own = session_.scores_of(baseline);
+  if (depths_.odds_beside(own, scores) < kHealed) return {};
+  const Id next = own.size() < scores.size() ? baseline : least;
+  if (session_.tests_of(next) >= kMostOfOne) return {};
+  return {next};
 }
 
 void WholeSearch::learn(int steps) {
@@ -434,14 +455,17 @@ Result<void> WholeSearch::check() {
 Result<void> WholeSearch::search() {
   learn(kFirstSteps);
   const std::size_t first = session_.tests();
-  while (!stands() && !is_contradicted() && ids_.size() + 16 < TestSet::kMost) {
+  while (!is_contradicted() && ids_.size() + 16 < TestSet::kMost) {
     if (!is_wall_ && session_.tests() >= first + kMostUnchecked) {
       if (auto done = check(); !done) return done;
       if (!is_wall_) return {};
       continue;
     }
-    const std::vector<Id> next = choose();
+    const bool stands_now = stands();
+    const std::vector<Id> next = stands_now ? doubtful_healing() : choose();
+    if (next.empty() && stands_now) break;
     if (next.empty()) return {};
+    if (stands_now) why_ = "healing all known causes";
     if (auto done = session_.measure(next, why_); !done) return done;
     learn(kSteps);
     session_.note_beliefs();

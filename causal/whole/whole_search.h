@@ -40,6 +40,7 @@ class WholeSearch {
   void judge_rivals();
   [[nodiscard]] double gain_of_own(const std::vector<TestSet>& causes) const;
   [[nodiscard]] bool stands();
+  [[nodiscard]] std::vector<Id> doubtful_healing();
   [[nodiscard]] bool is_sure() const;
   [[nodiscard]] bool is_contradicted() const;
   [[nodiscard]] bool is_resolved(const Structure& structure) const;
