@@ -192,12 +192,12 @@ function(greynic_embed out function)
   set_source_files_properties(${out} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
 
-# greynic_vm_test(NAME [SETUP setup] [TIMEOUT seconds] [MEMORY mib] [COUNT_INSTRUCTIONS] [SANITIZED target] [ONE_THREAD]
+# greynic_vm_test(NAME [SETUP setup] [TIMEOUT seconds] [MEMORY mib] [COUNT_INSTRUCTIONS] [SANITIZED target] [ADDRESS_ONLY]
 # COMMAND command...): a ctest case that runs one command in the small machine of tests/vm. A boot costs seconds, so
 # one case is a whole suite. SANITIZED: the sanitizer presets build this target and run the case too; not under the
-# thread sanitizer what has ONE_THREAD.
+# thread sanitizer what has ADDRESS_ONLY.
 function(greynic_vm_test name)
-  cmake_parse_arguments(arg "COUNT_INSTRUCTIONS;ONE_THREAD" "SETUP;TIMEOUT;MEMORY;SANITIZED" "COMMAND" ${ARGN})
+  cmake_parse_arguments(arg "COUNT_INSTRUCTIONS;ADDRESS_ONLY" "SETUP;TIMEOUT;MEMORY;SANITIZED" "COMMAND" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
@@ -210,7 +210,7 @@ function(greynic_vm_test name)
     list(APPEND options --cpus 4 --env UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
                         --env TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/tsan.supp)
   endif()
-  if(arg_SANITIZED AND NOT (arg_ONE_THREAD AND GREYNIC_SANITIZE STREQUAL "thread"))
+  if(arg_SANITIZED AND NOT (arg_ADDRESS_ONLY AND GREYNIC_SANITIZE STREQUAL "thread"))
     list(APPEND labels sanitized)
     set_property(GLOBAL APPEND PROPERTY GREYNIC_UNIT_TESTS ${arg_SANITIZED})
   endif()
