@@ -8,6 +8,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <mutex>
 #include <thread>
 
 #include "fuzz.h"
@@ -170,21 +171,32 @@ class Answering {
   Answering(const Answering&) = delete;
   Answering& operator=(const Answering&) = delete;
   /// Before somebody connects.
-  void say(std::string_view answer) { answer_ = answer; }
+  void say(std::string_view answer) {
+    const std::lock_guard lock(mutex_);
+    answer_ = answer;
+  }
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
+  /// The last connection may still be answered when the next answer is given.
+  [[nodiscard]] std::string answer() const {
+    const std::lock_guard lock(mutex_);
+    return answer_;
+  }
   void serve() const {
     for (int connection; (connection = ::accept(listener_, nullptr, nullptr)) >= 0;) {
       char request[4096];
       if (::recv(connection, request, sizeof request, 0) > 0) {
-        (void)!::send(connection, answer_.data(), answer_.size(), MSG_NOSIGNAL);
+        const std::string text = answer();
+        (void)!::send(connection, text.data(), text.size(), MSG_NOSIGNAL);
       }
       ::close(connection);
     }
   }
 
-  std::string path_, answer_;
+  std::string path_;
+  mutable std::mutex mutex_;
+  std::string answer_;
   int listener_ = -1;
   std::thread thread_;
 };
