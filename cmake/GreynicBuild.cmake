@@ -101,20 +101,35 @@ function(greynic_library name)
   greynic_join_files(greynic_${name})
 endfunction()
 
-# greynic_tests(ROOM [PROGRAM] [APART] [FOLDERS folder...] [LINK lib...] [LABELS label...] [TIMEOUT seconds]):
-# all *_test.cc of this folder, or of these in it, as one program, each TEST a ctest case. PROGRAM: the tests
-# run greynic itself (GREYNIC_BINARY). APART: files that use the same names for different things, never joined.
-function(greynic_tests room)
-  cmake_parse_arguments(arg "PROGRAM;APART" "TIMEOUT" "FOLDERS;LINK;LABELS" ${ARGN})
+# greynic_suite(TARGET [LABELS label...] [TIMEOUT seconds] [MORE property value...]): each TEST of this program is a
+# ctest case. Under a sanitizer it may take ten times as long.
+function(greynic_suite target)
+  cmake_parse_arguments(arg "" "TIMEOUT" "LABELS;MORE" ${ARGN})
   if(NOT arg_LABELS)
     set(arg_LABELS unit)
   endif()
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
+  target_link_libraries(${target} PRIVATE greynic_settings fmt::fmt)
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests/support)
   if(GREYNIC_SANITIZE)
+    target_compile_definitions(${target} PRIVATE GREYNIC_SANITIZED)  # tests/support/sized.h
     math(EXPR arg_TIMEOUT "10 * ${arg_TIMEOUT}")
   endif()
+  if("unit" IN_LIST arg_LABELS)
+    set_property(GLOBAL APPEND PROPERTY GREYNIC_UNIT_TESTS ${target})
+  endif()
+  # A program under a sanitizer, on a busy machine, takes more than the usual 5 s to list its tests.
+  gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+    PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} ${arg_MORE})
+endfunction()
+
+# greynic_tests(ROOM [PROGRAM] [APART] [FOLDERS folder...] [LINK lib...] [LABELS label...] [TIMEOUT seconds]):
+# all *_test.cc of this folder, or of these in it, as one suite. PROGRAM: the tests
+# run greynic itself (GREYNIC_BINARY). APART: files that use the same names for different things, never joined.
+function(greynic_tests room)
+  cmake_parse_arguments(arg "PROGRAM;APART" "TIMEOUT" "FOLDERS;LINK;LABELS" ${ARGN})
   if(NOT arg_FOLDERS)
     set(arg_FOLDERS .)
   endif()
@@ -127,22 +142,13 @@ function(greynic_tests room)
   if(NOT arg_APART)
     greynic_join_files(${room}_tests)
   endif()
-  target_link_libraries(${room}_tests PRIVATE greynic_settings ${arg_LINK} GTest::gtest_main fmt::fmt)
+  target_link_libraries(${room}_tests PRIVATE ${arg_LINK} GTest::gtest_main)
   target_compile_definitions(${room}_tests PRIVATE GREYNIC_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  target_include_directories(${room}_tests PRIVATE ${PROJECT_SOURCE_DIR}/tests/support)
-  if(GREYNIC_SANITIZE)
-    target_compile_definitions(${room}_tests PRIVATE GREYNIC_SANITIZED)  # tests/support/sized.h
-  endif()
   if(arg_PROGRAM)
     target_compile_definitions(${room}_tests PRIVATE GREYNIC_BINARY="$<TARGET_FILE:greynic>")
     add_dependencies(${room}_tests greynic)
   endif()
-  if("unit" IN_LIST arg_LABELS)
-    set_property(GLOBAL APPEND PROPERTY GREYNIC_UNIT_TESTS ${room}_tests)
-  endif()
-  # A program under a sanitizer, on a busy machine, takes more than the usual 5 s to list its tests.
-  gtest_discover_tests(${room}_tests DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-    PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
+  greynic_suite(${room}_tests LABELS ${arg_LABELS} TIMEOUT ${arg_TIMEOUT})
 endfunction()
 
 # greynic_grpc(NAME FILE): the library greynic_NAME of what protoc makes of FILE. For rooms that have found

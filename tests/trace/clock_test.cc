@@ -7,6 +7,8 @@
 #include <random>
 #include <vector>
 
+#include "sized.h"
+
 namespace greynic::trace {
 namespace {
 
@@ -67,7 +69,7 @@ double p99(std::vector<double> values) {
 TEST(ClockFit, FindsTheDistanceAndBoundsItsError) {
   std::vector<double> found;
   std::vector<double> naive;
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+  for (std::uint64_t seed = 1; seed <= sized(40U, 3U); ++seed) {
     const Errors errors = measured({.random = std::mt19937_64(seed)});
     EXPECT_EQ(errors.outside, 0) << "seed " << seed;
     found.insert(found.end(), errors.found.begin(), errors.found.end());
@@ -80,7 +82,7 @@ TEST(ClockFit, FindsTheDistanceAndBoundsItsError) {
 
 // Claim:  the bound holds too where one direction is slower, which no round trip can show.
 TEST(ClockFit, BoundsTheErrorOfALopsidedNetwork) {
-  for (std::uint64_t seed = 1; seed <= 15; ++seed) {
+  for (std::uint64_t seed = 1; seed <= sized(15U, 2U); ++seed) {
     World world{.random = std::mt19937_64(seed)};
     world.back_ns = 60000;
     world.rate = -35e-6;
@@ -131,7 +133,7 @@ struct CountedWorld {
 //         hundred nanoseconds whatever the network does; a counter that is another's is not taken for it.
 // Oracle: the clocks and counters are ours, and virtual.
 TEST(SharedCounter, IsFoundWhereThereIsOneAndBoundsTheDistance) {
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+  for (std::uint64_t seed = 1; seed <= sized(20U, 2U); ++seed) {
     CountedWorld one{.network = {.random = std::mt19937_64(seed)}};
     one.network.back_ns = 400000;
     SharedCounter shared;

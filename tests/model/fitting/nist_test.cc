@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "greynic/model/least_squares.h"
+#include "sized.h"
 
 // Data, starts and certified values: NIST/ITL StRD, public domain, tests/model/nist/*.dat.
 
@@ -163,7 +164,9 @@ double digits(const std::vector<double>& found, const std::vector<double>& certi
 TEST(LeastSquares, MeetsTheCertifiedNistProblems) {
   int passed = 0;
   ASSERT_EQ(problems().size(), 27U);
-  for (const Named& named : problems()) {
+  // A sanitizer looks for what few of them show too.
+  const std::vector<Named> tried(problems().begin(), problems().begin() + sized(27, 9));
+  for (const Named& named : tried) {
     const Problem data = read_problem(named.name);
     ASSERT_FALSE(data.y.empty()) << named.name;
     const bool log_response = std::string(named.name) == "Nelson";
@@ -194,8 +197,8 @@ TEST(LeastSquares, MeetsTheCertifiedNistProblems) {
       if (met < 4.0) fmt::print("{} from start {}: {:.1f} digits\n", named.name, start + 1, met);
     }
   }
-  fmt::print("NIST StRD nonlinear: {} of 54 runs meet 4 digits\n", passed);
-  EXPECT_EQ(passed, 54);
+  fmt::print("NIST StRD nonlinear: {} of {} runs meet 4 digits\n", passed, 2 * tried.size());
+  EXPECT_EQ(passed, 2 * static_cast<int>(tried.size()));
 }
 
 // Claim:  of two parameter sets that fit alike a thorough run gives the one nearer its start.
