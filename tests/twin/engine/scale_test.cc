@@ -2,8 +2,6 @@
 #include <malloc.h>
 
 #include <algorithm>
-#include <ctime>
-#include <map>
 #include <numeric>
 #include <set>
 
@@ -74,40 +72,6 @@ TEST(TwinScale, HoldsLessThan256BytesForAnIdleFlow) {
   RecordProperty("bytes_per_idle_flow", std::to_string(per_flow));
   EXPECT_LT(per_flow, 256) << "bytes";
   EXPECT_GT(per_flow, 0) << "a flow cannot be free";
-}
-
-// Claim:  a packet costs about the same over one QP, 10,000 and 100,000.
-// Oracle: CPU time; a run is taken from one of twice its length, so that setting up cancels.
-// Method: best of five, interleaved. The bound allows for a busy machine; twin_bench measures
-//         what docs/twin/engine.md says.
-TEST(TwinScale, CostOfAPacketHardlyGrowsWithQps) {
-  const Parameters parameters = load_model("cx6", "")->parameters;
-  const auto seconds = [&](std::uint32_t qps, std::uint64_t packets) {
-    const std::clock_t began = std::clock();
-    HostLoad w = scalacn(qps);
-    w.send_depth = 1;  // 100,000 queues are full before the shorter run ends
-    Engine engine(parameters, w, Effects{}, kSeed);
-    RunLimits limits;
-    limits.duration = kNever;
-    limits.target_error = -1;
-    limits.most_packets = packets;
-    (void)engine.run_bandwidth(limits);
-    return std::pair{static_cast<double>(std::clock() - began) / CLOCKS_PER_SEC,
-                     static_cast<double>(engine.data_packets())};
-  };
-  std::map<std::uint32_t, double> best = {{1, 1e9}, {10000, 1e9}, {100000, 1e9}};
-  for (int round = 0; round < 5; ++round) {
-    for (auto& [qps, least] : best) {
-      const auto once = seconds(qps, 400000);
-      const auto twice = seconds(qps, 800000);
-      const double cost = (twice.first - once.first) / (twice.second - once.second);
-      if (cost > 0) least = std::min(least, cost);
-    }
-  }
-  for (const std::uint32_t qps : {10000U, 100000U}) {
-    RecordProperty("cost_ratio_" + std::to_string(qps), std::to_string(best[qps] / best[1]));
-    EXPECT_LT(best[qps], 1.5 * best[1]) << qps;
-  }
 }
 
 // Claim:  a cache keeps what came in and was not thrown out, by bits and by table alike.
