@@ -33,8 +33,8 @@ double misses(double qps) {
 /// thread; 2 us there and back beside the line.
 class Planted : public model::Model {
  public:
-  explicit Planted(double width = 0.0, double most_bytes = 1 << 30)
-      : width_(width), most_bytes_(most_bytes) {}
+  explicit Planted(double width = 0.0, double most_bytes = 1 << 30, double half_trip_us = 1)
+      : width_(width), most_bytes_(most_bytes), half_trip_us_(half_trip_us) {}
   [[nodiscard]] std::string law() const override { return "planted"; }
   [[nodiscard]] std::vector<std::string> inputs() const override { return {"qp_count"}; }
   [[nodiscard]] std::string to_json_text() const override { return "{}"; }
@@ -46,7 +46,7 @@ class Planted : public model::Model {
     const double fetch_ns = 1000 * std::ceil(bytes / 4096) * misses(number("qp_count"));
     const double post_ns = 100 / (dedicated ? threads : 1.0);
     const double gbps = bytes * 8 / std::max({line_ns, fetch_ns, post_ns});
-    const double half_trip_us = 1 + line_ns / 2e3;
+    const double half_trip_us = half_trip_us_ + line_ns / 2e3;
     model::Prediction prediction;
     prediction.distance = std::max(0.0, bytes / most_bytes_ - 1);
     prediction.extrapolated = prediction.distance > 0;
@@ -56,7 +56,7 @@ class Planted : public model::Model {
   }
 
  private:
-  double width_, most_bytes_;
+  double width_, most_bytes_, half_trip_us_;
 };
 
 Matrix one_kind(std::uint32_t connections, std::uint64_t bytes, std::uint32_t threads = 1) {
@@ -114,6 +114,18 @@ TEST(Advice, LetsRequestsWaitForTheirTurn) {
   const double read_gbps = 20 * 4096 * 8 / (320 * 327.68);
   EXPECT_NEAR(advice->demands[0].own_gbps, read_gbps, 0.2 * read_gbps);
   EXPECT_NEAR(advice->demands[1].own_gbps, 100, 3);
+}
+
+// Claim:  a shared QP has 16 READs open, so far hosts want several.
+// Oracle: 40 us there and back, so eight QPs with 16 READs each carry 3.2 messages in 1 us, where a
+//         broker's thread could post 7.7.
+TEST(Advice, KnowsThatAQpHasFewReadsOpen) {
+  const auto many = advise(Planted(0.0, 1 << 30, 20), one_kind(1400, 64));
+  ASSERT_TRUE(many) << many.error().message;
+  EXPECT_EQ(many->choice, Choice::kShare);
+  EXPECT_EQ(many->setting.latency_qps, 8U);
+  const double gbps = 8 * 16 / 40e-6 * 64 * 8 * 1e-9;
+  EXPECT_NEAR(many->demands[0].advised_gbps, gbps, 0.1 * gbps);
 }
 
 // Claim:  it says where a predicted gain is doubtful: over a tenth of more QPs than a chip holds READ; not

@@ -26,6 +26,8 @@ constexpr std::uint32_t kReadyPackets = 64;
 constexpr double kPortNs = 160e3;
 /// Packets that an RNIC holds while contexts are fetched for them; then senders wait as well.
 constexpr std::uint32_t kHeldPackets = 512;
+/// READs of a QP that wait for their answers; what was posted after them waits as well.
+constexpr std::uint32_t kReadsOfQp = 16;
 /// Requests that a broker keeps in one send queue; a few slots are for control.
 constexpr std::uint32_t kQueueDepth = 120;
 /// A broker's turns between applications, and what a message costs at least of them, in bytes.
@@ -68,7 +70,8 @@ class Store {
 struct Message {
   std::uint32_t demand = 0, end = 0;  ///< the end of the QP that asks
   std::uint32_t turns_left = 0;
-  bool posted = false;  ///< by a broker
+  bool posted = false;    ///< by a broker
+  bool answered = false;  ///< but what was posted before it may not be
 };
 
 /// What an end sends in order: what it asks, or what it answers.
@@ -82,6 +85,8 @@ struct Lane {
 struct End {
   std::uint32_t host = 0, far = 0, thread = 0, place = 0;  ///< `place`: among those of its host
   Lane asks, answers;
+  std::uint32_t reads_open = 0;
+  std::deque<std::uint32_t> order;  ///< messages in the order in which they complete
   // Shared QPs only: what waits for a place in the queue, by demand, and whose turn it is.
   std::uint64_t in_flight = 0;
   std::uint32_t posted = 0;
@@ -241,8 +246,7 @@ class Network {
         return at(through_port(ends_[messages_[event.what].end].host, event.what), Kind::kDone,
                   event.what);
       case Kind::kDone:
-        want(event.what);
-        if (way_.shared) serve(asker_of(messages_[event.what]));
+        return done(event.what);
     }
   }
 
@@ -313,8 +317,25 @@ class Network {
   }
   void enter(std::uint32_t m) {
     messages_[m].turns_left = times_[messages_[m].demand].turns;
-    ends_[messages_[m].end].asks.messages.push_back(m);
+    End& end = ends_[messages_[m].end];
+    end.asks.messages.push_back(m);
+    end.order.push_back(m);
     join(messages_[m].end, false);
+  }
+  /// Requests of a QP complete in the order in which they were posted.
+  void done(std::uint32_t m) {
+    Message& message = messages_[m];
+    End& end = ends_[message.end];
+    message.answered = true;
+    if (is_read(message)) {
+      --end.reads_open;
+      join(message.end, false);
+    }
+    while (!end.order.empty() && std::exchange(messages_[end.order.front()].answered, false)) {
+      want(end.order.front());
+      end.order.pop_front();
+    }
+    if (way_.shared) serve(asker_of(message));
   }
 
   Lane& lane_of(std::uint32_t id) {
@@ -325,6 +346,8 @@ class Network {
     End& end = ends_[e];
     Lane& lane = answers ? end.answers : end.asks;
     if (lane.in_ring || lane.messages.empty()) return;
+    const bool request = !answers && is_read(messages_[lane.messages.front()]);
+    if (request && end.reads_open >= kReadsOfQp) return;
     Host& host = hosts_[end.host];
     const std::uint32_t unit = end.place % kUnits;
     lane.in_ring = true;
@@ -382,6 +405,7 @@ class Network {
     const Times& times = times_[message.demand];
     if (!request) --message.turns_left;
     if (request || message.turns_left == 0) lane.messages.pop_front();
+    if (request) ++ends_[message.end].reads_open;
     const double left = request ? send(host, 1, times.header_ns)
                                 : send(host, times.packets_of_turn(), times.wire_ns / times.turns);
     at(left + times.trip_ns / 2, request ? Kind::kAsked : Kind::kArrived, m, message.turns_left);

@@ -2,9 +2,9 @@
 // a QP for each connection and over brokers, whatever the advice says. Virtual time; nothing is
 // asserted.
 //
-// usage: advice_bench RNIC MODEL.json,MODEL.json one_way|any [matrices] [seed]
+// usage: advice_bench RNIC MODEL.json,MODEL.json one_way|any|CONNECTIONS.json [matrices] [seed]
 // one_way: payload leaves some hosts and comes to others, in messages of 4 KiB and more; any:
-// messages of 64 B and more, both verbs, every host may ask and be asked.
+// messages of 64 B and more, both verbs, every host may ask and be asked; a file: the one matrix in it.
 
 #include <fmt/core.h>
 
@@ -89,14 +89,10 @@ void try_one(int index, const model::Model& model, const std::string& rnic, cons
       index, advice->choice == Choice::kShare ? "share" : "own", advice->setting.latency_qps,
       advice->setting.bulk_qps, advice->setting.in_flight_bytes, advice->gain.value,
       advice->gain.low, advice->gain.high, gain, 100 * error, advice->if_shared.value, if_shared);
-  fmt::print(
-      "own {:.2f} predicted {:.2f}; t{}:", own,
-      [&] {
-        double sum = 0;
-        for (const Reached& one : advice->demands) sum += one.own_gbps;
-        return sum;
-      }(),
-      matrix.threads);
+  double own_predicted = 0;
+  for (const Reached& one : advice->demands) own_predicted += one.own_gbps;
+  fmt::print("own {:.2f} predicted {:.2f}; shared {:.2f} predicted {:.2f}; t{}:", own,
+             own_predicted, shared, advice->if_shared.value * own_predicted, matrix.threads);
   for (const Demand& demand : matrix.demands) {
     fmt::print(" {}>{} {}x{} {} {}B", demand.from, demand.to, demand.connections,
                demand.outstanding, to_string(demand.operation), demand.message_bytes);
@@ -122,12 +118,20 @@ int main(int argc, char** argv) {
     models.push_back(std::move(*model));
   }
   const auto model = sharing::nearest_of(std::move(models));
-  const bool one_way = std::string(argv[3]) == "one_way";
-  const int count = argc > 4 ? std::atoi(argv[4]) : 50;
+  const std::string kind = argv[3];
+  const bool drawn = kind == "one_way" || kind == "any";
+  const int count = !drawn ? 1 : argc > 4 ? std::atoi(argv[4]) : 50;
   statistics::Random random(argc > 5 ? static_cast<std::uint64_t>(std::atoi(argv[5])) : 1);
   sharing::Tally tally;
   for (int i = 0; i < count; ++i) {
-    sharing::try_one(i, *model, argv[1], sharing::random_matrix(random, one_way), tally);
+    const auto matrix =
+        drawn ? Result<sharing::Matrix>(sharing::random_matrix(random, kind == "one_way"))
+              : sharing::read_matrix(kind);
+    if (!matrix) {
+      fmt::print(stderr, "{}\n", matrix.error().message);
+      return 2;
+    }
+    sharing::try_one(i, *model, argv[1], *matrix, tally);
   }
   const auto worst = [](const std::vector<double>& list) {
     return list.empty() ? 0 : 100 * *std::max_element(list.begin(), list.end());

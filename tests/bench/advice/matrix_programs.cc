@@ -20,6 +20,8 @@ namespace {
 /// Some rounds of 1,800 QPs whose contexts are fetched.
 constexpr twin::Time kWarmUp = 15e6, kUntil = 30e6;
 constexpr std::uint64_t kMemoryBytes = 8 << 20, kLargePage = 2 << 20;
+/// READs that a QP of common RNICs may have open.
+constexpr std::uint32_t kReadsOfQp = 16;
 
 std::map<std::string, twin::HostId> hosts_of(const Matrix& matrix) {
   std::map<std::string, twin::HostId> hosts;
@@ -238,13 +240,15 @@ double shared_gbps(const Matrix& matrix, const std::string& rnic, const Setting&
   options.core.bulk_bytes = setting.bulk_bytes;
   options.core.in_flight_bytes = setting.in_flight_bytes;
   options.core.backlog = 1 << 20;
+  options.attributes.most_reads = kReadsOfQp;
   const auto hosts = hosts_of(matrix);
+  // Outlives the nodes: what their RNICs still have is written when regions go.
+  std::vector<std::vector<std::byte>> memory;
   std::vector<std::unique_ptr<broker::FabricNode>> nodes;
   for (std::size_t h = 0; h < hosts.size(); ++h) {
     nodes.push_back(
         std::move(*broker::FabricNode::create(*fabric, static_cast<twin::HostId>(h), options)));
   }
-  std::vector<std::vector<std::byte>> memory;
   std::vector<std::unique_ptr<Asker>> programs;
   std::set<std::pair<twin::HostId, twin::HostId>> met;
   for (std::size_t d = 0; d < matrix.demands.size(); ++d) {
