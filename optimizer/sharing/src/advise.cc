@@ -146,7 +146,7 @@ Result<std::pair<Setting, Total>> best_setting(const model::Model& model, const 
       if (total->gbps > best.second.gbps * kWorthwhile) best = {setting, std::move(*total)};
     }
   }
-  // The network is quicker than an RNIC with what it has under way, above all where READs and WRITEs wait for each
+  // The network is quicker than the twin with what it has under way, above all where READs and WRITEs wait for each
   // other on a QP. So a broker is given twice what the network needs, unless that costs something.
   Setting ample = best.first;
   ample.in_flight_bytes *= 2;
