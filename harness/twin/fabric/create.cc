@@ -323,6 +323,8 @@ void Simulation::handle(const Event& event, Qp& qp) {
     case event::kAcknowledged:
       qp.acknowledged = std::max(qp.acknowledged, event.count);
       return finish_requests(qp);
+    case event::kAnswerWritten:
+      return recall_wqe(qp, event.count);
     case event::kAnswered:
     case event::kSentOff:
       if (event.count - qp.done < qp.posted - qp.done) qp.work(event.count).answered = true;

@@ -224,15 +224,31 @@ void Simulation::answer_is_whole(Qp& qp, const Packet& packet, Time t) {
   qp.answer_index = 0;
   ++qp.answer_message;
   if (qp.reads_open > 0) --qp.reads_open;  // it may be about to ask once more
-  const Parameters& p = hosts_[qp.host].type->p;
-  Nic& nic = nic_of(qp.host);
-  // A READ that is answered needs its WQE once more: where the data goes.
-  if (!has_wqe(qp, packet.message)) {
+  if (nic_of(qp.host).wqes.never_misses()) {
+    see_answer(qp, packet.message, t);
+  } else {
+    s_.events.push(t, event::kAnswerWritten, qp.id, packet.message);
+  }
+  activate(qp, false, s_.now);
+}
+
+/// A READ that is answered needs its WQE once more. It is read when that time has come, and takes no
+/// read slot before: contexts may keep an answer waiting for long.
+void Simulation::recall_wqe(Qp& qp, std::uint32_t message) {
+  Time t = s_.now;
+  if (!has_wqe(qp, message)) {
+    Nic& nic = nic_of(qp.host);
+    const Parameters& p = hosts_[qp.host].type->p;
     ++nic.counters.wqe_cache_misses;
     t = begin_read(nic, p, t) + p.pcie_read_latency_ns;
   }
-  s_.events.push(t + p.pcie_post_ns + s_.jitter(), event::kAnswered, qp.id, packet.message);
-  activate(qp, false, s_.now);
+  see_answer(qp, message, t);
+}
+
+/// The completion of an answered request is written at t.
+void Simulation::see_answer(const Qp& qp, std::uint32_t message, Time t) {
+  const Parameters& p = hosts_[qp.host].type->p;
+  s_.events.push(t + p.pcie_post_ns + s_.jitter(), event::kAnswered, qp.id, message);
 }
 
 /// A mark of congestion: the receiver tells the sender, when it has not done so of late.

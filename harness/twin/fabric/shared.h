@@ -31,6 +31,7 @@ enum Kind : std::uint8_t {
   kDelivered,      ///< its message is whole in memory
   kReceived,       ///< the completion of a receive can be seen
   kAcknowledged,   ///< a QP knows that its first `count` messages are there
+  kAnswerWritten,  ///< the response of a QP's message `count` is whole in memory
   kAnswered,       ///< the response of its message `count` is there
   kSentOff,        ///< UC and UD: its message `count` has left
   kTimer,          ///< a QP may have heard nothing for too long

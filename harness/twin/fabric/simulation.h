@@ -265,6 +265,8 @@ class Simulation final : public Fabric {
   [[nodiscard]] bool request_arrives(Qp& qp, Packet& packet);
   [[nodiscard]] bool answer_arrives(Qp& qp, const Packet& packet);
   void answer_is_whole(Qp& qp, const Packet& packet, Time t);
+  void recall_wqe(Qp& qp, std::uint32_t message);
+  void see_answer(const Qp& qp, std::uint32_t message, Time t);
   void marked(Qp& qp, Time t);
 
   // responder.cc
