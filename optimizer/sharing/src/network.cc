@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "greynic/statistics/random.h"
+#include "store.h"
 
 namespace greynic::sharing {
 namespace {
@@ -24,54 +24,27 @@ constexpr std::uint32_t kUnits = 2;
 constexpr std::uint32_t kReadyPackets = 64;
 /// A switch's port queues so much towards a host before it lets senders wait: 800 kB.
 constexpr double kPortNs = 160e3;
-/// Packets that an RNIC holds while contexts are fetched for them; then senders wait as well.
-constexpr std::uint32_t kHeldPackets = 512;
+/// Packets that an RNIC holds while contexts are fetched for them; then its port is paused, until it holds
+/// fewer again. Behind a port that is paused for long senders wait as well.
+constexpr std::uint32_t kHeldPackets = 512, kResumePackets = 384;
 /// READs of a QP that wait for their answers; what was posted after them waits as well.
 constexpr std::uint32_t kReadsOfQp = 16;
 /// Requests that a broker keeps in one send queue; a few slots are for control.
 constexpr std::uint32_t kQueueDepth = 120;
+/// It is told of one completion in so many, and of the last that it posts at a time.
+constexpr std::size_t kTellEvery = 8;
 /// A broker's turns between applications, and what a message costs at least of them, in bytes.
 constexpr double kQuantum = 65536, kLeastCost = 256;
 /// Long enough that each of some thousand QPs has had turns while contexts are fetched; where all
 /// are on the chip, things settle at once.
 constexpr double kFetchingNs = 20e6, kAllThereNs = 2e6;
 
-/// Which contexts are on the chip. Random ones make place.
-class Store {
- public:
-  Store(double entries, std::uint32_t ends) : on_chip_(ends, false) {
-    const auto capacity = static_cast<std::uint32_t>(entries);
-    all_fit_ = ends <= capacity || capacity == 0;
-    if (all_fit_) return;
-    slots_.resize(capacity);
-    for (std::uint32_t i = 0; i < capacity; ++i) {
-      slots_[i] = i;
-      on_chip_[i] = true;
-    }
-  }
-  [[nodiscard]] bool all_fit() const { return all_fit_; }
-  /// Was it there? It is now.
-  bool touch(std::uint32_t end) {
-    if (all_fit_ || on_chip_[end]) return true;
-    std::uint32_t& slot = slots_[random_.below(slots_.size())];
-    on_chip_[slot] = false;
-    on_chip_[end] = true;
-    slot = end;
-    return false;
-  }
-
- private:
-  bool all_fit_ = true;
-  std::vector<bool> on_chip_;
-  std::vector<std::uint32_t> slots_;
-  statistics::QuickRandom random_{1};
-};
-
 struct Message {
   std::uint32_t demand = 0, end = 0;  ///< the end of the QP that asks
   std::uint32_t turns_left = 0;
   bool posted = false;    ///< by a broker
   bool answered = false;  ///< but what was posted before it may not be
+  bool told = true;       ///< when it completes; else with the next that is
 };
 
 /// What an end sends in order: what it asks, or what it answers.
@@ -104,14 +77,35 @@ struct Unit {
   bool busy = false;
 };
 
+enum class Kind : std::uint8_t {
+  kPosted,    ///< a message, by its thread
+  kServed,    ///< a host: its broker has worked off what was done
+  kTurnDone,  ///< host x kUnits + unit
+  kAsked,     ///< a READ's request has come to the port
+  kHeard,     ///< and through it
+  kArrived,   ///< a turn of payload
+  kTaken,     ///< it is in memory
+  kWord,      ///< word of a WRITE has come to the port
+  kDone       ///< a message
+};
+struct Event {
+  double time;
+  Kind kind;
+  std::uint32_t what, turns_left;  ///< of the message, after this turn
+  bool operator>(const Event& other) const { return time > other.time; }
+};
+
 struct Host {
   std::vector<double> thread_free;
   std::vector<std::uint32_t> inbox;  ///< of a broker: messages that are done
   bool broker_busy = false;
   std::array<Unit, kUnits> units;
   double fetcher_free = 0, wire_until = 0, port_until = 0, taken_until = 0;
-  std::deque<double> ready;            ///< when packets that are ready will have left
-  std::uint32_t held = 0;              ///< packets that have come and are not taken yet
+  std::deque<double> ready;  ///< when packets that are ready will have left
+  std::uint32_t held = 0;    ///< packets that have come and are not taken yet
+  bool paused = false;       ///< its port, until few are held
+  std::deque<Event> behind_pause;
+  double behind_pause_ns = 0;          ///< what they take of the wire
   std::vector<std::uint32_t> stopped;  ///< units (host x kUnits + unit) that wait for it
   std::uint32_t ends = 0;
   std::optional<Store> contexts;
@@ -155,24 +149,6 @@ class Network {
   }
 
  private:
-  enum class Kind : std::uint8_t {
-    kPosted,    ///< a message, by its thread
-    kServed,    ///< a host: its broker has worked off what was done
-    kTurnDone,  ///< host x kUnits + unit
-    kAsked,     ///< a READ's request has come to the port
-    kHeard,     ///< and through it
-    kArrived,   ///< a turn of payload
-    kTaken,     ///< it is in memory
-    kWord,      ///< word of a WRITE has come to the port
-    kDone       ///< a message
-  };
-  struct Event {
-    double time;
-    Kind kind;
-    std::uint32_t what, turns_left;  ///< of the message, after this turn
-    bool operator>(const Event& other) const { return time > other.time; }
-  };
-
   std::uint32_t add_qp(std::uint32_t from, std::uint32_t to, std::uint32_t thread) {
     const auto first = static_cast<std::uint32_t>(ends_.size());
     ends_.push_back({.host = from, .far = first + 1, .thread = thread});
@@ -234,17 +210,13 @@ class Network {
       case Kind::kTurnDone:
         return turn_done(event.what);
       case Kind::kAsked:
-        return at(through_port(ends_[ends_[messages_[event.what].end].far].host, event.what),
-                  Kind::kHeard, event.what);
+      case Kind::kArrived:
+      case Kind::kWord:
+        return at_port(event);
       case Kind::kHeard:
         return heard(event.what);
-      case Kind::kArrived:
-        return arrived(event.what, event.turns_left);
       case Kind::kTaken:
         return taken(event.what, event.turns_left);
-      case Kind::kWord:
-        return at(through_port(ends_[messages_[event.what].end].host, event.what), Kind::kDone,
-                  event.what);
       case Kind::kDone:
         return done(event.what);
     }
@@ -296,6 +268,7 @@ class Network {
   }
   /// Posts while few bytes are under way, demand by demand in turn.
   void fill(End& end) {
+    const std::size_t before = end.order.size();
     while (end.in_flight < way_.shared->in_flight_bytes && end.posted < kQueueDepth &&
            !end.turns.empty()) {
       End::Waiting& next = end.waiting[end.turns.front()];
@@ -312,8 +285,10 @@ class Network {
       end.in_flight += static_cast<std::uint64_t>(bytes_of(messages_[m]));
       ++end.posted;
       messages_[m].posted = true;
+      messages_[m].told = end.order.size() % kTellEvery == 0;
       enter(m);
     }
+    if (before < end.order.size()) messages_[end.order.back()].told = true;
   }
   void enter(std::uint32_t m) {
     messages_[m].turns_left = times_[messages_[m].demand].turns;
@@ -331,7 +306,12 @@ class Network {
       --end.reads_open;
       join(message.end, false);
     }
-    while (!end.order.empty() && std::exchange(messages_[end.order.front()].answered, false)) {
+    std::size_t complete = 0, told = 0;
+    while (complete < end.order.size() && messages_[end.order[complete]].answered) {
+      if (messages_[end.order[complete++]].told) told = complete;
+    }
+    for (; told > 0; --told) {
+      messages_[end.order.front()].answered = false;
       want(end.order.front());
       end.order.pop_front();
     }
@@ -365,7 +345,7 @@ class Network {
     unit.busy = true;
     const std::uint32_t id = unit.ring.front();
     Host& far = hosts_[ends_[ends_[id >> 1].far].host];
-    if (far.held >= kHeldPackets) return far.stopped.push_back(which);
+    if (far.behind_pause_ns > kPortNs) return far.stopped.push_back(which);
     const Times& times = times_[messages_[lane_of(id).messages.front()].demand];
     const double turn =
         kUnits * (asks(id) ? times.unit_ns / times.packets : times.unit_ns / times.turns);
@@ -412,21 +392,52 @@ class Network {
     join(id >> 1, (id & 1) != 0);
     begin_turn(which);
   }
+  /// Where requests and payload go, or word of them.
+  Host& receiver(const Event& event) {
+    const Message& message = messages_[event.what];
+    const bool back =
+        event.kind == Kind::kWord || (event.kind == Kind::kArrived && is_read(message));
+    return hosts_[ends_[back ? message.end : ends_[message.end].far].host];
+  }
+  [[nodiscard]] double wire_ns(const Event& event) const {
+    const Times& times = times_[messages_[event.what].demand];
+    return event.kind == Kind::kArrived ? times.wire_ns / times.turns : times.header_ns;
+  }
+  void at_port(const Event& event) {
+    Host& host = receiver(event);
+    if (!host.paused && host.behind_pause.empty()) return leave_port(host, event);
+    host.behind_pause.push_back(event);
+    host.behind_pause_ns += wire_ns(event);
+  }
   /// Words queue at the port like all else.
-  double through_port(std::uint32_t host, std::uint32_t m) {
-    double& until = hosts_[host].port_until;
-    return until = std::max(now_, until) + times_[messages_[m].demand].header_ns;
+  void leave_port(Host& host, const Event& event) {
+    if (event.kind == Kind::kArrived) return arrived(host, event.what, event.turns_left);
+    host.port_until = std::max(now_, host.port_until) + wire_ns(event);
+    at(host.port_until, event.kind == Kind::kAsked ? Kind::kHeard : Kind::kDone, event.what);
+  }
+  void resume(Host& host) {
+    host.paused = false;
+    while (!host.paused && !host.behind_pause.empty()) {
+      const Event event = host.behind_pause.front();
+      host.behind_pause.pop_front();
+      host.behind_pause_ns -= wire_ns(event);
+      leave_port(host, event);
+    }
+    if (host.behind_pause_ns > kPortNs) return;
+    for (const std::uint32_t which : std::exchange(host.stopped, {})) {
+      hosts_[which / kUnits].units[which % kUnits].busy = false;
+      begin_turn(which);
+    }
   }
   void heard(std::uint32_t m) {
     const std::uint32_t far = ends_[messages_[m].end].far;
     ends_[far].answers.messages.push_back(m);
     join(far, true);
   }
-  void arrived(std::uint32_t m, std::uint32_t turns_left) {
+  void arrived(Host& host, std::uint32_t m, std::uint32_t turns_left) {
     const Message& message = messages_[m];
     const Times& times = times_[message.demand];
-    End& end = ends_[is_read(message) ? message.end : ends_[message.end].far];
-    Host& host = hosts_[end.host];
+    const End& end = ends_[is_read(message) ? message.end : ends_[message.end].far];
     // It came in while it was sent: on an idle port the last packet is taken as it comes.
     host.port_until = std::max(now_, host.port_until + times.wire_ns / times.turns);
     double from = host.port_until;
@@ -434,6 +445,7 @@ class Network {
     host.taken_until = std::max(from, host.taken_until);
     bytes_[message.demand] += bytes_of(message) / times.turns;
     host.held += times.packets_of_turn();
+    host.paused = host.paused || host.held >= kHeldPackets;
     at(host.taken_until, Kind::kTaken, m, turns_left);
   }
   void taken(std::uint32_t m, std::uint32_t turns_left) {
@@ -441,12 +453,7 @@ class Network {
     Host& taker = hosts_[ends_[is_read(message) ? message.end : ends_[message.end].far].host];
     const Times& times = times_[message.demand];
     taker.held -= times.packets_of_turn();
-    if (taker.held < kHeldPackets) {
-      for (const std::uint32_t which : std::exchange(taker.stopped, {})) {
-        hosts_[which / kUnits].units[which % kUnits].busy = false;
-        begin_turn(which);
-      }
-    }
+    if (taker.paused && taker.held < kResumePackets) resume(taker);
     if (turns_left > 0) return;
     if (is_read(message)) return at(now_, Kind::kDone, m);
     // Word of a WRITE goes back, behind what is ready for the wire there.
