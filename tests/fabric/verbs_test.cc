@@ -222,6 +222,22 @@ TEST(FabricVerbs, SurviveDeregistrationUnderLoad) {
 }
 
 // Claim:  a window gives rights to a part of a region, until it is invalidated here or there.
+/// Four READs follow at once, whose data takes as long as all else; none of it comes before word of the WRITE.
+TEST(FabricVerbs, TellOfAWriteBeforeTheDataOfLaterReads) {
+  const auto done_at = [](int reads) {
+    Ends e;
+    const Sge from = e.sge(0, 0, 4096), into = e.sge(0, 0, 65536);
+    std::vector<SendRequest> requests{e.request(WorkKind::kWrite, from, 0)};
+    while (reads-- > 0) requests.push_back(e.request(WorkKind::kRead, into, 0));
+    EXPECT_EQ(e.fabric->post_send(e.qp[0], requests).error, 0);
+    Completion one;
+    while (e.fabric->poll(e.cq[0], std::span(&one, 1)) == 0) EXPECT_TRUE(e.fabric->step());
+    EXPECT_EQ(one.id, 1U);
+    return e.fabric->now();
+  };
+  EXPECT_LT(done_at(4), 1.5 * done_at(0));
+}
+
 TEST(FabricVerbs, BindAndInvalidateWindows) {
   Ends e;
   const WindowId window = *e.fabric->create_window(e.domain[1]);

@@ -322,14 +322,24 @@ void Simulation::refuse(Qp& qp, const Packet& packet, WcStatus status) {
   answer(qp, PacketKind::kErrorNak, packet.message, 0, status);
 }
 
-/// Words do not overtake the data of READs that were asked for before.
+/// Words do not overtake the data of READs that were asked for before, and do not wait for that of
+/// READs that came after.
 void Simulation::answer(Qp& qp, PacketKind kind, std::uint32_t message, std::uint32_t index,
                         WcStatus status) {
-  if (qp.responses.empty()) return send_word(qp, kind, message, index, status);
-  qp.responses.push({.kind = kind,
-                     .message = message,
-                     .index = index,
-                     .value = static_cast<std::uint64_t>(status)});
+  const auto came_after = [message](const Response& other) {
+    return static_cast<std::int32_t>(other.message - message) >= 0;
+  };
+  Fifo<Response>& responses = qp.responses;
+  if (responses.empty() || came_after(responses.front())) {
+    return send_word(qp, kind, message, index, status);
+  }
+  responses.push({.kind = kind,
+                  .message = message,
+                  .index = index,
+                  .value = static_cast<std::uint64_t>(status)});
+  for (std::size_t i = responses.size() - 1; came_after(responses[i - 1]); --i) {
+    std::swap(responses[i - 1], responses[i]);
+  }
 }
 
 void Simulation::send_word(Qp& qp, PacketKind kind, std::uint32_t message, std::uint32_t index,
