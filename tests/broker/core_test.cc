@@ -223,6 +223,65 @@ TEST(BrokerCore, LeavesNothingAfterTenThousandConnections) {
   EXPECT_EQ(pair.a->core().qp_count(), 2U);
 }
 
+/// Exposes its segment, and WRITEs pieces of it once a connection is open.
+class Writer : public FabricClient {
+ public:
+  Writer(FabricNode& node, std::uint64_t piece, int pieces)
+      : node_(node), piece_(piece), pieces_(pieces), segment_(16384 + piece * pieces) {
+    app = *node.attach(*this, segment_);
+  }
+  void on_incoming(std::uint16_t, VirtualQpn number) override {
+    pieces_ = 0;
+    EXPECT_EQ(node_.core().accept(app, number, rings()), 0);
+  }
+  void on_open(VirtualQpn number) override {
+    for (int i = 0; i < pieces_; ++i) {
+      EXPECT_EQ(node_.core().transfer(app, number, Verb::kWrite, 8192, i * piece_, piece_, 0), 0);
+    }
+  }
+  void on_transferred(VirtualQpn, std::uint64_t) override { ++done; }
+  [[nodiscard]] Rings rings() const {
+    return {.send = {0, 4096}, .receive = {4096, 4096}, .exposed = {8192, segment_.size() - 8192}};
+  }
+
+  AppId app = 0;
+  int done = 0;
+
+ private:
+  FabricNode& node_;
+  std::uint64_t piece_;
+  int pieces_;
+  std::vector<std::byte> segment_;
+};
+
+// Claim:  of eight pieces that are posted together the broker is told at the first and the last, and besides
+//         whenever an eighth of what may be under way is done: so large pieces do not go in herds.
+TEST(BrokerCore, IsToldOfEachEighthOfWhatIsUnderWay) {
+  const auto told_of = [](std::uint64_t piece) {
+    Pair pair;
+    Writer writer(*pair.a, piece, 8), reader(*pair.b, piece, 8);
+    VirtualQpn number = 0;
+    pair.b->act([&](Core& core) { EXPECT_EQ(core.listen(reader.app, 7), 0); });
+    const auto completions = [&] {
+      for (const auto& [name, value] : pair.fabric->counters(0)) {
+        if (name == "completions") return value;
+      }
+      return -1.0;
+    };
+    pair.a->act(
+        [&](Core& core) { EXPECT_EQ(core.connect(writer.app, 1, 7, writer.rings(), number), 0); });
+    double before = 0;
+    EXPECT_TRUE(run_while_busy(*pair.fabric, 1e7, [&] {
+      if (writer.done == 0) before = completions();
+      return writer.done == 8;
+    }));
+    return completions() - before;
+  };
+  const std::uint64_t eighth = CoreOptions{}.in_flight_bytes / 8;
+  EXPECT_EQ(told_of(eighth), 8);
+  EXPECT_EQ(told_of(eighth / 4), 3);
+}
+
 // Claim:  what is wrong is refused with an error number and changes nothing.
 TEST(BrokerCore, RefusesWhatApplicationsMayNotAsk) {
   Pair pair;
