@@ -145,6 +145,36 @@ TEST(Advice, LetsAPausedHostHoldNobodyElse) {
   EXPECT_GT(beside->demands[0].own_gbps, 0.7 * alone->demands[0].own_gbps);
 }
 
+// Claim:  a switch stops who fills it: a host of whose answers it holds little goes on, whoever else fills the port
+//         that some of them go to.
+// Oracle: 24 x 4 READs of 8 KiB are 786 kB, and a switch stops a sender at 800 kB; the other answers go
+//         to a host that nobody else sends to. So "b" sends all that its line carries.
+TEST(Advice, StopsOnlyWhoFillsTheSwitch) {
+  const auto reads = [](const char* from, const char* to, std::uint32_t connections,
+                        std::uint64_t bytes, std::uint32_t outstanding) {
+    return Demand{.from = from,
+                  .to = to,
+                  .connections = connections,
+                  .message_bytes = bytes,
+                  .outstanding = outstanding};
+  };
+  const auto advice =
+      advise(Planted(), {.demands = {reads("a", "c", 14, 32768, 16), reads("a", "b", 24, 8192, 4),
+                                     reads("d", "b", 10, 16384, 2)},
+                         .threads = 4});
+  ASSERT_TRUE(advice) << advice.error().message;
+  EXPECT_GT(advice->demands[1].own_gbps + advice->demands[2].own_gbps, 90);
+}
+
+// Claim:  a broker is told whenever an eighth of what may be under way is done, so 128 KiB on one QP fill the line.
+// Oracle: 16 KiB take 1.3 us on the line, and 2 us there and back.
+TEST(Advice, KnowsThatLargeMessagesDoNotGoInHerds) {
+  const auto many = advise(Planted(), one_kind(1400, 16384));
+  ASSERT_TRUE(many) << many.error().message;
+  EXPECT_EQ(many->setting.latency_qps, 1U);
+  EXPECT_EQ(many->setting.in_flight_bytes, 2U * 131072) << "twice what it needs";
+}
+
 // Claim:  few connections want several shared QPs where one would carry the line: of what is posted together, a
 //         broker is told at the first and at the last, so messages on one QP go in herds.
 // Oracle: 4 KiB take 328 ns on the line and 2 us there and back, so seven that went by themselves would fill it.

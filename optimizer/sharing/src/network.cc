@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "store.h"
+#include "network_parts.h"
 
 namespace greynic::sharing {
 namespace {
@@ -18,98 +18,27 @@ namespace {
 
 /// A receiver fetches the context alone, a sender also what it keeps to match acknowledgements.
 constexpr double kReceiverShare = 0.5;
-/// Units that hand packets to the wire, each with turns of its own; QPs are dealt out to them.
-constexpr std::uint32_t kUnits = 2;
 /// Packets that are ready for the wire at most; all that leaves a busy port waits for them.
 constexpr std::uint32_t kReadyPackets = 64;
-/// A switch's port queues so much towards a host before it lets senders wait: 800 kB.
-constexpr double kPortNs = 160e3;
+/// Payload of one sender that a switch holds before it tells that sender to stop, and to go on.
+constexpr double kStopBytes = 800e3, kGoBytes = 700e3;
 /// Packets that an RNIC holds while contexts are fetched for them; then its port is paused, until it holds
-/// fewer again. Behind a port that is paused for long senders wait as well.
+/// fewer again.
 constexpr std::uint32_t kHeldPackets = 512, kResumePackets = 384;
 /// READs of a QP that wait for their answers; what was posted after them waits as well.
 constexpr std::uint32_t kReadsOfQp = 16;
 /// Requests that a broker keeps in one send queue; a few slots are for control.
 constexpr std::uint32_t kQueueDepth = 120;
-/// It is told of one completion in so many, and of the last that it posts at a time.
+/// It is told of one completion in so many, of the last that it posts at a time, and whenever this part of
+/// what may be under way is done.
 constexpr std::size_t kTellEvery = 8;
+/// What it costs its thread to be told of one; of a QP of its own a thread is told of each.
+constexpr double kTellNs = 80;
 /// A broker's turns between applications, and what a message costs at least of them, in bytes.
 constexpr double kQuantum = 65536, kLeastCost = 256;
 /// Long enough that each of some thousand QPs has had turns while contexts are fetched; where all
-/// are on the chip, things settle at once.
-constexpr double kFetchingNs = 20e6, kAllThereNs = 2e6;
-
-struct Message {
-  std::uint32_t demand = 0, end = 0;  ///< the end of the QP that asks
-  std::uint32_t turns_left = 0;
-  bool posted = false;    ///< by a broker
-  bool answered = false;  ///< but what was posted before it may not be
-  bool told = true;       ///< when it completes; else with the next that is
-};
-
-/// What an end sends in order: what it asks, or what it answers.
-struct Lane {
-  std::deque<std::uint32_t> messages;
-  double context_at = 0;
-  bool in_ring = false;
-};
-
-/// One end of a QP.
-struct End {
-  std::uint32_t host = 0, far = 0, thread = 0, place = 0;  ///< `place`: among those of its host
-  Lane asks, answers;
-  std::uint32_t reads_open = 0;
-  std::deque<std::uint32_t> order;  ///< messages in the order in which they complete
-  // Shared QPs only: what waits for a place in the queue, by demand, and whose turn it is.
-  std::uint64_t in_flight = 0;
-  std::uint32_t posted = 0;
-  struct Waiting {
-    std::deque<std::uint32_t> messages;
-    double credit = 0;
-  };
-  std::map<std::uint32_t, Waiting> waiting;
-  std::deque<std::uint32_t> turns;
-};
-
-/// Hands packets of one QP after the other to the wire.
-struct Unit {
-  std::deque<std::uint32_t> ring;  ///< lanes: end x 2, + 1 for answers
-  bool busy = false;
-};
-
-enum class Kind : std::uint8_t {
-  kPosted,    ///< a message, by its thread
-  kServed,    ///< a host: its broker has worked off what was done
-  kTurnDone,  ///< host x kUnits + unit
-  kAsked,     ///< a READ's request has come to the port
-  kHeard,     ///< and through it
-  kArrived,   ///< a turn of payload
-  kTaken,     ///< it is in memory
-  kWord,      ///< word of a WRITE has come to the port
-  kDone       ///< a message
-};
-struct Event {
-  double time;
-  Kind kind;
-  std::uint32_t what, turns_left;  ///< of the message, after this turn
-  bool operator>(const Event& other) const { return time > other.time; }
-};
-
-struct Host {
-  std::vector<double> thread_free;
-  std::vector<std::uint32_t> inbox;  ///< of a broker: messages that are done
-  bool broker_busy = false;
-  std::array<Unit, kUnits> units;
-  double fetcher_free = 0, wire_until = 0, port_until = 0, taken_until = 0;
-  std::deque<double> ready;  ///< when packets that are ready will have left
-  std::uint32_t held = 0;    ///< packets that have come and are not taken yet
-  bool paused = false;       ///< its port, until few are held
-  std::deque<Event> behind_pause;
-  double behind_pause_ns = 0;          ///< what they take of the wire
-  std::vector<std::uint32_t> stopped;  ///< units (host x kUnits + unit) that wait for it
-  std::uint32_t ends = 0;
-  std::optional<Store> contexts;
-};
+/// are on the chip, that what exceeds a line by little has filled its port.
+constexpr double kFetchingNs = 20e6, kAllThereNs = 10e6;
 
 class Network {
  public:
@@ -213,12 +142,10 @@ class Network {
       case Kind::kArrived:
       case Kind::kWord:
         return at_port(event);
-      case Kind::kHeard:
-        return heard(event.what);
+      case Kind::kLeft:
+        return left_port(hosts_[event.what]);
       case Kind::kTaken:
         return taken(event.what, event.turns_left);
-      case Kind::kDone:
-        return done(event.what);
     }
   }
 
@@ -245,22 +172,28 @@ class Network {
     host.broker_busy = true;
     batch_[&host].swap(host.inbox);
     double ns = 0;
-    for (const std::uint32_t m : batch_[&host]) ns += posting_ns_[messages_[m].demand];
+    for (const std::uint32_t m : batch_[&host]) {
+      ns += posting_ns_[messages_[m].demand] - kTellNs / kTellEvery;
+      if (messages_[m].told) ns += kTellNs;
+    }
     at(now_ + ns, Kind::kServed, static_cast<std::uint32_t>(&host - hosts_.data()));
   }
+  /// What has waited is posted first: who is told of a completion asks again only after that.
   void served(Host& host) {
     host.broker_busy = false;
     std::vector<std::uint32_t> batch;
     batch.swap(batch_[&host]);
     for (const std::uint32_t m : batch) {
-      Message& message = messages_[m];
-      End& end = ends_[message.end];
-      if (std::exchange(message.posted, false)) {
-        end.in_flight -= static_cast<std::uint64_t>(bytes_of(message));
-        --end.posted;
-      }
-      End::Waiting& waiting = end.waiting[message.demand];
-      if (waiting.messages.empty()) end.turns.push_back(message.demand);
+      End& end = ends_[messages_[m].end];
+      if (!std::exchange(messages_[m].posted, false)) continue;
+      end.in_flight -= static_cast<std::uint64_t>(bytes_of(messages_[m]));
+      --end.posted;
+    }
+    for (const std::uint32_t m : batch) fill(ends_[messages_[m].end]);
+    for (const std::uint32_t m : batch) {
+      End& end = ends_[messages_[m].end];
+      End::Waiting& waiting = end.waiting[messages_[m].demand];
+      if (waiting.messages.empty()) end.turns.push_back(messages_[m].demand);
       waiting.messages.push_back(m);
     }
     for (const std::uint32_t m : batch) fill(ends_[messages_[m].end]);
@@ -269,6 +202,7 @@ class Network {
   /// Posts while few bytes are under way, demand by demand in turn.
   void fill(End& end) {
     const std::size_t before = end.order.size();
+    double untold = 0;
     while (end.in_flight < way_.shared->in_flight_bytes && end.posted < kQueueDepth &&
            !end.turns.empty()) {
       End::Waiting& next = end.waiting[end.turns.front()];
@@ -285,7 +219,10 @@ class Network {
       end.in_flight += static_cast<std::uint64_t>(bytes_of(messages_[m]));
       ++end.posted;
       messages_[m].posted = true;
-      messages_[m].told = end.order.size() % kTellEvery == 0;
+      untold += bytes_of(messages_[m]);
+      const bool many = untold * kTellEvery >= static_cast<double>(way_.shared->in_flight_bytes);
+      messages_[m].told = end.order.size() % kTellEvery == 0 || many;
+      if (messages_[m].told) untold = 0;
       enter(m);
     }
     if (before < end.order.size()) messages_[end.order.back()].told = true;
@@ -344,14 +281,12 @@ class Network {
     if (unit.busy || unit.ring.empty()) return;
     unit.busy = true;
     const std::uint32_t id = unit.ring.front();
-    Host& far = hosts_[ends_[ends_[id >> 1].far].host];
-    if (far.behind_pause_ns > kPortNs) return far.stopped.push_back(which);
+    if (host.stopped && !asks(id)) return host.waiting_units.push_back(which);
     const Times& times = times_[messages_[lane_of(id).messages.front()].demand];
     const double turn =
         kUnits * (asks(id) ? times.unit_ns / times.packets : times.unit_ns / times.turns);
-    at(std::max(
-           {now_ + turn, lane_of(id).context_at + turn, far.port_until - kPortNs, room_at(host)}),
-       Kind::kTurnDone, which);
+    at(std::max({now_ + turn, lane_of(id).context_at + turn, room_at(host)}), Kind::kTurnDone,
+       which);
   }
   /// When a packet more may be ready for the wire.
   double room_at(Host& host) {
@@ -392,40 +327,63 @@ class Network {
     join(id >> 1, (id & 1) != 0);
     begin_turn(which);
   }
-  /// Where requests and payload go, or word of them.
+  [[nodiscard]] bool goes_back(const Event& event) const {
+    return event.kind == Kind::kWord ||
+           (event.kind == Kind::kArrived && is_read(messages_[event.what]));
+  }
+  Host& asked(const Message& message) { return hosts_[ends_[ends_[message.end].far].host]; }
   Host& receiver(const Event& event) {
     const Message& message = messages_[event.what];
-    const bool back =
-        event.kind == Kind::kWord || (event.kind == Kind::kArrived && is_read(message));
-    return hosts_[ends_[back ? message.end : ends_[message.end].far].host];
+    return goes_back(event) ? asker_of(message) : asked(message);
+  }
+  Host& sender(const Event& event) {
+    const Message& message = messages_[event.what];
+    return goes_back(event) ? asked(message) : asker_of(message);
   }
   [[nodiscard]] double wire_ns(const Event& event) const {
     const Times& times = times_[messages_[event.what].demand];
     return event.kind == Kind::kArrived ? times.wire_ns / times.turns : times.header_ns;
   }
-  void at_port(const Event& event) {
-    Host& host = receiver(event);
-    if (!host.paused && host.behind_pause.empty()) return leave_port(host, event);
-    host.behind_pause.push_back(event);
-    host.behind_pause_ns += wire_ns(event);
+  [[nodiscard]] double payload(const Event& event) const {
+    const Message& message = messages_[event.what];
+    return event.kind == Kind::kArrived ? bytes_of(message) / times_[message.demand].turns : 0;
   }
   /// Words queue at the port like all else.
-  void leave_port(Host& host, const Event& event) {
-    if (event.kind == Kind::kArrived) return arrived(host, event.what, event.turns_left);
-    host.port_until = std::max(now_, host.port_until) + wire_ns(event);
-    at(host.port_until, event.kind == Kind::kAsked ? Kind::kHeard : Kind::kDone, event.what);
+  void at_port(const Event& event) {
+    Host& from = sender(event);
+    from.in_switch += payload(event);
+    from.stopped = from.stopped || from.in_switch > kStopBytes;
+    Host& host = receiver(event);
+    host.port.push_back(event);
+    leave_port(host);
   }
-  void resume(Host& host) {
-    host.paused = false;
-    while (!host.paused && !host.behind_pause.empty()) {
-      const Event event = host.behind_pause.front();
-      host.behind_pause.pop_front();
-      host.behind_pause_ns -= wire_ns(event);
-      leave_port(host, event);
+  void leave_port(Host& host) {
+    if (host.port_busy || host.port_paused || host.port.empty()) return;
+    host.port_busy = true;
+    // It came in while it was sent: on an idle port the last packet leaves as it comes.
+    host.port_until = std::max(now_, host.port_until + wire_ns(host.port.front()));
+    at(host.port_until, Kind::kLeft, static_cast<std::uint32_t>(&host - hosts_.data()));
+  }
+  void left_port(Host& host) {
+    const Event event = host.port.front();
+    host.port.pop_front();
+    host.port_busy = false;
+    Host& from = sender(event);
+    from.in_switch -= payload(event);
+    if (from.stopped && from.in_switch < kGoBytes) go_on(from);
+    if (event.kind == Kind::kArrived) {
+      arrived(host, event.what, event.turns_left);
+    } else if (event.kind == Kind::kAsked) {
+      heard(event.what);
+    } else {
+      done(event.what);
     }
-    if (host.behind_pause_ns > kPortNs) return;
-    for (const std::uint32_t which : std::exchange(host.stopped, {})) {
-      hosts_[which / kUnits].units[which % kUnits].busy = false;
+    leave_port(host);
+  }
+  void go_on(Host& host) {
+    host.stopped = false;
+    for (const std::uint32_t which : std::exchange(host.waiting_units, {})) {
+      host.units[which % kUnits].busy = false;
       begin_turn(which);
     }
   }
@@ -438,24 +396,26 @@ class Network {
     const Message& message = messages_[m];
     const Times& times = times_[message.demand];
     const End& end = ends_[is_read(message) ? message.end : ends_[message.end].far];
-    // It came in while it was sent: on an idle port the last packet is taken as it comes.
-    host.port_until = std::max(now_, host.port_until + times.wire_ns / times.turns);
-    double from = host.port_until;
+    double from = now_;
     if (!host.contexts->touch(end.place)) from = fetched(host, from, kReceiverShare);
     host.taken_until = std::max(from, host.taken_until);
     bytes_[message.demand] += bytes_of(message) / times.turns;
     host.held += times.packets_of_turn();
-    host.paused = host.paused || host.held >= kHeldPackets;
+    host.port_paused = host.port_paused || host.held >= kHeldPackets;
     at(host.taken_until, Kind::kTaken, m, turns_left);
   }
   void taken(std::uint32_t m, std::uint32_t turns_left) {
     const Message& message = messages_[m];
-    Host& taker = hosts_[ends_[is_read(message) ? message.end : ends_[message.end].far].host];
+    Host& taker = is_read(message) ? asker_of(message) : asked(message);
     const Times& times = times_[message.demand];
     taker.held -= times.packets_of_turn();
-    if (taker.paused && taker.held < kResumePackets) resume(taker);
+    if (taker.port_paused && taker.held < kResumePackets) {
+      taker.port_paused = false;
+      taker.port_until = std::max(taker.port_until, now_);
+      leave_port(taker);
+    }
     if (turns_left > 0) return;
-    if (is_read(message)) return at(now_, Kind::kDone, m);
+    if (is_read(message)) return done(m);
     // Word of a WRITE goes back, behind what is ready for the wire there.
     at(send(taker, 1, times.header_ns) + times.trip_ns / 2, Kind::kWord, m);
   }
