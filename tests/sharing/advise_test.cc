@@ -172,7 +172,7 @@ TEST(Advice, KnowsThatLargeMessagesDoNotGoInHerds) {
   const auto many = advise(Planted(), one_kind(1400, 16384));
   ASSERT_TRUE(many) << many.error().message;
   EXPECT_EQ(many->setting.latency_qps, 1U);
-  EXPECT_EQ(many->setting.in_flight_bytes, 2U * 131072) << "twice what it needs";
+  EXPECT_EQ(many->setting.in_flight_bytes, 131072U);
 }
 
 // Claim:  few connections want several shared QPs where one would carry the line: of what is posted together, a

@@ -121,12 +121,6 @@ Result<std::uint64_t> size_of_bulk(const model::Model& model, Operation operatio
   return std::uint64_t{1} << std::lround(std::log2(std::clamp(bytes, 4096.0, 65536.0)));
 }
 
-bool mixes(const Matrix& matrix) {
-  return std::any_of(matrix.demands.begin(), matrix.demands.end(), [&](const Demand& demand) {
-    return demand.operation != matrix.demands.front().operation;
-  });
-}
-
 /// The fewest QPs, then the fewest bytes under way, that lose nothing worth having.
 Result<std::pair<Setting, Total>> best_setting(const model::Model& model, const Matrix& matrix) {
   const auto bulk_bytes = size_of_bulk(model, matrix.demands.front().operation);
@@ -146,17 +140,6 @@ Result<std::pair<Setting, Total>> best_setting(const model::Model& model, const 
       if (total->gbps > best.second.gbps * kWorthwhile) best = {setting, std::move(*total)};
     }
   }
-  // The network is quicker than the twin with what it has under way, above all where READs and WRITEs wait for each
-  // other on a QP. So a broker is given twice what the network needs, unless that costs something.
-  Setting ample = best.first;
-  ample.in_flight_bytes *= 2;
-  if (mixes(matrix) && ample.latency_qps < kMostQps) {
-    ample.latency_qps *= 2;
-    ample.bulk_qps *= 2;
-  }
-  auto total = predict(model, matrix, {.shared = ample});
-  if (!total) return pass_on(total);
-  if (total->gbps * kWorthwhile > best.second.gbps) best = {ample, std::move(*total)};
   return best;
 }
 
