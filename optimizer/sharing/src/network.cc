@@ -98,22 +98,29 @@ class Network {
       }
     }
   }
+  /// A broker makes a QP when it is first used: the first of each class to each peer, then the second of each.
   void share() {
     const Setting& setting = *way_.shared;
-    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> first;
+    using Pair = std::pair<std::uint32_t, std::uint32_t>;
+    std::vector<Pair> pairs;
+    for (const Demand& demand : matrix_.demands) {
+      const Pair pair = std::minmax(numbers_.at(demand.from), numbers_.at(demand.to));
+      if (std::find(pairs.begin(), pairs.end(), pair) == pairs.end()) pairs.push_back(pair);
+    }
+    std::map<Pair, std::vector<std::uint32_t>> small, bulk;
+    for (std::uint32_t q = 0; q < std::max(setting.latency_qps, setting.bulk_qps); ++q) {
+      for (const Pair& pair : pairs) {
+        if (q < setting.latency_qps) small[pair].push_back(add_qp(pair.first, pair.second, 0));
+        if (q < setting.bulk_qps) bulk[pair].push_back(add_qp(pair.first, pair.second, 0));
+      }
+    }
     for (std::uint32_t d = 0; d < matrix_.demands.size(); ++d) {
       const Demand& demand = matrix_.demands[d];
       const std::uint32_t from = numbers_.at(demand.from), to = numbers_.at(demand.to);
-      const auto [found, is_new] = first.try_emplace(std::minmax(from, to), 0);
-      for (std::uint32_t q = 0; is_new && q < setting.latency_qps + setting.bulk_qps; ++q) {
-        const std::uint32_t made = add_qp(std::min(from, to), std::max(from, to), 0);
-        if (q == 0) found->second = made;
-      }
-      const bool bulk = demand.message_bytes > setting.bulk_bytes && setting.bulk_qps > 0;
+      const bool is_bulk = demand.message_bytes > setting.bulk_bytes && setting.bulk_qps > 0;
+      const auto& qps = (is_bulk ? bulk : small).at(std::minmax(from, to));
       for (std::uint32_t i = 0; i < demand.connections; ++i) {
-        const std::uint32_t lane =
-            bulk ? setting.latency_qps + i % setting.bulk_qps : i % setting.latency_qps;
-        const std::uint32_t end = found->second + 2 * lane + (from < to ? 0 : 1);
+        const std::uint32_t end = qps[i % qps.size()] + (from < to ? 0 : 1);
         for (std::uint32_t k = 0; k < demand.outstanding; ++k) messages_.push_back({d, end});
       }
     }

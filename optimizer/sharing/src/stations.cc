@@ -133,8 +133,14 @@ Result<double> posting_ns(const model::Model& model, Operation operation, double
   const Demand small{.operation = operation, .message_bytes = kSmallBytes};
   const auto pace =
       pace_ns(model, small, std::clamp(qps, threads, kFewQps), threads, own_doorbells);
-  if (!pace) return pass_on(pace);
-  return *pace * threads;
+  const auto least = pace_ns(model, small, kFewQps, kManyThreads);
+  const auto alone = pace_ns(model, small, std::min(qps, kFewQps), 1);
+  for (const auto* one : {&pace, &least, &alone}) {
+    if (!*one) return pass_on(*one);
+  }
+  // Where the RNIC takes no more, threads may wait for it: then a thread takes what it takes alone.
+  constexpr double kAtItsEnd = 1.1;
+  return *pace < kAtItsEnd * *least ? std::min(*alone, *pace * threads) : *pace * threads;
 }
 
 }  // namespace greynic::sharing
