@@ -340,12 +340,13 @@ void Engine::post_staged(Lane& lane) {
   if (lane.posted == lane.sent.size()) return;
   std::vector<Work>& list = posted_;
   list.clear();
-  // What is untold of is not replaced: little of it when there are many bytes, too.
+  // Who asked for a transfer waits for word of it, and what is under way is replaced only then. A stream goes on
+  // meanwhile, and with a processor for all each completion costs it a turn.
   std::uint64_t untold = 0;
   for (std::size_t i = lane.posted; i < lane.sent.size(); ++i) {
     list.push_back(lane.sent[i].work);
-    untold += lane.sent[i].bytes;
-    const bool many = untold * kSignalEvery >= options_.in_flight_bytes;
+    if (lane.sent[i].kind == Sent::Kind::kTransfer) untold += lane.sent[i].bytes;
+    const bool many = untold > 0 && untold * kSignalEvery >= options_.in_flight_bytes;
     list.back().signaled = i + 1 == lane.sent.size() || i % kSignalEvery == 0 || many;
     if (list.back().signaled) untold = 0;
     ++counters_.verbs[static_cast<std::size_t>(list.back().verb)];
