@@ -1,6 +1,50 @@
 #include "planted.h"
 
 namespace greynic::bench {
+namespace {
+
+void add_healers_and_slopes(std::vector<Family>& all) {
+  all.push_back(
+      {.name = "healers", .most_factors = 96, .most_order = 2, .numbers = true, .healed = true});
+  all.push_back({.name = "noisy_healers",
+                 .most_factors = 96,
+                 .most_order = 2,
+                 .numbers = true,
+                 .noise = {0.15, 0.30},
+                 .least_drop = 0.25,
+                 .healed = true});
+  // As many settings as a program has that somebody tunes.
+  all.push_back({.name = "few_healers",
+                 .least_factors = 5,
+                 .most_factors = 9,
+                 .most_order = 2,
+                 .numbers = true,
+                 .healed = true});
+  all.push_back({.name = "few_hidden",
+                 .least_factors = 5,
+                 .most_factors = 9,
+                 .most_order = 2,
+                 .numbers = true,
+                 .hidden = true});
+  all.push_back(
+      {.name = "hidden", .most_factors = 96, .most_order = 2, .numbers = true, .hidden = true});
+  all.push_back({.name = "slopes",
+                 .most_factors = 40,
+                 .most_order = 2,
+                 .numbers = true,
+                 .noise = {0.15},
+                 .least_drop = 0.7,
+                 .most_drop = 0.9,
+                 .slopes = true});
+  all.push_back({.name = "healed_and_hidden",
+                 .most_factors = 96,
+                 .most_order = 2,
+                 .numbers = true,
+                 .healed = true,
+                 .hidden = true});
+}
+
+}  // namespace
 
 std::vector<Family> families() {
   std::vector<Family> all;
@@ -86,6 +130,7 @@ std::vector<Family> families() {
                  .numbers = true,
                  .intervals = 0.35,
                  .absolute = true});
+  add_healers_and_slopes(all);
   return all;
 }
 

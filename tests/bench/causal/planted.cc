@@ -9,6 +9,7 @@ namespace greynic::bench {
 namespace {
 
 constexpr double kGood = 100.0;
+constexpr std::size_t kLeastSlope = 3;  // levels from the baseline's to the witness's
 
 std::size_t level_index(const Factor& factor, const FactorValue& value) {
   return static_cast<std::size_t>(std::find(factor.levels.begin(), factor.levels.end(), value) -
@@ -117,6 +118,12 @@ PlantedTerm PlantedCase::term_of(std::size_t index) {
   return term;
 }
 
+PlantedTerm PlantedCase::take_term(std::vector<std::size_t>& free) {
+  const std::size_t factor = free.back();
+  free.pop_back();
+  return term_of(factor);
+}
+
 void PlantedCase::make_sum(PlantedCause& cause, std::vector<std::size_t>& free) {
   std::vector<std::size_t> numbers;
   for (const std::size_t i : free) {
@@ -146,6 +153,15 @@ void PlantedCase::make_causes() {
   std::vector<std::size_t> free(campaign.factors.size());
   for (std::size_t i = 0; i < free.size(); ++i) free[i] = i;
   std::shuffle(free.begin(), free.end(), random_);
+  if (family_.slopes) {  // terms are taken from the end
+    std::stable_partition(free.begin(), free.end(), [&](std::size_t i) {
+      const std::size_t base = of_baseline_[i];
+      const std::size_t wall = of_witness_[i];
+      return campaign.factors[i].type != FactorType::kNumeric ||
+             (base < wall ? wall - base : base - wall) < kLeastSlope;
+    });
+    steepest_clear_ = uniform(0.3, 0.75);
+  }
   for (int c = 0; c < count; ++c) {
     PlantedCause cause;
     cause.drop = uniform(family_.least_drop, family_.most_drop);
@@ -161,12 +177,10 @@ void PlantedCase::make_causes() {
       cause.terms.push_back(shared);
       --order;
     }
-    for (; order > 0; --order) {
-      cause.terms.push_back(term_of(free.back()));
-      free.pop_back();
-    }
+    for (; order > 0; --order) cause.terms.push_back(take_term(free));
     causes.push_back(std::move(cause));
   }
+  make_healers(free);
   if (family_.emergent) {
     // Awake only where a setting of the first cause is healed.
     const PlantedTerm& healed = causes[0].terms[below(causes[0].terms.size())];
@@ -175,10 +189,22 @@ void PlantedCase::make_causes() {
     cause.drop = uniform(family_.least_drop, family_.most_drop);
     cause.terms.push_back({healed.factor, {of_baseline_[healed.factor]}});
     const int order = 1 + static_cast<int>(below(2));
-    for (int i = 0; i < order; ++i) {
-      cause.terms.push_back(term_of(free.back()));
-      free.pop_back();
-    }
+    for (int i = 0; i < order; ++i) cause.terms.push_back(take_term(free));
+    causes.push_back(std::move(cause));
+  }
+}
+
+/// What heals a wall is set in the witness. So is what undoes that, or else the cause does not show there.
+void PlantedCase::make_healers(std::vector<std::size_t>& free) {
+  if (family_.healed) {
+    causes.front().healers = {take_term(free)};
+    causes.front().undoers = {take_term(free)};
+  }
+  if (family_.hidden) {
+    PlantedCause cause;
+    cause.drop = uniform(family_.least_drop, family_.most_drop);
+    cause.terms = {take_term(free)};
+    cause.healers = {take_term(free)};
     causes.push_back(std::move(cause));
   }
 }
@@ -273,10 +299,17 @@ bool PlantedCase::allowed(const Configuration& configuration) const {
       });
 }
 
+bool PlantedCase::holds(const PlantedTerm& term, const Configuration& configuration) const {
+  const Factor& factor = campaign.factors[term.factor];
+  return term.levels.contains(level_index(factor, *configuration.find(factor.name)));
+}
+
 bool PlantedCase::holds(const PlantedCause& cause, const Configuration& configuration) const {
-  for (const PlantedTerm& term : cause.terms) {
-    const Factor& factor = campaign.factors[term.factor];
-    if (!term.levels.contains(level_index(factor, *configuration.find(factor.name)))) return false;
+  const auto one_holds = [&](const PlantedTerm& term) { return holds(term, configuration); };
+  if (!std::all_of(cause.terms.begin(), cause.terms.end(), one_holds)) return false;
+  if (std::any_of(cause.healers.begin(), cause.healers.end(), one_holds) &&
+      std::none_of(cause.undoers.begin(), cause.undoers.end(), one_holds)) {
+    return false;
   }
   double sum = 0.0;
   for (const std::size_t i : cause.sum) {
@@ -288,6 +321,37 @@ bool PlantedCase::holds(const PlantedCause& cause, const Configuration& configur
 bool PlantedCase::is_wall(const Configuration& configuration) const {
   return std::any_of(causes.begin(), causes.end(),
                      [&](const PlantedCause& cause) { return holds(cause, configuration); });
+}
+
+/// How deep a wall one term of a slope allows, in logarithms. Up to the last clear level it rises to a share
+/// of the bound, from the first wall on it begins as far beyond the bound.
+double PlantedCase::depth(const PlantedTerm& term, const PlantedCause& cause,
+                          const Configuration& configuration) const {
+  const double deepest = -std::log1p(-cause.drop);
+  const Factor& factor = campaign.factors[term.factor];
+  if (factor.type != FactorType::kNumeric) return holds(term, configuration) ? deepest : 0.0;
+  const auto place = [](std::size_t index) { return static_cast<double>(index); };
+  const double base = place(of_baseline_[term.factor]);
+  const double up = place(of_witness_[term.factor]) > base ? 1.0 : -1.0;
+  const double edge = up * (place(up > 0 ? *term.levels.begin() : *term.levels.rbegin()) - base);
+  const double most = up * (place(of_witness_[term.factor]) - base);
+  const double here = up * (place(level_index(factor, *configuration.find(factor.name))) - base);
+  const double bound = -std::log1p(-*campaign.wall.below_baseline_by);
+  if (here <= 0.0) return 0.0;
+  if (here < edge) return steepest_clear_ * bound * here / (edge - 1.0);
+  const double least = std::min((2.0 - steepest_clear_) * bound, deepest);
+  if (here >= most) return deepest;
+  return least + (deepest - least) * (here - edge) / (most - edge);
+}
+
+/// The share of the rate that a cause leaves.
+double PlantedCase::left_by(const PlantedCause& cause, const Configuration& configuration) const {
+  if (!family_.slopes) return holds(cause, configuration) ? 1.0 - cause.drop : 1.0;
+  double least = -std::log1p(-cause.drop);
+  for (const PlantedTerm& term : cause.terms) {
+    least = std::min(least, depth(term, cause, configuration));
+  }
+  return std::exp(-least);
 }
 
 Observation PlantedCase::measure(const Configuration& configuration) {
@@ -302,9 +366,9 @@ Observation PlantedCase::measure(const Configuration& configuration) {
   double left = 1.0;
   bool wall = false;
   for (const PlantedCause& cause : causes) {
-    if (!holds(cause, configuration)) continue;
-    wall = true;
-    left = product_ ? left * (1.0 - cause.drop) : std::min(left, 1.0 - cause.drop);
+    wall = wall || holds(cause, configuration);
+    const double by_cause = left_by(cause, configuration);
+    left = product_ ? left * by_cause : std::min(left, by_cause);
   }
   if (slow_for_ > 0) {
     --slow_for_;
@@ -359,107 +423,6 @@ double PlantedCase::bound() const {
   const double certificate = static_cast<double>(causes.size()) + healings;
   const double apart = -std::log1p(-drop) / noise_;
   return (bits + certificate) / capacity(apart, timeouts_ + stalls_);
-}
-
-/// Two thresholds that no pair of the campaign's levels tells from the sum.
-bool PlantedCase::same_pairs(const PlantedCause& planted, const causal::Cause& cause) const {
-  const Factor& a = campaign.factors[planted.sum[0]];
-  const Factor& b = campaign.factors[planted.sum[1]];
-  if (cause.all_of.size() != planted.terms.size() + 2) return false;
-  for (const FactorValue& x : a.levels) {
-    for (const FactorValue& y : b.levels) {
-      const bool holds =
-          std::all_of(cause.all_of.begin(), cause.all_of.end(), [&](const causal::Condition& one) {
-            return (one.factor != a.name || one.holds(x)) && (one.factor != b.name || one.holds(y));
-          });
-      if (holds != (std::get<double>(x) + std::get<double>(y) >= planted.least)) return false;
-    }
-  }
-  return true;
-}
-
-bool PlantedCase::same(const PlantedCause& planted, const causal::Cause& cause) const {
-  std::set<std::string> factors;
-  for (const PlantedTerm& term : planted.terms) {
-    const Factor& factor = campaign.factors[term.factor];
-    factors.insert(factor.name);
-    const auto told =
-        std::find_if(cause.all_of.begin(), cause.all_of.end(),
-                     [&](const causal::Condition& one) { return one.factor == factor.name; });
-    if (told == cause.all_of.end() || !told->with.empty()) return false;
-    for (std::size_t k = 0; k < factor.levels.size(); ++k) {
-      if (told->holds(factor.levels[k]) != term.levels.contains(k)) return false;
-    }
-  }
-  if (planted.sum.empty()) return cause.all_of.size() == factors.size() && cause.unless.empty();
-  const Factor& a = campaign.factors[planted.sum[0]];
-  const Factor& b = campaign.factors[planted.sum[1]];
-  const auto told =
-      std::find_if(cause.all_of.begin(), cause.all_of.end(),
-                   [&](const causal::Condition& one) { return one.with.size() == 1; });
-  if (told == cause.all_of.end()) return same_pairs(planted, cause);
-  if (cause.all_of.size() != factors.size() + 1) return false;
-  // Within the levels that the wall and the baseline span, the sum must part the same.
-  for (std::size_t i = of_baseline_[planted.sum[0]]; i <= of_witness_[planted.sum[0]]; ++i) {
-    for (std::size_t j = of_baseline_[planted.sum[1]]; j <= of_witness_[planted.sum[1]]; ++j) {
-      const double sum = std::get<double>(a.levels[i]) + std::get<double>(b.levels[j]);
-      Configuration pair;
-      pair.set(a.name, a.levels[i]);
-      pair.set(b.name, b.levels[j]);
-      if (told->holds(pair) != (sum >= planted.least)) return false;
-    }
-  }
-  return true;
-}
-
-bool PlantedCase::right(const causal::Cause& cause) const {
-  return std::any_of(causes.begin(), causes.end(),
-                     [&](const PlantedCause& planted) { return same(planted, cause); });
-}
-
-bool PlantedCase::exact(const causal::Explanation& explanation) const {
-  if (explanation.causes.size() != causes.size()) return false;
-  return std::all_of(causes.begin(), causes.end(), [&](const PlantedCause& planted) {
-    return std::any_of(explanation.causes.begin(), explanation.causes.end(),
-                       [&](const causal::Cause& cause) { return same(planted, cause); });
-  });
-}
-
-bool PlantedCase::structure(const causal::Explanation& explanation) const {
-  std::multiset<std::set<std::string>> planted;
-  std::multiset<std::set<std::string>> told;
-  for (const PlantedCause& cause : causes) {
-    std::set<std::string> factors;
-    for (const PlantedTerm& term : cause.terms) factors.insert(campaign.factors[term.factor].name);
-    for (const std::size_t i : cause.sum) factors.insert(campaign.factors[i].name);
-    planted.insert(factors);
-  }
-  for (const causal::Cause& cause : explanation.causes) {
-    std::set<std::string> factors;
-    for (const causal::Condition& one : cause.all_of) {
-      factors.insert(one.factor);
-      factors.insert(one.with.begin(), one.with.end());
-    }
-    told.insert(factors);
-  }
-  return planted == told;
-}
-
-std::string PlantedCase::truth() const {
-  std::string text;
-  for (const PlantedCause& cause : causes) {
-    text += cause.emergent ? "  emergent:" : "  cause:";
-    for (const PlantedTerm& term : cause.terms) {
-      const Factor& factor = campaign.factors[term.factor];
-      text += fmt::format(" {} {}..{} ({})", factor.name,
-                          to_string(factor.levels[*term.levels.begin()]),
-                          to_string(factor.levels[*term.levels.rbegin()]), term.levels.size());
-    }
-    for (const std::size_t i : cause.sum) text += " +" + campaign.factors[i].name;
-    if (!cause.sum.empty()) text += fmt::format(" >= {}", cause.least);
-    text += fmt::format(" drop {:.2f}\n", cause.drop);
-  }
-  return text;
 }
 
 }  // namespace greynic::bench

@@ -41,6 +41,9 @@ struct Family {
   int most_decoys = 0;    ///< innocent factors that go with the wall in a log of stored runs
   /// Share of the log's runs that something outside the campaign made slow, decoys with them.
   double troubled = 0.0;
+  bool healed = false;  ///< a setting of the witness heals the cause, and another one undoes that
+  bool hidden = false;  ///< one more cause, of one term, that a setting of the witness heals
+  bool slopes = false;  ///< numeric terms bring the wall level by level
 };
 
 /// Those of the benchmark.
@@ -54,6 +57,8 @@ struct PlantedTerm {
 
 struct PlantedCause {
   std::vector<PlantedTerm> terms;
+  std::vector<PlantedTerm> healers;  ///< where one of them holds, the terms bring no wall,
+  std::vector<PlantedTerm> undoers;  ///< unless one of these does too
   bool emergent = false;
   /// A sum of two numeric factors, in place of terms about each; `least` of the sum.
   std::vector<std::size_t> sum;
@@ -91,12 +96,19 @@ class PlantedCase {
  private:
   void make_factors();
   void make_causes();
+  void make_healers(std::vector<std::size_t>& free);
   [[nodiscard]] PlantedTerm term_of(std::size_t factor);
+  [[nodiscard]] PlantedTerm take_term(std::vector<std::size_t>& free);
   void make_sum(PlantedCause& cause, std::vector<std::size_t>& free);
   void make_forbidden();
   void make_log();
   [[nodiscard]] Configuration run_of_log(bool wall);
+  [[nodiscard]] bool holds(const PlantedTerm& term, const Configuration& configuration) const;
   [[nodiscard]] bool holds(const PlantedCause& cause, const Configuration& configuration) const;
+  [[nodiscard]] double depth(const PlantedTerm& term, const PlantedCause& cause,
+                             const Configuration& configuration) const;
+  [[nodiscard]] double left_by(const PlantedCause& cause, const Configuration& configuration) const;
+  [[nodiscard]] bool names_healer(const PlantedCause& planted, const causal::Condition& one) const;
   [[nodiscard]] bool same_pairs(const PlantedCause& planted, const causal::Cause& cause) const;
   [[nodiscard]] bool same(const PlantedCause& planted, const causal::Cause& cause) const;
   [[nodiscard]] std::size_t below(std::size_t bound) { return random_() % bound; }
@@ -111,6 +123,7 @@ class PlantedCase {
   double timeouts_ = 0.0;
   double drift_ = 0.0;
   int slow_for_ = 0;
+  double steepest_clear_ = 0.0;  // of the bound, in logarithms: the last level before a wall
   bool product_ = false;
   std::vector<std::size_t> of_baseline_;  // level of each factor
   std::vector<std::size_t> of_witness_;

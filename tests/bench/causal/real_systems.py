@@ -14,7 +14,8 @@ levels on both sides of the wall's are tried with the cause's other settings as 
 the threshold. A wall is drawn only when all these medians are more than MARGIN away from the bound: what lies nearer
 is a wall or not by chance, and levels there may be said or not. MARGIN is three times the error of a median of five
 at the noise that `measure` prints.
-Causes that greynic calls emergent, which wake when others are healed, are not held against anything.
+What greynic calls emergent wakes when other settings are healed. Where the terms that the baseline does not meet are one
+of these causes, it says besides what heals it; other emergent causes are not held against anything.
 """
 import itertools
 import json
@@ -184,12 +185,26 @@ def campaign_of(system):
             "measure": {"repeats": 1, "seconds": 1}}
 
 
-def range_said(term, levels):
+def holds(term, level):
     op, value = term["op"], term["value"]
-    inside = {"==": lambda x: x == value, "in": lambda x: x in value, ">=": lambda x: x >= value,
-              "<=": lambda x: x <= value, "between": lambda x: value[0] <= x <= value[1]}[op]
-    kept = [place for place, level in enumerate(levels) if inside(level)]
+    return {"==": lambda x: x == value, "in": lambda x: x in value, ">=": lambda x: x >= value,
+            "<=": lambda x: x <= value, "between": lambda x: value[0] <= x <= value[1]}[op](level)
+
+
+def range_said(term, levels):
+    kept = [place for place, level in enumerate(levels) if holds(term, level)]
     return kept[0], kept[-1]
+
+
+def terms_by_names(said, wanted, baseline):
+    """Of each cause, the terms that the baseline does not meet."""
+    got = {}
+    for cause in said["causes"]:
+        terms = [term for term in cause["terms"] if not holds(term, baseline[term["factor"]])]
+        names = tuple(sorted(term["factor"] for term in terms))
+        if not cause.get("emergent") or names in wanted:
+            got[names] = terms
+    return got
 
 
 def fits(said, known):
@@ -236,9 +251,8 @@ def explain(folder, greynic, cases, seed):
                     continue
                 said = ask(greynic, folder, pathlib.Path(scratch), system, at, number)
                 tests.append(said["tests"])
-                got = {tuple(sorted(term["factor"] for term in cause["terms"])): cause["terms"]
-                       for cause in said["causes"] if not cause.get("emergent")}
                 wanted = {tuple(sorted(cause)): cause for cause in causes}
+                got = terms_by_names(said, wanted, truth.baseline)
                 right = set(got) == set(wanted)
                 settings += right
                 same = right and all(
