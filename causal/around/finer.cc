@@ -39,6 +39,7 @@ Result<Bracket> halve(Session& session, Settings& settings, const Configuration&
 
 Result<void> find_finer(Session& session, Settings& settings, const Configuration& alone,
                         double share, Cause& cause) {
+  const JudgingByBound judging(session);
   for (Condition& term : cause.all_of) {
     const double* level = std::get_if<double>(&term.level);
     if (level == nullptr || !term.clear_level || term.relation == Relation::kSumAtLeast) continue;

@@ -16,6 +16,7 @@ constexpr double kPerNoise = 16.0;  // entries of the table for one noise
 constexpr std::size_t kMostCandidates = 9;
 constexpr double kClearBefore = 5.0;    // samples' worth of belief in where clear ones lie:
 constexpr double kAtBaseline = 0.9;     // this share at the baseline
+constexpr double kOwnMean = 0.1;        // odds of a mean near the bound, where many lie there
 constexpr double kWallInMixture = 2.0;  // and of belief in a new depth
 constexpr double kLeastNewDepth = 0.4;  // a further cause may be less deep than the first
 constexpr double kFarBelow = 0.02;      // odds below which a baseline's mean is left out
@@ -288,6 +289,7 @@ double MeanMixture::fit(const std::vector<Sample>& samples, const Noise& noise,
 
 void MeanMixture::settle() {
   std::vector<double> clear(samples_.size(), 1e-300), wall(samples_.size(), 1e-300);
+  std::vector<double> clear_near = clear, wall_near = wall;
   means_.assign(samples_.size(), {});
   baseline_ = 0.0;
   double square = 0.0;
@@ -300,6 +302,14 @@ void MeanMixture::settle() {
       const double both = std::max(0.5 * (chance[i].clear + chance[i].wall), 1e-300);
       clear[i] += one.odds * chance[i].clear / both;
       wall[i] += one.odds * chance[i].wall / both;
+      const std::size_t count = samples_[i].scores.size();
+      const double room = std::max(one.bound - one.mean, kLeastRoom);
+      const auto near_bound = [&](double usual, double low, double high) {
+        const double own = between(likelihoods_[i], count, low, high);
+        return one.odds * ((1.0 - kOwnMean) * usual + kOwnMean * own) / both;
+      };
+      clear_near[i] += near_bound(chance[i].clear, one.bound - room, one.bound);
+      wall_near[i] += near_bound(chance[i].wall, one.bound, one.bound + room);
       add_mean(one, i);
     }
   }
@@ -308,8 +318,10 @@ void MeanMixture::settle() {
   }
   baseline_error_ = std::sqrt(std::max(0.0, square - baseline_ * baseline_));
   evidence_.resize(samples_.size());
+  by_bound_.resize(samples_.size());
   for (std::size_t i = 0; i < samples_.size(); ++i) {
     evidence_[i] = std::log(wall[i]) - std::log(clear[i]);
+    by_bound_[i] = std::log(wall_near[i]) - std::log(clear_near[i]);
   }
 }
 

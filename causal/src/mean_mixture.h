@@ -65,6 +65,9 @@ class MeanMixture {
 
   /// log p(scores | wall) - log p(scores | clear), of a sample of the fit by all others.
   [[nodiscard]] double evidence_of(std::size_t sample) const { return evidence_[sample]; }
+  /// The same where many lie between the baseline and the bound, as levels of a setting do that
+  /// brings a wall little by little: what lies near the bound is decided by the bound itself.
+  [[nodiscard]] double evidence_by_bound(std::size_t sample) const { return by_bound_[sample]; }
   /// Of other scores.
   [[nodiscard]] double evidence(const std::vector<double>& scores) const;
 
@@ -127,6 +130,7 @@ class MeanMixture {
   std::vector<Likelihood> likelihoods_;
   std::vector<Candidate> candidates_;
   std::vector<double> evidence_;
+  std::vector<double> by_bound_;
   std::vector<Mean> means_;
   double baseline_ = 0.0;
   double baseline_error_ = 0.0;

@@ -18,13 +18,10 @@ constexpr int kMostRecovery = 40;          // tests of the baseline after a wall
 constexpr std::size_t kHopelessFrom = 16;  // tests of one configuration,
 constexpr std::size_t kHeapsFrom = 12;     // tests of the baseline
 constexpr double kHopelessRate = 0.05;     // and what each must have told at least
-constexpr std::size_t kLongRow = 12;       // tests, as in small noise,
-constexpr std::size_t kLongSearch = 20;    // and of all rows together
-constexpr std::size_t kLongForBaseline = 12;
-constexpr double kBaselineKnown = 0.3;  // its error, of the way from it to the bound
 constexpr double kBitsOfLevels = 20.0;
 constexpr double kLeastTold = 0.02;
 constexpr double kNearBound = 0.08;  // of the way from the baseline to it
+constexpr double kNearForLevel = 0.12;
 constexpr int kMostTooShort = 2;
 constexpr double kSurelyWall = 5.0;       // log odds
 constexpr std::size_t kOwnTests = 2;      // of a configuration, before the baseline is asked again
@@ -156,7 +153,11 @@ void Session::refit() {
     ids.push_back(id);
   }
   model_.fit(readings_, groups);
-  for (std::size_t i = 0; i < ids.size(); ++i) asked_[ids[i]].evidence = groups[i].evidence;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    asked_[ids[i]].evidence = groups[i].evidence;
+    asked_[ids[i]].by_bound = groups[i].by_bound;
+    asked_[ids[i]].known = groups[i].known;
+  }
 }
 
 void Session::allow(std::optional<std::size_t> tests) {
@@ -206,7 +207,7 @@ Result<void> Session::measure(std::span<const Id> ids, const std::string& why) {
     test.why = why;
     test.configuration = observation.asked;
     test.round = rounds_;
-    test.before = by_belief_ ? asked_[id].belief : chance_of(asked_[id].evidence);
+    test.before = by_belief_ ? asked_[id].belief : chance_of(evidence(id));
     if (const auto value = observation.value(campaign_.wall.metric)) test.value = *value;
     test.outcome = to_string(observation.outcome);
     trail_.push_back(std::move(test));
@@ -215,7 +216,7 @@ Result<void> Session::measure(std::span<const Id> ids, const std::string& why) {
   if (!begun_ || (by_belief_ && tests_ % kFollowDrift != 0)) return {};
   refit();
   for (std::size_t i = trail_.size() - observations->size(); i < trail_.size(); ++i) {
-    trail_[i].after = chance_of(asked_[id_of(trail_[i].configuration)].evidence);
+    trail_[i].after = chance_of(evidence(id_of(trail_[i].configuration)));
   }
   return {};
 }
@@ -293,13 +294,14 @@ bool Session::hopeless(Id id) const {
   if (tests_of(id) < kHopelessFrom) return false;
   if (std::abs(evidence(id)) / count < kHopelessRate) return true;
   // So near to the bound that nobody would care which side it is on.
-  const double room = model_.bound() - model_.baseline();
-  if (model_.sigma() / std::sqrt(count) > kNearBound * room) return false;
+  const double near =
+      (by_bound_ ? kNearForLevel : kNearBound) * (model_.bound() - model_.baseline());
+  if (model_.sigma() / std::sqrt(count) > near) return false;
   double sum = 0.0;
   const std::vector<double> scores = scores_of(id);
   for (const double score : scores) sum += score;
   return std::abs(sum - model_.bound() * static_cast<double>(scores.size())) <
-         kNearBound * room * static_cast<double>(scores.size());
+         near * static_cast<double>(scores.size());
 }
 
 void Session::ask_baseline_first(std::vector<Id>& next) const {
@@ -322,7 +324,7 @@ Result<std::vector<Verdict>> Session::decide(const std::vector<Id>& ids, double 
     std::vector<Id> open;
     for (std::size_t i = 0; i < ids.size(); ++i) {
       const Asked& asked = asked_[ids[i]];
-      const double odds = prior + asked.evidence;
+      const double odds = prior + evidence(ids[i]);
       asked_[ids[i]].belief = chance_of(odds);
       const bool tested = !asked.readings.empty();
       if (tested && odds >= sure) {
@@ -348,82 +350,6 @@ Result<Verdict> Session::decide(Id id, double before, double error, const std::s
   auto verdicts = decide(std::vector<Id>{id}, before, error, why);
   if (!verdicts) return pass_on(verdicts);
   return verdicts->front();
-}
-
-/// The chance of each step to be the first wall; the last entry is that none is.
-std::vector<double> Session::chances(const Row& row) const {
-  const std::size_t count = row.steps.size();
-  std::vector<double> weight(count + 1, 0.0);
-  double sum = 0.0;
-  weight[count] = std::log(std::max(row.never, 1e-300));
-  double best = weight[count];
-  for (std::size_t i = count; i-- > 0;) {
-    sum += evidence(row.steps[i]);
-    weight[i] = row.before[i] > 0.0 ? std::log(row.before[i]) + sum : -1e300;
-    best = std::max(best, weight[i]);
-  }
-  double all = 0.0;
-  for (double& one : weight) all += one = std::exp(one - best);
-  for (double& one : weight) one /= all;
-  return weight;
-}
-
-/// The steps to test next: where the odds are parted into equal shares.
-std::vector<Id> Session::questions(const Row& row, const std::vector<double>& chances) const {
-  std::vector<Id> chosen;
-  const int shares = options_.batch + 1;
-  for (int share = 1; share < shares; ++share) {
-    const double wanted = static_cast<double>(share) / shares;
-    double sum = 0.0;
-    double nearest = 2.0;
-    std::optional<Id> best;
-    for (std::size_t i = 0; i < row.steps.size(); ++i) {
-      sum += chances[i];
-      if (refused(row.steps[i])) continue;
-      const double far = std::abs(sum - wanted);
-      if (far < nearest) {
-        nearest = far;
-        best = row.steps[i];
-      }
-    }
-    if (best && std::find(chosen.begin(), chosen.end(), *best) == chosen.end()) {
-      chosen.push_back(*best);
-    }
-  }
-  return chosen;
-}
-
-bool Session::baseline_is_vague(std::size_t tests_of_row) const {
-  return is_relative(campaign_.wall) && tests_of_row >= kLongForBaseline &&
-         3 * tests_of(baseline_) < tests_of_row + kLongForBaseline &&
-         model_.baseline_error() > kBaselineKnown * (model_.bound() - model_.baseline());
-}
-
-Result<Place> Session::first_wall(const Row& row, double error) {
-  const std::size_t begun = tests_;
-  while (true) {
-    const std::size_t taken = tests_ - begun;
-    const bool is_long = taken >= kLongRow || tests_ >= leave_from_ + kLongSearch;
-    if (leave_when_noisy_ && is_long && is_noisy(*leave_when_noisy_)) {
-      return fail(ErrorCode::kAllowanceSpent, "noise is too large to go step by step");
-    }
-    const std::vector<double> chance = chances(row);
-    double sum = 0.0;
-    for (std::size_t i = 0; i < row.steps.size(); ++i) {
-      sum += chance[i];
-      asked_[row.steps[i]].belief = sum;
-    }
-    const auto best = std::max_element(chance.begin(), chance.end());
-    const std::size_t step = static_cast<std::size_t>(best - chance.begin());
-    Place place{.step = step, .confidence = *best, .never = step == row.steps.size()};
-    if (*best >= 1.0 - error || (place.never && *best > 0.9)) return place;
-    std::vector<Id> next = questions(row, chance);
-    std::erase_if(next, [&](Id id) { return hopeless(id); });
-    if (next.empty()) return place;
-    ask_baseline_first(next);
-    if (baseline_is_vague(taken)) next = {baseline_};
-    if (auto done = measure(next, row.why); !done) return pass_on(done);
-  }
 }
 
 std::vector<double> Session::scores_of(Id id) const {

@@ -36,6 +36,8 @@ struct Row {
   std::vector<double> before;  ///< odds, before any test, that each step is the first wall
   double never = 0.01;         ///< odds that none is
   std::string why;
+  /// The first step is asked by itself where it is likely enough: its answer serves elsewhere too.
+  bool ask_first = false;
 };
 
 struct Place {
@@ -66,7 +68,9 @@ class Session {
   [[nodiscard]] Result<void> measure(std::span<const Id> ids, const std::string& why);
 
   /// log odds of all tests of it.
-  [[nodiscard]] double evidence(Id id) const { return asked_[id].evidence; }
+  [[nodiscard]] double evidence(Id id) const {
+    return by_bound_ ? asked_[id].by_bound : asked_[id].evidence;
+  }
   [[nodiscard]] std::size_t tests_of(Id id) const { return asked_[id].readings.size(); }
   [[nodiscard]] bool was_tested(const Configuration& configuration) const {
     const auto known = ids_.find(configuration.name());
@@ -87,10 +91,11 @@ class Session {
   [[nodiscard]] std::size_t asked() const { return asked_.size(); }
   /// Beliefs are somebody else's to make: the odds of each configuration are not learned.
   void judge_by_belief(bool on) { by_belief_ = on; }
+  void judge_by_bound(bool on) { by_bound_ = on; }
   /// The beliefs after the last round, for the trail.
   void note_beliefs();
   /// log odds of a configuration, made elsewhere.
-  void judge(Id id, double evidence) { asked_[id].evidence = evidence; }
+  void judge(Id id, double evidence) { asked_[id].evidence = asked_[id].by_bound = evidence; }
 
   /// Whether each is a wall; `before` is the chance that it is, before any test.
   [[nodiscard]] Result<std::vector<Verdict>> decide(const std::vector<Id>& ids, double before,
@@ -157,6 +162,8 @@ class Session {
     Configuration what;
     std::vector<std::size_t> readings;
     double evidence = 0.0;
+    double by_bound = 0.0;
+    double known = 0.0;  // share of its mean that others have too
     double belief = 0.5;
     bool refused = false;
     bool was_short = false;  // nothing completed
@@ -173,6 +180,7 @@ class Session {
   /// All answers of a long row lean on the baseline's mean.
   [[nodiscard]] bool baseline_is_vague(std::size_t tests_of_row) const;
   [[nodiscard]] std::vector<double> chances(const Row& row) const;
+  [[nodiscard]] std::vector<Id> seen_once(const Row& row, const Place& place) const;
   [[nodiscard]] std::vector<Id> questions(const Row& row, const std::vector<double>& chances) const;
 
   const Campaign& campaign_;
@@ -188,6 +196,7 @@ class Session {
   Id baseline_ = 0;
   bool begun_ = false;
   bool by_belief_ = false;
+  bool by_bound_ = false;
   bool sticky_ = false;
   bool waited_for_nothing_ = false;
   bool stuck_ = false;
@@ -198,6 +207,18 @@ class Session {
   std::size_t leave_from_ = 0;
   std::size_t rounds_ = 0;
   std::size_t first_ordered_ = 0;
+};
+
+/// As long as it lives, answers may lie anywhere near the bound (MeanMixture::evidence_by_bound).
+class JudgingByBound {
+ public:
+  explicit JudgingByBound(Session& session) : session_(session) { session_.judge_by_bound(true); }
+  ~JudgingByBound() { session_.judge_by_bound(false); }
+  JudgingByBound(const JudgingByBound&) = delete;
+  JudgingByBound& operator=(const JudgingByBound&) = delete;
+
+ private:
+  Session& session_;
 };
 
 /// What was seen of the device whatever was set: drift, stalls.

@@ -202,12 +202,15 @@ void ValueModel::fit(const std::vector<Reading>& readings, std::vector<Group>& g
   mixture_.settle();
   learn_rates(readings);
   for (std::size_t g = 0; g < groups.size(); ++g) {
-    groups[g].evidence =
-        sample_of_group[g] == kNone ? 0.0 : mixture_.evidence_of(sample_of_group[g]);
+    const std::size_t sample = sample_of_group[g];
+    double failed = 0.0;
     for (const std::size_t place : *groups[g].places) {
       if (readings[place].failed && !readings[place].ignored)
-        groups[g].evidence += std::log(failures_wall_ / failures_clear_);
+        failed += std::log(failures_wall_ / failures_clear_);
     }
+    groups[g].evidence = failed + (sample == kNone ? 0.0 : mixture_.evidence_of(sample));
+    groups[g].known = sample == kNone ? 0.0 : mixture_.mean_of(sample).known;
+    groups[g].by_bound = failed + (sample == kNone ? 0.0 : mixture_.evidence_by_bound(sample));
   }
   learn_drift(readings);
 }

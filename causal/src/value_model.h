@@ -58,6 +58,8 @@ struct Reading {
 struct Group {
   const std::vector<std::size_t>* places = nullptr;
   double evidence = 0.0;
+  double by_bound = 0.0;  ///< MeanMixture::evidence_by_bound
+  double known = 0.0;     ///< how far others have the same mean (MeanMixture::Mean)
 };
 
 class ValueModel {

@@ -82,7 +82,9 @@ class GroupSearch {
       if (batch.empty()) break;
     }
     const Set terms = likely_terms(kSureOfGroup);
-    if (auto done = ask(unconfirmed(terms)); !done) return pass_on(done);
+    batch = unconfirmed(terms);
+    if (!batch.empty()) fill(batch, parts(terms));
+    if (auto done = ask(batch); !done) return pass_on(done);
     return terms;
   }
 
@@ -199,10 +201,9 @@ class GroupSearch {
     }
     if (batch.empty()) return batch;
     // What room is left asks for what is likely to be asked last.
-    for (const Id id : unconfirmed(likely_terms(kLikelyOfGroup))) {
-      const bool known = std::ranges::find(batch, id) != batch.end();
-      if (!known && std::ssize(batch) < session_.options().batch) batch.push_back(id);
-    }
+    const Set likely = likely_terms(kLikelyOfGroup);
+    fill(batch, unconfirmed(likely));
+    fill(batch, parts(likely));
     return batch;
   }
 
@@ -335,6 +336,27 @@ class GroupSearch {
       }
     }
     return batch;
+  }
+
+  /// The terms without each one, all else as in the baseline: these are asked in the end, too, the first
+  /// and the last of them in any case.
+  std::vector<Id> parts(const Set& terms) {
+    std::vector<Id> batch;
+    for (std::size_t i = 0; i < settings_.size() && terms.count() > 1; ++i) {
+      if (!terms.test(i)) continue;
+      const auto id = settings_.id_of(Set(terms).reset(i));
+      if (id && session_.tests_of(*id) == 0) batch.push_back(*id);
+    }
+    if (batch.size() > 1) std::swap(batch[1], batch.back());
+    return batch;
+  }
+
+  /// What is not there yet, as far as there is room.
+  void fill(std::vector<Id>& batch, const std::vector<Id>& more) const {
+    for (const Id id : more) {
+      const bool known = std::ranges::find(batch, id) != batch.end();
+      if (!known && std::ssize(batch) < session_.options().batch) batch.push_back(id);
+    }
   }
 
   Session& session_;

@@ -275,6 +275,7 @@ Result<void> LevelSearch::check_sums(Cause& cause) {
 }
 
 Result<Cause> LevelSearch::levels_of(const FoundCause& found) {
+  const JudgingByBound judging(session_);
   base_ = session_.configuration(settings_.known_id(found.closed));
   confidence_ = found.confidence;
   Cause cause;

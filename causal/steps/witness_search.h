@@ -77,7 +77,12 @@ class WitnessSearch {
   [[nodiscard]] Result<std::optional<Set>> first_not_healed(CausesOfWall& found);
   [[nodiscard]] Result<void> add(CausesOfWall& found, FoundCause cause);
   [[nodiscard]] Result<bool> confirm(CausesOfWall& found);
+  [[nodiscard]] std::optional<Set> without_term(const FoundCause& cause, std::size_t term);
+  [[nodiscard]] Result<bool> shrink(FoundCause& cause, const Set& shared, const Set& left_out);
   [[nodiscard]] Result<bool> drop_needless(CausesOfWall& found);
+  [[nodiscard]] bool a_cause_was_healed(const CausesOfWall& found) const;
+  [[nodiscard]] std::vector<Set> may_hide_causes(const CausesOfWall& found);
+  [[nodiscard]] Result<bool> find_hidden(CausesOfWall& found);
   [[nodiscard]] Set never_kept(const CausesOfWall& found, const FoundCause& cause) const;
   [[nodiscard]] Result<void> check_emergence(CausesOfWall& found);
   [[nodiscard]] Result<void> doubt(CausesOfWall& found);

@@ -11,14 +11,10 @@ namespace {
 constexpr std::uint64_t kHalfSeed = 0x68616c66;  // any fixed number
 constexpr int kSteps = 10;                       // of each chain, after each test
 constexpr int kFirstSteps = 40;
-constexpr std::size_t kSample = 256;
-constexpr int kOrders = 16;         // in which settings are added, to find a half
-constexpr double kSettled = 0.8;    // of the settings, before levels are asked for
 constexpr double kMeanKnown = 0.3;  // its error, as a share of what lies between it and walls
 constexpr double kFoundKnown = 0.4;
 constexpr std::size_t kMostOfOne = 60;  // tests of one configuration
 constexpr std::size_t kMostUnchecked = 24;
-constexpr std::size_t kLevelsAtOnce = 3;
 constexpr double kSurely = 12.0;     // log odds of a configuration
 constexpr double kFavourite = 0.97;  // chance, before its rivals are judged by themselves
 constexpr std::size_t kMostRivals = 20;
@@ -26,6 +22,7 @@ constexpr std::size_t kLeastRivals = 4;
 constexpr std::size_t kRivalTests = 2000;  // rivals times configurations, for the sake of time
 constexpr double kLeastOfRival = 1e-5;     // chance
 constexpr double kHealed = -1.0;           // log odds that healed walls are walls, all together
+constexpr double kPartClear = -1.0;        // the same of a cause without one term
 constexpr double kAgainst = 0.01;          // chance of what the tests say, by all likely answers
 
 double median(std::vector<double> values) {
@@ -169,6 +166,43 @@ std::vector<Id> WholeSearch::doubtful_healing() {
   return {next};
 }
 
+/// All clear tests that hold this part have one more setting in common, or there is none: that setting
+/// may have healed it.
+bool WholeSearch::may_be_healed(const Positions& part) const {
+  std::vector<bool> in_all(lanes_.size(), true);
+  bool any = false;
+  for (std::size_t i = 0; i < ids_.size(); ++i) {
+    if (tested_[i].evidence >= kPartClear) continue;
+    const auto at = positions_of(session_.configuration(ids_[i]));
+    bool holds = at.has_value();
+    for (std::size_t s = 0; s < lanes_.size() && holds; ++s) {
+      holds = part[s] == lanes_[s].axis.base || part[s] == (*at)[s];
+    }
+    if (!holds) continue;
+    any = true;
+    for (std::size_t s = 0; s < lanes_.size(); ++s) {
+      const bool more = part[s] == lanes_[s].axis.base && (*at)[s] != lanes_[s].axis.base;
+      in_all[s] = in_all[s] && more;
+    }
+  }
+  return !any || std::find(in_all.begin(), in_all.end(), true) != in_all.end();
+}
+
+/// Each cause without one of its terms, all else as in the baseline, until tests say that it is clear
+/// whatever else is set: no answer knows of settings that heal, so none of them doubts it.
+std::vector<Id> WholeSearch::doubtful_parts() {
+  std::vector<Id> next;
+  const auto most = static_cast<std::size_t>(session_.options().batch);
+  for (const Conjunction& cause : structures_.likely().front().causes) {
+    for (Positions& part : terms_but_one(cause)) {
+      const auto id = id_of(part);
+      if (!id || session_.tests_of(*id) >= kMostOfOne || next.size() == most) continue;
+      if (may_be_healed(part)) next.push_back(*id);
+    }
+  }
+  return next;
+}
+
 void WholeSearch::learn(int steps) {
   read_tests();
   for (int round = 0; round < 2; ++round) {
@@ -222,153 +256,6 @@ bool WholeSearch::is_contradicted() const {
     return one.evidence > 0.0 ? one.evidence > kSurely && one.wall < kAgainst
                               : one.evidence < -kSurely && one.wall > 1.0 - kAgainst;
   });
-}
-
-/// Likely answers, each as often as it is likely.
-void WholeSearch::draw_sample() {
-  sample_.clear();
-  double all = 0.0;
-  for (const Structure& one : structures_.likely()) all += one.chance;
-  double passed = 0.0;
-  std::size_t drawn = 0;
-  const double first = random_.uniform();
-  for (std::size_t i = 0; i < structures_.likely().size(); ++i) {
-    const Structure& one = structures_.likely()[i];
-    if (i < kSample / 4) {  // with its own weight
-      sample_.emplace_back(&one, one.chance);
-      all -= one.chance;
-      continue;
-    }
-    passed += one.chance;
-    const double each = all / (kSample * 3 / 4);
-    while (each > 1e-12 && (static_cast<double>(drawn) + first) * each < passed) {
-      if (sample_.back().first == &one) {
-        sample_.back().second += each;
-      } else {
-        sample_.emplace_back(&one, each);
-      }
-      ++drawn;
-    }
-  }
-  double sum = 0.0;
-  for (const auto& [one, weight] : sample_) sum += weight;
-  for (auto& [one, weight] : sample_) weight /= sum;
-}
-
-double WholeSearch::chance_in_sample(const Positions& positions) const {
-  double chance = 0.0;
-  for (const auto& [structure, weight] : sample_) {
-    chance += weight * structures_.chance_of(*structure, positions);
-  }
-  return chance;
-}
-
-void WholeSearch::ask(Candidate& one) const {
-  one.walls.clear();
-  for (const auto& [structure, weight] : sample_) {
-    one.walls.push_back(static_cast<float>(structures_.chance_of(*structure, one.positions)));
-  }
-}
-
-void WholeSearch::add(std::vector<Candidate>& all, Positions positions, const char* why,
-                      double further) {
-  for (Candidate& known : all) {
-    if (known.positions != positions) continue;
-    known.further = std::max(known.further, further);
-    return;
-  }
-  all.push_back({std::move(positions), why, {}, further});
-  ask(all.back());
-}
-
-/// Settings are added in some order; somewhere half of the sample says wall.
-void WholeSearch::add_halves(std::vector<Candidate>& all) {
-  std::vector<std::size_t> order(lanes_.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  for (int tries = 0; tries < kOrders; ++tries) {
-    for (std::size_t i = order.size(); i > 1; --i) {
-      std::swap(order[i - 1], order[random_.below(static_cast<std::uint32_t>(i))]);
-    }
-    const auto first = [&](std::size_t count) {
-      Positions positions = structures_.all_at_base();
-      for (std::size_t i = 0; i < count; ++i) {
-        positions[order[i]] = static_cast<std::uint16_t>(lanes_[order[i]].axis.wall);
-      }
-      return positions;
-    };
-    std::size_t low = 0, high = order.size();
-    while (high - low > 1) {
-      const std::size_t middle = (low + high) / 2;
-      (chance_in_sample(first(middle)) >= 0.5 ? high : low) = middle;
-    }
-    add(all, first(high), "halving what is likely");
-    if (low > 0) add(all, first(low), "halving what is likely");
-  }
-}
-
-void WholeSearch::add_checks(std::vector<Candidate>& all) {
-  for (std::size_t i = 0; i < structures_.healed().size(); ++i) {
-    add(all, structures_.healed()[i], "healing all known causes", structures_.further_at()[i]);
-  }
-  for (const Conjunction& cause : structures_.likely().front().causes) {
-    Positions alone = structures_.all_at_base();
-    const auto level = [&](const Term& term, bool holds) {
-      const Axis& axis = lanes_[term.setting].axis;
-      return static_cast<std::uint16_t>(holds != structures_.is_absent(term) ? axis.wall
-                                                                             : axis.base);
-    };
-    for (const Term& term : cause) alone[term.setting] = level(term, true);
-    add(all, alone, "the terms alone");
-    for (const Term& term : cause) {
-      Positions less = alone;
-      less[term.setting] = level(term, false);
-      add(all, less, "the terms but one");
-    }
-  }
-}
-
-/// A level of one term, all others at the wall's levels or where they seem to begin or to end: a
-/// wall there confirms several ends at once.
-void WholeSearch::add_levels(std::vector<Candidate>& all, const Conjunction& cause,
-                             const Term& term) {
-  const Axis& axis = lanes_[term.setting].axis;
-  std::vector<Positions> contexts(3, structures_.all_at_base());
-  for (const Term& other : cause) {
-    if (structures_.is_absent(other)) continue;
-    const Axis& lane = lanes_[other.setting].axis;
-    contexts[0][other.setting] = static_cast<std::uint16_t>(lane.wall);
-    contexts[1][other.setting] = static_cast<std::uint16_t>(lane.ordered ? other.from : lane.wall);
-    contexts[2][other.setting] = static_cast<std::uint16_t>(lane.ordered ? other.to : lane.wall);
-  }
-  const int below = term.from - structures_.open_before(term) / 2;
-  const int above = term.to + structures_.open_after(term) / 2;
-  for (const Positions& context : contexts) {
-    std::vector<std::pair<double, Positions>> far;  // from an even chance
-    for (int p = axis.ordered ? axis.base + 1 : 0; p <= axis.last; ++p) {
-      const bool useful = !axis.ordered || p == below || p == above || p == axis.last ||
-                          structures_.was_tested(term.setting, p);
-      if (p == axis.base || !useful) continue;
-      Positions at = context;
-      at[term.setting] = static_cast<std::uint16_t>(p);
-      far.emplace_back(std::abs(chance_in_sample(at) - 0.5), std::move(at));
-    }
-    std::sort(far.begin(), far.end());
-    if (far.size() > kLevelsAtOnce) far.resize(kLevelsAtOnce);
-    for (auto& [distance, at] : far) add(all, std::move(at), "where a term begins and ends");
-  }
-}
-
-std::vector<WholeSearch::Candidate> WholeSearch::candidates() {
-  std::vector<Candidate> all;
-  add_halves(all);
-  add_checks(all);
-  if (structures_.chance_of_settings() < kSettled) return all;
-  for (const Conjunction& cause : structures_.likely().front().causes) {
-    for (const Term& term : cause) {
-      if (!structures_.is_absent(term)) add_levels(all, cause, term);
-    }
-  }
-  return all;
 }
 
 /// What is clear by the likeliest answer says how slow the baseline is only if that answer is right, so
@@ -462,10 +349,14 @@ Result<void> WholeSearch::search() {
       continue;
     }
     const bool stands_now = stands();
-    const std::vector<Id> next = stands_now ? doubtful_healing() : choose();
-    if (next.empty() && stands_now) break;
-    if (next.empty()) return {};
+    std::vector<Id> next = stands_now ? doubtful_healing() : choose();
     if (stands_now) why_ = "healing all known causes";
+    if (next.empty() && stands_now) {
+      why_ = "the terms but one";
+      next = doubtful_parts();
+      if (next.empty()) break;
+    }
+    if (next.empty()) return {};
     if (auto done = session_.measure(next, why_); !done) return done;
     learn(kSteps);
     session_.note_beliefs();

@@ -48,6 +48,10 @@ class WholeSearch {
   void ask(Candidate& one) const;
   void add(std::vector<Candidate>& all, Positions positions, const char* why, double further = 0.0);
   void add_halves(std::vector<Candidate>& all);
+  [[nodiscard]] Positions terms_alone(const Conjunction& cause) const;
+  [[nodiscard]] std::vector<Positions> terms_but_one(const Conjunction& cause) const;
+  [[nodiscard]] bool may_be_healed(const Positions& part) const;
+  [[nodiscard]] std::vector<Id> doubtful_parts();
   void add_checks(std::vector<Candidate>& all);
   void add_levels(std::vector<Candidate>& all, const Conjunction& cause, const Term& term);
   [[nodiscard]] double chance_in_sample(const Positions& positions) const;

@@ -254,8 +254,11 @@ bool is_within(const Cause& one, const Cause& other, const Campaign& campaign,
   bool any = false;
   for (int i = 0; i < 3000; ++i) {
     Configuration configuration = random_configuration(campaign, random);
-    for (const Condition& condition : one.all_of)
-      configuration.set(condition.factor, condition.level);
+    for (const Condition& condition : one.all_of) {
+      // No level of one factor stands for a sum of two.
+      const bool sum = condition.relation == Relation::kSumAtLeast;
+      if (!sum) configuration.set(condition.factor, condition.level);
+    }
     if (!one.holds(configuration)) continue;
     any = true;
     if (!other.holds(configuration)) return false;
