@@ -9,8 +9,10 @@
 
 namespace greynic::optimizer {
 
-/// Groups in the order in which they are tried.
-using Chain = std::vector<Group>;
+struct Chain {
+  std::vector<Group> groups;  ///< in the order in which they are tried
+  std::size_t least = 0;      ///< no chain of these rows has fewer groups
+};
 
 /// Rows (ascending) as a chain: groups of equal mask are split only where precedence makes a
 /// circle, then ordered so that the mean position over the rows' weights is small.

@@ -76,7 +76,7 @@ class TreeBuilder {
               const TreeOptions& options)
       : rules_(rules), packets_(packets), weight_(packet_weight), options_(options) {}
 
-  std::vector<LayoutTable> run(const Problem& problem) {
+  Tree run(const Problem& problem) {
     std::vector<std::uint32_t> all(packets_.size());
     std::iota(all.begin(), all.end(), 0U);
     const std::unique_ptr<Node> root = make_node(problem, std::move(all));
@@ -94,7 +94,7 @@ class TreeBuilder {
     next_id_ = options_.first_free;
     tables_.push_back({options_.table, {}});
     emit(*root, 0);
-    return std::move(tables_);
+    return {std::move(tables_), root->is_cut() ? 0 : least_of_chain_};
   }
 
  private:
@@ -204,7 +204,9 @@ class TreeBuilder {
     const Problem& problem = node.problem;
     std::vector<std::uint32_t> all(problem.rows.size());
     std::iota(all.begin(), all.end(), 0U);
-    for (const Group& group : build_chain(problem, all)) {
+    const Chain chain = build_chain(problem, all);
+    least_of_chain_ = chain.least;
+    for (const Group& group : chain.groups) {
       Matcher matcher{
           problem.columns.unpack_mask(problem.rows.mask[group.rows.front()]), position(table), {}};
       for (const std::uint32_t row : group.rows) {
@@ -233,14 +235,14 @@ class TreeBuilder {
   std::size_t tables_added_ = 0;
   double total_cost_ = 0.0;  ///< hoped for, as of now
   std::uint32_t next_id_ = 0;
+  std::size_t least_of_chain_ = 0;  ///< of the latest chain
   std::vector<LayoutTable> tables_;
 };
 
 }  // namespace
 
-std::vector<LayoutTable> build_tree(const RuleSet& rules, const Problem& problem,
-                                    const Rows& packets, const std::vector<double>& packet_weight,
-                                    const TreeOptions& options) {
+Tree build_tree(const RuleSet& rules, const Problem& problem, const Rows& packets,
+                const std::vector<double>& packet_weight, const TreeOptions& options) {
   return TreeBuilder(rules, packets, packet_weight, options).run(problem);
 }
 

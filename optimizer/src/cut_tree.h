@@ -15,11 +15,14 @@ struct TreeOptions {
   bool single_table = false;     ///< no cuts
 };
 
-/// The layout tables, root first. `packets` are packed with the problem's columns; problem.weight
+struct Tree {
+  std::vector<LayoutTable> tables;  ///< root first
+  std::size_t least_matchers = 0;  ///< a single chain of these rows has no fewer; 0: there are cuts
+};
+
+/// The layout tables. `packets` are packed with the problem's columns; problem.weight
 /// is that of its rows under them. Rows of the problem must not shadow each other.
-[[nodiscard]] std::vector<LayoutTable> build_tree(const RuleSet& rules, const Problem& problem,
-                                                  const Rows& packets,
-                                                  const std::vector<double>& packet_weight,
-                                                  const TreeOptions& options);
+[[nodiscard]] Tree build_tree(const RuleSet& rules, const Problem& problem, const Rows& packets,
+                              const std::vector<double>& packet_weight, const TreeOptions& options);
 
 }  // namespace greynic::optimizer

@@ -183,12 +183,13 @@ double traffic_share(const Traffic& all, const Traffic& part) {
 }
 
 /// Masks of the rules, and their mean position if the weights alone set the order. Packets that
-/// miss try all masks, which is no less. The trace that weigh() adds is taken off again.
-void add_bound(const Problem& problem, double share, ChainBound& bound) {
+/// miss try all masks, which is no less. The trace that weigh() adds is taken off again. A search for
+/// a chain knows more of its matchers than the number of masks: `least_chain`.
+void add_bound(const Problem& problem, double share, std::size_t least_chain, ChainBound& bound) {
   std::vector<std::uint32_t> rows(problem.rows.size());
   std::iota(rows.begin(), rows.end(), 0U);
   const std::size_t masks = groups_by_mask(problem, rows).size();
-  bound.matchers += masks;
+  bound.matchers += std::max(masks, least_chain);
   bound.matchers_tried +=
       share * std::max(0.0, hoped_cost(problem, 0.0) - kWeightTrace * static_cast<double>(masks));
 }
@@ -247,7 +248,6 @@ Result<OptimizedLayout> optimize(const RuleSet& rules, const Traffic& traffic,
       planner.compare_ranges(
           *whole, among_kept(hits, redundant.size(), lines, *whole, traffic_here.packets));
     }
-    add_bound(deciding, traffic_share(traffic, arriving_here), result.bound);
     Costed made;
     bool proven = false;
     const auto prove_made = [&] {
@@ -272,6 +272,7 @@ Result<OptimizedLayout> optimize(const RuleSet& rules, const Traffic& traffic,
       }
       if (!proven) made = std::move(other);
     }
+    add_bound(deciding, traffic_share(traffic, arriving_here), planner.least_chain(), result.bound);
     std::vector<LayoutTable>& tables = made.tables;
     recipes.take(tables);
     if (!proven) {

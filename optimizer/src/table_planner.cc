@@ -146,8 +146,9 @@ void TablePlanner::consider(bool single_table, Costed& best) {
   constexpr std::size_t kFewer = 4;
   options.most_tables = std::min(options.most_tables, room_.most_rules);
   while (true) {
-    Costed made =
-        costed(build_tree(rules_, problem_, entering_.packets, entering_.weight, options));
+    Tree tree = build_tree(rules_, problem_, entering_.packets, entering_.weight, options);
+    least_chain_ = std::max(least_chain_, tree.least_matchers);
+    Costed made = costed(std::move(tree.tables));
     const bool fits = made.cost < std::numeric_limits<double>::infinity();
     // Where nothing fits, what comes nearest shows what it would take.
     const bool nearer =

@@ -51,6 +51,9 @@ class TablePlanner {
   /// The order given, a tree of cuts without a way back, or a chain.
   [[nodiscard]] Costed without_way_back(bool single_table);
 
+  /// No single chain has fewer matchers; 0 where none was looked for.
+  [[nodiscard]] std::size_t least_chain() const { return least_chain_; }
+
   /// No chain comes near these tables, nor is it worth a search for others: on every set measured,
   /// cuts without a way back saved less.
   [[nodiscard]] bool suffices(const Costed& layout) const;
@@ -73,6 +76,7 @@ class TablePlanner {
   TableRoom room_;
   const Problem* whole_ = nullptr;  ///< null: no ranges
   std::vector<std::uint32_t> whole_decider_;
+  std::size_t least_chain_ = 0;
 };
 
 }  // namespace greynic::optimizer

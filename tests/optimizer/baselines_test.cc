@@ -80,7 +80,7 @@ TEST_P(Baselines, AreReachedAndPassed) {
 }
 INSTANTIATE_TEST_SUITE_P(ClassBench, Baselines,
                          testing::Values("acl1_1k", "acl3_1k", "acl5_1k", "fw1_1k", "fw4_1k",
-                                         "ipc1_1k", "acl1_10k", "fw4_10k"));
+                                         "ipc1_1k", "acl1_10k", "acl3_10k", "fw4_10k", "ipc1_10k"));
 
 }  // namespace
 }  // namespace greynic::optimizer

@@ -206,7 +206,7 @@ class Grower {
     }
     std::vector<std::uint32_t> all(chain.rows.size());
     std::iota(all.begin(), all.end(), 0U);
-    for (const Group& group : build_chain(chain, all)) {
+    for (const Group& group : build_chain(chain, all).groups) {
       PlanMatcher matcher(chain.rows.mask[group.rows.front()], packets_.words());
       for (const std::uint32_t row : group.rows) {
         matcher.values.add(chain.rows.value[row]);

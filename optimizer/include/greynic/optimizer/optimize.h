@@ -94,7 +94,9 @@ struct Proof {
 /// What no single chain for each input table can go below, if each matcher keeps the mask of its
 /// rules. Cuts can, and do.
 struct ChainBound {
-  std::size_t matchers = 0;     ///< distinct masks of the rules that decide something
+  /// Distinct masks of the rules that decide something. Where a single chain was looked for, also
+  /// those that must be split: as long as rules that overlap and do different things keep their order.
+  std::size_t matchers = 0;
   double matchers_tried = 0.0;  ///< mean over the packets, if no rule had to stay before another
 };
 
