@@ -70,6 +70,16 @@ Group group_of(const Problem& problem, std::vector<std::uint32_t> rows) {
   return group;
 }
 
+BitMatrix within(const BitMatrix& before, const Members& members) {
+  BitMatrix inside(members.size());
+  for (std::size_t a = 0; a < members.size(); ++a) {
+    for (std::size_t b = 0; b < members.size(); ++b) {
+      if (before.test(members[a], members[b])) inside.set(a, b);
+    }
+  }
+  return inside;
+}
+
 std::vector<double> weights_outside(const std::vector<Group>& groups, const Members& members) {
   std::vector<double> weights;
   for (const Group& group : groups) weights.push_back(group.weight);
@@ -95,8 +105,8 @@ Chain build_chain(const Problem& problem, const std::vector<std::uint32_t>& rows
         in_circle[member] = true;
         circle.push_back(groups[member]);
       }
-      circles::SplitCircle apart =
-          circles::split_circle(problem, circle, weights_outside(groups, members));
+      circles::SplitCircle apart = circles::split_circle(problem, circle, within(before, members),
+                                                         weights_outside(groups, members));
       chain.least += apart.least - circle.size();
       for (auto& part : apart.parts) split.push_back(group_of(problem, std::move(part)));
     }

@@ -161,7 +161,8 @@ std::string fault(const Seen& seen, const std::vector<Group>& chain) {
 std::vector<Group> chain_of_freest_first(const Made& made) {
   std::vector<Group> groups;
   std::vector<double> weights;
-  for (const auto& part : circles::freest_first(made.problem, made.groups)) {
+  for (const auto& part :
+       circles::freest_first(made.problem, made.groups, precedence(made.problem, made.groups))) {
     groups.push_back({part, static_cast<double>(part.size())});
     weights.push_back(groups.back().weight);
   }
@@ -215,7 +216,8 @@ TEST(Circles, FewRulesHaveAsFewMatchersAsAnyChain) {
     const Seen seen(rules);
     const Made made(rules);
     const std::size_t fewest = fewest_matchers(seen);
-    const auto listed = circles::row_graph(made.problem, made.groups, 100);
+    const auto listed =
+        circles::row_graph(made.problem, made.groups, precedence(made.problem, made.groups), 100);
     ASSERT_TRUE(listed);
     circles::Parts parts = circles::one_by_one(listed->graph, seed % 2 == 0);
     circles::improve(listed->graph, 0, parts);

@@ -10,8 +10,8 @@ namespace {
 /// own.
 class CircleBreaker {
  public:
-  CircleBreaker(const Problem& problem, const std::vector<Group>& circle)
-      : problem_(problem), before_(precedence(problem, circle)) {
+  CircleBreaker(const Problem& problem, const std::vector<Group>& circle, const BitMatrix& before)
+      : problem_(problem), before_(before) {
     for (const Group& group : circle) rows_.push_back(group.rows);
     blockers_.assign(problem.rows.size(), 0);
     for (std::size_t a = 0; a < circle.size(); ++a) {
@@ -64,7 +64,7 @@ class CircleBreaker {
   }
 
   const Problem& problem_;
-  const BitMatrix before_;
+  const BitMatrix& before_;
   std::vector<std::vector<std::uint32_t>> rows_;  ///< still held, for each member of the circle
   std::vector<std::int32_t> blockers_;  ///< by row: groups of the circle that hold it back
 };
@@ -72,8 +72,9 @@ class CircleBreaker {
 }  // namespace
 
 std::vector<std::vector<std::uint32_t>> freest_first(const Problem& problem,
-                                                     const std::vector<Group>& circle) {
-  return CircleBreaker(problem, circle).run();
+                                                     const std::vector<Group>& circle,
+                                                     const BitMatrix& before) {
+  return CircleBreaker(problem, circle, before).run();
 }
 
 }  // namespace greynic::optimizer::circles

@@ -7,8 +7,9 @@
 
 namespace greynic::optimizer::circles {
 
-/// The parts that the groups fall into, each with its rows ascending.
-[[nodiscard]] std::vector<std::vector<std::uint32_t>> freest_first(
-    const Problem& problem, const std::vector<Group>& circle);
+/// The parts that the groups fall into, each with its rows ascending. `before`: precedence() of them.
+[[nodiscard]] std::vector<std::vector<std::uint32_t>> freest_first(const Problem& problem,
+                                                                   const std::vector<Group>& circle,
+                                                                   const BitMatrix& before);
 
 }  // namespace greynic::optimizer::circles

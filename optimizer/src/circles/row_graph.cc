@@ -33,7 +33,7 @@ RowGraph graph_of(std::vector<std::uint32_t> mask, std::size_t masks, std::vecto
 }
 
 std::optional<ListedRows> row_graph(const Problem& problem, const std::vector<Group>& groups,
-                                    std::size_t most_edges) {
+                                    const BitMatrix& before, std::size_t most_edges) {
   std::vector<std::uint32_t> rows;
   for (const Group& group : groups) rows.insert(rows.end(), group.rows.begin(), group.rows.end());
   std::sort(rows.begin(), rows.end());
@@ -53,6 +53,7 @@ std::optional<ListedRows> row_graph(const Problem& problem, const std::vector<Gr
   std::unordered_map<std::uint64_t, Nodes> by_key;
   for (std::size_t a = 0; a < groups.size(); ++a) {
     for (std::size_t b = 0; b < a; ++b) {
+      if (!before.test(a, b) && !before.test(b, a)) continue;
       const std::vector<Word> both = common(bits[a], bits[b]);
       by_key.clear();
       for (const std::uint32_t node : nodes[a]) {

@@ -42,10 +42,10 @@ struct ListedRows {
   RowGraph graph;
 };
 
-/// All rows of these groups, one group for each mask. Nothing where there are more than
-/// `most_edges`.
+/// All rows of these groups, one group for each mask; `before`: precedence() of them. Nothing where
+/// there are more than `most_edges`.
 [[nodiscard]] std::optional<ListedRows> row_graph(const Problem& problem,
                                                   const std::vector<Group>& groups,
-                                                  std::size_t most_edges);
+                                                  const BitMatrix& before, std::size_t most_edges);
 
 }  // namespace greynic::optimizer::circles

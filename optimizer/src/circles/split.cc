@@ -41,10 +41,10 @@ Parts parts_of(const ListedRows& listed, const RowsOfParts& rows) {
 }  // namespace
 
 SplitCircle split_circle(const Problem& problem, const std::vector<Group>& circle,
-                         const std::vector<double>& others) {
+                         const BitMatrix& before, const std::vector<double>& others) {
   constexpr std::size_t kMostEdges = 12'000'000;  // 144 MiB while they are sorted
-  RowsOfParts freest = freest_first(problem, circle);
-  const auto listed = row_graph(problem, circle, kMostEdges);
+  RowsOfParts freest = freest_first(problem, circle, before);
+  const auto listed = row_graph(problem, circle, before, kMostEdges);
   if (!listed) return {std::move(freest), circle.size()};
   const RowGraph& graph = listed->graph;
   std::vector<double> weight;

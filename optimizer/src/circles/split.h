@@ -18,8 +18,9 @@ struct SplitCircle {
   std::size_t least = 0;                          ///< no order of these masks has fewer parts
 };
 
-/// One group for each mask of the circle; `others`: the weight of each group outside of it.
+/// One group for each mask of the circle; `before`: precedence() of them; `others`: the weight of each
+/// group outside of the circle.
 [[nodiscard]] SplitCircle split_circle(const Problem& problem, const std::vector<Group>& circle,
-                                       const std::vector<double>& others);
+                                       const BitMatrix& before, const std::vector<double>& others);
 
 }  // namespace greynic::optimizer::circles
