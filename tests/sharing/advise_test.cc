@@ -267,6 +267,16 @@ TEST(Advice, AsksTheModelThatKnowsTheSize) {
             advise(*both, one_kind(1400, 8192))->gain.value);
 }
 
+// Claim:  of models that are equally far from what is asked the surest answers, whichever is named first.
+TEST(Advice, AsksTheSurestOfEquals) {
+  std::vector<std::unique_ptr<model::Model>> models;
+  models.push_back(std::make_unique<Planted>(0.5));
+  models.push_back(std::make_unique<Planted>(0.1));
+  const auto both = nearest_of(std::move(models));
+  EXPECT_EQ(advise(*both, one_kind(1400, 8192))->gain.low,
+            advise(Planted(0.1), one_kind(1400, 8192))->gain.low);
+}
+
 // Claim:  long messages have QPs of their own only where there are short ones.
 TEST(Advice, SplitsClassesWhereSizesDiffer) {
   Matrix matrix = one_kind(1400, 65536);

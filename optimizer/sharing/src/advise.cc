@@ -143,7 +143,8 @@ Result<std::pair<Setting, Total>> best_setting(const model::Model& model, const 
   return best;
 }
 
-/// Asks the model that knows a configuration best, the first of those that know it equally.
+/// Asks the model that was fitted nearest to a configuration. One setting may be as far from all of them, as
+/// sixteen threads are: then the one that is surest, and the first of those that are equally sure.
 class Nearest final : public model::Model {
  public:
   explicit Nearest(std::vector<std::unique_ptr<model::Model>> models)
@@ -156,9 +157,17 @@ class Nearest final : public model::Model {
     auto best = models_.front()->predict(at);
     for (std::size_t i = 1; i < models_.size() && best; ++i) {
       auto other = models_[i]->predict(at);
-      if (!other || other->distance < best->distance) best = std::move(other);
+      if (!other ||
+          std::pair(other->distance, doubt(*other)) < std::pair(best->distance, doubt(*best))) {
+        best = std::move(other);
+      }
     }
     return best;
+  }
+  /// How wide the interval of the rate is.
+  static double doubt(const model::Prediction& prediction) {
+    const auto found = prediction.measures.find("bandwidth_gbps");
+    return found == prediction.measures.end() ? 0 : found->second.high / found->second.low;
   }
   [[nodiscard]] std::string to_json_text() const override {
     return models_.front()->to_json_text();

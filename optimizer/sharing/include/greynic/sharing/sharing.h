@@ -68,7 +68,7 @@ struct Advice {
 };
 
 /// One of models that were fitted to different sizes: the one answers that was fitted nearest to
-/// what is asked, the first of equals. At least one model.
+/// what is asked, the surest of equals. At least one model.
 [[nodiscard]] std::unique_ptr<model::Model> nearest_of(
     std::vector<std::unique_ptr<model::Model>> models);
 
