@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "greynic/statistics/random.h"
 #include "group_search.h"
 #include "whole/structures.h"
 
@@ -16,33 +15,14 @@ constexpr int kLargestOrder = 8;
 // Odds of a cause of so many terms, before any test.
 constexpr std::array<double, kLargestOrder + 1> kOrderOdds = {0.0,  0.22, 0.25,  0.22, 0.17,
                                                               0.12, 0.01, 0.005, 0.005};
-constexpr double kStepError = 0.015;      // of one term: healing checks each again
-constexpr double kFurtherCause = 0.12;    // odds that a healed wall holds one more
-constexpr double kStillCause = 0.9;       // odds that a cause shows in another healing
-constexpr double kSharedNeedless = 0.1;   // odds that a term which two causes share is none of one
-constexpr double kHealsBefore = 0.02;     // odds that a setting of the wall heals what others cause
-constexpr std::size_t kFewTerms = 3;      // each is left out once
-constexpr std::size_t kFewSettings = 10;  // each may be asked by itself
-constexpr int kMostHalves = 3;            // of one that is hidden in two, seven of eight are found
-constexpr std::uint64_t kHalvesSeed = 0x68656172;  // any fixed number
+constexpr double kFurtherCause = 0.12;  // odds that a healed wall holds one more
+constexpr double kStillCause = 0.9;     // odds that a cause shows in another healing
 constexpr int kMostPasses = 5;
 constexpr double kNoMoreTerms = 0.3;  // odds that the terms found are all of a cause, before a test
 constexpr std::size_t kMostTransversals = 400;
 constexpr int kMostBacktracks = 24;
 constexpr int kMostCauses = 24;
 constexpr std::size_t kDoubtful = 3;  // causes of one wall
-
-bool holds(const Set& large, const Set& small) { return (small & ~large).none(); }
-
-/// What the search left out brought no wall beside other settings of the wall, and one of these may have
-/// healed it: so a cause is asked without its terms one by one, all else as in the baseline. Without the
-/// first that was found there were most other settings; without the last, it mostly was a step of a row
-/// already. Of many terms, only these two are left out unless something is known to heal.
-Set to_leave_out(const FoundCause& cause, bool each) {
-  if (cause.terms.count() < 2) return Set();
-  if (each || cause.terms.count() <= kFewTerms) return cause.terms;
-  return (cause.classes.front() | cause.classes.back()) & cause.terms;
-}
 
 std::optional<std::size_t> first_of(const Set& set) {
   const std::size_t first = set._Find_first();
@@ -243,134 +223,6 @@ Result<bool> WitnessSearch::confirm(CausesOfWall& found) {
     all = false;
   }
   return all;
-}
-
-/// The least allowed set with all other terms; nothing where that needs this one too.
-std::optional<Set> WitnessSearch::without_term(const FoundCause& cause, std::size_t term) {
-  Set fewer = cause.terms;
-  fewer.reset(term);
-  const Set closed = settings_.closure(fewer, cause.closed, settings_.grow({}, cause.closed));
-  if (closed.test(term) || !settings_.id_of(closed)) return std::nullopt;
-  return closed;
-}
-
-/// True when a term was dropped.
-Result<bool> WitnessSearch::shrink(FoundCause& cause, const Set& shared, const Set& left_out) {
-  bool dropped = false;
-  for (std::size_t i = 0; i < settings_.size(); ++i) {
-    if (!shared.test(i) && !left_out.test(i)) continue;
-    const auto closed = cause.terms.count() < 2 ? std::nullopt : without_term(cause, i);
-    if (!closed) continue;
-    const Id id = settings_.known_id(*closed);
-    auto verdict =
-        shared.test(i)
-            ? session_.decide(id, kSharedNeedless, error_of(8), "a shared term, left out")
-            : session_.decide(id, kHealsBefore, kStepError, "the terms but one");
-    if (!verdict) return pass_on(verdict);
-    if (*verdict != Verdict::kWall) continue;
-    cause.terms.reset(i);
-    cause.closed = *closed;
-    std::erase_if(cause.classes, [&](const Set& together) { return together.test(i); });
-    dropped = true;
-  }
-  return dropped;
-}
-
-/// A term that two causes share may belong to one of them only: where healing one wakes the other,
-/// the row that found a cause had more of the wall than it needs. True when a term was dropped.
-Result<bool> WitnessSearch::drop_needless(CausesOfWall& found) {
-  std::vector<FoundCause> causes = found.causes;
-  const bool each = settings_.size() <= kFewSettings || a_cause_was_healed(found);
-  std::vector<Id> parts;
-  for (const FoundCause& cause : causes) {
-    const Set left_out = to_leave_out(cause, each);
-    for (std::size_t i = 0; i < settings_.size(); ++i) {
-      const auto closed = left_out.test(i) ? without_term(cause, i) : std::nullopt;
-      if (closed) parts.push_back(settings_.known_id(*closed));
-    }
-  }
-  auto asked = session_.decide(parts, kHealsBefore, kStepError, "the terms but one");
-  if (!asked) return pass_on(asked);
-  bool any = false;
-  for (FoundCause& cause : causes) {
-    Set shared;
-    for (const FoundCause& other : causes) {
-      if (&other != &cause) shared |= cause.terms & other.terms;
-    }
-    auto dropped = shrink(cause, shared, to_leave_out(cause, each));
-    if (!dropped) return dropped;
-    any = any || *dropped;
-  }
-  if (!any) return false;
-  found.causes.clear();
-  for (FoundCause& cause : causes) {
-    if (auto done = add(found, std::move(cause)); !done) return pass_on(done);
-  }
-  return true;
-}
-
-/// A cause holds in a configuration that is clear, so some setting there heals it.
-bool WitnessSearch::a_cause_was_healed(const CausesOfWall& found) const {
-  const double sure = std::log(1.0 / error_of(8) - 1.0);
-  for (const auto& [set, id] : settings_.known()) {
-    if (session_.tests_of(id) == 0 || session_.evidence(id) > -sure) continue;
-    for (const FoundCause& cause : found.causes) {
-      if (holds(set, cause.terms) && (set & cause.absent).none()) return true;
-    }
-  }
-  return false;
-}
-
-/// Settings of the wall that no cause has, to be asked with all else as in the baseline. Of many, halves
-/// are worth their tests only where something is known to heal: they part it from what it heals.
-std::vector<Set> WitnessSearch::may_hide_causes(const CausesOfWall& found) {
-  Set terms;
-  for (const FoundCause& cause : found.causes) terms |= cause.terms;
-  std::vector<std::size_t> left;
-  for (std::size_t i = 0; i < settings_.size(); ++i) {
-    if (!terms.test(i)) left.push_back(i);
-  }
-  std::vector<Set> asked;
-  if (settings_.size() <= kFewSettings) {
-    for (const std::size_t i : left) asked.push_back(Set().set(i));
-  } else if (a_cause_was_healed(found)) {
-    statistics::Random random(kHalvesSeed);
-    for (int tries = 0; tries < kMostHalves; ++tries) {
-      Set halves[2];
-      for (const std::size_t i : left) halves[random.below(2)].set(i);
-      asked.insert(asked.end(), {halves[0], halves[1]});
-    }
-  }
-  return asked;
-}
-
-/// Causes that others of the wall's settings heal, so that healing the known causes does not show them.
-/// True when one was found.
-Result<bool> WitnessSearch::find_hidden(CausesOfWall& found) {
-  std::vector<Set> sets;
-  std::vector<Id> ids;
-  for (const Set& set : may_hide_causes(found)) {
-    const auto id = set.any() ? settings_.id_of(set) : std::nullopt;
-    if (!id) continue;
-    sets.push_back(set);
-    ids.push_back(*id);
-  }
-  std::vector<Verdict> verdicts;
-  {
-    const JudgingByBound judging(session_);
-    auto told = session_.decide(ids, kHealsBefore, kStepError, "settings without a cause");
-    if (!told) return pass_on(told);
-    verdicts = std::move(*told);
-  }
-  const std::size_t before = found.causes.size();
-  for (std::size_t i = 0; i < sets.size(); ++i) {
-    if (verdicts[i] != Verdict::kWall) continue;
-    auto cause = cause_within(sets[i]);
-    if (!cause) return pass_on(cause);
-    if (!*cause) continue;
-    if (auto done = add(found, std::move(**cause)); !done) return pass_on(done);
-  }
-  return found.causes.size() > before;
 }
 
 /// Searches the settings that must stay at the baseline's level: they turn the cause, which is a

@@ -55,6 +55,9 @@ struct CausesOfWall {
   std::vector<std::string> notes;
 };
 
+/// Are all settings of the one in the other?
+inline bool holds(const Set& large, const Set& small) { return (small & ~large).none(); }
+
 class WitnessSearch {
  public:
   /// `patient`: goes on where noise is large.
@@ -63,6 +66,8 @@ class WitnessSearch {
   [[nodiscard]] Result<CausesOfWall> causes();
 
  private:
+  static constexpr double kStepError = 0.015;  // of one term: healing checks each again
+
   struct Step {
     Set from;
     Set to;
