@@ -343,18 +343,20 @@ struct Law {
   /// Goodput, Gbit/s.
   [[nodiscard]] T bandwidth_gbps() const { return T(s.bytes * 8e-3) / message_time_us(); }
 
-  /// Half a round trip of one message with nothing else under way, us. SEND and WRITE tests play
-  /// ping-pong, so payload crosses both ways; a READ's payload comes back only.
+  /// Of one message with nothing else under way, us: half a round trip of SENDs and WRITEs, whose tests play
+  /// ping-pong, so that payload crosses both ways; the whole of a READ or an atomic, which are a round trip themselves.
   [[nodiscard]] T latency_us() const {
     const double there = s.operation == Operation::kRead     ? 0.0
                          : s.operation == Operation::kAtomic ? 8.0
                                                              : s.bytes;
     const double back = s.operation == Operation::kAtomic ? 8.0 : s.bytes;
-    return p[kBaseUs + static_cast<int>(s.operation)] +
-           median_of(miss_in_turn(s.qps, p[kQpContexts])) * p[kQpWaitUs] +
-           median_of(page_misses()) * p[kPageWaitUs] +
-           miss_in_turn(s.vxlan_contexts, p[kVxlanContexts]) * p[kVxlanMissNs] * 1e-3 +
-           (one_way_us(request, there) + one_way_us(answer, back)) * 0.5;
+    const bool asks = s.operation == Operation::kRead || s.operation == Operation::kAtomic;
+    const T half = p[kBaseUs + static_cast<int>(s.operation)] +
+                   median_of(miss_in_turn(s.qps, p[kQpContexts])) * p[kQpWaitUs] +
+                   median_of(page_misses()) * p[kPageWaitUs] +
+                   miss_in_turn(s.vxlan_contexts, p[kVxlanContexts]) * p[kVxlanMissNs] * 1e-3 +
+                   (one_way_us(request, there) + one_way_us(answer, back)) * 0.5;
+    return half * (asks ? 2.0 : 1.0);
   }
 };
 

@@ -298,7 +298,10 @@ class PingPong {
     const End& own = ends_[host];
     const End& other = ends_[1 - host];
     if (host == 0) {
-      if (began_ > 0) trips_.push_back((made_->thread_time(0, 0) - began_) / 2);
+      // The whole of a READ or an atomic, half of a ping-pong.
+      const int ways =
+          load_.operation == Operation::kSend || load_.operation == Operation::kWrite ? 2 : 1;
+      if (began_ > 0) trips_.push_back((made_->thread_time(0, 0) - began_) / ways);
       began_ = made_->thread_time(0, 0);
       if (trips_.size() >= rounds_) return;
     }

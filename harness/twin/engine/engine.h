@@ -48,14 +48,14 @@ class Engine {
   /// well enough or time is up.
   [[nodiscard]] BandwidthResult run_bandwidth(const RunLimits& limits);
   /// One request at a time on one QP: SEND and WRITE are answered by the peer, READ and ATOMIC by
-  /// its RNIC. Half a round trip each.
+  /// its RNIC. Half of the round trip of two SENDs or WRITEs, the whole of a READ's or an atomic's.
   [[nodiscard]] LatencyResult run_latency(const RunLimits& limits, std::uint64_t most_rounds);
 
   /// Traffic flows, and then the server's RNIC answers nothing for `outage_ns`; over when every QP
   /// has heard from it again or failed.
   void run_outage(Time outage_ns);
 
-  /// Of the run that is over: half round trips, or in an open loop the time from when a message was
+  /// Of the run that is over: of run_latency(), or in an open loop the time from when a message was
   /// due to its completion.
   [[nodiscard]] LatencyResult latency() const { return meter_.latency(); }
   /// Of the client (0), the server (1), and what other clients there are.

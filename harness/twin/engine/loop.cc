@@ -227,11 +227,12 @@ void Engine::complete_one(std::uint32_t id, Time t) {
   }
 }
 
-/// One side of a ping-pong posts its half of a round trip.
+/// One side of a ping-pong posts its half of a round trip; a READ or an atomic is a round trip by itself.
 void Engine::post_round_trip(std::uint32_t id, Time t) {
   statistics::Random& random = world_.random;
   if (id == 0) {  // the client: a round trip is over
-    if (world_.streams[0].posted > 0) meter_.record_trip((t - round_began_) / 2);
+    const int ways = world_.load.carries_data_in_request() ? 2 : 1;
+    if (world_.streams[0].posted > 0) meter_.record_trip((t - round_began_) / ways);
     round_began_ = t;
   }
   // One in a few hundred posts meets a timer or an interrupt.

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t kSeed = 31;
 
-double half_trip_ns(const Parameters& parameters, Operation operation, std::uint64_t bytes) {
+double trip_ns(const Parameters& parameters, Operation operation, std::uint64_t bytes) {
   HostLoad w;
   w.operation = operation;
   w.message_bytes = {bytes};
@@ -20,21 +20,20 @@ double half_trip_ns(const Parameters& parameters, Operation operation, std::uint
 }
 
 // Claim:  a stage that stores packets whole adds the time of one packet's payload on the line to
-//         half a round trip, however many packets the message has, and takes nothing from the rate.
-// Oracle: by hand: stages x min(message, MTU) x 8 bits / 200 Gbit/s; of READ only the answer
-//         carries payload, so half of it.
+//         half a round trip of WRITEs, or a READ's whole one, however many packets the message has, and takes
+//         nothing from the rate.
+// Oracle: by hand: stages x min(message, MTU) x 8 bits / 200 Gbit/s; of READ only the answer carries payload.
 // Method: the same seed with 0, 1 and 4 stages; 64 B are inlined.
 TEST(Latency, StoredStagesAddTheTimeOfOnePacketEach) {
   Parameters p = load_model("cx6", "")->parameters;
   for (const Operation operation : {Operation::kSend, Operation::kWrite, Operation::kRead}) {
     for (const std::uint64_t bytes : {64U, 512U, 1024U, 8192U}) {
       p.stored_stage_count = 0;
-      const double cut_through = half_trip_ns(p, operation, bytes);
+      const double cut_through = trip_ns(p, operation, bytes);
       for (const double stages : {1.0, 4.0}) {
         p.stored_stage_count = stages;
         const double packet_ns = static_cast<double>(std::min<std::uint64_t>(bytes, 1024)) * 0.04;
-        const double share = operation == Operation::kRead ? 0.5 : 1.0;
-        EXPECT_NEAR(half_trip_ns(p, operation, bytes) - cut_through, stages * packet_ns * share, 4)
+        EXPECT_NEAR(trip_ns(p, operation, bytes) - cut_through, stages * packet_ns, 4)
             << bytes << " bytes, operation " << static_cast<int>(operation);
       }
     }
@@ -53,7 +52,7 @@ TEST(Latency, StoredStagesAddTheTimeOfOnePacketEach) {
 TEST(Latency, ShortLastPacketsDoNotOvertake) {
   Parameters p = load_model("cx6", "")->parameters;
   p.stored_stage_count = 32;
-  EXPECT_GT(half_trip_ns(p, Operation::kWrite, 1025), half_trip_ns(p, Operation::kWrite, 1024));
+  EXPECT_GT(trip_ns(p, Operation::kWrite, 1025), trip_ns(p, Operation::kWrite, 1024));
 }
 
 // Claim:  payload that is not inlined crosses two PCIe links before it is in memory: the sender's,
@@ -68,11 +67,11 @@ TEST(Latency, PayloadTakesItsTimeOnBothPcieLinks) {
   };
   const double link_bits = 8 * (2 * 1024 + 4 * 20 + 4 * 24);
   const double expected = link_bits / tlp_gbps(8, 203) - link_bits / tlp_gbps(16, 168);
-  const double wide = half_trip_ns(p, Operation::kWrite, 1024);
-  const double wide4 = half_trip_ns(p, Operation::kWrite, 4096);
+  const double wide = trip_ns(p, Operation::kWrite, 1024);
+  const double wide4 = trip_ns(p, Operation::kWrite, 4096);
   p.pcie_lanes = 8;
-  EXPECT_NEAR(half_trip_ns(p, Operation::kWrite, 1024) - wide, expected, 4);
-  EXPECT_NEAR(half_trip_ns(p, Operation::kWrite, 4096) - wide4, expected, 4);
+  EXPECT_NEAR(trip_ns(p, Operation::kWrite, 1024) - wide, expected, 4);
+  EXPECT_NEAR(trip_ns(p, Operation::kWrite, 4096) - wide4, expected, 4);
 }
 
 }  // namespace
