@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "greynic/statistics/random.h"
 #include "network_parts.h"
 
 namespace greynic::sharing {
@@ -34,6 +35,8 @@ constexpr std::uint32_t kQueueDepth = 120;
 constexpr std::size_t kTellEvery = 8;
 /// What it costs its thread to be told of one; of a QP of its own a thread is told of each.
 constexpr double kTellNs = 80;
+/// No two requests take a processor the same time; without, what comes in step stays in step.
+constexpr double kSpread = 0.06;
 /// A broker's turns between applications, and what a message costs at least of them, in bytes.
 constexpr double kQuantum = 65536, kLeastCost = 256;
 /// Long enough that each of some thousand QPs has had turns while contexts are fetched; where all
@@ -42,8 +45,12 @@ constexpr double kFetchingNs = 20e6, kAllThereNs = 10e6;
 
 class Network {
  public:
-  Network(const Matrix& matrix, const Way& way, const Contexts& contexts)
-      : matrix_(matrix), way_(way), contexts_(contexts), bytes_(matrix.demands.size(), 0) {
+  Network(const Matrix& matrix, const Way& way, const Contexts& contexts, double request_fetch_ns)
+      : matrix_(matrix),
+        way_(way),
+        contexts_(contexts),
+        request_fetch_ns_(request_fetch_ns),
+        bytes_(matrix.demands.size(), 0) {
     for (const Demand& demand : matrix.demands) {
       for (const std::string& name : {demand.from, demand.to}) {
         numbers_.try_emplace(name, static_cast<std::uint32_t>(numbers_.size()));
@@ -139,8 +146,10 @@ class Network {
   }
   void handle(const Event& event) {
     switch (event.kind) {
-      case Kind::kPosted:
-        return enter(event.what);
+      case Kind::kRung:
+        return rung(event.what, event.turns_left);
+      case Kind::kFetched:
+        return join(event.what, false);
       case Kind::kServed:
         return served(hosts_[event.what]);
       case Kind::kTurnDone:
@@ -170,44 +179,42 @@ class Network {
     const Message& message = messages_[m];
     if (way_.shared) return asker_of(message).inbox.push_back(m);
     double& free = asker_of(message).thread_free[ends_[message.end].thread];
-    free = std::max(free, now_) + posting_ns_[message.demand];
-    at(free, Kind::kPosted, m);
+    free = std::max(free, now_) + spread(posting_ns_[message.demand]);
+    ends_[message.end].order.push_back(m);
+    ring(message.end, free, 1);
   }
-  /// A broker works off all that is done, and posts at the end of it.
+  /// A broker is told of all that is done, posts what has waited, hands word to those who asked and takes what they ask
+  /// next, and posts that. Its thread is free again only then.
   void serve(Host& host) {
     if (host.broker_busy || host.inbox.empty()) return;
     host.broker_busy = true;
-    batch_[&host].swap(host.inbox);
-    double ns = 0;
-    for (const std::uint32_t m : batch_[&host]) {
-      ns += posting_ns_[messages_[m].demand] - kTellNs / kTellEvery;
-      if (messages_[m].told) ns += kTellNs;
-    }
-    at(now_ + ns, Kind::kServed, static_cast<std::uint32_t>(&host - hosts_.data()));
-  }
-  /// What has waited is posted first: who is told of a completion asks again only after that.
-  void served(Host& host) {
-    host.broker_busy = false;
-    std::vector<std::uint32_t> batch;
-    batch.swap(batch_[&host]);
+    const std::vector<std::uint32_t> batch = std::exchange(host.inbox, {});
+    double time = now_;
     for (const std::uint32_t m : batch) {
+      if (messages_[m].told) time += kTellNs;
       End& end = ends_[messages_[m].end];
       if (!std::exchange(messages_[m].posted, false)) continue;
       end.in_flight -= static_cast<std::uint64_t>(bytes_of(messages_[m]));
       --end.posted;
     }
-    for (const std::uint32_t m : batch) fill(ends_[messages_[m].end]);
+    for (const std::uint32_t m : batch) time = fill(messages_[m].end, time);
     for (const std::uint32_t m : batch) {
+      time += spread(ring_ns());
       End& end = ends_[messages_[m].end];
       End::Waiting& waiting = end.waiting[messages_[m].demand];
       if (waiting.messages.empty()) end.turns.push_back(messages_[m].demand);
       waiting.messages.push_back(m);
     }
-    for (const std::uint32_t m : batch) fill(ends_[messages_[m].end]);
+    for (const std::uint32_t m : batch) time = fill(messages_[m].end, time);
+    at(time, Kind::kServed, static_cast<std::uint32_t>(&host - hosts_.data()));
+  }
+  void served(Host& host) {
+    host.broker_busy = false;
     serve(host);
   }
-  /// Posts while few bytes are under way, demand by demand in turn.
-  void fill(End& end) {
+  /// Posts while few bytes are under way, demand by demand in turn. Gives when its doorbell is rung.
+  double fill(std::uint32_t e, double time) {
+    End& end = ends_[e];
     const std::size_t before = end.order.size();
     double untold = 0;
     while (end.in_flight < way_.shared->in_flight_bytes && end.posted < kQueueDepth &&
@@ -230,16 +237,38 @@ class Network {
       const bool many = untold * kTellEvery >= static_cast<double>(way_.shared->in_flight_bytes);
       messages_[m].told = end.order.size() % kTellEvery == 0 || many;
       if (messages_[m].told) untold = 0;
-      enter(m);
+      end.order.push_back(m);
+      time += spread(std::max(0.0, posting_ns_[messages_[m].demand] - kTellNs));
     }
-    if (before < end.order.size()) messages_[end.order.back()].told = true;
+    if (before == end.order.size()) return time;
+    messages_[end.order.back()].told = true;
+    ring(e, time, static_cast<std::uint32_t>(end.order.size() - before));
+    return time;
   }
-  void enter(std::uint32_t m) {
-    messages_[m].turns_left = times_[messages_[m].demand].turns;
-    End& end = ends_[messages_[m].end];
-    end.asks.messages.push_back(m);
-    end.order.push_back(m);
-    join(messages_[m].end, false);
+  double spread(double ns) { return ns * (1 + kSpread * (random_.uniform() - 0.5)); }
+  /// What a message costs a broker's thread beside posting and being told.
+  [[nodiscard]] double ring_ns() const {
+    return matrix_.broker_ns + kTellNs * (1 - 1.0 / kTellEvery);
+  }
+  /// The last `count` are posted together. One that is alone on its QP comes with its doorbell; others are
+  /// fetched, also while those before them still wait.
+  void ring(std::uint32_t e, double time, std::uint32_t count) {
+    End& end = ends_[e];
+    end.unrung += count;
+    at(time, Kind::kRung, e, count);
+    if (end.order.size() > 1) time += request_fetch_ns_;
+    for (std::size_t i = end.order.size() - count; i < end.order.size(); ++i) {
+      messages_[end.order[i]].fetched_at = time;
+    }
+  }
+  void rung(std::uint32_t e, std::uint32_t count) {
+    End& end = ends_[e];
+    for (; count > 0; --count) {
+      const std::uint32_t m = end.order[end.order.size() - end.unrung--];
+      messages_[m].turns_left = times_[messages_[m].demand].turns;
+      end.asks.messages.push_back(m);
+    }
+    join(e, false);
   }
   /// Requests of a QP complete in the order in which they were posted.
   void done(std::uint32_t m) {
@@ -255,9 +284,10 @@ class Network {
       if (messages_[end.order[complete++]].told) told = complete;
     }
     for (; told > 0; --told) {
-      messages_[end.order.front()].answered = false;
-      want(end.order.front());
+      const std::uint32_t finished = end.order.front();
       end.order.pop_front();
+      messages_[finished].answered = false;
+      want(finished);
     }
     if (way_.shared) serve(asker_of(message));
   }
@@ -270,8 +300,9 @@ class Network {
     End& end = ends_[e];
     Lane& lane = answers ? end.answers : end.asks;
     if (lane.in_ring || lane.messages.empty()) return;
-    const bool request = !answers && is_read(messages_[lane.messages.front()]);
-    if (request && end.reads_open >= kReadsOfQp) return;
+    const Message& next = messages_[lane.messages.front()];
+    if (!answers && is_read(next) && end.reads_open >= kReadsOfQp) return;
+    if (!answers && next.fetched_at > now_) return at(next.fetched_at, Kind::kFetched, e);
     Host& host = hosts_[end.host];
     const std::uint32_t unit = end.place % kUnits;
     lane.in_ring = true;
@@ -430,15 +461,16 @@ class Network {
   const Matrix& matrix_;
   const Way& way_;
   Contexts contexts_;
+  double request_fetch_ns_;
   std::map<std::string, std::uint32_t> numbers_;
   std::vector<Host> hosts_;
   std::vector<End> ends_;
   std::vector<Message> messages_;
   std::vector<Times> times_;
   std::vector<double> posting_ns_, bytes_;
-  std::map<const Host*, std::vector<std::uint32_t>> batch_;  ///< what a broker is at
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   double now_ = 0;
+  statistics::Random random_{1};
 };
 
 }  // namespace
@@ -448,7 +480,7 @@ Result<std::vector<double>> play(const model::Model& model, const Matrix& matrix
   if (!contexts) return pass_on(contexts);
   const auto fetch_ns = request_fetch_ns(model);
   if (!fetch_ns) return pass_on(fetch_ns);
-  Network network(matrix, way, *contexts);
+  Network network(matrix, way, *contexts, *fetch_ns);
   std::vector<Times> times;
   std::vector<double> posting;
   for (const Demand& demand : matrix.demands) {
@@ -458,7 +490,7 @@ Result<std::vector<double>> play(const model::Model& model, const Matrix& matrix
     const auto ns = posting_ns(model, demand.operation, network.ends_of(demand.from),
                                way.shared ? 1 : matrix.threads, way.own_doorbells || way.shared);
     if (!ns) return pass_on(ns);
-    posting.push_back(*ns + (way.shared ? matrix.broker_ns : 0));
+    posting.push_back(*ns);
     // A thread posts before the trip begins, and that is part of what was measured of it.
     // The whole of a trip was measured, with what threads, units and words take of it.
     Times& one = times.back();
@@ -467,8 +499,6 @@ Result<std::vector<double>> play(const model::Model& model, const Matrix& matrix
         *ns + one.header_ns +
         kUnits * (one.unit_ns / one.turns + (read ? one.unit_ns / one.packets : 0));
     one.trip_ns = std::max(0.0, one.trip_ns - parts);
-    // Only a request that is alone on its QP comes with its doorbell.
-    if (way.shared || demand.outstanding > 1) one.trip_ns += *fetch_ns;
   }
   return network.goodput(times, posting);
 }

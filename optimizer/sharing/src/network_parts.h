@@ -20,6 +20,7 @@ constexpr std::uint32_t kUnits = 2;
 struct Message {
   std::uint32_t demand = 0, end = 0;  ///< the end of the QP that asks
   std::uint32_t turns_left = 0;
+  double fetched_at = 0;  ///< when its request is on the chip
   bool posted = false;    ///< by a broker
   bool answered = false;  ///< but what was posted before it may not be
   bool told = true;       ///< when it completes; else with the next that is
@@ -38,6 +39,7 @@ struct End {
   Lane asks, answers;
   std::uint32_t reads_open = 0;
   std::deque<std::uint32_t> order;  ///< messages in the order in which they complete
+  std::size_t unrung = 0;           ///< the last of them, whose doorbell is still to be rung
   // Shared QPs only: what waits for a place in the queue, by demand, and whose turn it is.
   std::uint64_t in_flight = 0;
   std::uint32_t posted = 0;
@@ -56,7 +58,8 @@ struct Unit {
 };
 
 enum class Kind : std::uint8_t {
-  kPosted,    ///< a message, by its thread
+  kRung,      ///< an end: the doorbell of so many requests
+  kFetched,   ///< the request that an end sends next
   kServed,    ///< a host: its broker has worked off what was done
   kTurnDone,  ///< host x kUnits + unit
   kAsked,     ///< a READ's request has come to the port
@@ -68,7 +71,7 @@ enum class Kind : std::uint8_t {
 struct Event {
   double time;
   Kind kind;
-  std::uint32_t what, turns_left;  ///< of the message, after this turn
+  std::uint32_t what, turns_left;  ///< of the message, after this turn; requests of a doorbell
   bool operator>(const Event& other) const { return time > other.time; }
 };
 

@@ -118,13 +118,13 @@ Result<Times> times_of(const model::Model& model, const Demand& demand) {
   times.header_ns = kHeaderBytes * byte_ns;
   times.wire_ns = std::min(*pace, bytes * byte_ns + times.packets * times.header_ns);
   times.unit_ns = std::min(*small * times.packets, *pace);
-  // A WRITE and word of it pass what a READ and its payload pass, the other way round. A law says
-  // half of the time.
+  // A WRITE and word of it pass what a READ and its payload pass, the other way round. A law says the whole of a
+  // READ's time, and half of a ping-pong of WRITEs.
   Demand read = demand;
   read.operation = Operation::kRead;
-  const auto half_trip_us = measure_of(ask(model, read, 1, 1, 1, false), "latency_us_p50");
-  if (!half_trip_us) return pass_on(half_trip_us);
-  times.trip_ns = std::max(0.0, 2e3 * *half_trip_us - times.wire_ns);
+  const auto trip_us = measure_of(ask(model, read, 1, 1, 1, false), "latency_us_p50");
+  if (!trip_us) return pass_on(trip_us);
+  times.trip_ns = std::max(0.0, 1e3 * *trip_us - times.wire_ns);
   return times;
 }
 
