@@ -47,7 +47,7 @@ class Meter {
     world.moved.payload += payload;
     if (++world.moved.data_packets == next_stamp_) stamp(t);
   }
-  /// Half a round trip, or in an open loop the time from when a message was due to its completion.
+  /// Of a round trip what Engine::run_latency() says, or in an open loop the time from when a message was due to its completion.
   void record_trip(Time ns) { trips_.push_back(ns); }
   [[nodiscard]] std::size_t trip_count() const { return trips_.size(); }
 
