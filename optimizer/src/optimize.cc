@@ -14,6 +14,7 @@
 #include "problem.h"
 #include "src/counted/walk.h"
 #include "src/entering.h"
+#include "src/fronts/fronts.h"
 #include "src/scan/proof.h"
 #include "src/table_planner.h"
 #include "table_cut.h"
@@ -194,6 +195,29 @@ void add_bound(const Problem& problem, double share, std::size_t least_chain, Ch
       share * std::max(0.0, hoped_cost(problem, 0.0) - kWeightTrace * static_cast<double>(masks));
 }
 
+/// In pipelines, what most packets do in a table goes in front where that pays, with what is left of
+/// the growth; not where each table is to be one chain of the rules' masks. Proven as a whole; where
+/// that does not work out, the layout stays.
+void add_fronts(const RuleSet& rules, const Traffic& traffic, const OptimizeOptions& options,
+                OptimizedLayout& result) {
+  const auto room =
+      static_cast<std::size_t>(options.max_growth * static_cast<double>(rules.rules.size()));
+  const std::size_t used = result.layout.rule_count();
+  if (options.single_table || !options.limits.cuts_pay || used >= room) return;
+  Layout fronted = with_fronts(result.layout, traffic, room - used);
+  if (fronted == result.layout || !keeps_to(fronted, options.limits)) return;
+  verify::VerifyOptions bounded;
+  bounded.most_regions = 5'000'000;
+  const auto verdict = verify::verify(rules, fronted, bounded);
+  if (!verdict || !verdict->equivalent) {
+    if (verdict)
+      result.notes.emplace_back("a front was wrong, and left out; please report the rules");
+    return;
+  }
+  result.proof = {fronted.tables.size(), verdict->comparisons, verdict->regions};
+  result.layout = std::move(fronted);
+}
+
 }  // namespace
 
 CostModel mask_cost(const model::Model& model, Configuration at, Hop hop) {
@@ -297,6 +321,7 @@ Result<OptimizedLayout> optimize(const RuleSet& rules, const Traffic& traffic,
     return pass_on(proven);
   }
 
+  if (in_order.tables.size() > 1) add_fronts(rules, traffic, options, result);
   result.before = cost_of(in_order, traffic);
   result.after = cost_of(result.layout, traffic);
   for (LayoutCost* cost : {&result.before, &result.after}) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_map>
 #include <vector>
 
 #include "src/ternary.h"
@@ -58,6 +59,11 @@ void walk(const Layout& layout, const Traffic& traffic,
           const std::function<void(const Step&)>& visit) {
   std::map<std::int64_t, const LayoutTable*> table_of;
   for (const LayoutTable& table : layout.tables) table_of.try_emplace(table.id, &table);
+  std::unordered_map<std::uint32_t, Packet> tagged;  // flows whose headers a jump set
+  const auto packet_of = [&](std::uint32_t flow) -> const Packet& {
+    const auto changed = tagged.find(flow);
+    return changed == tagged.end() ? traffic.flows[flow].packet : changed->second;
+  };
   std::map<std::int64_t, std::vector<std::uint32_t>> at;  // flows by the table that they are at
   for (std::uint32_t i = 0; i < traffic.flows.size(); ++i) at[traffic.flows[i].table].push_back(i);
   for (int jumps = 0; jumps <= kJumpsFollowed && !at.empty(); ++jumps) {
@@ -72,7 +78,7 @@ void walk(const Layout& layout, const Traffic& traffic,
       const WalkedTable table(*found->second, columns);
       Rows packets(columns.words());
       for (const std::uint32_t flow : flows) {
-        columns.pack(traffic.flows[flow].packet, packets.add());
+        columns.pack(packet_of(flow), packets.add());
       }
       const auto hits = first_matches(table.rows, packets);
       for (std::size_t i = 0; i < flows.size(); ++i) {
@@ -87,7 +93,15 @@ void walk(const Layout& layout, const Traffic& traffic,
         const std::int64_t target = jump_target(*step.rule);
         step.last = target < 0;
         visit(step);
-        if (!step.last) next[target].push_back(flows[i]);
+        if (step.last) continue;
+        next[target].push_back(flows[i]);
+        for (const Action& action : step.rule->actions) {
+          if (action.kind != ActionKind::kSetField) continue;
+          Packet packet = packet_of(flows[i]);
+          const U128 kept = packet.value(action.field) & ~action.bits;
+          packet.set(action.field, kept | (action.value & action.bits));
+          tagged.insert_or_assign(flows[i], std::move(packet));
+        }
       }
     }
     at = std::move(next);

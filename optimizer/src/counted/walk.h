@@ -20,7 +20,7 @@ struct Step {
 };
 
 /// Calls `visit` for each step of each packet; the steps of one packet come in their order, those of
-/// different packets in any. After 64 jumps a way ends, as in core's look_up.
+/// different packets in any. Headers that rules set on their way (kSetField, as tags are) are followed. After 64 jumps a way ends, as in core's look_up.
 void walk(const Layout& layout, const Traffic& traffic,
           const std::function<void(const Step&)>& visit);
 

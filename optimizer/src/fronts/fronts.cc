@@ -1,0 +1,345 @@
+#include "src/fronts/fronts.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <unordered_map>
+
+#include "src/counted/walk.h"
+#include "src/key_table.h"
+#include "src/problem.h"
+
+namespace greynic::optimizer {
+namespace {
+
+constexpr std::size_t kMostFronts = 3;       ///< of one table
+constexpr std::size_t kPacketsSampled = 48;  ///< that masks are found for
+constexpr double kLeastGain = 1e-3;          ///< matchers that a front saves, mean over all packets
+
+/// A packet that comes to a table.
+struct Arrival {
+  std::uint32_t flow = 0;
+  std::uint32_t row = kNoRow;  ///< of the table, that it hits
+  double tried = 0.0;          ///< matchers, without fronts
+};
+
+struct Front {
+  std::size_t table = 0;  ///< place in the layout
+  Matcher matcher;
+  double gain = 0.0;  ///< matchers saved, mean over all packets
+};
+
+/// A table's rules in the order in which they are tried.
+class FrontSearch {
+ public:
+  FrontSearch(const LayoutTable& table, std::vector<Arrival> arrivals, const Traffic& traffic,
+              double all)
+      : table_(table), left_(std::move(arrivals)), traffic_(traffic), all_(all) {
+    RuleSet rules;
+    for (const Matcher& matcher : table.matchers) {
+      first_row_.push_back(rules.rules.size());
+      for (const FlowRule& rule : matcher.rules) {
+        rules.rules.push_back(rule);
+        rules.rules.back().priority = static_cast<RulePriority>(rules.rules.size());
+        by_row_.push_back(&rule);
+      }
+    }
+    std::vector<std::uint32_t> members(rules.rules.size());
+    for (std::uint32_t i = 0; i < members.size(); ++i) members[i] = i;
+    Effects effects;
+    problem_.emplace(make_problem(rules, members, effects));
+    words_ = problem_->rows.words();
+    find_fields();
+    packets_.emplace(words_);
+    for (const Arrival& arrival : left_) {
+      problem_->columns.pack(traffic.flows[arrival.flow].packet, packets_->add());
+    }
+    for (std::uint32_t i = 0; i < left_.size(); ++i) at_.push_back(i);
+  }
+
+  std::vector<Front> run(std::size_t place, std::size_t most_entries) {
+    std::vector<Front> fronts;
+    while (fronts.size() < kMostFronts && most_entries > 0) {
+      std::optional<Tried> best;
+      for (const std::vector<Word>& mask : masks()) {
+        Tried one = tried(mask, most_entries);
+        if (one.gain > kLeastGain && (!best || one.gain > best->gain)) best = std::move(one);
+      }
+      if (!best) break;
+      most_entries -= best->entries.size();
+      fronts.push_back({place, matcher_of(*best), best->gain});
+      leave(*best);
+    }
+    return fronts;
+  }
+
+ private:
+  struct Entry {
+    std::uint32_t arrival = 0;  ///< one of them
+    double worth = 0.0;
+    double weight = 0.0;
+  };
+  struct Tried {
+    std::vector<Word> mask;
+    std::vector<Entry> entries;
+    double gain = 0.0;
+  };
+
+  void find_fields() {
+    const std::vector<Word> every(words_, ~Word{0});
+    const Mask looked_at = problem_->columns.unpack_mask(every.data());
+    for (const FieldMask& part : looked_at.fields()) {
+      Match match;
+      match.set(part.field, 0, part.bits);
+      std::vector<Word> value(words_, 0);
+      std::vector<Word> mask(words_, 0);
+      problem_->columns.pack(match, value.data(), mask.data());
+      fields_.push_back(std::move(mask));
+    }
+  }
+
+  [[nodiscard]] double weight(std::uint32_t arrival) const {
+    return traffic_.flows[left_[arrival].flow].weight / all_;
+  }
+
+  /// What the packet's rule looks at, and fields of what stands before it, those first that keep most
+  /// of it away.
+  [[nodiscard]] std::vector<Word> cut_out(std::uint32_t arrival) const {
+    const Ternaries& t = problem_->rows;
+    const std::uint32_t row = left_[arrival].row;
+    const Word* const packet = (*packets_)[arrival];
+    std::vector<Word> mask = mask_of(t, row);
+    std::vector<std::uint32_t> before;
+    const auto apart = [&](std::uint32_t other) {
+      return !overlap(packet, mask.data(), t.value[other], t.mask[other], words_);
+    };
+    for (std::uint32_t other = 0; other < row; ++other) {
+      if (problem_->effect[other] != problem_->effect[row] && !apart(other)) {
+        before.push_back(other);
+      }
+    }
+    std::map<std::vector<Word>, std::size_t> keeps_away;
+    std::vector<Word> bits(words_);
+    while (!before.empty()) {
+      keeps_away.clear();
+      for (const std::uint32_t other : before) {
+        for (const std::vector<Word>& field : fields_) {
+          Word differs = 0;
+          for (std::size_t w = 0; w < words_; ++w) {
+            bits[w] = t.mask[other][w] & field[w];
+            differs |= (t.value[other][w] ^ packet[w]) & bits[w];
+          }
+          if (differs != 0) ++keeps_away[bits];
+        }
+      }
+      const auto best =
+          std::max_element(keeps_away.begin(), keeps_away.end(),
+                           [](const auto& a, const auto& b) { return a.second < b.second; });
+      for (std::size_t w = 0; w < words_; ++w) mask[w] |= best->first[w];
+      std::erase_if(before, apart);
+    }
+    return mask;
+  }
+
+  [[nodiscard]] std::vector<std::vector<Word>> masks() const {
+    std::vector<std::uint32_t> late;
+    for (const std::uint32_t arrival : at_) {
+      if (left_[arrival].row != kNoRow && left_[arrival].tried > 1) late.push_back(arrival);
+    }
+    std::map<std::vector<Word>, std::size_t> found;
+    const std::size_t step = std::max<std::size_t>(1, late.size() / kPacketsSampled);
+    for (std::size_t i = 0; i < late.size(); i += step) ++found[cut_out(late[i])];
+    std::vector<std::vector<Word>> masks;
+    std::vector<Word> both(words_, 0);
+    for (const auto& entry : found) {
+      masks.push_back(entry.first);
+      for (std::size_t w = 0; w < words_; ++w) both[w] |= entry.first[w];
+    }
+    if (masks.size() > 1 && !found.contains(both)) masks.push_back(both);
+    return masks;
+  }
+
+  /// The entries under a mask that save most. A packet that one of them decides tries this matcher in
+  /// place of all that it tried before; fronts that stand already count on both sides.
+  [[nodiscard]] Tried tried(const std::vector<Word>& mask, std::size_t most_entries) const {
+    Tried made{mask, {}, 0.0};
+    std::unordered_map<std::vector<Word>, std::uint32_t, RowHash> known;
+    std::vector<Word> key(words_);
+    for (const std::uint32_t arrival : at_) {
+      made.gain -= weight(arrival);  // all of them try the front
+      const std::uint32_t row = left_[arrival].row;
+      if (row == kNoRow || !covers(mask.data(), problem_->rows.mask[row])) continue;
+      for (std::size_t w = 0; w < words_; ++w) key[w] = (*packets_)[arrival][w] & mask[w];
+      const auto [place, fresh] = known.try_emplace(key, made.entries.size());
+      if (fresh) made.entries.push_back({arrival, 0.0, 0.0});
+      Entry& entry = made.entries[place->second];
+      entry.worth += weight(arrival) * left_[arrival].tried;
+      entry.weight += weight(arrival);
+    }
+    drop_blocked(mask, made.entries);
+    std::stable_sort(made.entries.begin(), made.entries.end(),
+                     [](const Entry& a, const Entry& b) { return a.worth > b.worth; });
+    if (made.entries.size() > most_entries) made.entries.resize(most_entries);
+    for (const Entry& entry : made.entries) made.gain += entry.worth;
+    return made;
+  }
+
+  [[nodiscard]] bool covers(const Word* wide, const Word* narrow) const {
+    for (std::size_t w = 0; w < words_; ++w) {
+      if ((narrow[w] & ~wide[w]) != 0) return false;
+    }
+    return true;
+  }
+
+  /// Entries that meet a row before theirs which does something else.
+  void drop_blocked(const std::vector<Word>& mask, std::vector<Entry>& entries) const {
+    const Ternaries& t = problem_->rows;
+    std::vector<bool> blocked(entries.size(), false);
+    for (std::size_t m = 0; m < first_row_.size(); ++m) {
+      const std::size_t end = m + 1 < first_row_.size() ? first_row_[m + 1] : t.size();
+      std::vector<std::uint32_t> rows;
+      for (auto row = static_cast<std::uint32_t>(first_row_[m]); row < end; ++row) {
+        rows.push_back(row);
+      }
+      if (rows.empty()) continue;
+      const std::vector<Word> shared = common(mask_of(t, rows.front()), mask);
+      const KeyTable table(
+          t, rows, shared.data(), [](std::uint32_t row) { return row; }, problem_->effect);
+      for (std::size_t e = 0; e < entries.size(); ++e) {
+        const std::uint32_t own = left_[entries[e].arrival].row;
+        if (blocked[e] || own <= rows.front()) continue;
+        const Ranks* const met =
+            table.lookup(hash_under((*packets_)[entries[e].arrival], shared.data(), words_));
+        blocked[e] = met != nullptr && met->blocks(own, problem_->effect[own]);
+      }
+    }
+    std::size_t place = 0;
+    std::erase_if(entries, [&](const Entry&) { return blocked[place++]; });
+  }
+
+  [[nodiscard]] Matcher matcher_of(const Tried& front) const {
+    Matcher made;
+    made.mask = problem_->columns.unpack_mask(front.mask.data());
+    std::vector<Word> bits(words_);
+    for (const Entry& entry : front.entries) {
+      const FlowRule& decides = *by_row_[left_[entry.arrival].row];
+      for (std::size_t w = 0; w < words_; ++w) {
+        bits[w] = (*packets_)[entry.arrival][w] & front.mask[w];
+      }
+      FlowRule rule;
+      rule.match = problem_->columns.unpack(bits.data(), front.mask.data());
+      rule.table = table_.id;
+      rule.actions = decides.actions;
+      rule.from = decides.from;
+      rule.weight = entry.weight;
+      made.rules.push_back(std::move(rule));
+    }
+    return made;
+  }
+
+  /// Packets that the front decides come by no other.
+  void leave(const Tried& front) {
+    std::unordered_map<std::vector<Word>, bool, RowHash> taken;
+    std::vector<Word> key(words_);
+    const auto key_of = [&](std::uint32_t arrival) -> const std::vector<Word>& {
+      for (std::size_t w = 0; w < words_; ++w) key[w] = (*packets_)[arrival][w] & front.mask[w];
+      return key;
+    };
+    for (const Entry& entry : front.entries) taken[key_of(entry.arrival)] = true;
+    std::erase_if(at_, [&](std::uint32_t arrival) { return taken.contains(key_of(arrival)); });
+  }
+
+  const LayoutTable& table_;
+  std::vector<Arrival> left_;
+  const Traffic& traffic_;
+  double all_;
+  std::vector<std::size_t> first_row_;  ///< by matcher
+  std::vector<const FlowRule*> by_row_;
+  std::optional<Problem> problem_;
+  std::size_t words_ = 0;
+  std::vector<std::vector<Word>> fields_;  ///< the columns of each field
+  std::optional<Rows> packets_;            ///< by arrival
+  std::vector<std::uint32_t> at_;          ///< arrivals that no front decides so far
+};
+
+bool has_fronts(const LayoutTable& table) {
+  return table.matchers.size() > 1 && !table.software &&
+         std::ranges::all_of(table.matchers, [](const Matcher& matcher) {
+           return matcher.mask.ranges().empty() && matcher.idle_seconds == 0;
+         });
+}
+
+std::vector<std::vector<Arrival>> arrivals_of(const Layout& layout, const Traffic& traffic) {
+  std::map<const LayoutTable*, std::size_t> place;
+  std::vector<std::unordered_map<const FlowRule*, std::uint32_t>> row(layout.tables.size());
+  for (std::size_t i = 0; i < layout.tables.size(); ++i) {
+    place[&layout.tables[i]] = i;
+    for (const Matcher& matcher : layout.tables[i].matchers) {
+      for (const FlowRule& rule : matcher.rules) {
+        const auto next = static_cast<std::uint32_t>(row[i].size());
+        row[i].emplace(&rule, next);
+      }
+    }
+  }
+  std::vector<std::vector<Arrival>> arrivals(layout.tables.size());
+  walk(layout, traffic, [&](const Step& step) {
+    if (step.table == nullptr) return;
+    const std::size_t table = place.at(step.table);
+    const std::uint32_t hit = step.rule == nullptr ? kNoRow : row[table].at(step.rule);
+    arrivals[table].push_back({step.flow, hit, static_cast<double>(step.tried)});
+  });
+  return arrivals;
+}
+
+void put_in_front(LayoutTable& table, const std::vector<Matcher>& fronts) {
+  table.matchers.insert(table.matchers.begin(), fronts.begin(), fronts.end());
+  for (std::size_t i = 0; i < table.matchers.size(); ++i) {
+    table.matchers[i].priority = static_cast<RulePriority>(i);
+    for (FlowRule& rule : table.matchers[i].rules) rule.priority = table.matchers[i].priority;
+  }
+}
+
+}  // namespace
+
+Layout with_fronts(const Layout& layout, const Traffic& traffic, std::size_t most_entries) {
+  double all = 0.0;
+  for (const TrafficFlow& flow : traffic.flows) all += flow.weight;
+  auto arrivals = arrivals_of(layout, traffic);
+  std::vector<Front> found;
+  for (std::size_t i = 0; i < layout.tables.size(); ++i) {
+    double late = 0.0;
+    for (const Arrival& arrival : arrivals[i]) {
+      late += traffic.flows[arrival.flow].weight * (arrival.tried - 1.0);
+    }
+    if (!has_fronts(layout.tables[i]) || late < kLeastGain * all) continue;
+    FrontSearch search(layout.tables[i], std::move(arrivals[i]), traffic, all);
+    for (Front& front : search.run(i, most_entries)) found.push_back(std::move(front));
+  }
+  // Fronts of one table stay in their order: each later one is worth less for an entry, or has to wait.
+  std::map<std::size_t, double> last;
+  std::vector<std::pair<double, std::size_t>> order;
+  for (std::size_t f = 0; f < found.size(); ++f) {
+    double worth = found[f].gain / static_cast<double>(found[f].matcher.rules.size());
+    const auto [before, fresh] = last.try_emplace(found[f].table, worth);
+    worth = before->second = std::min(worth, before->second);
+    order.emplace_back(-worth, f);
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::map<std::size_t, std::vector<Matcher>> fronts;
+  std::map<std::size_t, bool> closed;
+  for (const auto& [worth, f] : order) {
+    Front& front = found[f];
+    if (closed[front.table] || front.matcher.rules.size() > most_entries) {
+      closed[front.table] = true;
+      continue;
+    }
+    most_entries -= front.matcher.rules.size();
+    fronts[front.table].push_back(std::move(front.matcher));
+  }
+  Layout made = layout;
+  for (const auto& [place, matchers] : fronts) put_in_front(made.tables[place], matchers);
+  return made;
+}
+
+}  // namespace greynic::optimizer
