@@ -54,6 +54,9 @@ void print_layout(const loop::TuneOutcome& outcome, const std::string& metric) {
                                 outcome.fitted->layout().matcher_count(),
                                 outcome.fitted->layout().rule_count()));
   }
+  if (!outcome.by_model.empty()) {
+    print("\n{}\n", loop::to_text(outcome.by_model));
+  }
   line("proof",
        fmt::format("equivalent: {} pairs of rules scanned, {} regions compared{}",
                    outcome.layout->proof.pairs, outcome.layout->proof.regions,
@@ -101,7 +104,9 @@ void print_summary(const loop::TuneOutcome& outcome, const std::string& folder) 
       if (name == explanation.metric || after == gain.measures_after.end()) continue;
       const std::string was = fmt::format("{:.4g}", before);
       const std::string is = fmt::format("{:.4g}", after->second);
-      if (was != is) line("", fmt::format("{}: {} -> {}", name, was, is));
+      const std::string change =
+          before > 0.0 ? fmt::format("  {:+.1f} %", 100.0 * (after->second / before - 1.0)) : "";
+      if (was != is) line("", fmt::format("{}: {} -> {}{}", name, was, is, change));
     }
   } else if (!outcome.no_gain.empty()) {
     line("measured", "nothing: " + outcome.no_gain);
@@ -125,6 +130,9 @@ void print_json(const loop::TuneOutcome& outcome, const std::string& folder) {
     document["layout"] = {{"before", cost(outcome.layout->before)},
                           {"after", cost(outcome.layout->after)},
                           {"verified", outcome.verified}};
+  }
+  if (!outcome.by_model.empty()) {
+    document["layout"]["models"] = loop::to_json(outcome.by_model);
   }
   if (outcome.gain) {
     document["gain"] = {{"before", outcome.gain->before},
@@ -191,7 +199,11 @@ void add_tune(Program& program) {
   command.option("--traffic", options.traffic, "uniform, zipf:EXPONENT or a traffic file");
   add_growth(command, options.growth);
   command.option("--layout", options.layout,
-                 "Layout file of these rules to verify and measure, in place of one that is made");
+                 "Layout file of these rules, or of a layout for each model, to verify and measure "
+                 "in place of "
+                 "one that is made");
+  command.flag("--one-layout", options.one_layout,
+               "One layout for all models of a fleet, in place of one for each");
   command.option("--form", options.model_form, "Law to fit: " + std::string(model::kFormNames));
   command.option("--seed", options.job.seed, "Seed of everything random");
   command.option("--plan-seed", options.job.plan_seed, "Seed of the plan alone");

@@ -1,5 +1,7 @@
 #include <fmt/core.h>
 
+#include <set>
+
 #include "greynic/files/core_json.h"
 #include "greynic/files/json_file.h"
 #include "greynic/files/output_file.h"
@@ -59,6 +61,10 @@ Result<FlowRule> layout_rule_from_json(const json& object, const Matcher& matche
   return rule;
 }
 
+bool has_models(const json& document) {
+  return document.is_object() && document.contains("models");
+}
+
 }  // namespace
 
 Result<Layout> layout_from_json(const json& document, const std::string& source) {
@@ -107,11 +113,67 @@ Result<Layout> read_layout(const std::string& path) {
   if (!text) return pass_on(text);
   auto document = parse_json(*text, path);
   if (!document) return pass_on(document);
+  if (has_models(*document)) {
+    return fail(ErrorCode::kBadInput,
+                path +
+                    ": has a layout for each model of a fleet, and here one layout is asked for; "
+                    "`apply`, `verify` and `tune --layout` take it whole");
+  }
   return layout_from_json(*document, path);
 }
 
 Result<void> write_layout(const Layout& layout, const std::string& path) {
   return write_text(path, json_text(to_json(layout), 1) + "\n");
+}
+
+json to_json(const ModelLayouts& layouts) {
+  if (layouts.size() == 1 && layouts.front().models.empty()) {
+    return to_json(layouts.front().layout);
+  }
+  json models = json::array();
+  for (const ModelLayout& part : layouts) {
+    json one = to_json(part.layout);
+    models.push_back({{"names", part.models}, {"tables", std::move(one["tables"])}});
+  }
+  return {{"version", 1}, {"models", std::move(models)}};
+}
+
+Result<ModelLayouts> model_layouts_from_json(const json& document, const std::string& source) {
+  if (!has_models(document)) {
+    auto layout = layout_from_json(document, source);
+    if (!layout) return pass_on(layout);
+    return ModelLayouts{{{}, std::move(*layout)}};
+  }
+  if (auto fits = check_schema(document, "model_layouts", source); !fits) return pass_on(fits);
+  ModelLayouts layouts;
+  std::set<std::string> seen;
+  for (const json& part : document.at("models")) {
+    const std::string here = fmt::format("/models/{}", layouts.size());
+    ModelLayout made{part.at("names").get<std::vector<std::string>>(), {}};
+    for (const std::string& name : made.models) {
+      if (!seen.insert(name).second) {
+        return bad_value(source, here + "/names",
+                         fmt::format("'{}' has a layout already; leave one of the two out", name));
+      }
+    }
+    auto layout = layout_from_json({{"version", 1}, {"tables", part.at("tables")}}, source + here);
+    if (!layout) return pass_on(layout);
+    made.layout = std::move(*layout);
+    layouts.push_back(std::move(made));
+  }
+  return layouts;
+}
+
+Result<ModelLayouts> read_model_layouts(const std::string& path) {
+  auto text = read_text(path);
+  if (!text) return pass_on(text);
+  auto document = parse_json(*text, path);
+  if (!document) return pass_on(document);
+  return model_layouts_from_json(*document, path);
+}
+
+Result<void> write_model_layouts(const ModelLayouts& layouts, const std::string& path) {
+  return write_text(path, json_text(to_json(layouts), 1) + "\n");
 }
 
 }  // namespace greynic::files

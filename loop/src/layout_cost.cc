@@ -55,6 +55,7 @@ std::string optimization_text(const TuneOptions& options, const TuneOutcome& out
   const optimizer::OptimizedLayout& optimized = *outcome.layout;
   nlohmann::json document = to_json(optimized, options.rules, options.traffic);
   document["proof"]["verified"] = outcome.verified;
+  if (!outcome.by_model.empty()) document["models"] = to_json(outcome.by_model);
   if (const Layout& fitted = outcome.fitted->layout(); !(fitted == optimized.layout)) {
     document["applied"] = {{"matchers", fitted.matcher_count()}, {"rules", fitted.rule_count()}};
   }

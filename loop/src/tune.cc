@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "greynic/files/core_json.h"
@@ -115,28 +116,108 @@ Result<void> prepare_rules(const TuneOptions& options, const target::RuleHolder&
   return {};
 }
 
-/// The layout of a file in place of one that is made here; what is known of it is what it costs.
-Result<optimizer::OptimizedLayout> given_layout(const TuneOptions& options,
-                                                const target::RuleHolder& holder,
-                                                const RuleSet& rules, const Traffic& traffic,
-                                                const optimizer::CostModel& cost) {
-  auto layout = files::read_layout(options.layout);
-  if (!layout) return pass_on(layout);
-  if (auto taken = holder.takes(*layout, options.layout); !taken) return pass_on(taken);
+/// The layouts of a file in place of those that are made here; what is known of them is what they
+/// cost.
+Result<void> take_given(const TuneOptions& options, const target::RuleHolder& holder,
+                        const RuleSet& rules, const Traffic& traffic,
+                        const optimizer::CostModel& cost, TuneOutcome& outcome) {
+  auto layouts = files::read_model_layouts(options.layout);
+  if (!layouts) return pass_on(layouts);
+  if (auto taken = holder.takes(*layouts, options.layout); !taken) return taken;
+  outcome.by_model = weighed_by_model(rules, traffic, *layouts, holder.models());
+  if (!outcome.by_model.empty()) {
+    outcome.layout = outcome.by_model.front().made.made;
+    return {};
+  }
   optimizer::OptimizedLayout given;
   given.before = optimizer::cost_of(optimizer::layout_in_rule_order(rules), traffic);
-  given.after = optimizer::cost_of(*layout, traffic);
+  given.layout = std::move(layouts->front().layout);
+  given.after = optimizer::cost_of(given.layout, traffic);
   given.rules_given = rules.rules.size();
-  given.layout = std::move(*layout);
   const bool split =
       optimizer::hardware_of(given.layout).tables.size() < given.layout.tables.size();
-  if (!cost || split) return given;  // no law knows the price of the slow path
   for (optimizer::LayoutCost* side : {&given.before, &given.after}) {
+    if (!cost || split) break;  // no law knows the price of the slow path
     auto predicted = cost(side->matchers_tried);
     if (!predicted) return pass_on(predicted);
     side->prediction = std::move(*predicted);
   }
-  return given;
+  outcome.layout = std::move(given);
+  return {};
+}
+
+/// Layouts as they are made are kept with the run: after an interruption they are taken up again.
+Result<void> make_by_model(const TuneOptions& options, const target::RuleHolder& holder,
+                           const RuleSet& rules, const Traffic& traffic,
+                           const optimizer::OptimizeOptions& asked, results::RunStore& store,
+                           TuneOutcome& outcome) {
+  constexpr const char* kKind = "layouts_by_model";
+  const nlohmann::json question = {{"rules", options.rules},
+                                   {"traffic", options.traffic},
+                                   {"growth", asked.max_growth},
+                                   {"seed", asked.seed}};
+  ByModelJournal journal;
+  auto kept = store.kept(kKind);
+  if (!kept) return pass_on(kept);
+  const auto left = nlohmann::json::parse(*kept, nullptr, false);
+  if (left.is_object() && left.value("question", nlohmann::json()) == question) {
+    auto layouts = files::model_layouts_from_json(left.at("layouts"), options.job.out);
+    if (layouts) journal.done = std::move(*layouts);
+  }
+  journal.keep = [&](const ModelLayouts& done) {
+    const nlohmann::json document = {{"question", question}, {"layouts", files::to_json(done)}};
+    return store.keep(kKind, files::json_text(document));
+  };
+  auto made = optimize_by_model(rules, traffic, asked, holder.models(), journal, options.talk);
+  if (!made) return pass_on(made);
+  outcome.by_model = std::move(*made);
+  outcome.layout = outcome.by_model.front().made.made;
+  return {};
+}
+
+Result<void> make_layout(const TuneOptions& options, const target::RuleHolder& holder,
+                         const RuleSet& rules, const Traffic& traffic,
+                         optimizer::OptimizeOptions asked, results::RunStore& store,
+                         TuneOutcome& outcome) {
+  if (!options.layout.empty()) {
+    return take_given(options, holder, rules, traffic, asked.cost, outcome);
+  }
+  if (options.growth) asked.max_growth = *options.growth;
+  if (!options.one_layout && options.growth && worth_layouts_by_model(holder.models())) {
+    return make_by_model(options, holder, rules, traffic, asked, store, outcome);
+  }
+  if (options.growth) {
+    auto optimized = optimizer::optimize(rules, traffic, asked);
+    if (!optimized) return optimized.error().while_doing("optimizing " + options.rules);
+    outcome.layout = std::move(*optimized);
+    return {};
+  }
+  auto curve = optimizer::optimize_at_knee(rules, traffic, asked);
+  if (!curve) return curve.error().while_doing("optimizing " + options.rules);
+  outcome.layout = std::exchange(curve->layout, {});
+  outcome.curve = std::move(*curve);
+  outcome.mask_curve = optimizer::mask_curve(rules);
+  return {};
+}
+
+/// The layouts as the device gets them. What goes in is what is proven.
+Result<void> verify_and_fit(const TuneOptions& options, const target::RuleHolder& holder,
+                            const RuleSet& rules, TuneOutcome& outcome) {
+  step(options.talk, "verify: by other code");
+  const ModelLayouts made = outcome.by_model.empty() ? ModelLayouts{{{}, outcome.layout->layout}}
+                                                     : layouts_of(outcome.by_model);
+  for (const ModelLayout& part : made) {
+    if (auto same = check_equivalent(rules, part.layout); !same) return same;
+  }
+  outcome.verified = true;
+  outcome.fitted = holder.fit(made);
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    const Layout& fitted = outcome.fitted->parts()[i].layout;
+    if (fitted == made[i].layout) continue;
+    step(options.talk, "verify: the form that this device searches fastest");
+    if (auto same = check_equivalent(rules, fitted); !same) return same;
+  }
+  return files::write_model_layouts(outcome.fitted->parts(), options.folder + "/layout.json");
 }
 
 Result<void> optimize_rules(const TuneOptions& options, const target::RuleHolder& holder,
@@ -144,40 +225,15 @@ Result<void> optimize_rules(const TuneOptions& options, const target::RuleHolder
                             results::RunStore& store, TuneOutcome& outcome) {
   step(options.talk, options.layout.empty() ? fmt::format("optimize: {} rules", rules.rules.size())
                                             : "layout: " + options.layout);
-  optimizer::OptimizeOptions optimize_options;
-  optimize_options.seed = options.job.seed;
-  optimize_options.limits = holder.limits();
-  if (outcome.fit) {
-    optimize_options.cost = optimizer::mask_cost(*outcome.fit->model, at, outcome.hop);
+  optimizer::OptimizeOptions asked;
+  asked.seed = options.job.seed;
+  asked.limits = holder.limits();
+  if (outcome.fit) asked.cost = optimizer::mask_cost(*outcome.fit->model, at, outcome.hop);
+  if (auto made = make_layout(options, holder, rules, traffic, std::move(asked), store, outcome);
+      !made) {
+    return made;
   }
-  if (!options.layout.empty()) {
-    auto given = given_layout(options, holder, rules, traffic, optimize_options.cost);
-    if (!given) return pass_on(given);
-    outcome.layout = std::move(*given);
-  } else if (options.growth) {
-    optimize_options.max_growth = *options.growth;
-    auto optimized = optimizer::optimize(rules, traffic, optimize_options);
-    if (!optimized) return optimized.error().while_doing("optimizing " + options.rules);
-    outcome.layout = std::move(*optimized);
-  } else {
-    auto curve = optimizer::optimize_at_knee(rules, traffic, optimize_options);
-    if (!curve) return curve.error().while_doing("optimizing " + options.rules);
-    outcome.layout = std::exchange(curve->layout, {});
-    outcome.curve = std::move(*curve);
-    outcome.mask_curve = optimizer::mask_curve(rules);
-  }
-  step(options.talk, "verify: by other code");
-  if (auto same = check_equivalent(rules, outcome.layout->layout); !same) return same;
-  outcome.verified = true;
-  outcome.fitted = holder.fit(outcome.layout->layout);
-  const Layout& fitted = outcome.fitted->layout();
-  if (!(fitted == outcome.layout->layout)) {
-    step(options.talk, "verify: the form that this device searches fastest");
-    if (auto same = check_equivalent(rules, fitted); !same) return same;
-  }
-  if (auto done = files::write_layout(fitted, options.folder + "/layout.json"); !done) {
-    return done;
-  }
+  if (auto good = verify_and_fit(options, holder, rules, outcome); !good) return good;
   const auto keep = [&](const char* kind, const Layout& layout) {
     return store.keep(kind, files::json_text(files::to_json(layout)));
   };
@@ -185,7 +241,7 @@ Result<void> optimize_rules(const TuneOptions& options, const target::RuleHolder
     return kept;
   }
   if (auto kept = keep("layout_before", optimizer::layout_in_rule_order(rules)); !kept) return kept;
-  return keep("layout", fitted);
+  return keep("layout", outcome.fitted->layout());
 }
 
 Result<void> measure_again(const TuneOptions& options, const campaign::Prepared& prepared,

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -106,6 +107,123 @@ TEST(FleetCampaign, MeasuresLayoutsOnSeveralModels) {
                                            " --out " + (folder / "pair"));
   EXPECT_NE(pair.exit_code, 0);
   EXPECT_NE(pair.err.find("slow path"), std::string::npos) << pair.err;
+}
+
+/// A small campaign, and the fleet of two models of which one has few lookup recipes.
+std::string small_campaign(const Folder& folder) {
+  std::ofstream(folder / "small.json") << R"({"version": 1, "name": "small",
+    "factors": {"server_decap_masks": {"type": "numeric", "levels": [0, 8, 32]}},
+    "design": "full",
+    "baseline": {"server_decap_masks": 0}, "wall": {"metric": "bandwidth_gbps", "below_baseline_by": 0.2},
+    "measure": {"repeats": 2, "seconds": 1}})";
+  return folder / "small.json";
+}
+const std::string kMixed = "'twin:cx5?fleet=training&hosts=8&models=cx5,e810'";
+
+// Claim:  tune gives each model of a fleet a layout of its own, each proven, and says what each gains; a
+//         model with few lookup recipes gains, too, which one layout for all leaves as it was.
+// Oracle: what was measured with the rules in their order; one layout for all; verify on the file.
+TEST(FleetCampaign, TunesEachModelByItself) {
+  const Folder folder;
+  const std::string tune = "tune " + small_campaign(folder) +
+                           " --rules made:acl:300:3 --growth 2 --pairs 2 --json --target " + kMixed;
+  const Outcome own = greynic(folder, tune + " --out " + (folder / "own"));
+  ASSERT_EQ(own.exit_code, 0) << own.err;
+  const Outcome one = greynic(folder, tune + " --one-layout --out " + (folder / "one"));
+  ASSERT_EQ(one.exit_code, 0) << one.err;
+  const auto change = [](const Outcome& outcome, const char* measure) {
+    const auto gain = nlohmann::json::parse(outcome.out).at("gain");
+    return gain.at("measures_after").at(measure).get<double>() /
+           gain.at("measures_before").at(measure).get<double>();
+  };
+  EXPECT_GT(change(own, "bandwidth_gbps.e810"), 3.0);
+  EXPECT_LT(change(own, "latency_us_mean.e810"), 0.5);
+  EXPECT_GE(change(own, "bandwidth_gbps.cx5"), 0.99 * change(one, "bandwidth_gbps.cx5"));
+  EXPECT_NEAR(change(one, "bandwidth_gbps.e810"), 1.0, 0.01);
+  const auto models = nlohmann::json::parse(own.out).at("layout").at("models");
+  ASSERT_EQ(models.size(), 2U);
+  EXPECT_LT(models.at(1).at("after").at("software_share").get<double>(),
+            models.at(1).at("before").at("software_share").get<double>());
+  const std::string file = folder / "own/layout.json";
+  const Outcome verified = greynic(folder, "verify made:acl:300:3 " + file);
+  EXPECT_EQ(verified.exit_code, 0) << verified.err;
+  EXPECT_NE(verified.out.find("for e810"), std::string::npos) << verified.out;
+  const Outcome applied = greynic(folder, "apply " + file + " --dry-run --target " + kMixed);
+  EXPECT_EQ(applied.exit_code, 0) << applied.err;
+  EXPECT_NE(applied.out.find("server_decap, e810"), std::string::npos) << applied.out;
+  const Outcome given =
+      greynic(folder, tune + " --layout " + file + " --out " + (folder / "given"));
+  ASSERT_EQ(given.exit_code, 0) << given.err;
+  EXPECT_NEAR(change(given, "bandwidth_gbps.e810"), change(own, "bandwidth_gbps.e810"), 1e-9);
+  const std::string report = text_of(folder / "own/report.html");
+  EXPECT_NE(report.find("e810"), std::string::npos);
+}
+
+// Claim:  layouts for each model that are wrong, damaged, or for another target are refused in words.
+// Oracle: the exit codes and messages; a rule that is turned into a drop.
+TEST(FleetCampaign, RefusesLayoutsThatAreNotRight) {
+  const Folder folder;
+  const std::string file = folder / "fleet.json";
+  const Outcome made =
+      greynic(folder, "optimize made:acl:200:5 --traffic zipf:1.1 -o " + file + " --for " + kMixed);
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  EXPECT_NE(made.out.find("to software"), std::string::npos) << made.out;
+  EXPECT_NE(greynic(folder, "apply " + file + " --target twin:cx5").err.find("name the fleet"),
+            std::string::npos);
+  EXPECT_NE(greynic(folder, "optimize made:acl:200:5 --update " + file + " --was made:acl:200:5")
+                .err.find("one layout is asked for"),
+            std::string::npos);
+  const auto document = nlohmann::json::parse(text_of(file));
+  const auto refused = [&](const nlohmann::json& changed, const std::string& command) {
+    std::ofstream(folder / "changed.json") << changed.dump();
+    return greynic(folder, command);
+  };
+  const std::string apply = "apply " + (folder / "changed.json") + " --target " + kMixed;
+  auto twice = document;
+  twice["models"].push_back(twice["models"][1]);
+  EXPECT_NE(refused(twice, apply).err.find("'e810' has a layout already"), std::string::npos);
+  auto fewer = document;
+  fewer["models"].erase(0);
+  EXPECT_NE(refused(fewer, apply).err.find("no layout for cx5"), std::string::npos);
+  auto nameless = document;
+  nameless["models"][0].erase("names");
+  EXPECT_NE(refused(nameless, apply).err.find("names"), std::string::npos);
+  // A fault planted in the hardware's part of the second model.
+  auto faulty = document;
+  auto& rules = faulty["models"][1]["tables"][0]["matchers"][0]["rules"];
+  rules[0]["actions"] = nlohmann::json::array({{{"forward", "elsewhere"}}});
+  const Outcome caught = refused(faulty, "verify made:acl:200:5 " + (folder / "changed.json"));
+  EXPECT_EQ(caught.exit_code, 1) << caught.err;
+  EXPECT_NE(caught.out.find("not equivalent for e810"), std::string::npos) << caught.out;
+  EXPECT_NE(refused(faulty, "tune " + small_campaign(folder) + " --rules made:acl:200:5 --layout " +
+                                (folder / "changed.json") + " --out " + (folder / "t") +
+                                " --target " + kMixed)
+                .err.find("not equivalent"),
+            std::string::npos);
+}
+
+// Claim:  a tune that was killed while it made layouts goes on with those that it had, proves them once
+//         more, and ends with the same.
+// Oracle: a tune that nobody killed.
+TEST(FleetCampaign, GoesOnAfterAKill) {
+  const Folder folder;
+  const std::string tune = "tune " + small_campaign(folder) +
+                           " --rules made:fw:400:3 --growth 2 --pairs 2 --target " + kMixed;
+  ASSERT_EQ(greynic(folder, tune + " --out " + (folder / "whole")).exit_code, 0);
+  bool resumed = false;
+  for (int tenths = 1; tenths < 60 && !resumed; ++tenths) {
+    const std::string out = folder / ("killed" + std::to_string(tenths));
+    const std::string command =
+        fmt::format("timeout -s KILL {}.{} {} {} --out {} >/dev/null 2>{}", tenths / 10,
+                    tenths % 10, GREYNIC_BINARY, tune, out, folder / "killed.txt");
+    if (std::system(command.c_str()) == 0) break;  // it was done before
+    if (text_of(folder / "killed.txt").find("for e810") == std::string::npos) continue;
+    const Outcome again = greynic(folder, tune + " --out " + out);
+    ASSERT_EQ(again.exit_code, 0) << again.err;
+    resumed = again.err.find("before the interruption") != std::string::npos;
+    EXPECT_EQ(text_of(out + "/layout.json"), text_of(folder / "whole/layout.json"));
+  }
+  EXPECT_TRUE(resumed);
 }
 
 }  // namespace

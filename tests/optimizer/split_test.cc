@@ -9,10 +9,10 @@
 #include <map>
 #include <set>
 
-#include "greynic/rules/made_filters.h"
 #include "greynic/rules/read_rules.h"
 #include "greynic/rules/traffic.h"
 #include "greynic/verify/verify.h"
+#include "made_rules.h"
 #include "random_rules.h"
 
 namespace greynic::optimizer {
@@ -84,12 +84,6 @@ TEST(Split, IsRightForEveryPacketAndKeepsToItsEntries) {
   }
   EXPECT_GE(with_hyper, 20U);
   EXPECT_GE(with_masks, 20U);
-}
-
-RuleSet made_rules(const std::string& name) {
-  const auto filters = rules::made_filters_named(name);
-  EXPECT_TRUE(filters && *filters);
-  return rules::parse_rules(rules::made_filters(**filters).value(), name).value();
 }
 
 // Claim:  more entries never cost much more, and all of them in software is what none costs at most.

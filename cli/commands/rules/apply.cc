@@ -26,24 +26,39 @@ struct ApplyFlags {
   bool as_json = false;
 };
 
-void print_what(const Layout& layout, const ApplyFlags& flags, bool applied) {
-  if (flags.as_json) {
-    nlohmann::json tables = nlohmann::json::array();
-    for (const LayoutTable& table : layout.tables) {
-      std::size_t rules = 0;
-      for (const Matcher& matcher : table.matchers) rules += matcher.rules.size();
-      tables.push_back({{"id", table.id}, {"matchers", table.matchers.size()}, {"rules", rules}});
-    }
-    put_json({{"target", flags.target},
-              {"hop", to_string(flags.hop)},
-              {"applied", applied},
-              {"matchers", layout.matcher_count()},
-              {"rules", layout.rule_count()},
-              {"tables", std::move(tables)}});
-    return;
+nlohmann::json to_json(const Layout& layout) {
+  nlohmann::json tables = nlohmann::json::array();
+  for (const LayoutTable& table : layout.tables) {
+    std::size_t rules = 0;
+    for (const Matcher& matcher : table.matchers) rules += matcher.rules.size();
+    tables.push_back({{"id", table.id}, {"matchers", table.matchers.size()}, {"rules", rules}});
   }
-  print("{} at {}: {} tables, {} matchers, {} rules\n", flags.target, to_string(flags.hop),
-        layout.tables.size(), layout.matcher_count(), layout.rule_count());
+  return {{"matchers", layout.matcher_count()},
+          {"rules", layout.rule_count()},
+          {"tables", std::move(tables)}};
+}
+
+void print_json(const target::FittedLayout& fitted, const ApplyFlags& flags, bool applied) {
+  nlohmann::json document = to_json(fitted.layout());
+  document["target"] = flags.target;
+  document["hop"] = to_string(flags.hop);
+  document["applied"] = applied;
+  if (fitted.by_model()) {
+    document.erase("matchers");
+    document.erase("rules");
+    document.erase("tables");
+    for (const ModelLayout& part : fitted.parts()) {
+      nlohmann::json one = to_json(part.layout);
+      one["names"] = part.models;
+      document["models"].push_back(std::move(one));
+    }
+  }
+  put_json(document);
+}
+
+void print_layout(const std::string& where, const Layout& layout) {
+  print("{}: {} tables, {} matchers, {} rules\n", where, layout.tables.size(),
+        layout.matcher_count(), layout.rule_count());
   constexpr std::size_t kTablesShown = 10;
   for (std::size_t i = 0; i < layout.tables.size(); ++i) {
     const LayoutTable& table = layout.tables[i];
@@ -60,6 +75,15 @@ void print_what(const Layout& layout, const ApplyFlags& flags, bool applied) {
       print("  table {:<5} priority {:<5} {:>6} rules  {}\n", table.id, matcher.priority,
             matcher.rules.size(), to_string(matcher.mask));
     }
+  }
+}
+
+void print_what(const target::FittedLayout& fitted, const ApplyFlags& flags, bool applied) {
+  if (flags.as_json) return print_json(fitted, flags, applied);
+  for (const ModelLayout& part : fitted.parts()) {
+    std::string where = fmt::format("{} at {}", flags.target, to_string(flags.hop));
+    if (fitted.by_model()) where += fmt::format(", {}", fmt::join(part.models, ", "));
+    print_layout(where, part.layout);
   }
   print("{}\n", applied ? "applied" : "would be accepted; nothing was changed");
 }
@@ -88,7 +112,7 @@ int run(const ApplyFlags& flags) {
   if (flags.layout.empty()) {
     return tell({ErrorCode::kBadInput, "name the layout: `greynic apply layout.json --target T`"});
   }
-  const auto layout = files::read_layout(flags.layout);
+  const auto layout = files::read_model_layouts(flags.layout);
   if (!layout) return tell(layout.error());
   Traffic traffic;
   if (!flags.traffic.empty()) {
@@ -109,7 +133,7 @@ int run(const ApplyFlags& flags) {
       flags.dry_run ? holder.check(fitted, placement)
                     : holder.install(fitted, flags.traffic.empty() ? nullptr : &traffic, placement);
   if (!done) return tell(done.error());
-  print_what(fitted.layout(), flags, !flags.dry_run);
+  print_what(fitted, flags, !flags.dry_run);
   if (flags.dry_run) return 0;
   if (flags.hold) {
     std::fflush(stdout);  // whether that worked is asked at the end: the rules must go back
@@ -130,7 +154,8 @@ int run(const ApplyFlags& flags) {
 void add_apply(Program& program) {
   auto flags = std::make_shared<ApplyFlags>();
   Command command = program.command(
-      "apply", "Install a layout on a target, all of it or nothing",
+      "apply",
+      "Install a layout on a target, or one for each model of a fleet: all of it or nothing",
       "  greynic apply layout.json --target twin:cx6 --dry-run   # what would change\n"
       "  greynic apply layout.json --target flows:tc:enp1s0f0\n"
       "  greynic apply --undo --target flows:tc:enp1s0f0            # as it was before\n"

@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "command.h"
+#include "fleet_layouts.h"
 #include "follow_rules.h"
 #include "greynic/files/core_json.h"
 #include "greynic/flows/rule_commands.h"
+#include "greynic/loop/by_model.h"
 #include "greynic/loop/layout_cost.h"
 #include "greynic/loop/layout_explanation.h"
 #include "greynic/model/model.h"
@@ -41,6 +43,7 @@ struct OptimizeFlags {
   bool single_table = false;
   bool merge_masks = false;
   bool ranges = false;
+  bool one_layout = false;
   bool explain = false;
   bool as_json = false;
   bool follow = false;
@@ -163,8 +166,9 @@ void keep_to(LayoutLimits limits, optimizer::OptimizeOptions& options) {
   options.limits = std::move(limits);
 }
 
-/// --for: the target's limits. Nothing is changed on it.
-Result<void> ask_target(const std::string& name, optimizer::OptimizeOptions& options) {
+/// --for: the target's limits, and those of its models. Nothing is changed on it.
+Result<std::vector<ModelLimits>> ask_target(const std::string& name,
+                                            optimizer::OptimizeOptions& options) {
   auto target = target::open(name);
   if (!target) return pass_on(target);
   target::RuleHolder& holder = (*target)->rules();
@@ -176,7 +180,13 @@ Result<void> ask_target(const std::string& name, optimizer::OptimizeOptions& opt
   }
   keep_to(holder.limits(), options);
   say(fmt::format("for {}: {}", name, to_string(options.limits)));
-  return {};
+  return holder.models();
+}
+
+/// Whether what is asked for can be made for each model of a fleet by itself.
+bool can_be_by_model(const OptimizeFlags& flags) {
+  return !flags.one_layout && flags.growth && !flags.as && !flags.explain && !flags.merge_masks &&
+         !flags.split.asked() && flags.update.layout.empty() && flags.models.empty();
 }
 
 /// The rules as the target spells them, laid out within its limits, and kept in order there.
@@ -294,16 +304,21 @@ int run(const OptimizeFlags& flags) {
   }
   const auto rules = loop::load_rules(flags.rules, terminal_talk());
   if (!rules) return tell(rules.error());
+  std::vector<ModelLimits> models;
   if (!flags.made_for.empty()) {
-    if (const auto asked = ask_target(flags.made_for, options); !asked) {
-      return tell(asked.error());
-    }
+    auto asked = ask_target(flags.made_for, options);
+    if (!asked) return tell(asked.error());
+    models = std::move(*asked);
   }
   if (flags.follow) return follow(flags, *rules, options);
   if (!flags.update.layout.empty()) return update(flags, *rules, options);
   if (flags.ranges) options.limits.most_ranges = 2;
   const auto traffic = rules::traffic_for(flags.traffic, *rules, flags.seed);
   if (!traffic) return tell(traffic.error());
+  if (can_be_by_model(flags) && loop::worth_layouts_by_model(models)) {
+    return optimize_for_fleet({flags.rules.path, flags.traffic, flags.out, flags.as_json}, *rules,
+                              *traffic, options, models);
+  }
   if (flags.split.asked()) return split(flags, *rules, *traffic, options);
   if (flags.merge_masks) return merge(flags, *rules, *traffic, options);
   const auto found = search(*rules, *traffic, options, !flags.growth);
@@ -443,6 +458,10 @@ void add_optimize(Program& program) {
       "Target whose limits the layout keeps to: numbers of tables, of rules a table and of masks, "
       "and what else it says; nothing is changed on it");
   made_for.excludes(connections);
+  command
+      .flag("--one-layout", flags->one_layout,
+            "For a fleet of several models: one layout for all, in place of one for each")
+      .needs(made_for);
   made_for.excludes(follow);
   for (const Option& asks : {made_for, follow}) ranges.excludes(asks);
   add_updating(command, *flags, connections, follow);

@@ -245,7 +245,7 @@ Result<std::unique_ptr<target::Target>> with_masks(std::unique_ptr<target::Targe
   const target::Info info = device->info();
   for (const MaskGroup& group : campaign.masks) {
     target::RuleHolder& holder = device->rules();
-    const auto takes_rules = holder.check(holder.fit({}), {.hop = group.hop});
+    const auto takes_rules = holder.check(holder.fit(Layout{}), {.hop = group.hop});
     if (takes_rules || takes_rules.error().code != ErrorCode::kUnsupported) continue;
     if (info.factors.empty()) return device;
     return fail(ErrorCode::kBadInput,

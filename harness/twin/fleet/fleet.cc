@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
 
 #include "fleet/cost.h"
 #include "fleet/flow_start.h"
@@ -254,6 +255,22 @@ Result<void> takes(const RnicModel& model, const Layout& layout) {
   return fail(ErrorCode::kRefused, model.name + ": " + kept.error().message);
 }
 
+/// That of the model, or the one for all; null where models have their own, and this one has none.
+const Layout* layout_for(const RnicModel& model, const target::FittedLayout& layout) {
+  if (!layout.by_model()) return &layout.layout();
+  const auto own = std::ranges::find_if(layout.parts(), [&](const ModelLayout& part) {
+    return std::ranges::count(part.models, model.id) > 0;
+  });
+  return own == layout.parts().end() ? nullptr : &own->layout;
+}
+
+/// What a packet costs that the host's cores forward, in groups of the RNIC: the way up and a core's
+/// time for it.
+double slow_path_matchers(const Parameters& p) {
+  const double group_ns = p.decap_per_group_ns[Operation::kWrite];
+  return group_ns > 0 ? (p.upcall_us * 1e3 + 1e3 / p.slow_path_mpps) / group_ns : 0.0;
+}
+
 /// Hosts, RNICs and containers of one model: as many as of any other, give or take one.
 FleetSize part_of(const FleetSize& whole, std::size_t models, std::size_t model) {
   const auto share = [&](std::uint64_t total) {
@@ -366,25 +383,63 @@ LayoutLimits fleet_limits(const Settings& settings) {
   return limits;
 }
 
-Result<void> check_fleet_layout(const Settings& settings, const Layout& layout) {
+std::vector<ModelLimits> fleet_models(const Settings& settings) {
+  const auto alike = [](const Parameters& a, const Parameters& b) {
+    const auto key = [](const Parameters& p) {
+      // What software costs is of interest where an RNIC may be too small for a layout.
+      const double own = p.mask_shape_limit > 0 ? slow_path_matchers(p) : 0.0;
+      return std::tuple(p.table_limit, p.table_rule_limit, p.table_rejoin, p.range_field_count,
+                        p.mask_shape_limit, p.recipe_word_count, p.recipe_chain_limit, own);
+    };
+    return key(a) == key(b);
+  };
+  std::vector<ModelLimits> groups;
+  std::vector<const Parameters*> first;
+  for (std::size_t m = 0; m < settings.model_count(); ++m) {
+    const RnicModel& model = settings.model_of(m);
+    const auto known = std::ranges::find_if(
+        first, [&](const Parameters* other) { return alike(*other, model.parameters); });
+    if (known != first.end()) {
+      groups[static_cast<std::size_t>(known - first.begin())].models.push_back(model.id);
+      continue;
+    }
+    first.push_back(&model.parameters);
+    groups.push_back(
+        {{model.id}, layout_limits(model.parameters), slow_path_matchers(model.parameters), true});
+  }
+  return groups;
+}
+
+Result<void> check_fleet_layout(const Settings& settings, const target::FittedLayout& layout) {
   std::string why_not;
   for (std::size_t m = 0; m < settings.model_count(); ++m) {
-    const auto taken = takes(settings.model_of(m), layout);
+    const RnicModel& model = settings.model_of(m);
+    const Layout* const own = layout_for(model, layout);
+    if (own == nullptr) {
+      return fail(ErrorCode::kRefused, "there is no layout for the " + model.name);
+    }
+    auto taken = takes(model, *own);
+    if (layout.by_model()) {
+      if (!taken) return taken;
+      continue;
+    }
     if (taken) return {};
     why_not += (why_not.empty() ? "" : "; ") + taken.error().message;
   }
-  return fail(ErrorCode::kRefused, why_not);
+  return layout.by_model() ? Result<void>() : fail(ErrorCode::kRefused, why_not);
 }
 
-void install_on_fleet(const Layout& layout, const Traffic* traffic, Hop hop, Settings& settings) {
+void install_on_fleet(const target::FittedLayout& layout, const Traffic* traffic, Hop hop,
+                      Settings& settings) {
   std::vector<std::optional<RnicRules>>& rules =
       settings.fleet_rules[static_cast<std::size_t>(hop)];
   rules.resize(settings.model_count());
   settings.layout_taken.assign(settings.model_count(), true);
   for (std::size_t m = 0; m < settings.model_count(); ++m) {
     const RnicModel& model = settings.model_of(m);
-    if (takes(model, layout)) {
-      rules[m] = rules_of(layout, traffic, layout_limits(model.parameters));
+    const Layout* const own = layout_for(model, layout);
+    if (own != nullptr && takes(model, *own)) {
+      rules[m] = rules_of(*own, traffic, layout_limits(model.parameters));
     } else {
       settings.layout_taken[m] = false;
     }

@@ -47,10 +47,15 @@ struct FleetModel {
 /// What the optimizer may use: the strictest of the models' limits. Those of lookup recipes are left
 /// out where some models have none.
 [[nodiscard]] LayoutLimits fleet_limits(const Settings& settings);
-/// kRefused when no model takes it.
-[[nodiscard]] Result<void> check_fleet_layout(const Settings& settings, const Layout& layout);
-/// On the RNICs that take it. Others keep what they have.
-void install_on_fleet(const Layout& layout, const Traffic* traffic, Hop hop, Settings& settings);
+/// The fleet's models, those together whose limits are the same.
+[[nodiscard]] std::vector<ModelLimits> fleet_models(const Settings& settings);
+/// kRefused when no model takes it, or one not that which is made for it.
+[[nodiscard]] Result<void> check_fleet_layout(const Settings& settings,
+                                              const target::FittedLayout& layout);
+/// On the RNICs that take it. Where the layout is for all models, those that do not keep what they
+/// have.
+void install_on_fleet(const target::FittedLayout& layout, const Traffic* traffic, Hop hop,
+                      Settings& settings);
 
 /// Narrows what a twin says of itself to what a fleet honours, and adds the fleet's parameters.
 void describe_fleet(const Settings& settings, target::Info& info);

@@ -73,7 +73,7 @@ class Walker {
     }
   }
 
-  [[nodiscard]] Walked walk(const Packet& packet, std::uint32_t first) const {
+  [[nodiscard]] Walked walk(Packet packet, std::uint32_t first) const {
     Walked walked;
     std::uint64_t wanted = first;
     for (int jumps = 0; jumps <= kMostJumps; ++jumps) {
@@ -100,6 +100,11 @@ class Walker {
       const auto& actions = walked.rule->actions;
       const auto jump = std::ranges::find(actions, ActionKind::kJump, &Action::kind);
       if (jump == actions.end()) return walked;
+      for (const Action& action : actions) {
+        if (action.kind != ActionKind::kSetField) continue;  // a tag, for the table behind
+        packet.set(action.field,
+                   (packet.value(action.field) & ~action.bits) | (action.value & action.bits));
+      }
       wanted = jump->number;
     }
     return walked;

@@ -159,7 +159,7 @@ class TwinTarget final : public Twin, public target::RuleHolder, public target::
 
   Result<void> check(const target::FittedLayout& fitted, const target::Placement&) override {
     const Parameters& p = settings_.model.parameters;
-    if (settings_.fleet) return check_fleet_layout(settings_, fitted.layout());
+    if (settings_.fleet) return check_fleet_layout(settings_, fitted);
     if (!p.has_switch()) {
       return fail(ErrorCode::kUnsupported,
                   settings_.model.name + " has no switch that rules could be offloaded to");
@@ -174,13 +174,17 @@ class TwinTarget final : public Twin, public target::RuleHolder, public target::
     return settings_.fleet ? fleet_limits(settings_) : layout_limits(settings_.model.parameters);
   }
 
+  std::vector<ModelLimits> models() const override {
+    return settings_.fleet ? fleet_models(settings_) : std::vector<ModelLimits>();
+  }
+
   bool has_slow_path() const override { return settings_.fleet.has_value(); }
 
   Result<void> install(const target::FittedLayout& fitted, const Traffic* traffic,
                        const target::Placement& placement) override {
     if (auto ok = check(fitted, placement); !ok) return ok;
     if (settings_.fleet) {
-      install_on_fleet(fitted.layout(), traffic, placement.hop, settings_);
+      install_on_fleet(fitted, traffic, placement.hop, settings_);
     } else {
       settings_.installed[static_cast<std::size_t>(placement.hop)] =
           walk_of(fitted.layout(), traffic, settings_.options.grouping);

@@ -205,22 +205,6 @@ class Splitter {
     return made;
   }
 
-  void add_slow_path(Layout& layout) const {
-    Layout slow = layout_in_rule_order(rules_);
-    for (LayoutTable& table : slow.tables) {
-      table.id = table_.slow;
-      table.software = true;
-      for (Matcher& matcher : table.matchers) {
-        for (FlowRule& rule : matcher.rules) {
-          rule.table = table.id;
-          rule.priority = matcher.priority;
-          rule.weight = 0.0;
-        }
-      }
-      layout.tables.push_back(std::move(table));
-    }
-  }
-
  private:
   [[nodiscard]] bool goes_slow(const FlowRule& rule) const {
     return std::any_of(rule.actions.begin(), rule.actions.end(), [&](const Action& action) {
@@ -351,6 +335,22 @@ Layout hardware_of(const Layout& layout) {
   return hardware;
 }
 
+void add_slow_path(const RuleSet& rules, std::uint32_t id, Layout& layout) {
+  Layout slow = layout_in_rule_order(rules);
+  for (LayoutTable& table : slow.tables) {
+    table.id = id;
+    table.software = true;
+    for (Matcher& matcher : table.matchers) {
+      for (FlowRule& rule : matcher.rules) {
+        rule.table = id;
+        rule.priority = matcher.priority;
+        rule.weight = 0.0;
+      }
+    }
+    layout.tables.push_back(std::move(table));
+  }
+}
+
 double split_cost(const Layout& hardware, const Traffic& traffic, std::uint32_t slow_table,
                   double slow_path, double& slow_share) {
   double tried = 0.0;
@@ -407,7 +407,7 @@ Result<Split> split_hardware(const RuleSet& rules, const Traffic& given,
   if (const auto kept = keeps_to(hardware, options.search.limits); !kept) {
     return kept.error().while_doing("laying out the hardware's entries");
   }
-  splitter.add_slow_path(best.made.layout);
+  add_slow_path(rules, table.slow, best.made.layout);
   if (const auto proven = prove_split(rules, best.made.layout, best.made.proof); !proven) {
     return pass_on(proven);
   }

@@ -34,6 +34,7 @@ class Untagger {
     for (const LayoutTable& table : layout.tables) {
       if (!added.contains(table.id)) number_of(table.id, {});
     }
+    find_asked(layout);
   }
 
   Result<std::optional<Layout>> run() {
@@ -62,6 +63,34 @@ class Untagger {
     }
     order_.emplace_back(table, state);
     return place->second;
+  }
+
+  /// The tags that a table or any behind it matches: all others make no difference there.
+  void find_asked(const Layout& layout) {
+    std::map<std::uint64_t, std::set<std::uint64_t>> leads_here;
+    for (const LayoutTable& table : layout.tables) {
+      for (const Matcher& matcher : table.matchers) {
+        for (const FieldMask& part : matcher.mask.fields()) asked_[table.id].insert(part.field);
+        for (const MatchField field : matcher.mask.ranges()) asked_[table.id].insert(field);
+        for (const FlowRule& rule : matcher.rules) {
+          for (const Action& action : rule.actions) {
+            if (action.kind != ActionKind::kJump || !added_.contains(action.number)) continue;
+            leads_here[action.number].insert(table.id);
+          }
+        }
+      }
+    }
+    std::vector<std::uint64_t> grown;
+    for (const LayoutTable& table : layout.tables) grown.push_back(table.id);
+    while (!grown.empty()) {
+      const std::uint64_t to = grown.back();
+      grown.pop_back();
+      for (const std::uint64_t from : leads_here[to]) {
+        const std::size_t before = asked_[from].size();
+        asked_[from].insert(asked_[to].begin(), asked_[to].end());
+        if (asked_[from].size() > before) grown.push_back(from);
+      }
+    }
   }
 
   Result<LayoutTable> written(std::uint32_t id, const State& state) {
@@ -123,7 +152,10 @@ class Untagger {
       known.value = (known.value & ~action->bits) | (action->value & action->bits);
       known.bits |= action->bits;
     }
-    std::erase_if(state, [](const auto& entry) { return entry.second.bits == 0; });
+    const std::set<MatchField>& asked = asked_[jump->number];
+    std::erase_if(state, [&](const auto& entry) {
+      return entry.second.bits == 0 || !asked.contains(entry.first);
+    });
     const auto next = number_of(static_cast<std::uint32_t>(jump->number), state);
     *jump = Action::jump(next);
     rule.actions.erase(std::remove_if(rule.actions.begin(), jump, is_tag), jump);
@@ -132,6 +164,7 @@ class Untagger {
   TagFields tags_;
   std::set<std::uint64_t>& added_;
   std::map<std::uint64_t, const LayoutTable*> by_id_;
+  std::map<std::uint64_t, std::set<MatchField>> asked_;  ///< by table
   std::map<std::pair<std::uint32_t, State>, std::uint32_t> numbers_;
   std::vector<std::pair<std::uint32_t, State>> order_;
   std::uint64_t next_id_ = 0;

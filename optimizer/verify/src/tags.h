@@ -3,7 +3,8 @@
 /// Tags: metadata and registers that a layout sets on the way to a table of its own, to match them
 /// there. What a packet carries is known in each table that it comes to, so a layout with tags is a
 /// longer one without: a table once for each tag that packets bring along, with the rules that ask
-/// for it.
+/// for it. A tag that nothing behind a jump asks for is forgotten there, so tables of the slow path
+/// are there once.
 
 #include <optional>
 #include <set>

@@ -71,6 +71,31 @@ json decided_by(const json& cost) {
   return points;
 }
 
+/// Layouts that models of a fleet have of their own.
+void add_models(const json& optimization, Page& page) {
+  if (!optimization.contains("models")) return;
+  Table table({"models", ">matchers tried, before", ">after", ">to software, before", ">after",
+               ">matchers", ">rules"});
+  for (const json& one : optimization.at("models")) {
+    std::string names;
+    for (const json& name : one.at("names")) {
+      names += (names.empty() ? "" : ", ") + name.get<std::string>();
+    }
+    const auto tried = [&](const char* side) {
+      return fmt::format("{:.2f}", one.at(side).at("matchers_tried_mean").get<double>());
+    };
+    const auto slow = [&](const char* side) {
+      return percent(one.at(side).at("software_share").get<double>());
+    };
+    table.add({names, tried("before"), tried("after"), slow("before"), slow("after"),
+               files::json_text(one.at("matchers")), files::json_text(one.at("rules"))});
+  }
+  page.paragraph(
+      "Each model of the fleet has a layout of its own. Numbers above are those of the "
+      "first models.");
+  page.table(table);
+}
+
 /// What the optimizer kept: the numbers that `greynic tune` prints.
 void add_costs(const Content& content, const json& optimization, Page& page) {
   const json& before = optimization.at("before");
@@ -96,6 +121,7 @@ void add_costs(const Content& content, const json& optimization, Page& page) {
         {"predicted " + title_of(content.metric), predicted_text(before, content.metric), now});
   }
   page.table(table);
+  add_models(optimization, page);
   const json proof = optimization.value("proof", json::object());
   page.paragraph(fmt::format(
       "{} {} pairs of rules were scanned, {} regions compared.{}",

@@ -268,5 +268,70 @@ TEST(FleetLayout, LeavesRnicsAloneThatCannotHoldIt) {
   EXPECT_DOUBLE_EQ(*after.value("bandwidth_gbps.e810"), *before.value("bandwidth_gbps.e810"));
 }
 
+// Claim:  each model gets the layout that is made for it, side by side, and sends what a fleet of that
+//         model alone sends with it; one model that refuses its own leaves all as they were; rolling
+//         back puts all back.
+// Oracle: fleets of one model with half of the hosts; what was measured before.
+TEST(FleetLayout, InstallsALayoutForEachModel) {
+  auto twin = create("twin:cx5?fleet=training&hosts=16&models=cx5,e810&threads=1");
+  ASSERT_TRUE(twin) << twin.error().message;
+  target::RuleHolder& holder = (*twin)->rules();
+  const auto models = holder.models();
+  ASSERT_EQ(models.size(), 2U);
+  EXPECT_EQ(models[0].models, std::vector<std::string>{"cx5"});
+  EXPECT_EQ(models[0].limits.most_recipes, LayoutLimits::kNoLimit);
+  EXPECT_EQ(models[1].models, std::vector<std::string>{"e810"});
+  EXPECT_EQ(models[1].limits.most_recipes, 64U);
+  EXPECT_GT(models[1].slow_path, 100.0);
+  const Traffic traffic = to({{0x0a000002, 1.0}});
+  const Observation plain = measured(**twin, "");
+  const ModelLayouts own = {{{"cx5"}, chain_of(14)}, {{"e810"}, chain_of(3)}};
+  ASSERT_TRUE(holder.takes(own, "own.json"));
+  const auto done = holder.install(holder.fit(own), &traffic, {Hop::kServerDecap});
+  ASSERT_TRUE(done) << done.error().message;
+  const Observation seen = measured(**twin, "");
+  EXPECT_DOUBLE_EQ(*seen.value("layout_share"), 1);
+  for (const ModelLayout& part : own) {
+    auto alone = create("twin:" + part.models.front() + "?fleet=training&hosts=8&threads=1");
+    ASSERT_TRUE(alone) << alone.error().message;
+    install(**alone, part.layout, &traffic);
+    const double wanted = *measured(**alone, "").value(measure::kBandwidth);
+    // The second model's containers are placed with another seed.
+    EXPECT_NEAR(*seen.value("bandwidth_gbps." + part.models.front()), wanted, 0.05 * wanted);
+  }
+  Layout wide = chain_of(1);
+  FlowRule rule = to_host(0x0b000000, 32, "p", 0);
+  rule.match.set(MatchField::kIpv6Src, 1);
+  rule.match.set(MatchField::kIpv6Dst, 1);
+  add_matcher(wide.tables.front(), {rule});
+  wide.tables.push_back({1, {}});
+  const ModelLayouts bad = {{{"cx5"}, chain_of(1)}, {{"e810"}, wide}};
+  const auto refused = holder.install(holder.fit(bad), &traffic, {Hop::kServerDecap});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kRefused);
+  EXPECT_NE(refused.error().message.find("E810"), std::string::npos) << refused.error().message;
+  EXPECT_EQ(measured(**twin, "").measures, seen.measures);
+  ASSERT_TRUE(holder.roll_back());
+  EXPECT_EQ(measured(**twin, "").measures, plain.measures);
+}
+
+// Claim:  layouts for models that are not there, or that leave one out, are refused in words.
+// Oracle: the messages.
+TEST(FleetLayout, RefusesLayoutsOfOtherModels) {
+  auto fleet = create("twin:cx5?fleet=training&hosts=16&models=cx5,e810");
+  auto pair = create("twin:cx5");
+  ASSERT_TRUE(fleet && pair);
+  const auto message = [&](Twin& twin, const ModelLayouts& layouts) {
+    const auto taken = twin.rules().takes(layouts, "own.json");
+    return taken ? std::string() : taken.error().message;
+  };
+  const Layout some = chain_of(2);
+  EXPECT_NE(message(**fleet, {{{"cx5"}, some}}).find("no layout for e810"), std::string::npos);
+  EXPECT_NE(message(**fleet, {{{"cx5", "cx9", "e810"}, some}}).find("'cx9'"), std::string::npos);
+  EXPECT_NE(message(**pair, {{{"cx5"}, some}}).find("name the fleet"), std::string::npos);
+  EXPECT_EQ(message(**fleet, {{{}, some}}), "");
+  EXPECT_EQ(message(**pair, {{{}, some}}), "");
+}
+
 }  // namespace
 }  // namespace greynic::twin

@@ -178,6 +178,15 @@ struct Layout {
   [[nodiscard]] std::size_t rule_count() const;
 };
 
+/// A layout for some models of a fleet's devices; without names, for all that it has.
+struct ModelLayout {
+  std::vector<std::string> models;
+  Layout layout;
+  bool operator==(const ModelLayout&) const = default;
+};
+/// One for each model, or one for all. No model is named twice.
+using ModelLayouts = std::vector<ModelLayout>;
+
 /// The same layout for devices that match no ranges: a matcher with ranges becomes one for each mask
 /// of the prefixes that its rules are written out to.
 [[nodiscard]] Layout without_ranges(Layout layout);

@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "greynic/core/flow_rule.h"
 #include "greynic/core/result.h"
@@ -29,6 +30,15 @@ struct LayoutLimits {
   [[nodiscard]] std::size_t recipes(const Mask& mask) const {
     return recipes_of ? recipes_of(mask) : 1;
   }
+};
+
+/// Devices of one fleet that take the same layouts.
+struct ModelLimits {
+  std::vector<std::string> models;  ///< their names
+  LayoutLimits limits;
+  /// What a packet costs that software forwards for the device, in matchers tried; 0: none does.
+  double slow_path = 0.0;
+  bool tags = false;  ///< a jump may set metadata that the table behind it matches
 };
 
 /// kTooBig names the first limit that the layout exceeds.

@@ -45,6 +45,14 @@ namespace greynic::files {
 [[nodiscard]] Result<Layout> read_layout(const std::string& path);
 [[nodiscard]] Result<void> write_layout(const Layout& layout, const std::string& path);
 
+/// A layout for each model of a fleet, or a layout file, which is for all: docs/formats/layout.md.
+[[nodiscard]] nlohmann::json to_json(const ModelLayouts& layouts);
+[[nodiscard]] Result<ModelLayouts> model_layouts_from_json(const nlohmann::json& document,
+                                                           const std::string& source);
+[[nodiscard]] Result<ModelLayouts> read_model_layouts(const std::string& path);
+[[nodiscard]] Result<void> write_model_layouts(const ModelLayouts& layouts,
+                                               const std::string& path);
+
 /// One observation as exec: answers and jsonl exports spell it: configuration, outcome, measures as
 /// plain numbers ("bandwidth_gbps": 91.2), counters, histogram buckets.
 [[nodiscard]] nlohmann::json to_json(const Observation& observation);

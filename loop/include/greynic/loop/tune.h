@@ -10,6 +10,7 @@
 
 #include "greynic/campaign/job.h"
 #include "greynic/causal/explain.h"
+#include "greynic/loop/by_model.h"
 #include "greynic/loop/gain.h"
 #include "greynic/loop/talk.h"
 #include "greynic/model/model.h"
@@ -28,6 +29,7 @@ struct TuneOptions {
   std::string layout;  ///< file with a layout of `rules` to measure; empty: one is made
   /// Times the rules of the input that the layout may have; empty: as the curve's knee says.
   std::optional<double> growth = optimizer::OptimizeOptions{}.max_growth;
+  bool one_layout = false;  ///< for all models of a fleet; else each has its own
   std::string model_form = "auto";
   int pairs = 5;      ///< of the gain measurement
   bool keep = false;  ///< leave the new layout on the device
@@ -41,7 +43,8 @@ struct TuneOutcome {
   std::optional<model::FitReport> fit;
   std::string no_fit;           ///< why there is no law; empty when there is one
   Hop hop = Hop::kServerDecap;  ///< where the layout is placed
-  std::optional<optimizer::OptimizedLayout> layout;
+  std::optional<optimizer::OptimizedLayout> layout;  ///< by model: that of the first models
+  std::vector<LayoutByModel> by_model;  ///< where models of a fleet have layouts of their own
   /// Matchers tried against rules, when the growth was to be found; without its layout, which is
   /// above.
   std::optional<optimizer::GrowthCurve> curve;

@@ -62,6 +62,9 @@ struct Split {
 /// The tables that are not the slow path's.
 [[nodiscard]] Layout hardware_of(const Layout& layout);
 
+/// Adds a table of software, `id`, with all rules in their order; they are of one table.
+void add_slow_path(const RuleSet& rules, std::uint32_t id, Layout& layout);
+
 /// kUnsupported: rules of several tables, or whose jumps leave them. kTooBig: as optimize().
 /// kBadInput: fewer than two entries, or prices that are not positive.
 [[nodiscard]] Result<Split> split_hardware(const RuleSet& rules, const Traffic& traffic,

@@ -33,15 +33,18 @@ struct CountedRule {
   std::uint64_t bytes = 0;
 };
 
-/// A layout in a holder's words and form.
+/// A layout in a holder's words and form; for fleets perhaps one for each model.
 class FittedLayout {
  public:
-  [[nodiscard]] const Layout& layout() const { return layout_; }
+  /// That of the first models, which is the only one unless models have their own.
+  [[nodiscard]] const Layout& layout() const { return parts_.front().layout; }
+  [[nodiscard]] const ModelLayouts& parts() const { return parts_; }
+  [[nodiscard]] bool by_model() const { return !parts_.front().models.empty(); }
 
  private:
   friend class RuleHolder;
-  explicit FittedLayout(Layout layout) : layout_(std::move(layout)) {}
-  Layout layout_;
+  explicit FittedLayout(ModelLayouts parts) : parts_(std::move(parts)) {}
+  ModelLayouts parts_;  ///< at least one
 };
 
 enum class LayoutForm {
@@ -60,6 +63,9 @@ class RuleHolder {
   /// Fitting a fitted layout changes nothing.
   [[nodiscard]] FittedLayout fit(const Layout& layout,
                                  LayoutForm form = LayoutForm::kFastest) const;
+  /// The same for each model by its own limits. `layouts` are such that takes() says yes.
+  [[nodiscard]] FittedLayout fit(const ModelLayouts& layouts,
+                                 LayoutForm form = LayoutForm::kFastest) const;
 
   /// Checks that install would be accepted, and changes nothing.
   [[nodiscard]] virtual Result<void> check(const FittedLayout& layout,
@@ -77,11 +83,15 @@ class RuleHolder {
   [[nodiscard]] virtual Result<void> check_traffic(const Traffic& /*traffic*/) const { return {}; }
   /// What the optimizer may use of the device; everything, unless a device says otherwise.
   [[nodiscard]] virtual LayoutLimits limits() const { return {}; }
+  /// Of a fleet: its models, those together that take the same layouts. Empty: layouts are for all.
+  [[nodiscard]] virtual std::vector<ModelLimits> models() const { return {}; }
   /// Whether tables of software are looked up behind the device's own.
   [[nodiscard]] virtual bool has_slow_path() const { return false; }
   /// kUnsupported for a layout that is split between hardware and software, where there is no such
   /// way. `name`: of the layout, for the message.
   [[nodiscard]] Result<void> takes(const Layout& layout, const std::string& name) const;
+  /// The same, and kBadInput where layouts name a model that is not there, or leave one out.
+  [[nodiscard]] Result<void> takes(const ModelLayouts& layouts, const std::string& name) const;
   /// The rules that the device holds, whoever installed them, with its own counters. kUnsupported
   /// where rules go with the process that installed them.
   [[nodiscard]] virtual Result<std::vector<CountedRule>> counted_rules();
@@ -92,6 +102,9 @@ class RuleHolder {
   /// The equivalent layout that the device searches fastest. Open vSwitch, which makes its own
   /// masks from what rules look at, gets another one than it was asked for.
   [[nodiscard]] virtual Layout fastest(Layout layout) const { return layout; }
+
+ private:
+  [[nodiscard]] Layout fitted(const Layout& layout, bool ranges, LayoutForm form) const;
 };
 
 /// For targets without rules: takes every layout as it is and refuses to install it (kUnsupported).
