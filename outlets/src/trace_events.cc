@@ -1,6 +1,6 @@
 #include "greynic/outlets/trace_events.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <cmath>
 #include <iterator>

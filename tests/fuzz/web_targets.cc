@@ -5,12 +5,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "fuzz.h"
 #include "greynic/core/text.h"
 #include "greynic/http/influx_sender.h"
-#include "greynic/http/server.h"
+#include "pages.h"
 
 namespace greynic::fuzz {
 namespace {
@@ -22,43 +23,50 @@ void close_at_once(int socket) {
   ::close(socket);
 }
 
+/// What a port of loopback says to who is connected, without its port: a connection is a pair of
+/// sockets, and what serves it is called like a function.
 class Web {
  public:
   Web() {
-    auto server = http::Server::open(":0");
-    claim(server.has_value(), "a server opens");
-    server_ = std::move(*server);
-    server_->metrics("/metrics", [] { return outlets::OpenMetrics(); });
-    server_->get("/echo", [](const http::Request& request) {
+    pages_.keep_to_loopback();
+    pages_.get("/metrics", [](const http::Request& request) {
+      return http::Answer{.body = request.wants_open_metrics ? "# EOF\n" : "",
+                          .type = "text/plain"};
+    });
+    pages_.get("/echo", [](const http::Request& request) {
       return http::Answer{.body = std::string(request.value("a")), .type = "text/plain"};
     });
-    server_->events("/events", std::chrono::milliseconds(1), [] { return std::string("e\nf"); });
-    server_->start();
-    const std::string& at = server_->address();
-    port_ = static_cast<std::uint16_t>(std::stoi(at.substr(at.rfind(':') + 1)));
+    // It would go on for as long as its caller listens: this one leaves at the third event.
+    pages_.events("/events", std::chrono::milliseconds(0), [this] {
+      if (++events_ % 3 == 0) ::shutdown(caller_, SHUT_RD);
+      return std::string("e\nf");
+    });
   }
 
-  /// The first bytes of the answer.
-  [[nodiscard]] std::string ask(std::string_view request) const {
-    const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_port = htons(port_);
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    claim(::connect(socket, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0, "it can be reached");
-    (void)::send(socket, request.data(), request.size(), MSG_NOSIGNAL);
-    ::shutdown(socket, SHUT_WR);
-    std::string answer(4096, '\0');
-    claim(readable(socket), "it answers, or hangs up");
-    const ssize_t got = ::recv(socket, answer.data(), answer.size(), 0);
-    close_at_once(socket);
-    answer.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
+  /// All of the answer that a socket holds.
+  [[nodiscard]] std::string ask(std::string_view request) {
+    int ends[2];
+    claim(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0, "there are sockets");
+    caller_ = ends[0];
+    events_ = 0;
+    (void)::send(caller_, request.data(), request.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    ::shutdown(caller_, SHUT_WR);
+    pages_.serve(ends[1], [] { return true; });
+    std::string answer(64 << 10, '\0');
+    std::size_t length = 0;
+    for (ssize_t got = 1; got > 0; length += static_cast<std::size_t>(std::max<ssize_t>(got, 0))) {
+      if (length == answer.size()) answer.resize(2 * length);
+      got = ::recv(caller_, answer.data() + length, answer.size() - length, MSG_DONTWAIT);
+    }
+    ::close(caller_);
+    answer.resize(length);
     return answer;
   }
 
  private:
-  std::unique_ptr<http::Server> server_;
-  std::uint16_t port_ = 0;
+  http::Pages pages_;
+  int caller_ = -1;
+  int events_ = 0;
 };
 
 Target http_request() {
@@ -74,7 +82,7 @@ Target http_request() {
            "Content-Type: multipart/form-data; boundary=b\r\nContent-Length: 20\r\n\r\n"
            "--b\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n1\r\n--b--\r\n"},
       [host](std::string_view text) {
-        static const Web web;
+        static Web web;
         static std::uint64_t count = 0;
         const std::string answer = web.ask(text);
         claim(answer.empty() || answer.starts_with("HTTP/1."), "an answer is of HTTP");

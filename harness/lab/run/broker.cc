@@ -29,36 +29,39 @@ void Broker::take_network() {
 }
 
 void Broker::serve(int stop) {
-  bool anyone = false;
-  for (;;) {
-    if (anyone && clients_.empty()) return;
-    std::vector<pollfd> waits = {{listener_, POLLIN, 0}, {stop, POLLIN, 0}};
-    for (const auto& [fd, client] : clients_) {
-      const bool owes = !client.outbox.empty();
-      waits.push_back({fd, static_cast<short>(POLLIN | (owes ? POLLOUT : 0)), 0});
-    }
-    const int patience = early_.empty() ? -1 : 50;
-    if (poll(waits.data(), waits.size(), patience) < 0 && errno != EINTR) return;
-    retry_early();
-    if (waits[1].revents != 0) return;
-    if (waits[0].revents & POLLIN) {
-      accept_client();
-      anyone = true;
-    }
-    for (std::size_t i = 2; i < waits.size(); ++i) {
-      const auto found = clients_.find(waits[i].fd);
-      if (found == clients_.end()) continue;
-      if (waits[i].revents & POLLOUT) flush(found->second);
-      if ((waits[i].revents & (POLLIN | POLLHUP | POLLERR)) && !on_readable(found->second)) {
-        on_leave(waits[i].fd);
-      }
-    }
+  constexpr std::chrono::milliseconds kForever(-1), kRetry(50);
+  while (serve_once(stop, early_.empty() ? kForever : kRetry)) {
   }
 }
 
-void Broker::accept_client() {
-  // Sending never waits: a process that is stopped must not stop the lab.
-  const int fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+bool Broker::serve_once(int stop, std::chrono::milliseconds patience) {
+  if (anyone_ && clients_.empty()) return false;
+  std::vector<pollfd> waits = {{listener_, POLLIN, 0}, {stop, POLLIN, 0}};
+  for (const auto& [fd, client] : clients_) {
+    const bool owes = !client.outbox.empty();
+    waits.push_back({fd, static_cast<short>(POLLIN | (owes ? POLLOUT : 0)), 0});
+  }
+  if (poll(waits.data(), waits.size(), static_cast<int>(patience.count())) < 0 && errno != EINTR) {
+    return false;
+  }
+  retry_early();
+  if (waits[1].revents != 0) return false;
+  if (waits[0].revents & POLLIN) {
+    // Sending never waits: a process that is stopped must not stop the lab.
+    welcome(accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  }
+  for (std::size_t i = 2; i < waits.size(); ++i) {
+    const auto found = clients_.find(waits[i].fd);
+    if (found == clients_.end()) continue;
+    if (waits[i].revents & POLLOUT) flush(found->second);
+    if ((waits[i].revents & (POLLIN | POLLHUP | POLLERR)) && !on_readable(found->second)) {
+      on_leave(waits[i].fd);
+    }
+  }
+  return true;
+}
+
+void Broker::welcome(int fd) {
   if (fd < 0) return;
   ucred who{};
   socklen_t bytes = sizeof who;
@@ -67,6 +70,7 @@ void Broker::accept_client() {
     close(fd);
     return;
   }
+  anyone_ = true;
   clients_[fd].fd = fd;
 }
 
@@ -120,10 +124,9 @@ bool Broker::on_readable(Client& client) {
 void Broker::on_host(Client& client, const Message& message) {
   if (client.is_run) return;  // has its seat
   const auto [at, is_new] = cards_.try_emplace(message.host, message.card);
-  const bool in_use =
-      std::any_of(clients_.begin(), clients_.end(),
-                  [&](const auto& row) { return row.second.host == message.host &&
-                                                (row.second.is_run || row.second.slot != 0); });
+  const bool in_use = std::any_of(clients_.begin(), clients_.end(), [&](const auto& row) {
+    return row.second.host == message.host && (row.second.is_run || row.second.slot != 0);
+  });
   Message reply{.kind = MessageKind::kWelcome};
   reply.network = network_;
   if (!(at->second == message.card) && in_use) {
@@ -186,8 +189,8 @@ void Broker::on_bind(Client& client, Message message) {
   };
   message.error = 0;
   if (message.port == 0) {
-    for (int tries = 0; tries < 32768 && (message.port == 0 || ports_.contains(name_of(message.port)));
-         ++tries) {
+    for (int tries = 0;
+         tries < 32768 && (message.port == 0 || ports_.contains(name_of(message.port))); ++tries) {
       last_port_ = last_port_ == 65535 ? 32768 : static_cast<std::uint16_t>(last_port_ + 1);
       message.port = last_port_;
     }

@@ -17,7 +17,7 @@ namespace greynic::lab {
 
 class Broker {
  public:
-  /// `listener`: of listen_at().
+  /// `listener`: of listen_at(), or -1 where all who come are brought by welcome().
   explicit Broker(int listener);
   ~Broker();
   Broker(const Broker&) = delete;
@@ -26,6 +26,12 @@ class Broker {
   /// Serves until everybody who came has left, or `stop` is readable (-1: never).
   void serve(int stop);
 
+  /// A connection that came some other way; it never waits. Of another user: closed.
+  void welcome(int fd);
+  /// Waits for so long until anybody says anything, and hears each once. False: everybody who came
+  /// has left, or `stop` is readable.
+  [[nodiscard]] bool serve_once(int stop, std::chrono::milliseconds patience);
+
  private:
   struct Letter {
     Message message;
@@ -33,8 +39,8 @@ class Broker {
   };
   struct Client {
     int fd = -1;
-    bool is_run = false;        ///< a lab-run, not a process of the lab
-    std::uint32_t slot = 0;     ///< 0: has not said hello
+    bool is_run = false;     ///< a lab-run, not a process of the lab
+    std::uint32_t slot = 0;  ///< 0: has not said hello
     std::uint32_t host = 0;
     int bell = -1;
     std::deque<Letter> outbox;  ///< what its socket did not take yet
@@ -58,7 +64,6 @@ class Broker {
   };
 
   void take_network();
-  void accept_client();
   /// False: it is gone.
   bool on_readable(Client& client);
   void on_host(Client& client, const Message& message);
@@ -82,6 +87,7 @@ class Broker {
   std::map<PortName, Port> ports_;
   std::vector<Early> early_;
   std::uint16_t last_port_ = 32768;
+  bool anyone_ = false;  ///< has come
 };
 
 }  // namespace greynic::lab

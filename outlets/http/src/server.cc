@@ -1,22 +1,14 @@
 #include "greynic/http/server.h"
 
-#include <fmt/core.h>
-
-#include <atomic>
 #include <condition_variable>
-#include <map>
 #include <mutex>
 #include <thread>
 
 #include "greynic/daemon/door.h"
-#include "socket_stream.h"
+#include "pages.h"
 
 namespace greynic::http {
 namespace {
-
-constexpr std::chrono::milliseconds kIdle{15000};
-constexpr std::size_t kMostRequestsOfOne = 1000;
-constexpr std::size_t kMostBody = 64 << 10;
 
 std::string_view type_of(std::string_view name) {
   const std::string_view ending = name.substr(std::min(name.rfind('.'), name.size()));
@@ -28,20 +20,6 @@ std::string_view type_of(std::string_view name) {
   return "application/octet-stream";
 }
 
-/// httplib for what a connection says, without its sockets and its pool of threads.
-class Speaker final : public httplib::Server {
- public:
-  /// Without a listening socket it takes itself for shutting down, and ends every stream.
-  Speaker() { svr_sock_ = 0; }
-  ~Speaker() override { svr_sock_ = INVALID_SOCKET; }
-
-  /// One request. False: the connection is to be closed.
-  bool answer(httplib::Stream& stream, bool last) {
-    bool closed = false;
-    return process_request(stream, last, closed, [](httplib::Request&) {}) && !closed;
-  }
-};
-
 }  // namespace
 
 std::string_view Request::value(std::string_view name) const {
@@ -52,15 +30,8 @@ std::string_view Request::value(std::string_view name) const {
 }
 
 struct Server::State {
+  Pages pages;
   std::unique_ptr<daemon::Door> door;
-  bool loopback = false;
-  Speaker speaker;
-  std::map<std::string, Handler> handlers;
-  struct Events {
-    std::chrono::milliseconds interval{};
-    std::function<std::string()> next;
-  };
-  std::map<std::string, Events> events;
 
   std::mutex mutex;  ///< of what follows
   std::condition_variable changed;
@@ -68,91 +39,7 @@ struct Server::State {
   bool over = false;
   std::size_t connections = 0;
 
-  /// A name of this host as a browser or scraper here says it.
-  [[nodiscard]] static bool is_loopback_name(std::string_view host) {
-    const bool bracket = host.starts_with('[');
-    const std::size_t end = bracket ? host.find(']') : host.find(':');
-    const std::string_view name =
-        host.substr(0, end == std::string_view::npos ? end : end + bracket);
-    return name == "localhost" || name == "[::1]" || daemon::is_loopback(fmt::format("{}:1", name));
-  }
-
-  void prepare() {
-    speaker.set_payload_max_length(kMostBody);
-    speaker.set_default_headers(
-        {{"Cache-Control", "no-store"},
-         {"X-Content-Type-Options", "nosniff"},
-         {"Content-Security-Policy", "default-src 'self'; style-src 'self' 'unsafe-inline'"}});
-    speaker.set_pre_routing_handler([this](const httplib::Request& in, httplib::Response& out) {
-      using Routing = httplib::Server::HandlerResponse;
-      if (in.method != "GET" && in.method != "HEAD") {
-        out.status = 405;
-      } else if (loopback && !is_loopback_name(in.get_header_value("Host"))) {
-        out.status = 421;
-        out.set_content("this port answers to names of loopback only\n", "text/plain");
-      } else {
-        route(in, out);
-      }
-      return Routing::Handled;
-    });
-    speaker.set_exception_handler([](const httplib::Request&, httplib::Response& out,
-                                     std::exception_ptr) { out.status = 500; });
-  }
-
-  void route(const httplib::Request& in, httplib::Response& out) {
-    if (const auto stream = events.find(in.path); stream != events.end()) {
-      return send_events(stream->second, out);
-    }
-    const auto handler = handlers.find(in.path);
-    if (handler == handlers.end()) {
-      out.status = 404;
-      return out.set_content(fmt::format("there is nothing at this path\n"), "text/plain");
-    }
-    const Request request{
-        .path = in.path,
-        .query = {in.params.begin(), in.params.end()},
-        .wants_open_metrics = in.get_header_value("Accept").find("application/openmetrics-text") !=
-                              std::string::npos};
-    Answer answer = handler->second(request);
-    out.status = answer.status;
-    out.set_content(answer.body, answer.type);
-  }
-
-  void send_events(const Events& of, httplib::Response& out) {
-    out.set_chunked_content_provider(
-        "text/event-stream", [this, &of](std::size_t offset, httplib::DataSink& sink) {
-          if (offset > 0) {
-            std::unique_lock lock(mutex);
-            if (changed.wait_for(lock, of.interval, [this] { return over; })) return false;
-          }
-          const std::string text = of.next();
-          std::string event;
-          for (std::size_t at = 0; at <= text.size();) {
-            const std::size_t end = std::min(text.find('\n', at), text.size());
-            event += "data: " + text.substr(at, end - at) + "\n";
-            at = end + 1;
-          }
-          event += "\n";
-          return sink.write(event.data(), event.size());
-        });
-  }
-
-  /// Its thread ends with the connection: when its caller hangs up, is silent for long, or the door
-  /// cuts it.
-  void serve(int socket) {
-    SocketStream stream(socket);
-    const std::string peer = daemon::peer_of(socket);
-    for (std::size_t count = 1; count <= kMostRequestsOfOne && stream.wait(kIdle); ++count) {
-      {
-        const std::lock_guard lock(mutex);
-        if (over) break;
-      }
-      if (!speaker.answer(stream, count == kMostRequestsOfOne)) break;
-      // Who has asked one whole question is no stranger.
-      if (count == 1 && !door->proven(peer)) break;
-    }
-  }
-
+  /// The thread of a connection ends with it; so does the door, which may cut it at any time.
   void take(int socket) {
     {
       std::unique_lock lock(mutex);
@@ -166,7 +53,8 @@ struct Server::State {
     };
     try {
       std::thread([this, socket, leave] {
-        serve(socket);
+        const std::string peer = daemon::peer_of(socket);
+        pages.serve(socket, [&] { return door->proven(peer); });
         leave();
       }).detach();
     } catch (const std::system_error&) {  // no more threads
@@ -184,9 +72,8 @@ Result<std::unique_ptr<Server>> Server::open(const std::string& listen) {
   auto door = daemon::Door::open(where, {.half_closed_stay = true},
                                  [raw = state.get()](int socket) { raw->take(socket); });
   if (!door) return pass_on(door);
-  state->loopback = daemon::is_loopback((*door)->address());
+  if (daemon::is_loopback((*door)->address())) state->pages.keep_to_loopback();
   state->door = std::move(*door);
-  state->prepare();
   return std::unique_ptr<Server>(new Server(std::move(state)));
 }
 
@@ -196,6 +83,7 @@ Server::~Server() {
     state_->over = true;
   }
   state_->changed.notify_all();
+  state_->pages.end();
   state_->door->close();
   std::unique_lock lock(state_->mutex);
   state_->changed.wait(lock, [this] { return state_->connections == 0; });
@@ -204,7 +92,7 @@ Server::~Server() {
 const std::string& Server::address() const { return state_->door->address(); }
 
 void Server::get(const std::string& path, Handler handler) {
-  state_->handlers[path] = std::move(handler);
+  state_->pages.get(path, std::move(handler));
 }
 
 void Server::metrics(const std::string& path, std::function<outlets::OpenMetrics()> make) {
@@ -230,7 +118,7 @@ void Server::files(std::span<const EmbeddedFile> files) {
 
 void Server::events(const std::string& path, std::chrono::milliseconds interval,
                     std::function<std::string()> next) {
-  state_->events[path] = {interval, std::move(next)};
+  state_->pages.events(path, interval, std::move(next));
 }
 
 void Server::start() {
