@@ -1,6 +1,7 @@
 #include "greynic/loop/explain_run.h"
 
 #include <filesystem>
+#include <tuple>
 
 #include "explain_input.h"
 #include "greynic/campaign/job.h"
@@ -146,6 +147,33 @@ Result<causal::Explanation> explain_store(target::Target& device, results::RunSt
   return explain_with(device, store, stored->run, stored->observations, options, talk);
 }
 
+struct CampaignLog {
+  std::vector<Observation> observations;
+  bool keeps = false;  ///< what is tested now
+};
+
+/// A log of this very question is gone on with: who was killed, or wants to be surer, loses no test
+/// to a folder that goes. Any other log is evidence, and stays as it is.
+Result<CampaignLog> read_log(const Campaign& campaign, const std::string& path,
+                             const results::RunHeader& header) {
+  CampaignLog log;
+  log.keeps = !path.empty();
+  if (path.empty() || !std::filesystem::exists(path)) return log;
+  const auto blank = results::RunStore::is_blank(path);
+  if (!blank) return pass_on(blank);
+  if (*blank) return log;
+  auto read = observations_of(campaign, path);
+  if (!read) return pass_on(read);
+  log.observations = std::move(*read);
+  const auto store = results::RunStore::open_to_read(path);
+  if (!store) return pass_on(store);
+  const auto question = [](const results::RunHeader& of) {
+    return std::tie(of.campaign_text, of.campaign_name, of.target, of.seed, of.settings);
+  };
+  log.keeps = question(store->header()) == question(header);
+  return log;
+}
+
 /// A campaign that was not run: its tests are kept in the log, or with the program's temporary
 /// files while it runs.
 Result<causal::Explanation> explain_campaign(const ExplainRequest& request, const Talk& talk) {
@@ -162,30 +190,24 @@ Result<causal::Explanation> explain_campaign(const ExplainRequest& request, cons
   const target::Info info = (*device)->info();
   if (auto known = campaign::check_factors(*campaign, info); !known) return pass_on(known);
   causal::ExplainOptions options = request.options;
-  std::vector<Observation> logged;
-  const bool has_log = !request.log.empty() && std::filesystem::exists(request.log);
-  if (has_log) {
-    auto read = observations_of(*campaign, request.log);
-    if (!read) return pass_on(read);
-    logged = std::move(*read);
-  }
   results::RunHeader header;
   header.campaign_text = campaign->text;
   header.campaign_name = campaign->name;
   header.target = request.target;
   header.seed = request.seed;
   header.environment = info.environment;
+  const auto log = read_log(*campaign, request.log, header);
+  if (!log) return pass_on(log);
   auto run = campaign_for(std::move(*campaign), request, options);
   if (!run) return pass_on(run);
   auto ready = campaign::with_masks(std::move(*device), run->campaign);
   if (!ready) return pass_on(ready);
   const TemporaryFolder folder;
-  const bool keeps = !request.log.empty() && !has_log;
-  const std::string path = keeps ? request.log : folder.path() + "/run.db";
+  const std::string path = log->keeps ? request.log : folder.path() + "/run.db";
   auto store = results::RunStore::open_to_append(path, header);
   if (!store) return pass_on(store);
   const target::InterruptGuard guard;
-  return explain_with(**ready, *store, *run, logged, options, talk);
+  return explain_with(**ready, *store, *run, log->observations, options, talk);
 }
 
 }  // namespace

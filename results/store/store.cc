@@ -195,6 +195,12 @@ Result<void> RunStore::save_as(const std::string& path) const {
       path, {reinterpret_cast<const char*>(whole.get()), static_cast<std::size_t>(bytes)});
 }
 
+Result<bool> RunStore::is_blank(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return false;
+  return guarded(path, [&]() -> Result<bool> { return is_fresh(*open_for_reading(path)); });
+}
+
 Result<RunStore> RunStore::open_to_read(const std::string& path) {
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(path, error);

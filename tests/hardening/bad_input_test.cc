@@ -239,7 +239,8 @@ std::vector<Reader> readers_of_rules(const Folder& made) {
            R"({"version":1,"parameters":[{"name":"a","levels":[1,2]},{"name":"b","levels":["x","y"]}]})"),
        "cover FILE --format json", ".json"},
       {"array", file("rows.tsv", "A\tB\tC\n1\tx\tp\n1\ty\tq\n2\tx\tq\n2\ty\tp\n"),
-       "cover MADE/model.pict --check FILE"}};
+       "cover MADE/model.pict --check FILE"},
+      {"array to go on with", made / "rows.tsv", "cover MADE/model.pict --already-run FILE"}};
 }
 
 /// Good files of every format, in a folder; then who reads them.
@@ -262,8 +263,11 @@ std::vector<Reader> readers(const Folder& made) {
   file("campaign.json", campaign.insert(campaign.rfind('}'), ",\"topology\":\"bad.json\""));
   make_stores(made);
   const std::string connections = kSource + "/configs/examples/connections.json";
+  file("connections.json", text_of(connections));
   must("optimize --connections " + connections + " --model published:cx6 -o " +
        (made / "advice.json"));
+  const std::string levels =
+      file("levels.json", R"({"server_decap_masks":40,"message_bytes":65536})");
   must("agent init " + (made / "lab") + " --name lab.example --client alice");
   std::vector<Reader> all = {
       {"campaign", mask_wall, "plan FILE -o OUT", ".json"},
@@ -320,6 +324,30 @@ std::vector<Reader> readers(const Folder& made) {
        ".json"},
       {"rnic of a session", kSource + "/configs/rnics/cx6.json",
        "lab-run twin:FILE --session bad-input --host 0 -- true", ".json"},
+      {"witness", levels, "explain mask_wall --target twin:cx6 --witness FILE --most-tests 2",
+       ".json"},
+      {"baseline", levels,
+       "explain mask_wall --target twin:cx6 --witness MADE/levels.json --baseline FILE "
+       "--most-tests 2",
+       ".json"},
+      {"log",
+       made / "run.db",
+       "explain mask_wall --target twin:cx6 --witness MADE/levels.json --log FILE --most-tests 2",
+       ".db",
+       {},
+       true},
+      {"layout to update", made / "layout.json",
+       "optimize MADE/acl.rules --update FILE --was MADE/acl.rules -o OUT", ".json"},
+      {"rules of before", acl,
+       "optimize MADE/acl.rules --update MADE/layout.json --was FILE -o OUT"},
+      {"layout to measure", made / "layout.json",
+       "tune mask_wall --target twin:cx6 --rules MADE/acl.rules --layout FILE --out OUT", ".json"},
+      {"model to compare", made / "model.json", "fit --compare MADE/model.json FILE", ".json"},
+      {"model of a design", made / "model.json",
+       "plan --for-model pipeline --budget 20 FILE -o OUT", ".json"},
+      {"model to show", made / "model.json", "report MADE/run.db --model FILE -o OUT", ".json"},
+      {"model of connections", made / "model.json",
+       "optimize --connections MADE/connections.json --model FILE -o OUT", ".json"},
       {"connections", connections, "optimize --connections FILE --model published:cx6 -o OUT",
        ".json"},
       {"advice", made / "advice.json", "broker --advice FILE --device bad0", ".json"},

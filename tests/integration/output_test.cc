@@ -167,7 +167,12 @@ TEST_F(Output, LeavesWhatItIsNotAskedToReplace) {
        {"export run.db -o run.db", "export run.db -o link.db", "export link.db -o ./run.db",
         "report run.db -o run.db", "compare run.db run.db --junit run.db", "fit run.db -o link.db",
         "bursts --pcap run.db -o link.db", "bursts --pcap run.db --marks run.db",
-        "bursts --pcap run.db --perfetto ./run.db"}) {
+        "bursts --pcap run.db --perfetto ./run.db", "plan --extend run.db -o link.db",
+        "optimize run.db -o link.db",
+        "optimize --connections run.db --model published:cx6 -o link.db",
+        "optimize --connections x.json --model run.db -o run.db",
+        "optimize x --update x.json --was run.db -o run.db",
+        "run run.db --target twin:cx6 -o link.db"}) {
     const std::string errors = folder_ / "errors";
     EXPECT_EQ(shell("cd " + folder_.path() + " && PROGRAM", arguments, errors), 2) << arguments;
     EXPECT_NE(text_of(errors).find("is what this command reads"), std::string::npos)
@@ -191,13 +196,18 @@ TEST_F(Output, LeavesWhatItIsNotAskedToReplace) {
            "export " + run + " -o ", "report " + run + " -o ", "plan mask_wall -o ",
            "fit " + run + " -o ", "bursts --pcap incast.pcap -o ",
            "bursts --pcap incast.pcap --marks ", "bursts --pcap incast.pcap --perfetto ",
-           "optimize " + made("acl.rules") + " -o "}) {
+           "optimize " + made("acl.rules") + " -o ",
+           "optimize " + made("acl.rules") + " --update " + made("layout.json") + " --was " +
+               made("acl.rules") + " -o ",
+           "optimize --connections " + kSource +
+               "/configs/examples/connections.json --model published:cx6 -o ",
+           "plan --extend " + run + " -o ", "compare " + run + " " + run + " --junit "}) {
     EXPECT_EQ(greynic(folder_, arguments + null).exit_code, 0) << arguments;
     EXPECT_TRUE(fs::is_character_file(null)) << arguments;
   }
-  for (const std::string& arguments :
-       std::vector<std::string>{"run mask_wall --target twin:cx6 -o ",
-                                "import perftest " + made("acl.rules") + " -o "}) {
+  for (const std::string& arguments : std::vector<std::string>{
+           "run mask_wall --target twin:cx6 -o ", "import perftest " + made("acl.rules") + " -o ",
+           "explain mask_wall --target twin:cx6 --log "}) {
     EXPECT_EQ(greynic(folder_, arguments + null).exit_code, 2) << arguments;
     EXPECT_TRUE(fs::is_character_file(null)) << arguments;
   }

@@ -408,7 +408,7 @@ void add_optimize(Program& program) {
       "  greynic optimize --connections connections.json --model model.json -o advice.json\n"
       "  greynic optimize made:acl:1000:7 --growth auto --explain\n"
       "  greynic optimize filters.rules --follow --target flows:tc:enp1s0f0 --store kept\n"
-      "  greynic optimize new.rules --update layout.json --was old.rules -o layout.json\n"
+      "  greynic optimize new.rules --update old.json --was old.rules -o new.json\n"
       "  greynic optimize filters.rules --for twin:e810 -o layout.json\n"
       "  greynic optimize filters.rules --hardware 500 --traffic zipf:1.1 -o layout.json\n"
       "  greynic optimize container_host --as tc:enp1s0f0 > filters.tc   # to review");

@@ -62,6 +62,9 @@ class RunStore {
   /// files::OutputFile makes of `path`.
   [[nodiscard]] static Result<RunStore> create_in_memory(const RunHeader& header);
   [[nodiscard]] Result<void> save_as(const std::string& path) const;
+  /// Whether it is there, and no run was ever written to it: who is killed while it makes one leaves
+  /// such a file. open_to_append() begins in it.
+  [[nodiscard]] static Result<bool> is_blank(const std::string& path);
   /// Opens an existing run for reading only, also when the process that wrote it was killed.
   [[nodiscard]] static Result<RunStore> open_to_read(const std::string& path);
 
