@@ -101,10 +101,11 @@ function(greynic_library name)
   greynic_join_files(greynic_${name})
 endfunction()
 
-# greynic_suite(TARGET [LABELS label...] [TIMEOUT seconds] [MORE property value...]): each TEST of this program is a
-# ctest case. Under a sanitizer it may take ten times as long.
+# greynic_suite(TARGET [SANITIZED] [LABELS label...] [TIMEOUT seconds] [MORE property value...]): each TEST of this
+# program is a ctest case. Under a sanitizer it may take ten times as long. SANITIZED: the sanitizer presets run it,
+# though it has not the label unit.
 function(greynic_suite target)
-  cmake_parse_arguments(arg "" "TIMEOUT" "LABELS;MORE" ${ARGN})
+  cmake_parse_arguments(arg "SANITIZED" "TIMEOUT" "LABELS;MORE" ${ARGN})
   if(NOT arg_LABELS)
     set(arg_LABELS unit)
   endif()
@@ -117,19 +118,22 @@ function(greynic_suite target)
     target_compile_definitions(${target} PRIVATE GREYNIC_SANITIZED)  # tests/support/sized.h
     math(EXPR arg_TIMEOUT "10 * ${arg_TIMEOUT}")
   endif()
-  if("unit" IN_LIST arg_LABELS)
+  if("unit" IN_LIST arg_LABELS OR arg_SANITIZED)
     set_property(GLOBAL APPEND PROPERTY GREYNIC_UNIT_TESTS ${target})
+  endif()
+  if(GREYNIC_SANITIZE AND arg_SANITIZED)
+    set(arg_LABELS sanitized)
   endif()
   # A program under a sanitizer, on a busy machine, takes more than the usual 5 s to list its tests.
   gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
     PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} ${arg_MORE})
 endfunction()
 
-# greynic_tests(ROOM [PROGRAM] [APART] [FOLDERS folder...] [LINK lib...] [LABELS label...] [TIMEOUT seconds]):
+# greynic_tests(ROOM [PROGRAM] [APART] [SANITIZED] [FOLDERS folder...] [LINK lib...] [LABELS label...] [TIMEOUT seconds]):
 # all *_test.cc of this folder, or of these in it, as one suite. PROGRAM: the tests
 # run greynic itself (GREYNIC_BINARY). APART: files that use the same names for different things, never joined.
 function(greynic_tests room)
-  cmake_parse_arguments(arg "PROGRAM;APART" "TIMEOUT" "FOLDERS;LINK;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "PROGRAM;APART;SANITIZED" "TIMEOUT" "FOLDERS;LINK;LABELS" ${ARGN})
   if(NOT arg_FOLDERS)
     set(arg_FOLDERS .)
   endif()
@@ -148,7 +152,11 @@ function(greynic_tests room)
     target_compile_definitions(${room}_tests PRIVATE GREYNIC_BINARY="$<TARGET_FILE:greynic>")
     add_dependencies(${room}_tests greynic)
   endif()
-  greynic_suite(${room}_tests LABELS ${arg_LABELS} TIMEOUT ${arg_TIMEOUT})
+  set(sanitized "")
+  if(arg_SANITIZED)
+    set(sanitized SANITIZED)
+  endif()
+  greynic_suite(${room}_tests ${sanitized} LABELS ${arg_LABELS} TIMEOUT ${arg_TIMEOUT})
 endfunction()
 
 # greynic_grpc(NAME FILE): the library greynic_NAME of what protoc makes of FILE. For rooms that have found

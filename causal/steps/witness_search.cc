@@ -258,12 +258,12 @@ Set WitnessSearch::never_kept(const CausesOfWall& found, const FoundCause& cause
   const double sure = std::log(1.0 / error_of(8) - 1.0) - std::log(kStillCause / (1 - kStillCause));
   Set open;
   for (const FoundCause& other : found.causes) open |= other.terms & ~cause.terms;
-  for (const auto& [set, id] : settings_.known()) {
-    if (session_.tests_of(id) == 0 || session_.evidence(id) < sure) continue;
+  for (const auto& known : settings_.known()) {
+    if (session_.tests_of(known.second) == 0 || session_.evidence(known.second) < sure) continue;
     const bool alone = std::all_of(
         found.causes.begin(), found.causes.end(),
-        [&](const FoundCause& one) { return holds(set, one.terms) == (&one == &cause); });
-    if (alone) open &= ~set;
+        [&](const FoundCause& one) { return holds(known.first, one.terms) == (&one == &cause); });
+    if (alone) open &= ~known.first;
   }
   return open;
 }
