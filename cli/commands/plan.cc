@@ -8,9 +8,11 @@
 #include "command.h"
 #include "greynic/core/units.h"
 #include "greynic/files/campaign_file.h"
+#include "greynic/files/output_file.h"
 #include "greynic/files/shipped.h"
 #include "greynic/loop/extend_run.h"
 #include "greynic/loop/model_design.h"
+#include "greynic/testgen/campaign_model.h"
 #include "progress.h"
 
 namespace greynic::cli {
@@ -96,6 +98,8 @@ Result<testgen::Plan> make(const PlanFlags& flags) {
                       ? model::campaign_for(*known, flags.budget)
                       : files::read_campaign(files::shipped_file("campaigns", flags.campaign));
   if (!campaign) return pass_on(campaign);
+  const std::string inputs[] = {testgen::topology_path(*campaign)};
+  if (auto good = files::not_an_input(flags.out, inputs); !good) return pass_on(good);
   if (!flags.for_model.empty()) {
     campaign->design = {};
     campaign->design.kind = DesignKind::kModel;

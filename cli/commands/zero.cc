@@ -9,6 +9,7 @@
 #include "greynic/daemon/ending.h"
 #include "greynic/daemon/log.h"
 #include "greynic/files/json_file.h"
+#include "greynic/files/output_file.h"
 #include "greynic/files/shipped.h"
 #include "greynic/monitor/agent.h"
 #include "greynic/monitor/collector.h"
@@ -100,6 +101,11 @@ int collect(ZeroCollectFlags flags) {
   daemon::Log log("greynic zero collect");
   auto hosts = monitor::read_hosts(files::shipped_file("examples", flags.hosts));
   if (!hosts) return tell(hosts.error());
+  std::vector<std::string> regions;
+  for (const monitor::HostSpec& host : *hosts) regions.push_back(host.region);
+  if (auto good = files::not_an_input(flags.outlets.json_lines, regions); !good) {
+    return tell(good.error());
+  }
   auto& store = flags.options.store_options;
   store.lease = std::chrono::duration_cast<std::chrono::milliseconds>(flags.lease);
   store.keep_raw = std::chrono::duration_cast<std::chrono::seconds>(flags.keep);

@@ -80,12 +80,21 @@ Result<void> outputs_differ(const Option::Outputs& outputs) {
   return {};
 }
 
+/// A word, and the files that a target names within it: twin:FILE?switch=FILE&fleet=FILE.
+void add_files_of(const std::string& word, std::vector<std::string>& files) {
+  files.push_back(word);
+  for (std::size_t at = 0; (at = word.find_first_of(":?=", at)) != std::string::npos;) {
+    ++at;
+    files.push_back(word.substr(at, word.find_first_of("?&", at) - at));
+  }
+}
+
 /// kBadInput where an option of the command would write a file that another one reads.
 Result<void> outputs_are_no_inputs(const CLI::App& app, const Option::Outputs& outputs) {
   std::vector<std::string> inputs;
   for (const CLI::Option* option : app.get_options()) {
     if (outputs.contains(option)) continue;
-    inputs.insert(inputs.end(), option->results().begin(), option->results().end());
+    for (const std::string& word : option->results()) add_files_of(word, inputs);
   }
   for (const CLI::Option* output : outputs) {
     for (const std::string& path : output->results()) {

@@ -90,6 +90,27 @@ Result<void> check_equivalent(const RuleSet& rules, const Layout& layout) {
                                         "; it was not applied");
 }
 
+/// kBadInput where the device does not take the layouts that the caller gives, or a packet gets
+/// another rule from one of them.
+Result<void> check_given(const TuneOptions& options, const target::RuleHolder& holder,
+                         const RuleSet& rules) {
+  if (options.layout.empty()) return {};
+  const auto layouts = files::read_model_layouts(options.layout);
+  if (!layouts) return pass_on(layouts);
+  if (auto taken = holder.takes(*layouts, options.layout); !taken) return taken;
+  for (const auto& given : *layouts) {
+    const auto verdict = verify::verify(rules, given.layout);
+    if (!verdict) return verdict.error().while_doing("verifying " + options.layout);
+    if (verdict->equivalent) continue;
+    return fail(
+        ErrorCode::kBadInput,
+        fmt::format("{}: does not do what {} does: {}; `greynic optimize` makes a layout "
+                    "that does",
+                    options.layout, options.rules, to_string(verdict->counterexample->packet)));
+  }
+  return {};
+}
+
 /// The rules in the device's words, and the traffic that is to pass them.
 Result<void> prepare_rules(const TuneOptions& options, const target::RuleHolder& holder,
                            RuleSet& rules, Traffic& traffic) {
@@ -302,6 +323,9 @@ Result<TuneOutcome> tune(const TuneOptions& options) {
   if (!options.rules.empty()) {
     if (auto ready = prepare_rules(options, prepared->device->rules(), rules, traffic); !ready) {
       return pass_on(ready);
+    }
+    if (auto good = check_given(options, prepared->device->rules(), rules); !good) {
+      return pass_on(good);
     }
   }
   auto store = campaign::start(*prepared);

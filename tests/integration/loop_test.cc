@@ -62,6 +62,19 @@ TEST(Tune, ClosesTheLoopOnTheTwin) {
   EXPECT_TRUE(nlohmann::json::parse(predicted.out).is_object());
 }
 
+// Claim:  a layout of other rules is refused as input that is bad, before anything is measured.
+TEST(Tune, RefusesALayoutOfOtherRulesAtOnce) {
+  const Folder folder;
+  ASSERT_EQ(greynic(folder, "optimize made:acl:20:3 -o " + (folder / "other.json")).exit_code, 0);
+  const Outcome tuned =
+      greynic(folder, "tune mask_wall --target twin:cx6 --rules made:acl:30:4 --layout " +
+                          (folder / "other.json") + " --out " + (folder / "out"));
+  EXPECT_EQ(tuned.exit_code, 2) << tuned.err;
+  EXPECT_NE(tuned.err.find("other.json: does not do what made:acl:30:4 does"), std::string::npos)
+      << tuned.err;
+  EXPECT_FALSE(std::filesystem::exists(folder / "out"));
+}
+
 // Claim: explaining the same run again orders nothing and comes to the same causes.
 TEST(Explain, RepeatsNothing) {
   const Folder folder;

@@ -213,6 +213,38 @@ TEST_F(Output, LeavesWhatItIsNotAskedToReplace) {
   }
 }
 
+// Claim:  nor is what is read because something else names it: the files of a target, the topology of
+//         a campaign, the regions of a list of hosts.
+TEST_F(Output, LeavesWhatIsReadByTheWay) {
+  for (const char* shipped : {"rnics/cx6.json", "switches/ovs.json", "fleets/cloud.json",
+                              "topologies/two_hosts.json", "campaigns/mask_wall.json"}) {
+    fs::copy(kSource + "/configs/" + shipped, folder_.path());
+  }
+  std::string campaign = text_of(folder_ / "mask_wall.json");
+  campaign.insert(campaign.rfind('}'), ",\"topology\":\"two_hosts.json\"");
+  std::ofstream(folder_ / "campaign.json") << campaign;
+  fs::copy_file(made("region"), folder_ / "region");
+  std::ofstream(folder_ / "hosts.json")
+      << R"({"version":1,"hosts":[{"name":"a","region":")" << (folder_ / "region") << "\"}]}";
+  for (const auto& [arguments, file] : std::vector<std::pair<std::string, std::string>>{
+           {"plan campaign.json -o ", "two_hosts.json"},
+           {"plan mask_wall --target twin:cx6.json -o ", "cx6.json"},
+           {"plan mask_wall --target 'twin:cx6?switch=ovs.json' -o ", "ovs.json"},
+           {"plan mask_wall --target 'twin:cx6?switch=ovs&fleet=cloud.json' -o ", "cloud.json"},
+           {"bursts --target twin:cx6.json --workload burst_incast.json -o ", "cx6.json"},
+           {"optimize " + made("acl.rules") + " --for twin:cx6.json -o ", "cx6.json"},
+           {"zero collect hosts.json --for 10ms --json-lines ", "region"}}) {
+    const std::string errors = folder_ / "errors";
+    const std::string before = text_of(folder_ / file);
+    EXPECT_EQ(shell("cd " + folder_.path() + " && PROGRAM", arguments + file, errors), 2)
+        << arguments;
+    EXPECT_NE(text_of(errors).find("is what this command reads"), std::string::npos)
+        << arguments << "\n"
+        << text_of(errors);
+    EXPECT_EQ(text_of(folder_ / file), before) << arguments;
+  }
+}
+
 // Claim:  a full disk is told with exit code 3, and what was there stays.
 // Method: a file system of 256 KiB.
 TEST_F(Output, OnAFullDiskLeavesWhatWasThere) {

@@ -164,11 +164,13 @@ double digits(const std::vector<double>& found, const std::vector<double>& certi
 TEST(LeastSquares, MeetsTheCertifiedNistProblems) {
   int passed = 0;
   ASSERT_EQ(problems().size(), 27U);
-  // A sanitizer looks for what few of them show too.
-  const std::vector<Named> tried(problems().begin(), problems().begin() + sized(27, 9));
-  for (const Named& named : tried) {
+  int tried = 0;
+  for (const Named& named : problems()) {
     const Problem data = read_problem(named.name);
     ASSERT_FALSE(data.y.empty()) << named.name;
+    // A sanitizer looks for what small ones show too.
+    if (data.y.size() > sized(1000U, 15U)) continue;
+    ++tried;
     const bool log_response = std::string(named.name) == "Nelson";
     LeastSquaresProblem problem;
     problem.residual_count = data.y.size();
@@ -197,8 +199,9 @@ TEST(LeastSquares, MeetsTheCertifiedNistProblems) {
       if (met < 4.0) fmt::print("{} from start {}: {:.1f} digits\n", named.name, start + 1, met);
     }
   }
-  fmt::print("NIST StRD nonlinear: {} of {} runs meet 4 digits\n", passed, 2 * tried.size());
-  EXPECT_EQ(passed, 2 * static_cast<int>(tried.size()));
+  fmt::print("NIST StRD nonlinear: {} of {} runs meet 4 digits\n", passed, 2 * tried);
+  EXPECT_EQ(passed, 2 * tried);
+  EXPECT_EQ(tried, sized(27, 9));
 }
 
 // Claim:  of two parameter sets that fit alike a thorough run gives the one nearer its start.
