@@ -253,7 +253,6 @@ Result<OptimizedLayout> optimize(const RuleSet& rules, const Traffic& traffic,
     for (std::uint32_t row = 0; row < redundant.size(); ++row) {
       if (!redundant[row]) kept.push_back(row);
     }
-    result.rules_dropped += redundant.size() - kept.size();
     TableRoom room{id, next_table, 0, 0, limits};
     room.most_tables = limits.last_table < next_table ? 0 : limits.last_table - next_table + 1;
     room.most_rules = std::max(
@@ -287,15 +286,26 @@ Result<OptimizedLayout> optimize(const RuleSet& rules, const Traffic& traffic,
       made = std::move(candidate);
       prove_made();
     }
+    bool drops = true;
     if (!proven) {
       Costed other = planner.without_way_back(!cuts);
+      // A rule that others behind it could replace answers before they are tried.
+      Costed given = kept.size() < members.size()
+                         ? planner.costed(layout_in_rule_order(rules_here).tables)
+                         : Costed();
+      if (given.cost < other.cost) {
+        other = std::move(given);
+        drops = false;
+      }
       for (Costed& candidate : joined) {
         if (proven || candidate.tables.empty() || !(candidate.cost < other.cost)) continue;
         made = std::move(candidate);
         prove_made();
       }
       if (!proven) made = std::move(other);
+      drops |= proven;
     }
+    if (drops) result.rules_dropped += redundant.size() - kept.size();
     add_bound(deciding, traffic_share(traffic, arriving_here), planner.least_chain(), result.bound);
     std::vector<LayoutTable>& tables = made.tables;
     recipes.take(tables);

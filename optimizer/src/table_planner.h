@@ -51,6 +51,9 @@ class TablePlanner {
   /// The order given, a tree of cuts without a way back, or a chain.
   [[nodiscard]] Costed without_way_back(bool single_table);
 
+  /// What these tables cost under the table's traffic.
+  [[nodiscard]] Costed costed(std::vector<LayoutTable> tables) const;
+
   /// No single chain has fewer matchers; 0 where none was looked for.
   [[nodiscard]] std::size_t least_chain() const { return least_chain_; }
 
@@ -62,7 +65,6 @@ class TablePlanner {
   /// Empty where ranges are asked for, and the table has none.
   [[nodiscard]] Costed joined(const Problem& problem, const std::vector<std::uint32_t>& decider,
                               std::size_t most_ranges) const;
-  [[nodiscard]] Costed costed(std::vector<LayoutTable> tables) const;
   [[nodiscard]] Costed with_filters_or_without(chained::TableSearch& search,
                                                chained::TableOptions options) const;
   void consider(bool single_table, Costed& best);

@@ -115,6 +115,32 @@ TEST(Optimize, CostIsTheMeanNumberOfMatchersTried) {
   }
 }
 
+// Claim:  a rule that others behind it could replace stays where it saves more than it costs.
+// Oracle: all packets hit it, and it comes first: one matcher is tried.
+TEST(Optimize, KeepsARuleThatAnswersEarly) {
+  const auto rule = [](RulePriority priority, unsigned source, unsigned target, const char* port) {
+    FlowRule made;
+    made.priority = priority;
+    if (source != 0) made.match.set(MatchField::kIpv4Src, source, 0xf);
+    if (target != 0) made.match.set(MatchField::kIpv4Dst, target, 0xf);
+    made.actions = {Action::forward(port)};
+    made.from = {priority};
+    return made;
+  };
+  const RuleSet rules{
+      {rule(0, 1, 1, "a"), rule(1, 0, 2, "b"), rule(2, 3, 3, "c"), rule(3, 0, 0, "a")},
+      "four rules"};
+  Packet packet;
+  packet.set(MatchField::kIpv4Src, 1);
+  packet.set(MatchField::kIpv4Dst, 1);
+  Traffic traffic;
+  traffic.flows.push_back({packet, 1.0});
+  const auto result = optimize(rules, traffic);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->after.matchers_tried, 1.0);
+  EXPECT_EQ(result->rules_dropped, 0U);
+}
+
 // Claim:  no table lies beyond last_table, and the layout is still the best that was found there.
 // Oracle: ids counted; core's reference count of matchers tried.
 TEST(Optimize, AddsNoTableBeyondTheLast) {

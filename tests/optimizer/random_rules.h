@@ -33,7 +33,8 @@ inline RuleSet small_random_rules(std::size_t count, unsigned effects, std::uint
     // Prefix-like and arbitrary masks, and enough wide ones that overlaps abound.
     const auto bits = [&](unsigned all) { return random() % 3 == 0 ? 0 : random() & all; };
     const auto part = [&](MatchField field, unsigned all) {
-      rule.match.set(field, random() & all, bits(all));
+      const auto mask = bits(all);  // first, whatever the compiler
+      rule.match.set(field, random() & all, mask);
     };
     part(MatchField::kIpv4Src, 0xf);
     part(MatchField::kIpv4Dst, 0xf);
