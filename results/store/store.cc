@@ -198,7 +198,10 @@ Result<void> RunStore::save_as(const std::string& path) const {
 Result<bool> RunStore::is_blank(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) return false;
-  return guarded(path, [&]() -> Result<bool> { return is_fresh(*open_for_reading(path)); });
+  return guarded(path, [&]() -> Result<bool> {
+    const bool fresh = is_fresh(*open_for_reading(path));  // takes back what its writer had begun
+    return fresh && std::filesystem::file_size(path) == 0;
+  });
 }
 
 Result<RunStore> RunStore::open_to_read(const std::string& path) {
