@@ -207,11 +207,13 @@ TEST(Advice, SaysWhereItIsUnsure) {
   EXPECT_TRUE(advise(Planted(), one_kind(1400, 8192))->unsure);
   Matrix writes = one_kind(1400, 8192);
   writes.demands[0].operation = Operation::kWrite;
-  EXPECT_EQ(advise(Planted(), writes)->choice, Choice::kShare);
-  EXPECT_FALSE(advise(Planted(), writes)->unsure);
+  const auto alone = advise(Planted(), writes);
+  EXPECT_EQ(alone->choice, Choice::kShare);
+  EXPECT_FALSE(alone->unsure);
   writes.demands.push_back({.from = "b", .to = "c", .connections = 1, .message_bytes = 64});
-  EXPECT_EQ(advise(Planted(), writes)->choice, Choice::kShare);
-  EXPECT_FALSE(advise(Planted(), writes)->unsure) << "one READ of a host that is written to";
+  const auto beside_one = advise(Planted(), writes);
+  EXPECT_EQ(beside_one->choice, Choice::kShare);
+  EXPECT_FALSE(beside_one->unsure) << "one READ of a host that is written to";
   writes.demands.back().connections = 200;
   EXPECT_TRUE(advise(Planted(), writes)->unsure) << "200 READs of such a host";
   writes.demands.back().from = "d";
