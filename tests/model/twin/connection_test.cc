@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <random>
 
-#include "sized.h"
 #include "twin_runs.h"
 
 namespace greynic::model {
@@ -43,9 +42,7 @@ TEST(TwinFit, ExplainsConnectionCounts) {
   Coverage all;
   fmt::print("{:<6} {:>10} {:>10} {:>16} {:>16}\n", "twin", "bandwidth", "latency",
              "bandwidth inside", "latency inside");
-  std::vector<std::string> rnics = {"cx4", "cx5", "cx6", "cx7", "bf3", "e810"};
-  rnics.resize(sized(rnics.size(), std::size_t{1}));
-  for (const std::string& rnic : rnics) {
+  for (const std::string& rnic : twin_rnics()) {
     const auto duration = std::chrono::milliseconds(100);
     const auto fitted = run_on("twin:" + rnic, random_connections(90, 31), duration);
     const auto held_out = run_on("twin:" + rnic, random_connections(50, 32), duration);

@@ -38,7 +38,7 @@ TEST(TwinFit, ExplainsHeldOutSettingsOfSixRnics) {
   fmt::print("{:<6} {:>10} {:>10} {:>12} {:>12}\n", "twin", "bandwidth", "latency", "scalacn bw",
              "scalacn lat");
   Coverage all;
-  for (const std::string rnic : {"cx4", "cx5", "cx6", "cx7", "bf3", "e810"}) {
+  for (const std::string& rnic : twin_rnics()) {
     const auto fitted = run_on("twin:" + rnic, random_hops(200, 11));
     const auto held_out = run_on("twin:" + rnic, random_hops(100, 12));
     FitOptions options;
