@@ -53,8 +53,8 @@ function(greynic_join_files target)
     math(EXPR units "(${count} + 16) / 17")
     math(EXPR files "(${count} + ${units} - 1) / ${units}")
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${files})
-    # Types of one file are not used in another, though the compiler cannot see where a file ends.
-    target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
+    # Types of one file are not used in another, though gcc cannot see where a file ends.
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
   endif()
 endfunction()
 
