@@ -10,7 +10,9 @@
 #include "around/sense.h"
 #include "causes.h"
 #include "steps/group_search.h"
+#include "steps/hidden_pairs.h"
 #include "steps/level_search.h"
+#include "steps/told_by_clear.h"
 #include "wall_check.h"
 #include "whole/whole_search.h"
 
@@ -239,8 +241,10 @@ Result<void> Explainer::walk_plan() {
   if (!plan) return pass_on(plan);
   const double error =
       (1.0 - options_.confidence) / std::max<double>(1.0, static_cast<double>(plan->size()));
+  const ToldByClear told(campaign_);
   for (const Configuration& configuration : *plan) {
     if (configuration == baseline_ || is_explained(configuration)) continue;
+    if (told.tells(session_, configuration)) continue;
     const Id id = session_.id_of(configuration);
     if (auto done = session_.measure({&id, 1}, "looking for a wall"); !done) return done;
     if (session_.evidence(id) < 0.0 && !session_.refused(id)) {
@@ -335,6 +339,10 @@ Result<void> Explainer::explain_wall(const Configuration& wall) {
   }
   all_complete_ = all_complete_ && found->complete && !found->causes.empty();
   complete_ *= found->confidence;
+  if (!found->causes.empty()) {
+    const double left = pairs_seen(*settings, found->causes).left();
+    explanation_.hidden_left = std::max(explanation_.hidden_left.value_or(0.0), left);
+  }
   sure_of_wall_ = sure_of_wall_ || chance_of(found->odds_of_any) >= options_.confidence;
   LevelSearch levels(session_, *settings);
   for (const FoundCause& one : found->causes) {

@@ -12,6 +12,8 @@ namespace {
 
 using nlohmann::json;
 
+constexpr double kMuchLeft = 0.1;  // of the pairs of settings of which one may heal the other
+
 std::string_view op_of(Relation relation) {
   switch (relation) {
     case Relation::kEquals:
@@ -145,28 +147,30 @@ std::string to_json_text(const Explanation& explanation) {
   for (const TrailTest& test : explanation.trail) {
     trail.push_back(to_json(test, explanation.baseline));
   }
-  json document = {{"version", 2},
-                   {"verdict", name_of(explanation.finding)},
-                   {"complete", explanation.complete},
-                   {"complete_confidence", explanation.complete_confidence},
-                   {"tests", explanation.tests},
-                   {"rounds", explanation.rounds},
-                   {"baseline", files::to_json(explanation.baseline)},
-                   {"trail", std::move(trail)},
-                   {"campaign", explanation.campaign},
-                   {"metric", explanation.metric},
-                   {"bound", explanation.bound},
-                   {"expected", explanation.expected},
-                   {"confidence", explanation.confidence},
-                   {"configurations", explanation.configurations},
-                   {"refused", explanation.refused},
-                   {"undecided", explanation.undecided},
-                   {"undecided_configurations", std::move(undecided)},
-                   {"tests_read", explanation.tests_read},
-                   {"tests_ordered", explanation.tests_ordered},
-                   {"walls", std::move(walls)},
-                   {"causes", std::move(causes)},
-                   {"notes", explanation.notes}};
+  json document = {
+      {"version", 2},
+      {"verdict", name_of(explanation.finding)},
+      {"complete", explanation.complete},
+      {"complete_confidence", explanation.complete_confidence},
+      {"hidden_left", explanation.hidden_left ? json(*explanation.hidden_left) : json()},
+      {"tests", explanation.tests},
+      {"rounds", explanation.rounds},
+      {"baseline", files::to_json(explanation.baseline)},
+      {"trail", std::move(trail)},
+      {"campaign", explanation.campaign},
+      {"metric", explanation.metric},
+      {"bound", explanation.bound},
+      {"expected", explanation.expected},
+      {"confidence", explanation.confidence},
+      {"configurations", explanation.configurations},
+      {"refused", explanation.refused},
+      {"undecided", explanation.undecided},
+      {"undecided_configurations", std::move(undecided)},
+      {"tests_read", explanation.tests_read},
+      {"tests_ordered", explanation.tests_ordered},
+      {"walls", std::move(walls)},
+      {"causes", std::move(causes)},
+      {"notes", explanation.notes}};
   if (explanation.path) document["critical_path"] = json_of(*explanation.path);
   if (explanation.sensitivity) document["sensitivity"] = json_of(*explanation.sensitivity);
   return files::json_text(document, 1) + "\n";
@@ -211,8 +215,16 @@ std::string to_text(const Explanation& explanation) {
   }
   if (explanation.complete && !explanation.causes.empty()) {
     text += fmt::format(
-        "\ncomplete: every healed wall was clear, so there is no further cause ({:.2f} %)\n",
+        "\ncomplete: every healed wall was clear, so the wall shows no further cause ({:.2f} %)\n",
         explanation.complete_confidence * 100);
+    if (explanation.hidden_left) {
+      text += fmt::format(
+          "causes that the wall's own settings heal: {:.0f} % of the pairs of settings are "
+          "excluded{}\n",
+          100.0 * (1.0 - *explanation.hidden_left),
+          *explanation.hidden_left > kMuchLeft ? "; --hidden asks for the rest in a few tests"
+                                               : "");
+    }
   }
   std::size_t unexplained = 0;
   for (const Wall& wall : explanation.walls) unexplained += wall.cause ? 0 : 1;

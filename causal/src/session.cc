@@ -22,6 +22,8 @@ constexpr double kBitsOfLevels = 20.0;
 constexpr double kLeastTold = 0.02;
 constexpr double kNearBound = 0.08;  // of the way from the baseline to it
 constexpr double kNearForLevel = 0.12;
+constexpr double kLeastRepeats = 2.0;
+constexpr double kRepeatsByChance = 0.001;  // chance that they agree so well
 constexpr int kMostTooShort = 2;
 constexpr double kSurelyWall = 5.0;       // log odds
 constexpr std::size_t kOwnTests = 2;      // of a configuration, before the baseline is asked again
@@ -374,14 +376,32 @@ bool Session::has_wall_but(Id id) const {
   return false;
 }
 
+/// What repeats of the same configurations allow: where these agree, what differs between others is no noise.
+double Session::most_noise_by_repeats() const {
+  double squares = 0.0;
+  double freedom = 0.0;
+  for (Id id = 0; id < asked_.size(); ++id) {
+    const std::vector<double> scores = scores_of(id);
+    if (scores.size() < 2) continue;
+    squares += statistics::squares_of(scores);
+    freedom += static_cast<double>(scores.size()) - 1.0;
+  }
+  if (freedom < kLeastRepeats) return model_.sigma();
+  // The lower tail of chi squared.
+  const double half = freedom / 2.0;
+  const double least = 2.0 * std::pow(kRepeatsByChance * std::tgamma(half + 1.0), 1.0 / half);
+  return std::sqrt(squares / least);
+}
+
 bool Session::is_noisy(Id wall) const {
+  const double sigma = std::min(model_.sigma(), most_noise_by_repeats());
   for (Id id = 0; id < asked_.size(); ++id) {
     const bool seen = tests_of(id) >= kOwnTests && evidence(id) > kSurelyWall;
     std::vector<double> scores = id == wall || seen ? scores_of(id) : std::vector<double>();
     if (scores.empty()) continue;
     std::sort(scores.begin(), scores.end());
     const double depth = std::max(scores[scores.size() / 2], model_.bound()) - model_.baseline();
-    if (model_.sigma() > (id == wall ? kLargeNoise : kLargeForLeast) * depth) return true;
+    if (sigma > (id == wall ? kLargeNoise : kLargeForLeast) * depth) return true;
   }
   return false;
 }

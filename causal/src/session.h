@@ -175,6 +175,7 @@ class Session {
   [[nodiscard]] bool baseline_has_two_heaps() const;
   void stop_waiting();
   [[nodiscard]] bool hopeless(Id id) const;
+  [[nodiscard]] double most_noise_by_repeats() const;
   /// The baseline in place of what waits for it: its mean, and so the bound, is known less well.
   void ask_baseline_first(std::vector<Id>& next) const;
   /// All answers of a long row lean on the baseline's mean.

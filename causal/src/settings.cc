@@ -18,8 +18,12 @@ Result<Settings> Settings::create(Session& session, const Configuration& baselin
   Settings settings(session, baseline, wall);
   for (const auto& [name, level] : wall.levels()) {
     const FactorValue* other = baseline.find(name);
-    if (other != nullptr && *other == level) continue;
-    settings.factors_.push_back(name);
+    if (other == nullptr || *other != level) {
+      settings.factors_.push_back(name);
+      continue;
+    }
+    const Factor* factor = session.campaign().find(name);
+    if (factor != nullptr && factor->levels.size() > 1) settings.shared_.push_back(name);
   }
   if (settings.factors_.size() > kMostSettings) {
     return fail(ErrorCode::kTooBig,
@@ -27,6 +31,7 @@ Result<Settings> Settings::create(Session& session, const Configuration& baselin
                             "Choose a baseline nearer to it",
                             settings.factors_.size(), kMostSettings));
   }
+  if (settings.factors_.size() + settings.shared_.size() > kMostSettings) settings.shared_.clear();
   statistics::Random random(kOrderSeed);
   for (std::size_t i = settings.factors_.size(); i > 1; --i) {
     std::swap(settings.factors_[i - 1],
@@ -85,6 +90,32 @@ std::vector<std::pair<Set, Id>> Settings::known() const {
     if (id) all.emplace_back(set, *id);
   }
   return all;
+}
+
+Settings::Sides Settings::sides_of(Id id) const {
+  const Configuration& configuration = session_->configuration(id);
+  const auto same = [](const FactorValue* a, const FactorValue* b) {
+    return a == nullptr || b == nullptr ? a == b : *a == *b;
+  };
+  Sides sides{.id = id, .as_wall = {}, .as_baseline = {}};
+  for (std::size_t i = 0; i < size() + shared(); ++i) {
+    const std::string& factor = i < size() ? factors_[i] : shared_[i - size()];
+    const FactorValue* level = configuration.find(factor);
+    sides.as_wall.set(i, same(level, wall_.find(factor)));
+    sides.as_baseline.set(i, same(level, baseline_.find(factor)));
+  }
+  return sides;
+}
+
+std::vector<Settings::Sides> Settings::clear(double evidence) {
+  std::vector<Sides> clear;
+  sides_.resize(session_->asked());
+  for (Id id = 0; id < session_->asked(); ++id) {
+    if (session_->tests_of(id) == 0 || session_->evidence(id) > evidence) continue;
+    if (!sides_[id]) sides_[id] = sides_of(id);
+    clear.push_back(*sides_[id]);
+  }
+  return clear;
 }
 
 std::optional<Id> Settings::id_of(const Configuration& configuration) {

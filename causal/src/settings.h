@@ -46,6 +46,17 @@ class Settings {
   [[nodiscard]] Id known_id(const Set& set);
   /// Sets that were asked for and are allowed.
   [[nodiscard]] std::vector<std::pair<Set, Id>> known() const;
+  /// Factors of several levels that wall and baseline have at the same one; as bits they come after the
+  /// settings.
+  [[nodiscard]] std::size_t shared() const { return shared_.size(); }
+  /// What a configuration has as the wall has it, and what as the baseline.
+  struct Sides {
+    Id id = 0;
+    Set as_wall;
+    Set as_baseline;
+  };
+  /// Of all configurations whose tests speak for a wall at these log odds or less.
+  [[nodiscard]] std::vector<Sides> clear(double evidence);
   /// A whole configuration that the rules allow and the device did not refuse.
   [[nodiscard]] std::optional<Id> id_of(const Configuration& configuration);
 
@@ -60,15 +71,18 @@ class Settings {
   Settings(Session& session, const Configuration& baseline, const Configuration& wall)
       : session_(&session), baseline_(baseline), wall_(wall) {}
   [[nodiscard]] std::optional<Configuration> configuration_of(const Set& set) const;
+  [[nodiscard]] Sides sides_of(Id id) const;
   [[nodiscard]] Set smallest_step(const Set& from, const Set& to);
 
   Session* session_;
   Configuration baseline_;
   Configuration wall_;
   std::vector<std::string> factors_;  // in the order in which rows add them
+  std::vector<std::string> shared_;
   std::vector<bool> conditional_;
   Set all_;
   std::unordered_map<Set, std::optional<Id>> ids_;
+  std::vector<std::optional<Sides>> sides_;  // by configuration
 };
 
 }  // namespace greynic::causal

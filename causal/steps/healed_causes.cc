@@ -4,8 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "greynic/statistics/random.h"
-#include "witness_search.h"
+#include "hidden_pairs.h"
 
 namespace greynic::causal {
 namespace {
@@ -13,9 +12,8 @@ namespace {
 constexpr double kSharedNeedless = 0.1;   // odds that a term which two causes share is none of one
 constexpr double kHealsBefore = 0.02;     // odds that a setting of the wall heals what others cause
 constexpr std::size_t kFewTerms = 3;      // each is left out once
-constexpr std::size_t kFewSettings = 10;  // each may be asked by itself
-constexpr int kMostHalves = 3;            // of one that is hidden in two, seven of eight are found
-constexpr std::uint64_t kHalvesSeed = 0x68656172;  // any fixed number
+constexpr std::size_t kFewSettings = 10;  // each may be asked by itself: several may heal one
+constexpr double kMostLeft = 0.05;        // of all pairs
 
 /// What the search left out brought no wall beside other settings of the wall, and one of these may have
 /// healed it: so a cause is asked without its terms one by one, all else as in the baseline. Without the
@@ -38,11 +36,23 @@ std::optional<Set> WitnessSearch::without_term(const FoundCause& cause, std::siz
   return closed;
 }
 
+/// Some setting may heal what the cause brings without a term: no clear configuration has the other terms
+/// and that setting as in the baseline.
+bool WitnessSearch::may_be_healed_without(const FoundCause& cause, std::size_t term) {
+  const Set rest = Set(cause.terms).reset(term);
+  Set may = settings_.all() & ~cause.terms;
+  for (const Settings::Sides& clear : settings_.clear(kSurelyClear)) {
+    if (holds(clear.as_wall, rest)) may &= ~clear.as_baseline;
+  }
+  return may.any();
+}
+
 /// True when a term was dropped.
 Result<bool> WitnessSearch::shrink(FoundCause& cause, const Set& shared, const Set& left_out) {
   bool dropped = false;
   for (std::size_t i = 0; i < settings_.size(); ++i) {
-    if (!shared.test(i) && !left_out.test(i)) continue;
+    const bool is_asked = left_out.test(i) && may_be_healed_without(cause, i);
+    if (!shared.test(i) && !is_asked) continue;
     const auto closed = cause.terms.count() < 2 ? std::nullopt : without_term(cause, i);
     if (!closed) continue;
     const Id id = settings_.known_id(*closed);
@@ -70,7 +80,8 @@ Result<bool> WitnessSearch::drop_needless(CausesOfWall& found) {
   for (const FoundCause& cause : causes) {
     const Set left_out = to_leave_out(cause, each);
     for (std::size_t i = 0; i < settings_.size(); ++i) {
-      const auto closed = left_out.test(i) ? without_term(cause, i) : std::nullopt;
+      const bool is_asked = left_out.test(i) && may_be_healed_without(cause, i);
+      const auto closed = is_asked ? without_term(cause, i) : std::nullopt;
       if (closed) parts.push_back(settings_.known_id(*closed));
     }
   }
@@ -106,27 +117,21 @@ bool WitnessSearch::a_cause_was_healed(const CausesOfWall& found) const {
   return false;
 }
 
-/// Settings of the wall that no cause has, to be asked with all else as in the baseline. Of many, halves
-/// are worth their tests only where something is known to heal: they part it from what it heals.
+/// Sets of the wall's settings, to be asked with all else as in the baseline. Of many settings, that is worth
+/// its tests where it is asked for, or where something is known to heal.
 std::vector<Set> WitnessSearch::may_hide_causes(const CausesOfWall& found) {
+  const HiddenPairs pairs = pairs_seen(settings_, found.causes);
+  if (settings_.size() > kFewSettings) {
+    const bool is_asked = session_.options().hidden || a_cause_was_healed(found);
+    return is_asked ? pairs.questions(kMostLeft) : std::vector<Set>();
+  }
   Set terms;
   for (const FoundCause& cause : found.causes) terms |= cause.terms;
-  std::vector<std::size_t> left;
+  std::vector<Set> alone;
   for (std::size_t i = 0; i < settings_.size(); ++i) {
-    if (!terms.test(i)) left.push_back(i);
+    if (!terms.test(i) && pairs.may_be_healed(i)) alone.push_back(Set().set(i));
   }
-  std::vector<Set> asked;
-  if (settings_.size() <= kFewSettings) {
-    for (const std::size_t i : left) asked.push_back(Set().set(i));
-  } else if (a_cause_was_healed(found)) {
-    statistics::Random random(kHalvesSeed);
-    for (int tries = 0; tries < kMostHalves; ++tries) {
-      Set halves[2];
-      for (const std::size_t i : left) halves[random.below(2)].set(i);
-      asked.insert(asked.end(), {halves[0], halves[1]});
-    }
-  }
-  return asked;
+  return alone;
 }
 
 /// Causes that others of the wall's settings heal, so that healing the known causes does not show them.
@@ -134,7 +139,8 @@ std::vector<Set> WitnessSearch::may_hide_causes(const CausesOfWall& found) {
 Result<bool> WitnessSearch::find_hidden(CausesOfWall& found) {
   std::vector<Set> sets;
   std::vector<Id> ids;
-  for (const Set& set : may_hide_causes(found)) {
+  for (const Set& wanted : may_hide_causes(found)) {
+    const Set set = settings_.without(settings_.all() & ~wanted);
     const auto id = set.any() ? settings_.id_of(set) : std::nullopt;
     if (!id) continue;
     sets.push_back(set);

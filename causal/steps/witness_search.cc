@@ -6,15 +6,13 @@
 #include <cmath>
 
 #include "group_search.h"
+#include "likely_terms.h"
 #include "whole/structures.h"
 
 namespace greynic::causal {
 namespace {
 
 constexpr int kLargestOrder = 8;
-// Odds of a cause of so many terms, before any test.
-constexpr std::array<double, kLargestOrder + 1> kOrderOdds = {0.0,  0.22, 0.25,  0.22, 0.17,
-                                                              0.12, 0.01, 0.005, 0.005};
 constexpr double kFurtherCause = 0.12;  // odds that a healed wall holds one more
 constexpr double kStillCause = 0.9;     // odds that a cause shows in another healing
 constexpr int kMostPasses = 5;
@@ -74,7 +72,8 @@ std::vector<double> WitnessSearch::odds_before(const Growth& growth, std::size_t
   const double total = static_cast<double>(settings_.size());
   std::vector<double> odds(steps, 0.0);
   for (std::size_t order = std::max<std::size_t>(found, 1); order <= kLargestOrder; ++order) {
-    const double each = std::log(kOrderOdds[order]) - log_choose(total, static_cast<double>(order));
+    const double each =
+        std::log(kTermsBefore[order]) - log_choose(total, static_cast<double>(order));
     const double left = static_cast<double>(order - found);
     if (order == found) odds[0] += std::exp(each);
     for (std::size_t i = 1; i < steps && order > found; ++i) {
@@ -109,8 +108,11 @@ Result<std::optional<FoundCause>> WitnessSearch::cause_within(const Set& wall, c
   }
   for (int backtracks = 0; backtracks < kMostBacktracks && !is_noisy();) {
     now.growth = settings_.grow(now.from, now.to);
+    std::vector<double> odds = odds_before(now.growth, now.terms.count());
+    weigh_by_clear(session_, settings_, now.growth, now.terms, odds);
+    if (now.terms.none()) odds[0] = 0.0;  // the baseline is no wall
     Row row{.steps = {},
-            .before = odds_before(now.growth, now.terms.count()),
+            .before = std::move(odds),
             .never = path.empty() ? 1e-3 : 2e-2,
             .why = "growing the baseline towards the wall",
             .ask_first = now.terms.any()};

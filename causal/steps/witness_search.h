@@ -83,6 +83,7 @@ class WitnessSearch {
   [[nodiscard]] Result<void> add(CausesOfWall& found, FoundCause cause);
   [[nodiscard]] Result<bool> confirm(CausesOfWall& found);
   [[nodiscard]] std::optional<Set> without_term(const FoundCause& cause, std::size_t term);
+  [[nodiscard]] bool may_be_healed_without(const FoundCause& cause, std::size_t term);
   [[nodiscard]] Result<bool> shrink(FoundCause& cause, const Set& shared, const Set& left_out);
   [[nodiscard]] Result<bool> drop_needless(CausesOfWall& found);
   [[nodiscard]] bool a_cause_was_healed(const CausesOfWall& found) const;

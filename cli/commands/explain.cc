@@ -53,6 +53,9 @@ void add_explain(Program& program) {
       .option("--finer", request.options.finer,
               "Halve each threshold between the campaign's levels to this share of it, 0.05 say")
       .range(0.0, 1.0);
+  command.flag(
+      "--hidden", request.options.hidden,
+      "Of walls with more than ten settings, ask for causes that these settings heal, too");
   command.flag("--critical-path", request.options.critical_path,
                "Say which stage holds the worst wall, from host to virtual switch");
   command

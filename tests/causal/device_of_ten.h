@@ -39,6 +39,10 @@ inline Campaign campaign_of_ten() {
   return campaign;
 }
 
+inline bool is_set(const Configuration& configuration, const std::string& factor) {
+  return configuration.text(factor) == "b";
+}
+
 /// A device with planted walls: a conjunction of thresholds and levels drops bandwidth by a share.
 struct PlantedDevice {
   std::map<std::string, FactorValue> all_of;  ///< numeric: at least; category: equal

@@ -7,10 +7,6 @@
 namespace greynic::causal {
 namespace {
 
-bool is_set(const Configuration& configuration, const std::string& factor) {
-  return configuration.text(factor) == "b";
-}
-
 /// A witness with these factors at "b", and 100 Gbit/s times what `left` says.
 Explanation explained(const std::vector<std::string>& factors, std::uint64_t seed,
                       const std::function<double(const Configuration&)>& left) {

@@ -159,8 +159,11 @@ struct Explanation {
   Finding finding = Finding::kUndecided;
   std::vector<Wall> walls;    ///< worst first
   std::vector<Cause> causes;  ///< most walls explained first
-  bool complete = false;      ///< no further cause, at the confidence below
+  bool complete = false;      ///< healed of the causes, no wall is one, at the confidence below
   double complete_confidence = 0.0;
+  /// A setting of a wall may heal what another one causes, and then the wall does not show it: the share of all
+  /// such pairs that no clear test excludes, at the wall where it is largest. Nothing without tested causes.
+  std::optional<double> hidden_left;
   std::size_t configurations = 0;
   std::size_t refused = 0;
   std::size_t undecided = 0;
@@ -181,6 +184,7 @@ struct ExplainOptions {
   std::uint64_t most_tests = 4000;  ///< ordered from the laboratory in all
   int most_terms = 3;               ///< of a hypothesis without a laboratory
   int batch = 1;                    ///< tests that the laboratory takes at a time
+  bool hidden = false;              ///< ask for causes that a wall of many settings itself heals
   double finer = 0.0;               ///< share of a level to which numbers are halved; 0: not at all
   bool critical_path = false;       ///< which stage holds the worst wall
   int sensitivity_rows = 0;         ///< of Sobol's design around it; 0: not asked for

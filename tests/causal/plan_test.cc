@@ -1,0 +1,124 @@
+/// A plan's rows are evidence for what is asked later.
+
+#include <gtest/gtest.h>
+
+#include "device_of_ten.h"
+#include "steps/likely_terms.h"
+
+namespace greynic::causal {
+namespace {
+
+/// Six factors of levels a and b, all a in the baseline.
+Campaign campaign_of_six() {
+  Campaign campaign;
+  campaign.wall = {"bandwidth_gbps", 0.2, {}, {}, {}};
+  for (int i = 0; i < 6; ++i) {
+    Factor factor{.name = "c" + std::to_string(i), .type = FactorType::kCategorical};
+    factor.levels = {std::string("a"), std::string("b")};
+    campaign.baseline.set(factor.name, factor.levels.front());
+    campaign.factors.push_back(std::move(factor));
+  }
+  return campaign;
+}
+
+Configuration with(const Campaign& campaign, const std::vector<int>& set) {
+  Configuration configuration = campaign.baseline;
+  for (const int i : set) configuration.set("c" + std::to_string(i), std::string("b"));
+  return configuration;
+}
+
+Observation observed(const Configuration& configuration, double rate) {
+  Observation observation;
+  observation.asked = configuration;
+  observation.outcome = Outcome::kMeasured;
+  observation.measures["bandwidth_gbps"] = {rate, {}};
+  return observation;
+}
+
+/// The answer from this plan, where `rate` is what a configuration brings.
+Explanation explained(const Campaign& campaign, const std::vector<Configuration>& plan,
+                      const std::function<double(const Configuration&)>& rate) {
+  Laboratory laboratory = laboratory_of([&](const Configuration& configuration) {
+    return observed(configuration, rate(configuration));
+  });
+  laboratory.plan = [&] { return Result<std::vector<Configuration>>(plan); };
+  return explain(campaign, {}, {}, &laboratory).value();
+}
+
+int count(const Explanation& explanation, const std::string& why) {
+  return static_cast<int>(
+      std::count_if(explanation.trail.begin(), explanation.trail.end(),
+                    [&](const TrailTest& test) { return test.why.starts_with(why); }));
+}
+
+// Claim:  clear rows of a plan say which settings are terms before any test is made for it: of six that differ,
+//         those that each clear row lacks.
+// Method: rows without c1, and without c4, were clear, so a row that adds c4 last turns there.
+TEST(Plan, ClearRowsAreOddsOfASearch) {
+  const Campaign campaign = campaign_of_six();
+  const Laboratory laboratory = laboratory_of([&](const Configuration& configuration) {
+    return observed(configuration,
+                    is_set(configuration, "c1") && is_set(configuration, "c4") ? 60 : 100);
+  });
+  const ExplainOptions options;
+  Session session(campaign, campaign.baseline, options, laboratory);
+  ASSERT_TRUE(session.begin());
+  Settings settings =
+      Settings::create(session, campaign.baseline, with(campaign, {0, 1, 2, 3, 4, 5})).value();
+  Growth growth{.sets = {Set()}};
+  std::size_t last = 0;
+  for (std::size_t place = 0; place < 6; ++place) {  // c4 last, wherever it stands
+    if (settings.factor(place) == "c4") last = place;
+  }
+  for (std::size_t place = 0; place < 6; ++place) {
+    if (place != last) growth.sets.push_back(Set(growth.sets.back()).set(place));
+  }
+  growth.sets.push_back(settings.all());
+  std::vector<double> odds(7, 1.0 / 7.0);
+  weigh_by_clear(session, settings, growth, Set(), odds);
+  EXPECT_LT(odds.back(), 0.9);  // the baseline's tests alone
+  for (const auto& row : {with(campaign, {0, 2, 3, 4, 5}), with(campaign, {0, 2, 3, 5})}) {
+    const Id id = session.id_of(row);
+    ASSERT_TRUE(session.measure({&id, 1}, "a row of a plan"));
+  }
+  const Id fifth = session.id_of(with(campaign, {0, 1, 2, 3, 5}));
+  ASSERT_TRUE(session.measure({&fifth, 1}, "a row of a plan"));
+  growth.sets.erase(growth.sets.end() - 2);  // what is a step itself speaks for itself
+  odds.assign(6, 1.0 / 6.0);
+  weigh_by_clear(session, settings, growth, Set(), odds);
+  EXPECT_GT(odds.back(), 0.95);
+}
+
+// Claim:  a row of a plan of pairs is left out where clear configurations had each of its pairs, and only then.
+// Method: of {0 1}, {1 2} and {0 2} every pair is in the fourth row; {0 1 2 3} has more.
+TEST(Plan, RowsThatWereToldAreLeftOut) {
+  Campaign campaign = campaign_of_six();
+  campaign.design = {.kind = DesignKind::kCovering, .strength = 2};
+  const std::vector<Configuration> plan = {with(campaign, {0, 1}), with(campaign, {1, 2}),
+                                           with(campaign, {0, 2}), with(campaign, {0, 1, 2}),
+                                           with(campaign, {0, 1, 2, 3})};
+  const auto rate = [](const Configuration&) { return 100.0; };
+  EXPECT_EQ(count(explained(campaign, plan, rate), "looking for a wall"), 4);
+  campaign.design.strength = 3;
+  EXPECT_EQ(count(explained(campaign, plan, rate), "looking for a wall"), 5);
+}
+
+// Claim:  where repeats agree to the last digit there is no noise, however much clear configurations differ.
+// Oracle: nothing is judged by all answers at once, as it is under noise.
+TEST(Plan, RatesThatRepeatAreNoNoise) {
+  const Campaign campaign = campaign_of_six();
+  const std::vector<Configuration> plan = {with(campaign, {0, 1, 2, 3, 4, 5})};
+  const auto explanation = explained(campaign, plan, [](const Configuration& configuration) {
+    const bool first = is_set(configuration, "c1") && is_set(configuration, "c3");
+    const bool second = is_set(configuration, "c0") && is_set(configuration, "c2");
+    if (first || second) return 5.0;
+    double rate = 10.0;
+    for (const char* faster : {"c0", "c4", "c5"}) rate *= is_set(configuration, faster) ? 4.0 : 1.0;
+    return rate;
+  });
+  EXPECT_EQ(explanation.causes.size(), 2U) << to_text(explanation);
+  EXPECT_EQ(count(explanation, "halving what is likely"), 0);
+}
+
+}  // namespace
+}  // namespace greynic::causal
