@@ -196,6 +196,22 @@ Target layout() {
       }};
 }
 
+Target layouts_of_models() {
+  return {
+      "layouts_of_models",
+      {R"({"version":1,"models":[{"names":["cx4","cx5"],"tables":[{"id":0,"matchers":[{"mask":{"ipv4_src":"0xff000000"},"priority":0,"rules":[{"match":{"ipv4_src":"10.0.0.0/8"},"actions":[{"vxlan_encap":100}]}]}]}]},{"names":["e810"],"tables":[]}]})"},
+      [](std::string_view text) {
+        const auto document = files::parse_json(text, kSource);
+        if (!document) return;
+        const auto read = files::model_layouts_from_json(*document, kSource);
+        claim_sound(read);
+        if (!read) return;
+        const auto again = files::model_layouts_from_json(files::to_json(*read), kSource);
+        claim_sound(again);
+        claim(again && *again == *read, "layouts of models read back as written");
+      }};
+}
+
 Target traffic() {
   return {
       "traffic",
@@ -255,6 +271,7 @@ std::vector<Target> text_targets() {
       topology(),
       model(),
       layout(),
+      layouts_of_models(),
       traffic(),
       perftest(),
       observation(),

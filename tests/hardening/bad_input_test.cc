@@ -296,6 +296,8 @@ std::vector<Reader> readers(const Folder& made) {
   must("fit " + (made / "run.db") + " -o " + (made / "model.json"));
   const std::string acl = file("acl.rules", kAcl);
   must("optimize " + acl + " -o " + (made / "layout.json"));
+  must("optimize " + acl + " --for 'twin:cx4?hosts=4&rnics=8&models=cx4,e810' -o " +
+       (made / "layouts.json"));
   must("plan " + mask_wall + " -o " + (made / "p.json"));
   std::string campaign = text_of(mask_wall);
   file("campaign.json", campaign.insert(campaign.rfind('}'), ",\"topology\":\"bad.json\""));
@@ -312,6 +314,7 @@ std::vector<Reader> readers(const Folder& made) {
       {"plan", made / "plan.json", "run FILE --target twin:cx6 --dry-run", ".json"},
       {"layout", made / "layout.json", "apply FILE --target twin:cx6 --dry-run", ".json"},
       {"verified layout", made / "layout.json", "verify MADE/acl.rules FILE", ".json"},
+      {"layouts of models", made / "layouts.json", "verify MADE/acl.rules FILE", ".json"},
       {"model", made / "model.json", "predict FILE --at server_decap_masks=10", ".json"},
       {"workload", kSource + "/configs/examples/workload.json",
        "predict MADE/model.json --workload FILE", ".json"},
