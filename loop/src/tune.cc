@@ -1,6 +1,7 @@
 #include "greynic/loop/tune.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -102,11 +103,13 @@ Result<void> check_given(const TuneOptions& options, const target::RuleHolder& h
     const auto verdict = verify::verify(rules, given.layout);
     if (!verdict) return verdict.error().while_doing("verifying " + options.layout);
     if (verdict->equivalent) continue;
-    return fail(
-        ErrorCode::kBadInput,
-        fmt::format("{}: does not do what {} does: {}; `greynic optimize` makes a layout "
-                    "that does",
-                    options.layout, options.rules, to_string(verdict->counterexample->packet)));
+    const std::string which =
+        given.models.empty() ? "" : fmt::format(" for {}", fmt::join(given.models, ", "));
+    return fail(ErrorCode::kBadInput,
+                fmt::format("{}: the layout{} does not do what {} does: {}; `greynic optimize` "
+                            "makes one that does",
+                            options.layout, which, options.rules,
+                            to_string(verdict->counterexample->packet)));
   }
   return {};
 }

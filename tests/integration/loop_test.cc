@@ -70,7 +70,8 @@ TEST(Tune, RefusesALayoutOfOtherRulesAtOnce) {
       greynic(folder, "tune mask_wall --target twin:cx6 --rules made:acl:30:4 --layout " +
                           (folder / "other.json") + " --out " + (folder / "out"));
   EXPECT_EQ(tuned.exit_code, 2) << tuned.err;
-  EXPECT_NE(tuned.err.find("other.json: does not do what made:acl:30:4 does"), std::string::npos)
+  EXPECT_NE(tuned.err.find("other.json: the layout does not do what made:acl:30:4 does"),
+            std::string::npos)
       << tuned.err;
   EXPECT_FALSE(std::filesystem::exists(folder / "out"));
 }
