@@ -96,14 +96,7 @@ Result<void> Session::begin(std::optional<Id> wall, const std::vector<Id>& besid
   for (std::size_t i = 0; i < readings_.size(); ++i) readings_[i].score = scale.score(values_[i]);
   begun_ = true;
   // What repeats in the run say about noise.
-  double squares = 0.0;
-  double freedom = 0.0;
-  for (Id id = 0; id < asked_.size(); ++id) {
-    const std::vector<double> scores = scores_of(id);
-    if (scores.size() < 2) continue;
-    squares += statistics::squares_of(scores);
-    freedom += static_cast<double>(scores.size()) - 1.0;
-  }
+  const auto [squares, freedom] = spread_of_repeats();
   if (freedom > 0.0) model_.set_prior_spread(squares / freedom, freedom);
   refit();
   return {};
@@ -376,16 +369,20 @@ bool Session::has_wall_but(Id id) const {
   return false;
 }
 
-/// What repeats of the same configurations allow: where these agree, what differs between others is no noise.
-double Session::most_noise_by_repeats() const {
-  double squares = 0.0;
-  double freedom = 0.0;
+Session::Spread Session::spread_of_repeats() const {
+  Spread spread;
   for (Id id = 0; id < asked_.size(); ++id) {
     const std::vector<double> scores = scores_of(id);
     if (scores.size() < 2) continue;
-    squares += statistics::squares_of(scores);
-    freedom += static_cast<double>(scores.size()) - 1.0;
+    spread.squares += statistics::squares_of(scores);
+    spread.freedom += static_cast<double>(scores.size()) - 1.0;
   }
+  return spread;
+}
+
+/// What repeats of the same configurations allow: where these agree, what differs between others is no noise.
+double Session::most_noise_by_repeats() const {
+  const auto [squares, freedom] = spread_of_repeats();
   if (freedom < kLeastRepeats) return model_.sigma();
   // The lower tail of chi squared.
   const double half = freedom / 2.0;

@@ -175,6 +175,11 @@ class Session {
   [[nodiscard]] bool baseline_has_two_heaps() const;
   void stop_waiting();
   [[nodiscard]] bool hopeless(Id id) const;
+  /// Of scores about the mean of their configuration.
+  struct Spread {
+    double squares = 0.0, freedom = 0.0;
+  };
+  [[nodiscard]] Spread spread_of_repeats() const;
   [[nodiscard]] double most_noise_by_repeats() const;
   /// The baseline in place of what waits for it: its mean, and so the bound, is known less well.
   void ask_baseline_first(std::vector<Id>& next) const;

@@ -1,17 +1,15 @@
 #include "greynic/optimizer/for_model.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <chrono>
 #include <set>
 
 #include "greynic/optimizer/split.h"
-#include "greynic/verify/verify.h"
 #include "src/ambiguous.h"
 #include "src/counted/walk.h"
 #include "src/recipes/held.h"
 #include "src/recipes/tagged.h"
+#include "src/split/prove.h"
 
 namespace greynic::optimizer {
 namespace {
@@ -153,19 +151,6 @@ std::optional<Layout> lay_out_tagged(const RuleSet& rules, const Traffic& traffi
   return layout;
 }
 
-Result<void> prove(const RuleSet& rules, const Layout& layout, Proof& proof) {
-  const auto verdict = verify::verify(rules, layout);
-  if (!verdict) return verdict.error().while_doing("proving hardware and slow path");
-  if (!verdict->equivalent) {
-    return fail(ErrorCode::kInternal,
-                fmt::format("hardware and slow path are wrong for the packet {}; please report the "
-                            "rules",
-                            to_string(verdict->counterexample->packet)));
-  }
-  proof = {layout.tables.size(), verdict->comparisons, verdict->regions};
-  return {};
-}
-
 }  // namespace
 
 HeldCost held_cost(const Layout& layout, const Traffic& traffic, const LayoutLimits& limits,
@@ -248,7 +233,8 @@ Result<ForModel> optimize_for(const RuleSet& rules, const Traffic& traffic,
   OptimizedLayout& taken = best.made;
   taken.rules_given = rules.rules.size();
   taken.rules_dropped = within.dropped();
-  if (const auto proven = prove(rules, taken.layout, taken.proof); !proven) return pass_on(proven);
+  if (const auto proven = prove_split(rules, taken.layout, taken.proof); !proven)
+    return pass_on(proven);
   taken.before = cost_of(in_order, traffic);
   taken.after = cost_of(hardware_of(taken.layout), traffic);
   taken.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

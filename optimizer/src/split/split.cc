@@ -1,7 +1,5 @@
 #include "greynic/optimizer/split.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -9,12 +7,12 @@
 #include <numeric>
 #include <set>
 
-#include "greynic/verify/verify.h"
 #include "src/ambiguous.h"
 #include "src/chain.h"
 #include "src/counted/walk.h"
 #include "src/key_table.h"
 #include "src/split/choose.h"
+#include "src/split/prove.h"
 
 namespace greynic::optimizer {
 namespace {
@@ -308,21 +306,6 @@ Result<std::optional<Split>> best_split(const std::vector<SplitTry>& tried,
     if (!best || made->cost_expected < best->cost_expected) best = std::move(*made);
   }
   return best;
-}
-
-Result<void> prove_split(const RuleSet& rules, const Layout& layout, Proof& proof) {
-  const auto verdict = verify::verify(rules, layout);
-  if (!verdict) return verdict.error().while_doing("proving hardware and slow path");
-  if (!verdict->equivalent) {
-    return fail(ErrorCode::kInternal,
-                fmt::format("hardware and slow path are wrong for the packet {}; please report the "
-                            "rules",
-                            to_string(verdict->counterexample->packet)));
-  }
-  proof.tables += layout.tables.size();
-  proof.pairs += verdict->comparisons;
-  proof.regions += verdict->regions;
-  return {};
 }
 
 }  // namespace
