@@ -23,13 +23,14 @@
 namespace greynic::bench {
 namespace {
 
-constexpr double kMuchLeft = 0.1;
+constexpr double kMuchLeft = 0.1;  // of what the wall may hide, as the text of an answer says
 
 struct Tally {
   int cases = 0;
   int exact = 0;
   int structure = 0;
   int falsely_complete = 0;  ///< wrong, and called complete
+  int said_so = 0;           ///< of these, with much that was not asked
   int sure = 0;              ///< statements at 95 % and more
   int sure_right = 0;
   double told = 0.0;  ///< confidence of all statements,
@@ -85,10 +86,10 @@ void run_case(const Family& family, std::uint64_t seed, int batch, bool talk, Ta
   const bool exact = family.false_alarm ? explanation->finding == causal::Finding::kFalseAlarm
                                         : planted.exact(*explanation);
   tally.exact += exact ? 1 : 0;
+  const bool false_list = !exact && explanation->complete;
+  tally.falsely_complete += false_list ? 1 : 0;
   // Of causes that the wall heals, an answer says how much it excludes.
-  const bool complete = explanation->complete &&
-                        (!family.hidden || explanation->hidden_left.value_or(0.0) < kMuchLeft);
-  tally.falsely_complete += !exact && complete ? 1 : 0;
+  tally.said_so += false_list && explanation->hidden_left.value_or(0.0) >= kMuchLeft ? 1 : 0;
   tally.structure += planted.structure(*explanation) ? 1 : 0;
   for (const causal::Cause& cause : explanation->causes) {
     const bool right = planted.right(cause);
@@ -144,9 +145,10 @@ int main_of(int count, char** words) {
   const std::string wanted = count > 3 ? words[3] : "";
   const int batch = count > 4 ? std::atoi(words[4]) : 1;
   fmt::print(
-      "{:<12} {:>5}  {:>5} {:<15} {:>9}  {:>5} {:>5} {:>6} {:>6}  {:>9} {:>6}  {:>5} {:>5} {:>5}\n",
+      "{:<12} {:>5}  {:>5} {:<15} {:>9}  {:>5} {:>5} {:>6} {:>6}  {:>9} {:>6}  {:>5} {:>5} {:>5} "
+      "{:>7}\n",
       "family", "cases", "exact", "  95 %", "structure", "x S", "p90", "tests", "rounds", "sure",
-      "ms", "told", "right", "false");
+      "ms", "told", "right", "false", "said so");
   for (const Family& family : families()) {
     if (!wanted.empty() && wanted != "all" && wanted != family.name) continue;
     Tally tally;
@@ -156,12 +158,13 @@ int main_of(int count, char** words) {
     const auto [low, high] = wilson(tally.exact, tally.cases);
     fmt::print(
         "{:<12} {:>5}  {:>5.3f} [{:.3f}, {:.3f}] {:>9.3f}  {:>5.2f} {:>5.2f} {:>6.1f} {:>6.1f}  "
-        "{:>4}/{:<4} {:>6.2f}  {:>5.3f} {:>5.3f} {:>5}\n",
+        "{:>4}/{:<4} {:>6.2f}  {:>5.3f} {:>5.3f} {:>5} {:>7}\n",
         family.name, tally.cases, static_cast<double>(tally.exact) / tally.cases, low, high,
         static_cast<double>(tally.structure) / tally.cases, mean(tally.ratios),
         decile(tally.ratios), mean(tally.tests), mean(tally.rounds), tally.sure_right, tally.sure,
         tally.slowest_ms, tally.told / std::max(1, tally.statements),
-        static_cast<double>(tally.right) / std::max(1, tally.statements), tally.falsely_complete);
+        static_cast<double>(tally.right) / std::max(1, tally.statements), tally.falsely_complete,
+        tally.said_so);
     std::fflush(stdout);
   }
   rusage used{};
