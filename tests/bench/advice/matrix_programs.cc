@@ -17,8 +17,9 @@
 namespace greynic::sharing {
 namespace {
 
-/// Some rounds of 1,800 QPs whose contexts are fetched.
-constexpr twin::Time kWarmUp = 15e6, kUntil = 30e6;
+/// A round of 1,800 QPs whose contexts are fetched takes up to 30 virtual milliseconds where messages are long: some
+/// such rounds, as all begin in step.
+constexpr twin::Time kWarmUp = 100e6, kUntil = 200e6;
 constexpr std::uint64_t kMemoryBytes = 8 << 20, kLargePage = 2 << 20;
 /// READs that a QP of common RNICs may have open.
 constexpr std::uint32_t kReadsOfQp = 16;
