@@ -243,6 +243,33 @@ TEST(Advice, DealsQpsOfBothClassesOut) {
   EXPECT_NEAR(gbps->at(1), 80, 8);
 }
 
+/// The same, but what one QP sends passes one of sixteen units, each of which takes 320 ns for a packet.
+class ManyUnits : public Planted {
+ public:
+  [[nodiscard]] Result<model::Prediction> predict(const Configuration& at) const override {
+    auto prediction = Planted::predict(at);
+    const auto number = [&](const char* name) { return std::get<double>(*at.find(name)); };
+    const double packets = std::max(1.0, number("message_bytes") / 1024);
+    const double units = std::min(16.0, number("qp_count"));
+    auto& gbps = prediction->measures["bandwidth_gbps"].value;
+    gbps = std::min(gbps, number("message_bytes") * 8 * units / (packets * 320));
+    prediction->measures["bandwidth_gbps"] = {gbps, gbps, gbps};
+    return prediction;
+  }
+};
+
+// Claim:  what one QP can carry is learnt from the law, so an RNIC of many units is not given one QP to a peer.
+// Oracle: 1 KiB in 320 ns is 25.6 Gbit/s, of a line of 100: four QPs are needed, which four units serve.
+TEST(Advice, KnowsWhatOneQpCarries) {
+  const Matrix matrix = one_kind(1400, 16384);
+  Setting setting{.latency_qps = 1, .bulk_bytes = 65536, .in_flight_bytes = 1 << 20};
+  EXPECT_NEAR(play(ManyUnits(), matrix, {.shared = setting})->at(0), 25.6, 1.5);
+  const auto advice = advise(ManyUnits(), matrix);
+  ASSERT_TRUE(advice) << advice.error().message;
+  EXPECT_EQ(advice->choice, Choice::kShare);
+  EXPECT_EQ(advice->setting.latency_qps, 4U);
+}
+
 // Claim:  a broker is told whenever an eighth of what may be under way is done, so 128 KiB on one QP fill the line.
 // Oracle: 16 KiB take 1.3 us on the line, and 2 us there and back.
 TEST(Advice, KnowsThatLargeMessagesDoNotGoInHerds) {

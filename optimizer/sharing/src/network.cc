@@ -17,13 +17,8 @@ constexpr double kAllThereNs = 10e6, kLongestNs = 300e6, kFillsBytes = 4e3;
 
 }  // namespace
 
-Network::Network(const Matrix& matrix, const Way& way, const Contexts& contexts,
-                 double request_fetch_ns)
-    : matrix_(matrix),
-      way_(way),
-      contexts_(contexts),
-      request_fetch_ns_(request_fetch_ns),
-      bytes_(matrix.demands.size(), 0) {
+Network::Network(const Matrix& matrix, const Way& way, const Rnic& rnic)
+    : matrix_(matrix), way_(way), rnic_(rnic), bytes_(matrix.demands.size(), 0) {
   for (const Demand& demand : matrix.demands) {
     for (const std::string& name : {demand.from, demand.to}) {
       numbers_.try_emplace(name, static_cast<std::uint32_t>(numbers_.size()));
@@ -33,7 +28,10 @@ Network::Network(const Matrix& matrix, const Way& way, const Contexts& contexts,
   const std::uint32_t threads = way.shared ? 1 : matrix.threads;
   for (Host& host : hosts_) host.thread_free.assign(threads, 0);
   way.shared ? share() : connect();
-  for (Host& host : hosts_) host.contexts.emplace(contexts.entries, host.ends);
+  for (Host& host : hosts_) {
+    host.contexts.emplace(rnic.contexts.entries, host.ends);
+    host.units.resize(rnic.units);
+  }
 }
 
 std::vector<double> Network::goodput(const std::vector<Times>& times,
@@ -152,11 +150,9 @@ void Network::handle(const Event& event) {
 }
 
 Result<std::vector<double>> play(const model::Model& model, const Matrix& matrix, const Way& way) {
-  const auto contexts = contexts_of(model);
-  if (!contexts) return pass_on(contexts);
-  const auto fetch_ns = request_fetch_ns(model);
-  if (!fetch_ns) return pass_on(fetch_ns);
-  Network network(matrix, way, *contexts, *fetch_ns);
+  const auto rnic = rnic_of(model);
+  if (!rnic) return pass_on(rnic);
+  Network network(matrix, way, *rnic);
   std::vector<Times> times;
   std::vector<double> posting;
   for (const Demand& demand : matrix.demands) {
@@ -171,9 +167,8 @@ Result<std::vector<double>> play(const model::Model& model, const Matrix& matrix
     // The whole of a trip was measured, with what threads, units and words take of it.
     Times& one = times.back();
     const bool read = demand.operation == Operation::kRead;
-    const double parts =
-        *ns + one.header_ns +
-        kUnits * (one.unit_ns / one.turns + (read ? one.unit_ns / one.packets : 0));
+    const double packet_ns = std::min(rnic->packet_ns, rnic->units * one.unit_ns / one.packets);
+    const double parts = *ns + one.header_ns + packet_ns * (one.packets_of_turn() + (read ? 1 : 0));
     one.trip_ns = std::max(0.0, one.trip_ns - parts);
   }
   return network.goodput(times, posting);

@@ -106,7 +106,7 @@ void Network::ring(std::uint32_t e, double time, std::uint32_t count) {
   End& end = ends_[e];
   end.unrung += count;
   at(time, Kind::kRung, e, count);
-  if (end.order.size() > 1) time += request_fetch_ns_;
+  if (end.order.size() > 1) time += rnic_.request_fetch_ns;
   for (std::size_t i = end.order.size() - count; i < end.order.size(); ++i) {
     messages_[end.order[i]].fetched_at = time;
   }

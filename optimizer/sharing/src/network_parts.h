@@ -3,7 +3,6 @@
 /// What a network of stations is made of (network.h): messages, ends of QPs, hosts, the switch's ports in front
 /// of them, and the network itself.
 
-#include <array>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -17,9 +16,6 @@
 #include "store.h"
 
 namespace greynic::sharing {
-
-/// Units that hand packets to the wire, each with turns of its own; QPs are dealt out to them.
-constexpr std::uint32_t kUnits = 2;
 
 struct Message {
   std::uint32_t demand = 0, end = 0;  ///< the end of the QP that asks
@@ -67,7 +63,7 @@ enum class Kind : std::uint8_t {
   kRung,        ///< an end: the doorbell of so many requests
   kFetched,     ///< the request that an end sends next
   kServed,      ///< a host: its broker has worked off what was done
-  kPacketDone,  ///< host x kUnits + unit
+  kPacketDone,  ///< host x units + unit
   kAsked,       ///< a READ's request has come to the port
   kArrived,     ///< a turn of payload
   kWord,        ///< word of a WRITE
@@ -91,7 +87,7 @@ struct Host {
   std::vector<double> thread_free;
   std::vector<std::uint32_t> inbox;  ///< of a broker: messages that are done
   bool broker_busy = false;
-  std::array<Unit, kUnits> units;
+  std::vector<Unit> units;  ///< QPs are dealt out to them
   double fetcher_free = 0, wire_until = 0, taken_until = 0;
   std::deque<double> ready;  ///< when packets that are ready will have left
   std::uint32_t held = 0;    ///< packets that have come and are not taken yet
@@ -111,7 +107,7 @@ struct Host {
 /// Plays a matrix through. Who asks is in network_asking.cc, the way from QP to QP in network_wire.cc.
 class Network {
  public:
-  Network(const Matrix& matrix, const Way& way, const Contexts& contexts, double request_fetch_ns);
+  Network(const Matrix& matrix, const Way& way, const Rnic& rnic);
   [[nodiscard]] std::uint32_t ends_of(const std::string& host) const {
     return hosts_[numbers_.at(host)].ends;
   }
@@ -177,8 +173,7 @@ class Network {
 
   const Matrix& matrix_;
   const Way& way_;
-  Contexts contexts_;
-  double request_fetch_ns_;
+  Rnic rnic_;
   std::map<std::string, std::uint32_t> numbers_;
   std::vector<Host> hosts_;
   std::vector<End> ends_;

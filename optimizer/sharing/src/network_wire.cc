@@ -29,20 +29,20 @@ void Network::join(std::uint32_t e, bool answers) {
   if (!answers && is_read(next) && end.reads_open >= kReadsOfQp) return;
   if (!answers && next.fetched_at > now_) return at(next.fetched_at, Kind::kFetched, e);
   Host& host = hosts_[end.host];
-  const std::uint32_t unit = end.place % kUnits;
+  const std::uint32_t unit = end.place % rnic_.units;
   lane.in_ring = true;
   lane.context_at = host.contexts->touch(end.place) ? 0 : fetched(host, now_, 1);
   host.units[unit].ring.push_back(e << 1 | (answers ? 1U : 0U));
-  begin_turn(end.host * kUnits + unit);
+  begin_turn(end.host * rnic_.units + unit);
 }
 
 double Network::fetched(Host& host, double from, double share) {
-  return host.fetcher_free = std::max(host.fetcher_free, from) + share * contexts_.fetch_ns;
+  return host.fetcher_free = std::max(host.fetcher_free, from) + share * rnic_.contexts.fetch_ns;
 }
 
 void Network::begin_turn(std::uint32_t which) {
-  Host& host = hosts_[which / kUnits];
-  Unit& unit = host.units[which % kUnits];
+  Host& host = hosts_[which / rnic_.units];
+  Unit& unit = host.units[which % rnic_.units];
   if (unit.busy || unit.ring.empty()) return;
   unit.busy = true;
   unit.packets_left = packets_of_turn(unit.ring.front());
@@ -57,8 +57,8 @@ std::uint32_t Network::packets_of_turn(std::uint32_t id) {
 /// What a packet takes of a unit.
 double Network::packet_ns(std::uint32_t id) {
   const Times& times = times_[messages_[lane_of(id).messages.front()].demand];
-  return asks(id) ? kUnits * times.unit_ns / times.packets
-                  : kUnits * times.unit_ns / times.turns / times.packets_of_turn();
+  const std::uint32_t packets = asks(id) ? times.packets : times.turns * times.packets_of_turn();
+  return std::min(rnic_.packet_ns, rnic_.units * times.unit_ns / packets);
 }
 
 /// When a packet more may be ready for the wire.
@@ -83,8 +83,8 @@ bool Network::asks(std::uint32_t id) {
 /// A unit is done with a packet. Payload of a host that was stopped waits, and units wait behind that: so they take
 /// turns by the packet, however many one has of a message.
 void Network::packet_done(std::uint32_t which) {
-  Host& host = hosts_[which / kUnits];
-  Unit& unit = host.units[which % kUnits];
+  Host& host = hosts_[which / rnic_.units];
+  Unit& unit = host.units[which % rnic_.units];
   if (host.waiting.size() >= kReadyPackets) return host.blocked.push_back(which);
   const std::uint32_t id = unit.ring.front();
   Lane& lane = lane_of(id);

@@ -82,6 +82,8 @@ Result<Contexts> contexts_of(const model::Model& model) {
   return Contexts{least, *slow / misses(kMost, least)};
 }
 
+namespace {
+
 /// What the RNIC has to fetch costs a WRITE so much more than one that came with its doorbell, beside
 /// what a READ takes longer too.
 Result<double> request_fetch_ns(const model::Model& model) {
@@ -95,6 +97,31 @@ Result<double> request_fetch_ns(const model::Model& model) {
     }
   }
   return std::max(0.0, 1e3 * (us[0][1] - us[0][0] - (us[1][1] - us[1][0])));
+}
+
+}  // namespace
+
+/// All packets of one QP pass one unit. Where it does not fill the line, it shows what a unit takes, and small
+/// messages over many QPs what all units take together.
+Result<Rnic> rnic_of(const model::Model& model) {
+  const auto contexts = contexts_of(model);
+  if (!contexts) return pass_on(contexts);
+  const auto fetch_ns = request_fetch_ns(model);
+  if (!fetch_ns) return pass_on(fetch_ns);
+  Rnic rnic{.contexts = *contexts, .request_fetch_ns = *fetch_ns};
+  const Demand small{.operation = Operation::kWrite, .message_bytes = kSmallBytes};
+  const Demand large{.operation = Operation::kWrite, .message_bytes = kLargeBytes};
+  const auto one = pace_ns(model, large, 1, 1), line = pace_ns(model, large, kFewQps, kManyThreads),
+             all = pace_ns(model, small, kFewQps, kManyThreads);
+  for (const auto* pace : {&one, &line, &all}) {
+    if (!*pace) return pass_on(*pace);
+  }
+  constexpr double kFills = 1.05, kFewestUnits = 2, kMostUnits = 64;
+  if (*one < kFills * *line) return rnic;
+  rnic.packet_ns = *one * kPacketBytes / kLargeBytes;
+  rnic.units = static_cast<std::uint32_t>(
+      std::lround(std::clamp(rnic.packet_ns / *all, kFewestUnits, kMostUnits)));
+  return rnic;
 }
 
 Result<Times> times_of(const model::Model& model, const Demand& demand) {

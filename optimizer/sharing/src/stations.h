@@ -31,8 +31,15 @@ struct Times {
 };
 [[nodiscard]] Result<Times> times_of(const model::Model& model, const Demand& demand);
 
-/// What it takes longer until an RNIC knows of a request that did not come with its doorbell.
-[[nodiscard]] Result<double> request_fetch_ns(const model::Model& model);
+/// What all messages of a host pass.
+struct Rnic {
+  Contexts contexts;
+  std::uint32_t units = 2;  ///< that hand packets to the wire, each those of its own QPs
+  double packet_ns =
+      1e9;  ///< a unit takes no longer for one; known where one QP does not fill the line
+  double request_fetch_ns = 0;  ///< until it knows of a request that did not come with its doorbell
+};
+[[nodiscard]] Result<Rnic> rnic_of(const model::Model& model);
 
 /// What a thread takes to post and to poll one message, while `threads` of a host serve `qps`.
 [[nodiscard]] Result<double> posting_ns(const model::Model& model, Operation operation, double qps,
