@@ -12,7 +12,6 @@
 #include "greynic/core/configuration.h"
 #include "greynic/sharing/sharing.h"
 #include "network.h"
-#include "sized.h"
 
 namespace greynic::sharing {
 namespace {
@@ -335,20 +334,6 @@ TEST(Advice, GivesThreadsDoorbellsWhereTheyWaitForThem) {
 TEST(Advice, IsSilentWhereTheGainIsSmall) {
   EXPECT_EQ(advise(Planted(), one_kind(480, 8192))->choice, Choice::kOwn);
   EXPECT_EQ(advise(Planted(), one_kind(600, 8192))->choice, Choice::kShare);
-}
-
-// Claim:  of READs that compete for contexts a larger gain must be promised than of WRITEs.
-// Oracle: the gain that is predicted for both, which lies between a tenth and a quarter.
-TEST(Advice, AsksMoreOfReads) {
-  std::uint32_t asked = 0;
-  for (std::uint32_t count = sized(440U, 490U); count < sized(640U, 520U); count += 20) {
-    Matrix matrix = one_kind(count, 8192);
-    const auto reads = advise(Planted(), matrix);
-    if (reads->if_shared.value < 1.12 || reads->if_shared.value > 1.23) continue;
-    ++asked;
-    EXPECT_EQ(reads->choice, Choice::kOwn) << count;
-  }
-  EXPECT_GT(asked, 0U);
 }
 
 // Claim:  the interval of a gain is that of two independent errors.

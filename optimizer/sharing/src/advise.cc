@@ -12,9 +12,8 @@ namespace {
 
 constexpr std::uint32_t kMostQps = 8;
 constexpr std::uint64_t kLeastInFlight = 131072, kMostInFlight = 1 << 20;
-/// What a law promises beyond this is taken for a gain: it may be wrong by a tenth, and by more where
-/// READs meet WRITEs at a host or compete for contexts.
-constexpr double kLawError = 1.1, kReadsError = 1.25;
+/// What a law promises beyond this is taken for a gain: it may be wrong by a tenth.
+constexpr double kLawError = 1.1;
 /// READs of fewer of a host's QPs than this share do not decide which end is slower.
 constexpr double kFewReads = 0.1;
 /// More QPs, or more bytes under way, must gain at least this share.
@@ -47,15 +46,10 @@ std::uint32_t most_qps(const Matrix& matrix, const Way& way) {
   return static_cast<std::uint32_t>(most);
 }
 
-/// What READs do to a prediction.
-struct Reads {
-  bool meet = false;  ///< a host has READs and WRITEs, or READs and more QPs than its chip holds
-  /// More than a few of the QPs of a host that has more of them than its chip holds. There a context that
-  /// came in with a request may be gone before the answer comes, and whether it is decides which end is
-  /// slower: a law of rates does not tell.
-  bool compete = false;
-};
-Reads reads_of(const Matrix& matrix, double contexts) {
+/// Do more than a few of the QPs of a host READ, that has more of them than its chip holds? There a context that came
+/// in with a request may be gone before the answer comes, and whether it is decides which end is slower: near the point
+/// where one end takes over from the other a law of rates does not tell.
+bool reads_compete(const Matrix& matrix, double contexts) {
   struct Count {
     double reads = 0, all = 0;
   };
@@ -66,13 +60,9 @@ Reads reads_of(const Matrix& matrix, double contexts) {
       if (demand.operation == Operation::kRead) hosts[host].reads += demand.connections;
     }
   }
-  Reads found;
-  for (const auto& [name, count] : hosts) {
-    const bool beyond = count.all > contexts;
-    found.meet = found.meet || (count.reads > 0 && (beyond || count.reads < count.all));
-    found.compete = found.compete || (beyond && count.reads > kFewReads * count.all);
-  }
-  return found;
+  return std::any_of(hosts.begin(), hosts.end(), [contexts](const auto& host) {
+    return host.second.all > contexts && host.second.reads > kFewReads * host.second.all;
+  });
 }
 
 /// The network tells the rates, the law how sure it is of such rates on such RNICs.
@@ -204,13 +194,12 @@ Result<Advice> advise(const model::Model& model, const Matrix& matrix) {
   }
   const auto contexts = contexts_of(model);
   if (!contexts) return pass_on(contexts);
-  const Reads reads = reads_of(matrix, contexts->entries);
-  if (advice.if_shared.value > (reads.meet ? kReadsError : kLawError) * advice.gain.value) {
+  if (advice.if_shared.value > kLawError * advice.gain.value) {
     advice.choice = Choice::kShare;
     advice.gain = advice.if_shared;
     advised = &shared->second;
     way.shared = advice.setting;
-    advice.unsure = reads.compete;
+    advice.unsure = reads_compete(matrix, contexts->entries);
   }
   for (std::size_t i = 0; i < matrix.demands.size(); ++i) {
     advice.demands.push_back({own->each[i], advised->each[i]});
