@@ -207,6 +207,31 @@ TEST_F(ServedPages, AreGivenWhateverOthersSay) {
   for (const int socket : rude) close(socket);
 }
 
+// Claim:  a question that does not end is not read on, be it the first of its connection or a later one.
+// Oracle: a question has 128 KiB at most; what the kernel takes on its way is some megabytes.
+TEST_F(ServedPages, AreNotWaitingForTheEndOfALongQuestion) {
+  for (const std::string first : {"", "GET /a.js HTTP/1.1\r\nHost: localhost\r\n\r\n"}) {
+    for (const std::string words : {"GET /", "GET / HTTP/1.1\r\nA: ", "GET / HTTP/1.1\r\n"}) {
+      const int endless = dial();
+      const std::string head = first + words;
+      (void)send(endless, head.data(), head.size(), MSG_NOSIGNAL);
+      std::string more(64 << 10, 'a');
+      if (words.ends_with("\r\n")) {
+        for (std::size_t at = 0; at + 8 < more.size(); at += 8) more.replace(at, 8, "Aaa: b\r\n");
+      }
+      std::size_t sent = 0;
+      const timeval patience{5, 0};
+      setsockopt(endless, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+      for (ssize_t got = 1; got > 0 && sent<(64U << 20); sent += got> 0 ? more.size() : 0) {
+        got = send(endless, more.data(), more.size(), MSG_NOSIGNAL);
+      }
+      close(endless);
+      EXPECT_LT(sent, 32U << 20) << words;
+    }
+  }
+  EXPECT_EQ(curl({url + "/sum?a=1&b=2"}), "1+2");
+}
+
 // Claim:  5,000 idle or half-spoken connections keep nobody out, and the server still ends at once.
 TEST_F(ServedPages, AreGivenAmongThoseWhoIdle) {
   rlimit files{};

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kIdle{15000};
 constexpr std::size_t kMostRequestsOfOne = 1000;
+constexpr std::size_t kMostHead = 64 << 10;  // httplib reads lines of any length, and any number
 constexpr std::size_t kMostBody = 64 << 10;
 
 /// A name of this host as a browser or scraper here says it.
@@ -140,6 +141,7 @@ void Pages::serve(int socket, const std::function<bool()>& proven) {
       const std::lock_guard lock(state_->mutex);
       if (state_->over) break;
     }
+    stream.allow(kMostHead + kMostBody);
     if (!state_->speaker.answer(stream, count == kMostRequestsOfOne)) break;
     // Who has asked one whole question is no stranger.
     if (count == 1 && !proven()) break;

@@ -33,6 +33,7 @@ bool SocketStream::is_readable() const { return wait(kPatience); }
 bool SocketStream::is_writable() const { return ready(socket_, POLLOUT, kPatience); }
 
 ssize_t SocketStream::read(char* into, size_t size) {
+  if (allowed_ == 0) return -1;
   if (at_ == end_) {
     if (!is_readable()) return -1;
     const ssize_t got = recv(socket_, buffer_.data(), buffer_.size(), MSG_DONTWAIT);
@@ -40,9 +41,10 @@ ssize_t SocketStream::read(char* into, size_t size) {
     at_ = 0;
     end_ = static_cast<std::size_t>(got);
   }
-  const std::size_t count = std::min(size, end_ - at_);
+  const std::size_t count = std::min({size, end_ - at_, allowed_});
   std::memcpy(into, buffer_.data() + at_, count);
   at_ += count;
+  allowed_ -= count;
   return static_cast<ssize_t>(count);
 }
 

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <chrono>
+#include <cstdint>
 
 namespace greynic::http {
 
@@ -17,6 +18,8 @@ class SocketStream final : public httplib::Stream {
   SocketStream(const SocketStream&) = delete;
   SocketStream& operator=(const SocketStream&) = delete;
 
+  /// So many bytes more are read; behind them is the end.
+  void allow(std::size_t bytes) { allowed_ = bytes; }
   /// Waits so long for more to read; false when nothing came.
   [[nodiscard]] bool wait(std::chrono::milliseconds patience) const;
 
@@ -32,6 +35,7 @@ class SocketStream final : public httplib::Stream {
   int socket_;
   std::array<char, 4096> buffer_{};  // httplib reads heads byte by byte
   std::size_t at_ = 0, end_ = 0;
+  std::size_t allowed_ = SIZE_MAX;
 };
 
 }  // namespace greynic::http
