@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include "rogue/child_agent.h"
 #include "sized.h"
@@ -21,7 +22,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-enum Frame : char { kHeaders = 1, kReset = 3, kSettings = 4, kPing = 6 };
+enum Frame : char { kHeaders = 1, kReset = 3, kSettings = 4, kPing = 6, kMoreHeaders = 9 };
 constexpr char kEndOfHeaders = 4;
 
 std::string number(std::uint32_t value) {
@@ -144,6 +145,33 @@ TEST(Floods, OfCallsThatAreTakenBackAreCut) {
   int status = 0;
   EXPECT_LT(agent.end(status), std::chrono::seconds(10));
   EXPECT_EQ(status, 0);
+}
+
+// Claim:  nor do headers that never end, of many connections at a time: who sends more than a message may
+//         hold, before it has asked anything, is cut.
+TEST(Floods, OfHeadersWithoutEndAreCut) {
+  ChildAgent agent;
+  std::string reason;
+  EXPECT_TRUE(agent.measures(reason)) << reason;
+  const std::size_t before = agent.peak_bytes();
+  // Of a name that is new each time, so that each is kept: 16,000 letters and a length in three bytes.
+  const std::string one = std::string("\x40\x01n\x7f\x81\x7c", 6) + std::string(16000, 'v');
+  std::string burst;
+  for (int i = 0; i < 50; ++i) burst += frame(kMoreHeaders, 0, 1, one);
+  std::vector<std::thread> flooders;
+  std::array<std::size_t, 4> sent{};
+  for (std::size_t i = 0; i < sent.size(); ++i) {
+    flooders.emplace_back([&, i] {
+      Flooder flooder(agent.address(), "127.0.0.2");
+      flooder.say(frame(kHeaders, 0, 1, "\x82"), false);
+      while (sent[i] < (std::size_t{1} << 30) && flooder.say(burst, false)) sent[i] += burst.size();
+    });
+  }
+  EXPECT_TRUE(agent.measures(reason)) << reason;
+  for (std::thread& flooder : flooders) flooder.join();
+  for (const std::size_t bytes : sent) EXPECT_LT(bytes, std::size_t{256} << 20);
+  EXPECT_LT(agent.peak_bytes(), before + (sized<std::size_t>(512, 4096) << 20));
+  EXPECT_TRUE(agent.measures(reason)) << reason;
 }
 
 // Claim:  nor do pings and settings that each ask for an answer, which nobody reads, cost more.

@@ -93,6 +93,34 @@ bool soon(const Holds& holds) {
   return false;
 }
 
+// Claim:  who sends more from one proof to the next than it may is cut, and so is who sent most when all
+//         together send too much; who proves itself in between may go on.
+TEST(Door, CutsWhoSaysTooMuchBetweenProofs) {
+  const Service service({.bytes_a_proof = 6'000, .bytes_a_proof_of_all = 9'000});
+  const Client proven(service.address()), other(service.address()), talker(service.address());
+  const auto say = [](const Client& client, std::size_t bytes) {
+    const std::string text(bytes, 'p');
+    EXPECT_EQ(send(client.fd, text.data(), bytes, MSG_NOSIGNAL), static_cast<ssize_t>(bytes));
+  };
+  for (int i = 0; i < 5; ++i) {
+    say(proven, 5'000);
+    if (i == 0) EXPECT_EQ(proven.hear(), 'y');
+    ASSERT_TRUE(soon([&] { return service.door->proven(proven.name()); }));
+    std::this_thread::sleep_for(milliseconds(300));
+  }
+  EXPECT_TRUE(service.door->is_open(proven.name()));
+  say(talker, 1);
+  EXPECT_EQ(talker.hear(), 'y');
+  say(talker, 7'000);
+  EXPECT_TRUE(soon([&] { return !service.door->is_open(talker.name()); }));
+  say(other, 1);
+  EXPECT_EQ(other.hear(), 'y');
+  say(other, 5'000);
+  say(proven, 4'500);
+  EXPECT_TRUE(soon([&] { return !service.door->is_open(other.name()); }));
+  EXPECT_TRUE(service.door->is_open(proven.name()));
+}
+
 // Claim:  however many connections idle, a caller is served, the descriptors held are few, and
 //         those that idle are cut in the end.
 // Oracle: the caller's own answer, and the count of descriptors at the door.

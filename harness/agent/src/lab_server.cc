@@ -70,6 +70,11 @@ void limit(grpc::ServerBuilder& builder, const std::string& program,
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
 }
 
+/// gRPC measures messages, but keeps headers that do not end at up to twelve times their size. Each
+/// call is a proof, and its message is the most that comes before the next one.
+constexpr daemon::DoorLimits kDoor{.bytes_a_proof = kMostMessageBytes + (1 << 20),
+                                   .bytes_a_proof_of_all = kMostMessageBytes + (16 << 20)};
+
 /// Of "10.0.0.7:41234".
 std::string address_of(const std::string& connection) {
   return connection.substr(0, connection.rfind(':'));
@@ -93,6 +98,8 @@ struct LabServer::State {
   std::unique_ptr<daemon::Door> door;
   std::atomic<bool> over = false;
   std::thread caretaker;
+  std::uint64_t cut_then = 0;  ///< of the caretaker: what follows too
+  int turns_to_give_back = 0;
 
   /// Reads the lab and takes the owner's turns, so that no caller has to come for it.
   void take_care() {
@@ -106,7 +113,9 @@ struct LabServer::State {
       for (const std::string& connection : told) door->cut(connection);
       cut_overfull();
       if (options.each_turn) options.each_turn();
-      if (turns % kTurnsPerRead == 0) look_at_lab();
+      if (turns % kTurnsPerRead != 0) continue;
+      give_back();
+      look_at_lab();
     }
   }
 
@@ -131,6 +140,15 @@ struct LabServer::State {
       tell(fmt::format("cut {}: it opens calls and takes them back, faster than they end",
                        daemon::plain(connection)));
     }
+  }
+
+  /// What gRPC kept for connections that were cut goes back to the system, once it has let go of it.
+  void give_back() {
+    const std::uint64_t cut = door->counts().cut;
+    if (cut != std::exchange(cut_then, cut)) turns_to_give_back = 3;
+    if (turns_to_give_back == 0) return;
+    --turns_to_give_back;
+    malloc_trim(0);
   }
 
   void tell(std::string_view line) const {
@@ -240,7 +258,8 @@ Result<std::unique_ptr<LabServer>> LabServer::start(Options options) {
   if (auto done = state.read_list(); !done) return pass_on(done);
   if (auto done = state.read_identity(); !done) return pass_on(done);
   auto door = daemon::Door::open(
-      state.options.listen, {}, [&state](int socket) { state.take(socket); }, state.options.tell);
+      state.options.listen, kDoor, [&state](int socket) { state.take(socket); },
+      state.options.tell);
   if (!door) return pass_on(door);
   state.door = std::move(*door);
   state.caretaker = std::thread([&state] { state.take_care(); });

@@ -2,8 +2,8 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <linux/tcp.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -152,13 +152,14 @@ struct Door::State {
     {
       const std::lock_guard lock(mutex);
       visitors.cut_late(now);
+      visitors.cut_talkers();
       if (resting) listen_on(true);
       if (now - last_told < kTellEvery) return;
       last_told = now;
       const std::uint64_t cut = visitors.counts().cut;
       if (cut == cut_told) return;
       told = fmt::format(
-          "{} connections were cut that proved nothing in time or were too many; "
+          "{} connections were cut that proved nothing in time, were too many or said too much; "
           "most of them from {}",
           cut - cut_told, visitors.most_cut());
       cut_told = cut;

@@ -1,6 +1,8 @@
 #include "visitors.h"
 
 #include <fmt/core.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -30,6 +32,14 @@ std::string largest(const std::map<std::string, std::size_t>& counts) {
   return std::max_element(counts.begin(), counts.end(),
                           [](const auto& a, const auto& b) { return a.second < b.second; })
       ->first;
+}
+
+/// What the far end has sent and the kernel has taken; 0 of what is no TCP.
+std::uint64_t bytes_sent_to(int socket) {
+  tcp_info known{};
+  socklen_t length = sizeof known;
+  return getsockopt(socket, IPPROTO_TCP, TCP_INFO, &known, &length) == 0 ? known.tcpi_bytes_received
+                                                                         : 0;
 }
 
 }  // namespace
@@ -101,6 +111,7 @@ bool Visitors::make_guest(const std::string& peer) {
   if (number == by_peer_.end()) return false;  // it has ended meanwhile
   const auto entry = book_.find(number->second);
   Visitor& visitor = entry->second;
+  visitor.bytes_proven = bytes_sent_to(visitor.socket);
   if (visitor.stage == Stage::kGuest) return true;
   if (counts_.guests >= limits_.guests ||
       count_at(guests_of_, visitor.address) >= limits_.guests_of_one) {
@@ -130,6 +141,24 @@ void Visitors::cut_late(Clock::time_point now) {
     const bool late = current->second.stage != Stage::kGuest &&
                       now - current->second.since > limits_.prove_within;
     if (late) remove(current, true);
+  }
+}
+
+void Visitors::cut_talkers() {
+  if (limits_.bytes_a_proof == UINT64_MAX && limits_.bytes_a_proof_of_all == UINT64_MAX) return;
+  std::multimap<std::uint64_t, Book::iterator> unproven;
+  std::uint64_t of_all = 0;
+  for (auto entry = book_.begin(); entry != book_.end(); ++entry) {
+    const Visitor& visitor = entry->second;
+    const std::uint64_t bytes = bytes_sent_to(visitor.socket) - visitor.bytes_proven;
+    of_all += bytes;
+    unproven.emplace(bytes, entry);
+  }
+  for (auto most = unproven.rbegin(); most != unproven.rend(); ++most) {
+    const auto& [bytes, entry] = *most;
+    if (bytes <= limits_.bytes_a_proof && of_all <= limits_.bytes_a_proof_of_all) return;
+    of_all -= bytes;
+    remove(entry, true);
   }
 }
 

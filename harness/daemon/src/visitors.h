@@ -25,6 +25,7 @@ class Visitors {
     std::string address;  ///< without the port
     Stage stage = Stage::kSilent;
     Clock::time_point since;
+    std::uint64_t bytes_proven = 0;  ///< sent until its last proof
   };
 
   explicit Visitors(const DoorLimits& limits) : limits_(limits) {}
@@ -49,6 +50,8 @@ class Visitors {
   void cut_all();
   /// Those that did not prove themselves in time.
   void cut_late(Clock::time_point now);
+  /// Those that sent more than they may since their last proof; of all together, who sent most.
+  void cut_talkers();
   [[nodiscard]] const Door::Counts& counts() const { return counts_; }
   /// "10.0.0.7 (31)": who was cut most since the last call, and how often; empty: nobody.
   [[nodiscard]] std::string most_cut();

@@ -32,6 +32,10 @@ struct DoorLimits {
   std::size_t guests_of_one = 64;
   /// From the accept to the proof. A handshake over a slow line takes a second.
   std::chrono::milliseconds prove_within{10000};
+  /// What a connection may send from one proof to the next, and all of them together. Libraries keep
+  /// what belongs to no whole message yet, and some without a bound.
+  std::uint64_t bytes_a_proof = UINT64_MAX;
+  std::uint64_t bytes_a_proof_of_all = UINT64_MAX;
   /// A caller that says no more may still wait for its answer, as one of HTTP may. Else who says no
   /// more has gone.
   bool half_closed_stay = false;
@@ -69,7 +73,8 @@ class Door {
 
   // A connection is named by its far end, "10.0.0.7:41234" or "[fe80::7]:41234". Thread-safe.
 
-  /// Its caller is known from now on. False when there are too many guests: it was cut.
+  /// Its caller is known from now on, and has said a whole message. False when there are too many
+  /// guests: it was cut.
   bool proven(const std::string& peer);
   [[nodiscard]] bool is_open(const std::string& peer) const;
   void cut(const std::string& peer);
