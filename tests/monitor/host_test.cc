@@ -176,6 +176,33 @@ TEST_F(Host, GoesOnWithTheNextAgent) {
   EXPECT_GT((*gaps)[0].end_ns, (*gaps)[0].begin_ns);
 }
 
+// Claim:  an agent takes away what a dead one left, and no socket that another program serves at, of
+//         whatever type and however busy.
+TEST_F(Host, LeavesTheSocketOfAnotherProgram) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string path = socket();
+  std::copy(path.begin(), path.end(), address.sun_path);
+  for (const int type : {SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET}) {
+    const int served = ::socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+    const auto* const name = reinterpret_cast<const sockaddr*>(&address);
+    ASSERT_EQ(::bind(served, name, sizeof address), 0);
+    if (type != SOCK_DGRAM) ASSERT_EQ(::listen(served, 0), 0);
+    const int waiting = ::socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+    ASSERT_EQ(::connect(waiting, name, sizeof address), 0);  // there is no room for another
+    AgentOptions options;
+    options.socket = path;
+    const auto agent = Agent::start(options);
+    ASSERT_FALSE(agent) << type;
+    EXPECT_EQ(agent.error().code, type == SOCK_SEQPACKET ? ErrorCode::kIo : ErrorCode::kBadInput);
+    EXPECT_TRUE(std::filesystem::is_socket(path)) << type;
+    ::close(waiting);
+    ::close(served);
+    if (type == SOCK_SEQPACKET) EXPECT_TRUE(Agent::start(options)) << "a dead agent's is taken";
+    std::filesystem::remove(path);
+  }
+}
+
 // Claim: an arena that is not sealed, not what it says, too large, or comes twice is refused in
 //        words, and costs nobody else anything.
 TEST_F(Host, TakesNoArenaThatCouldHurt) {

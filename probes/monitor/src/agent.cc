@@ -108,9 +108,14 @@ Result<void> Agent::State::listen() {
       return fail(ErrorCode::kBadInput, path + ": is there and is no socket; name another path");
     }
     const int other = connect_to(path);
-    if (other >= 0) {
-      ::close(other);
+    const int error = other < 0 ? errno : 0;
+    if (other >= 0) ::close(other);
+    if (error == 0 || error == EAGAIN) {
       return fail(ErrorCode::kIo, path + ": another agent serves there");
+    }
+    if (error != ECONNREFUSED) {  // what a dead agent left refuses
+      return fail(ErrorCode::kBadInput,
+                  path + ": is the socket of another program; name another path");
     }
     ::unlink(path.c_str());
   } else {
