@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 
@@ -52,6 +53,8 @@ void flush_output() {
 }
 
 void hold_standard_streams() {
+  // A file that may not grow is like a full disk: who writes shall hear of it, and say so.
+  std::signal(SIGXFSZ, SIG_IGN);
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(descriptor, F_GETFD) >= 0) continue;
     // Reading only: who writes to a stream that was closed shall hear of it.

@@ -1,5 +1,6 @@
 // Unmodified TCP programs over two brokers in a lab. What the machine lacks is skipped.
 
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 
@@ -174,6 +175,9 @@ TEST_F(BrokerSockets, TellWhatIsWrong) {
   const integration::Outcome code =
       integration::greynic(folder, "broker run --socket " + a_.socket + " -- sh -c 'exit 7'");
   EXPECT_EQ(code.exit_code, 7) << code.err;
+  const integration::Outcome heard = integration::greynic(
+      folder, "broker run --socket " + a_.socket + " -- sh -c 'kill -PIPE $$; exit 7'");
+  EXPECT_EQ(heard.exit_code, 128 + SIGPIPE) << "who writes for nobody ends: " << heard.err;
   const integration::Outcome via =
       integration::greynic(folder, "broker run --via nowhere --socket x -- true");
   EXPECT_EQ(via.exit_code, 2) << via.err;

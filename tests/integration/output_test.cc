@@ -245,6 +245,21 @@ TEST_F(Output, LeavesWhatIsReadByTheWay) {
   }
 }
 
+// Claim:  a file that may not grow is told like a full disk, and what was there stays.
+TEST_F(Output, ThatMayNotGrowIsTold) {
+  const std::string errors = folder_ / "errors", big = folder_ / "big";
+  std::ofstream(big) << "old\n";
+  const std::string run = made("run.db");
+  for (const std::string& arguments :
+       {"export " + run + " --format jsonl -o " + big, "report " + run + " -o " + big,
+        "plan mask_wall -o " + big, "export " + run + " --format jsonl >" + (folder_ / "out"),
+        "run mask_wall --target twin:cx6 -o " + (folder_ / "big.db")}) {
+    EXPECT_EQ(shell("ulimit -f 8; PROGRAM", arguments, errors), 3) << arguments;
+    EXPECT_NE(text_of(errors).find("greynic: "), std::string::npos) << text_of(errors);
+    EXPECT_EQ(text_of(big), "old\n") << arguments;
+  }
+}
+
 // Claim:  a full disk is told with exit code 3, and what was there stays.
 // Method: a file system of 256 KiB.
 TEST_F(Output, OnAFullDiskLeavesWhatWasThere) {

@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -142,6 +143,7 @@ TEST(LabRun, GivesTheCommandsExitCode) {
   const Folder folder;
   EXPECT_EQ(greynic(folder, session("code") + "sh -c 'exit 7'").exit_code, 7);
   EXPECT_EQ(greynic(folder, session("code") + "sh -c 'kill -9 $$'").exit_code, 137);
+  EXPECT_EQ(greynic(folder, session("code") + "sh -c 'kill -XFSZ $$'").exit_code, 128 + SIGXFSZ);
   const Outcome pair = greynic(folder, "lab-run --pair -- sh -c 'echo no; exit 5'");
   EXPECT_EQ(pair.exit_code, 5);
   EXPECT_NE(pair.err.find("no\n"), std::string::npos) << pair.err;

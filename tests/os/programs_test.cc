@@ -86,14 +86,15 @@ std::vector<pid_t> numbers(PipedCommand& command, std::size_t count) {
 
 // Claim:  what greynic blocks or ignores for its own end, its commands hear: they can be told to end,
 //         and who writes for nobody ends.
-// Method: both signals to a command by itself, from a process that hears neither.
+// Method: each signal to a command by itself, from a process that hears none.
 TEST(PipedCommand, HearsTheUsualSignals) {
   sigset_t blocked, before;
   sigemptyset(&blocked);
   sigaddset(&blocked, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &blocked, &before);
-  const auto heard = std::signal(SIGPIPE, SIG_IGN);
-  for (const auto& [name, number] : {std::pair{"TERM", SIGTERM}, {"PIPE", SIGPIPE}}) {
+  const auto heard = std::signal(SIGPIPE, SIG_IGN), grown = std::signal(SIGXFSZ, SIG_IGN);
+  for (const auto& [name, number] :
+       {std::pair{"TERM", SIGTERM}, {"PIPE", SIGPIPE}, {"XFSZ", SIGXFSZ}}) {
     const std::string text = std::string("kill -") + name + " $$; exit 3";
     auto command = PipedCommand::start(text);
     ASSERT_TRUE(command) << command.error().message;
@@ -106,6 +107,7 @@ TEST(PipedCommand, HearsTheUsualSignals) {
     EXPECT_EQ(*said, std::to_string(128 + number) + "\n");
   }
   std::signal(SIGPIPE, heard);
+  std::signal(SIGXFSZ, grown);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 

@@ -78,6 +78,7 @@ Result<Child> Child::start(const std::vector<std::string>& words, const Place& p
   if (pid == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(127);
+    signal(SIGXFSZ, SIG_DFL);  // ignored for greynic's own files
     if (output >= 0) {
       dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
       dup2(output, STDOUT_FILENO);

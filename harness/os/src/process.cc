@@ -51,7 +51,7 @@ void take_usual_signals() {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  signal(SIGPIPE, SIG_DFL);
+  for (const int ignored : {SIGPIPE, SIGXFSZ}) signal(ignored, SIG_DFL);
 }
 
 bool ends_within(pid_t child, std::chrono::milliseconds patience, int& status) {

@@ -89,6 +89,7 @@ pid_t start(const RunOptions& options, const std::string& library, const std::st
   if (pid != 0) return pid;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(127);
+  for (const int ignored : {SIGPIPE, SIGXFSZ}) signal(ignored, SIG_DFL);
   setrlimit(RLIMIT_NOFILE, &descriptors);
   setenv("LD_PRELOAD", preload.c_str(), 1);
   setenv(sockets::kRelayVariable, relay.c_str(), 1);
