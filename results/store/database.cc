@@ -51,7 +51,9 @@ std::unique_ptr<SQLite::Database> recovered_copy(const std::string& path) {
   const fs::path copy = folder.path() / "run.db";
   fs::copy_file(path, copy);
   fs::copy_file(path + "-journal", copy.string() + "-journal");
-  fs::permissions(copy, fs::perms::owner_read | fs::perms::owner_write);
+  for (const std::string& file : {copy.string(), copy.string() + "-journal"}) {
+    fs::permissions(file, fs::perms::owner_read | fs::perms::owner_write);
+  }
   const auto beside = opened(copy.string(), SQLite::OPEN_READWRITE);
   look(*beside);
   auto memory = std::make_unique<SQLite::Database>(":memory:", SQLite::OPEN_READWRITE);

@@ -152,28 +152,48 @@ TEST(DamagedRun, GivesNoNumberThatWasNotWritten) {
   EXPECT_GT(refused, 150) << "most damage touches something";
 }
 
-// Claim:  a run whose writer was killed in the middle of a transaction is read as it was before it.
-// Method: file and journal are copied while a transaction is open and written out: a dead writer's.
-TEST(DamagedRun, IsReadBesideTheJournalOfADeadWriter) {
-  const Scratch scratch;
+/// A run whose writer died in the middle of a transaction.
+/// Method: file and journal are copied while a transaction is open and written out.
+std::string dead_run(const Scratch& scratch) {
   const std::string path = good_run(scratch);
   const std::string dead = scratch / "dead.db";
-  {
-    SQLite::Database writer(path, SQLite::OPEN_READWRITE);
-    writer.exec("PRAGMA cache_size = 1");  // pages go to the file before the commit
-    writer.exec("BEGIN IMMEDIATE");
-    writer.exec("UPDATE measure SET value = -1");
-    writer.exec("UPDATE observation SET reason = hex(zeroblob(4000))");
-    std::filesystem::copy_file(path, dead);
-    std::filesystem::copy_file(path + "-journal", dead + "-journal");
-    writer.exec("ROLLBACK");
-  }
-  ASSERT_NE(read_file(dead), read_file(path)) << "the transaction had not reached the file";
+  SQLite::Database writer(path, SQLite::OPEN_READWRITE);
+  writer.exec("PRAGMA cache_size = 1");  // pages go to the file before the commit
+  writer.exec("BEGIN IMMEDIATE");
+  writer.exec("UPDATE measure SET value = -1");
+  writer.exec("UPDATE observation SET reason = hex(zeroblob(4000))");
+  std::filesystem::copy_file(path, dead);
+  std::filesystem::copy_file(path + "-journal", dead + "-journal");
+  writer.exec("ROLLBACK");
+  EXPECT_NE(read_file(dead), read_file(path)) << "the transaction had not reached the file";
+  return dead;
+}
+
+// Claim:  a run whose writer was killed in the middle of a transaction is read as it was before it.
+TEST(DamagedRun, IsReadBesideTheJournalOfADeadWriter) {
+  const Scratch scratch;
+  const std::string dead = dead_run(scratch);
   const auto got = observations_of(dead);
   ASSERT_TRUE(got) << got.error().message;
   ASSERT_EQ(got->size(), kObservations);
   EXPECT_EQ(got->front().measures, observation_of(0).measures);
   EXPECT_TRUE(RunStore::open_to_append(dead, header_of_damaged()));
+}
+
+// Claim:  so is one in a place where the reader may write nothing: neither the folder, nor the run or
+//         its journal.
+// Method: as a user without rights; root may write everywhere.
+TEST(DamagedRun, OfADeadWriterIsReadByWhoMayNotWrite) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, to become a user without rights";
+  const Scratch scratch;
+  const std::string dead = dead_run(scratch);
+  for (const std::string& file : {dead, dead + "-journal"}) ASSERT_EQ(chmod(file.c_str(), 0444), 0);
+  ASSERT_EQ(chmod((scratch / "").c_str(), 0755), 0);
+  ASSERT_EQ(seteuid(65534), 0);
+  const auto got = observations_of(dead);
+  ASSERT_EQ(seteuid(0), 0);
+  ASSERT_TRUE(got) << got.error().message;
+  EXPECT_EQ(got->size(), kObservations);
 }
 
 // Claim:  a file with code in it, which could run for ever, is refused at once.
