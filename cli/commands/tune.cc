@@ -1,12 +1,12 @@
 #include "greynic/loop/tune.h"
 
 #include <chrono>
-#include <ctime>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "greynic/campaign/job.h"
 #include "greynic/files/campaign_file.h"
 #include "greynic/files/json_file.h"
 #include "greynic/files/output_file.h"
@@ -23,13 +23,6 @@ struct TuneFlags {
   loop::TuneOptions options;
   bool json = false;
 };
-
-std::string today() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  ::localtime_r(&now, &parts);
-  return fmt::format("{:04}-{:02}-{:02}", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday);
-}
 
 void line(std::string_view name, const std::string& text) { print("{:<12}{}\n", name, text); }
 
@@ -154,7 +147,7 @@ int tune_command(TuneFlags flags) {
   if (options.folder.empty()) {
     const auto campaign = files::read_campaign(options.job.file);
     if (!campaign) return tell(campaign.error());
-    options.folder = fmt::format("results/{}-{}", today(), campaign->name);
+    options.folder = campaign::default_folder(campaign->name);
   }
   options.job.out = options.folder + "/run.db";
   const std::vector<std::string> inputs = {options.job.file, options.rules, options.traffic,

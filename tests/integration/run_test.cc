@@ -34,5 +34,25 @@ TEST(Run, EndsWithAnErrorWhenNothingCouldBeMeasured) {
   EXPECT_EQ(some.exit_code, 0) << some.err;
 }
 
+// Claim:  a campaign's name is no path: what it makes goes into a folder of results, whatever it is called.
+TEST(Run, GoesIntoNoOtherFolderThanOneOfResults) {
+  const Folder folder;
+  for (const std::string name : {"../../up", "/etc/x", "a\\u0000b", "a/../../../b"}) {
+    std::ofstream(folder / "campaign.json")
+        << R"({"version": 1, "design": "full", "factors": {"qp_count": {"type": "numeric", "levels": [1, 2]}},
+               "name": ")"
+        << name << "\"}";
+    const Outcome planned =
+        greynic(folder, "run " + (folder / "campaign.json") + " --target twin:cx6 --dry-run");
+    ASSERT_EQ(planned.exit_code, 0) << planned.err;
+    const std::size_t at = planned.out.find("results/");
+    ASSERT_NE(at, std::string::npos) << planned.out;
+    const std::string file = planned.out.substr(at, planned.out.find('\n', at) - at);
+    EXPECT_EQ(std::count(file.begin(), file.end(), '/'), 2) << file;
+    EXPECT_TRUE(file.ends_with("/run.db")) << file;
+    EXPECT_EQ(file.find('\\'), std::string::npos) << file;
+  }
+}
+
 }  // namespace
 }  // namespace greynic::integration

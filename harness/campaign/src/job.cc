@@ -3,11 +3,13 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ctime>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "greynic/campaign/mask_target.h"
+#include "greynic/core/text.h"
 #include "greynic/core/units.h"
 #include "greynic/files/campaign_file.h"
 #include "greynic/files/json_file.h"
@@ -181,14 +183,18 @@ results::RunHeader header_of(const Job& job, const Prepared& prepared) {
   return header;
 }
 
-std::string default_out(const std::string& name) {
+}  // namespace
+
+std::string default_folder(const std::string& name) {
   const std::time_t now = std::time(nullptr);
   std::tm local{};
   ::localtime_r(&now, &local);
-  return fmt::format("results/{:%Y-%m-%d}-{}/run.db", local, name);
+  std::string part = shortened(name, 100);
+  // A name is no path: it leads to no other folder.
+  const auto steers = [](char c) { return c == '/' || static_cast<unsigned char>(c) < ' '; };
+  std::ranges::replace_if(part, steers, '-');
+  return fmt::format("results/{:%Y-%m-%d}-{}", local, part);
 }
-
-}  // namespace
 
 Result<Prepared> prepare(const Job& job) {
   auto device = target::open(job.target);
@@ -205,7 +211,7 @@ Result<Prepared> prepare(const Job& job) {
   auto ready = with_masks(std::move(prepared.device), prepared.plan.campaign);
   if (!ready) return pass_on(ready);
   prepared.device = std::move(*ready);
-  prepared.out = job.out.empty() ? default_out(prepared.plan.campaign.name) : job.out;
+  prepared.out = job.out.empty() ? default_folder(prepared.plan.campaign.name) + "/run.db" : job.out;
   prepared.header = header_of(job, prepared);
   describe(job, prepared);
   return prepared;

@@ -49,6 +49,9 @@ struct Prepared {
   std::vector<std::pair<std::string, std::string>> settings;
 };
 
+/// Where what a campaign of this name makes goes unless it is told: results/<date>-<name>.
+[[nodiscard]] std::string default_folder(const std::string& name);
+
 /// Errors: kBadInput and kMissing with file, path and remedy, as the parts say them.
 [[nodiscard]] Result<Prepared> prepare(const Job& job);
 
