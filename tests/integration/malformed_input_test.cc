@@ -386,6 +386,7 @@ TEST(MalformedInput, OfRules) {
                 {"tp_dst=80", "tp_dst=", "line 1"},
                 {" actions=output:3", "", "line 1"},
                 {"nw_dst=10.0.0.0/8", "nw_dst=10.0.0", "line 1"},
+                {"actions=output:3", "actions=resubmit(,0)", "table 0 lies on a loop"},
                 {"actions=output:3", "actions=resubmit(", "line 1"}}});
 }
 
