@@ -40,20 +40,6 @@ TEST(Fleet, HitsTheProductionWall) {
   EXPECT_TRUE(seen[0].steady->settled && seen[1].steady->settled);
 }
 
-// Claim:  the same seed gives the same observation, whatever the number of threads.
-// Oracle: field-by-field comparison.
-TEST(Fleet, GivesTheSameForTheSameSeedOnAnyNumberOfThreads) {
-  const std::vector<std::string> settings = {"container_count=2000", "container_count=4000",
-                                             "container_count=8000", "container_count=16000"};
-  const auto one = measured("twin:cx6?hosts=80&rnics=400&threads=1", settings);
-  const auto three = measured("twin:cx6?hosts=80&rnics=400&threads=3", settings);
-  for (std::size_t i = 0; i < settings.size(); ++i) {
-    EXPECT_EQ(one[i].measures, three[i].measures);
-    EXPECT_EQ(one[i].counters_after, three[i].counters_after);
-    EXPECT_EQ(one[i].latency, three[i].latency);
-  }
-}
-
 struct SmallFleet {
   const char* name;
   std::uint32_t hosts, rnics, containers;

@@ -47,37 +47,6 @@ TEST(Twin, KnowsNothingWhenTheTimeIsTooShort) {
   EXPECT_EQ(target::measure_one(**twin, request).value().outcome, Outcome::kMeasured);
 }
 
-// Claim:  the same seed gives the same observation, whatever the number of threads.
-// Oracle: field-by-field comparison.
-// Method: twelve settings measured by one worker and by three.
-TEST(Twin, GivesTheSameBytesForTheSameSeedOnAnyNumberOfThreads) {
-  std::vector<target::MeasureRequest> requests(12);
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    requests[i].configuration.set("server_decap_masks", static_cast<double>(3 * i));
-    requests[i].configuration.set("qp_count", static_cast<double>(1 + i));
-    if (i % 3 == 0) requests[i].configuration.set("offered_rate", 50000.0);
-    requests[i].seed = 100 + i;
-  }
-  const auto all = [&](const std::string& name) {
-    std::vector<Observation> got;
-    auto twin = create(name);
-    EXPECT_TRUE((*twin)->measure(requests, [&](std::size_t index, Observation o) {
-      EXPECT_EQ(index, got.size());
-      got.push_back(std::move(o));
-      return true;
-    }));
-    return got;
-  };
-  const auto one = all("twin:cx6?threads=1");
-  const auto three = all("twin:cx6?threads=3");
-  ASSERT_EQ(one.size(), three.size());
-  for (std::size_t i = 0; i < one.size(); ++i) {
-    EXPECT_EQ(one[i].measures, three[i].measures);
-    EXPECT_EQ(one[i].counters_after, three[i].counters_after);
-    EXPECT_EQ(one[i].latency, three[i].latency);
-  }
-}
-
 // Claim:  another seed gives another observation, close to the first.
 // Oracle: the reported standard errors.
 TEST(Twin, VariesBetweenSeedsWithinItsErrors) {
