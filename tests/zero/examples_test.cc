@@ -11,6 +11,7 @@
 
 #include "greynic/zero/reader.h"
 #include "program.h"
+#include "sized.h"
 
 namespace greynic::zero {
 namespace {
@@ -74,10 +75,10 @@ std::uint16_t free_port() {
 // Claim:  Debian's Redis, unchanged, counts its commands in memory that others read.
 // Oracle: the commands that the test sends.
 TEST(Examples, RedisCountsItsCommands) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "Debian's Redis has no sanitizer, and cannot load a module that has; run the "
-                  "release preset";
-#endif
+  if (kSanitized) {
+    GTEST_SKIP() << "Debian's Redis has no sanitizer, and cannot load a module that has; run the "
+                    "release preset";
+  }
   const std::string redis = GREYNIC_REDIS;
   if (redis.empty()) GTEST_SKIP() << "no Redis here; scripts/setup.sh --test installs it";
   const std::uint16_t port = free_port();
