@@ -22,6 +22,7 @@ class HiddenPairs {
  public:
   /// Of so many settings. A setting that is a cause by itself hides none.
   HiddenPairs(std::size_t settings, const std::vector<FoundCause>& causes);
+  HiddenPairs(std::size_t settings, std::vector<FoundCause>&&) = delete;  // it refers to them
   /// A clear configuration with some settings as in the wall and some as in the baseline.
   void saw_clear(const Set& kept, const Set& healed);
   /// Of all pairs, those that are not excluded.

@@ -38,7 +38,8 @@ TEST(Hidden, SixSetsLeaveATwentiethOfThePairs) {
 // Claim:  pairs that clear configurations exclude already are not asked for again.
 // Method: both halves of sixteen settings, then the halves of each, were clear.
 TEST(Hidden, ClearConfigurationsSaveQuestions) {
-  HiddenPairs pairs(16, {});
+  const std::vector<FoundCause> none;
+  HiddenPairs pairs(16, none);
   const std::size_t all = pairs.questions(0.05).size();
   for (const std::size_t bit : {0U, 1U}) {
     Set half;
