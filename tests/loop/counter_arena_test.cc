@@ -94,34 +94,6 @@ TEST(CounterArena, ChangesNothingOfATwinsSamples) {
   EXPECT_EQ(seen.counter_samples, plain.counter_samples);
   EXPECT_EQ(seen.measures, plain.measures);
 }
-
-// Claim:  measurements that run at the same time have an arena each.
-// Oracle: one after the other.
-TEST(CounterArena, IsSharedByNoTwoMeasurements) {
-  std::vector<target::MeasureRequest> requests(6);
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    requests[i].configuration.set("qp_count", static_cast<double>(1 + i));
-    requests[i].duration = std::chrono::milliseconds(2);
-    requests[i].sample_every = std::chrono::microseconds(100);
-  }
-  const auto sampled = [&](const std::string& name) {
-    auto twin = twin::create(name).value();
-    twin->set_counter_arenas(counter_arenas({}));
-    std::vector<Observation> got;
-    EXPECT_TRUE(twin->measure(requests, [&](std::size_t, Observation o) {
-      got.push_back(std::move(o));
-      return true;
-    }));
-    return got;
-  };
-  const auto one = sampled("twin:cx6?threads=1&stop=duration");
-  const auto three = sampled("twin:cx6?threads=3&stop=duration");
-  ASSERT_EQ(one.size(), three.size());
-  for (std::size_t i = 0; i < one.size(); ++i) {
-    EXPECT_GT(one[i].counter_samples.size(), 3U);
-    EXPECT_EQ(one[i].counter_samples, three[i].counter_samples);
-  }
-}
 #endif
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "counter_arena.h"
 #include "greynic/twin/twin.h"
 #include "sized.h"
 
@@ -13,10 +14,12 @@ using target::MeasureRequest;
 
 /// What `name` answers, at most `most` of it.
 std::vector<Observation> answers(const std::string& name, std::span<const MeasureRequest> requests,
-                                 std::size_t most = SIZE_MAX) {
+                                 std::size_t most = SIZE_MAX,
+                                 const target::CounterArenas& arenas = {}) {
   std::vector<Observation> got;
   auto twin = create(name);
   EXPECT_TRUE(twin) << twin.error().message;
+  (*twin)->set_counter_arenas(arenas);
   EXPECT_TRUE((*twin)->measure(requests, [&](std::size_t index, Observation o) {
     EXPECT_EQ(index, got.size());
     got.push_back(std::move(o));
@@ -75,6 +78,22 @@ TEST(Pool, StopsForWhoHasEnough) {
   const auto some = answers("twin:cx6?threads=3", requests, 2);
   expect_same(answers("twin:cx6?threads=1", requests, 2), some);
   EXPECT_EQ(some.size(), 2U);
+}
+
+// Claim:  measurements that run at the same time have an arena each for their counters, made by the
+//         thread that measures.
+// Oracle: one after the other.
+TEST(Pool, GivesEachMeasurementAnArenaOfItsOwn) {
+  std::vector<MeasureRequest> requests(12);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    requests[i].configuration.set("qp_count", static_cast<double>(1 + i));
+    requests[i].duration = std::chrono::milliseconds(2);
+    requests[i].sample_every = std::chrono::microseconds(100);
+  }
+  const auto arenas = loop::counter_arenas({});
+  const auto one = answers("twin:cx6?threads=1&stop=duration", requests, SIZE_MAX, arenas);
+  EXPECT_GT(one.front().counter_samples.size(), 3U);
+  expect_same(one, answers("twin:cx6?threads=6&stop=duration", requests, SIZE_MAX, arenas));
 }
 
 }  // namespace
