@@ -12,6 +12,7 @@
 #include "greynic/core/configuration.h"
 #include "greynic/sharing/sharing.h"
 #include "network.h"
+#include "sized.h"
 
 namespace greynic::sharing {
 namespace {
