@@ -17,8 +17,21 @@
 #include "greynic/agent/lab.h"
 #include "greynic/agent/lab_files.h"
 
+// Of an address sanitizer.
+extern "C" __attribute__((weak)) void __lsan_do_leak_check();
+
 namespace greynic::agent {
 namespace {
+
+/// What OpenSSL keeps for a thread of gRPC that ends after OpenSSL itself is lost, at the end of a process. So an
+/// address sanitizer looks for leaks before that end.
+class LeaksAreLookedForInTime : public testing::Environment {
+  void TearDown() override {
+    if (__lsan_do_leak_check != nullptr) __lsan_do_leak_check();
+  }
+};
+[[maybe_unused]] const auto* const kLeaks =
+    testing::AddGlobalTestEnvironment(new LeaksAreLookedForInTime);
 
 class Certificates : public testing::Test {
  protected:
