@@ -211,7 +211,8 @@ Result<Prepared> prepare(const Job& job) {
   auto ready = with_masks(std::move(prepared.device), prepared.plan.campaign);
   if (!ready) return pass_on(ready);
   prepared.device = std::move(*ready);
-  prepared.out = job.out.empty() ? default_folder(prepared.plan.campaign.name) + "/run.db" : job.out;
+  prepared.out =
+      job.out.empty() ? default_folder(prepared.plan.campaign.name) + "/run.db" : job.out;
   prepared.header = header_of(job, prepared);
   describe(job, prepared);
   return prepared;
