@@ -114,6 +114,15 @@ const Step* Places::find(PlaceId id, const std::uint64_t* value) const {
   return nullptr;
 }
 
+std::uint32_t Places::effect_of(const std::uint64_t* value) const {
+  for (PlaceId at = start_; at != kEnd;) {
+    const Step* const step = find(at, value);
+    if (step != nullptr && !step->jumps) return pool_.entries[step->entry].effect;
+    at = step != nullptr ? step->to : places_[at].next;
+  }
+  return kMiss;
+}
+
 bool Places::looks_at(PlaceId id, const Cube& cube) const {
   const std::uint64_t* const bits = mask(id);
   for (std::size_t w = 0; w < pool_.words; ++w) {

@@ -51,6 +51,8 @@ class Places {
   [[nodiscard]] const std::uint64_t* mask(PlaceId id) const { return places_[id].looked_at.data(); }
   /// The step that a packet with these bits hits; null when it misses.
   [[nodiscard]] const Step* find(PlaceId id, const std::uint64_t* value) const;
+  /// What is done to a packet with these bits; kMiss when it misses.
+  [[nodiscard]] std::uint32_t effect_of(const std::uint64_t* value) const;
   /// Does the cube fix all bits that the place looks at?
   [[nodiscard]] bool looks_at(PlaceId id, const Cube& cube) const;
   /// Where two ways meet again.

@@ -7,62 +7,15 @@
 #include <set>
 
 #include "local_proof.h"
-#include "register_use.h"
+#include "src/joined/comparison.h"
 #include "src/search/difference.h"
 #include "tags.h"
 
 namespace greynic::verify {
 namespace {
 
-constexpr int kMostJumps = 64;  // as core's look_up; a longer chain is a loop
-
-using TableIds = std::set<std::uint64_t>;
-
-/// Texts of action lists, numbered; equal texts do the same. Nothing to do is a drop.
-class EffectNames {
- public:
-  std::uint32_t number(const std::vector<Action>& actions) {
-    std::string text;
-    for (const Action& action : actions) {
-      if (!text.empty()) text += ", ";
-      text += spelled(action);
-    }
-    if (text.empty()) text = "drop";
-    const auto [place, fresh] = numbers_.try_emplace(text, names_.size());
-    if (fresh) names_.push_back(text);
-    return place->second;
-  }
-  [[nodiscard]] std::string name(std::uint32_t effect) const {
-    return effect == kMiss ? "no match" : names_[effect];
-  }
-
- private:
-  /// to_string, kept apart from a foreign action of the same text.
-  static std::string spelled(const Action& action) {
-    const std::string text = to_string(action);
-    return action.kind == ActionKind::kOther ? "'" + text + "'" : text;
-  }
-  std::map<std::string, std::uint32_t> numbers_;
-  std::vector<std::string> names_;
-};
-
-/// The table that only the layout has to which a rule goes on; kNoJump when it ends there.
-Result<std::uint32_t> continuation(const FlowRule& rule, const TableIds& added,
-                                   const RegistersInUse& registers) {
-  for (const Action& action : rule.actions) {
-    if (action.kind != ActionKind::kJump || !added.contains(action.number)) continue;
-    const bool only_jumps = std::all_of(
-        rule.actions.begin(), rule.actions.end(),
-        [&](const Action& other) { return &other == &action || registers.only_looks(other); });
-    if (!only_jumps) {
-      return fail(ErrorCode::kUnsupported,
-                  fmt::format("the layout rule {} does more than jump on its way to table {}",
-                              to_string(rule.match), action.number));
-    }
-    return static_cast<std::uint32_t>(action.number);
-  }
-  return kNoJump;
-}
+constexpr std::uint64_t kFirstLooks = 4;  // at packets of each rule of the layout
+constexpr int kMostJumps = 64;            // as core's look_up; a longer chain is a loop
 
 bool does_the_same(const FlowRule& a, const FlowRule& b) {
   const auto drops = [](const FlowRule& rule) {
@@ -194,50 +147,6 @@ Result<void> check_loops(const std::vector<const LayoutTable*>& tables, const Ta
                   looped->first));
 }
 
-/// One table of the rule set and what the layout makes of it.
-struct Comparison {
-  std::uint32_t table;
-  PacketSpace space;
-  EffectNames effects;
-  Pool pool{space};
-  std::size_t layout_rules = 0;
-};
-
-Comparison comparison_of(std::uint32_t id, const std::vector<const FlowRule*>& rules,
-                         const std::vector<const LayoutTable*>& tables, const TableIds& added,
-                         const RegistersInUse& registers) {
-  Comparison made{id, {}, {}};
-  for (const FlowRule* rule : rules) made.space.widen(rule->match);
-  for (const LayoutTable* table : tables) {
-    for (const Matcher& matcher : table->matchers) {
-      for (const FlowRule& rule : matcher.rules) {
-        for (const Match& part : without_ranges(rule.match)) made.space.widen(part);
-      }
-    }
-  }
-  made.space.close();
-  made.pool = Pool(made.space);
-  for (const FlowRule* rule : rules) {
-    const Entry entry{made.effects.number(rule->actions)};
-    made.pool.rules.push_back(made.pool.add(made.space.cube(rule->match), entry));
-  }
-  for (const LayoutTable* table : tables) {
-    auto& matchers = made.pool.matchers[table->id];
-    for (const Matcher& matcher : table->matchers) {
-      matchers.emplace_back();
-      for (const FlowRule& rule : matcher.rules) {
-        const std::uint32_t jump = *continuation(rule, added, registers);
-        const std::uint32_t effect = jump == kNoJump ? made.effects.number(rule.actions) : kMiss;
-        for (const Match& part : without_ranges(rule.match)) {
-          matchers.back().push_back(made.pool.add(made.space.cube(part), {effect, jump}));
-        }
-      }
-      made.layout_rules += matcher.rules.size();
-    }
-  }
-  return made;
-}
-
 /// What the proof from matcher to matcher leaves is searched; all packets, when it is given up.
 Result<std::optional<Difference>> decide(const Comparison& sides, const VerifyOptions& options,
                                          SearchLimits& limits, Verdict& verdict) {
@@ -268,39 +177,96 @@ Result<std::optional<Difference>> decide(const Comparison& sides, const VerifyOp
   return std::optional<Difference>{};
 }
 
-/// Compares one table of the rule set; the difference, if any, lands in the verdict.
-Result<void> compare_table(std::uint32_t id, const std::vector<const FlowRule*>& rules,
-                           const Layout& layout, const TableIds& added,
-                           const RegistersInUse& registers, const VerifyOptions& options,
-                           SearchLimits& limits, Verdict& verdict) {
-  const auto tables = reached(layout, id, added, registers);
-  if (!tables) return pass_on(tables);
-  if (const auto checked = check_loops(*tables, added, registers); !checked)
-    return pass_on(checked);
-  const Comparison sides = comparison_of(id, rules, *tables, added, registers);
-  const auto difference = decide(sides, options, limits, verdict);
-  if (!difference) {
-    return difference.error().while_doing(
-        fmt::format("table {}: {} rules against {}", id, rules.size(), sides.layout_rules));
+/// What both sides do in the end to a packet that they treat differently, as texts; empty where that is
+/// the same, and then more is opened.
+std::optional<std::pair<std::string, std::string>> in_the_end(const Sides& sides,
+                                                              const Comparison& compared,
+                                                              const Difference& found,
+                                                              RulesSide& rules,
+                                                              std::set<Actions>& opened) {
+  const auto texts = [](const EffectNames& names, std::uint32_t by_rules, std::uint32_t by_layout) {
+    return std::pair(names.name(by_rules), names.name(by_layout));
+  };
+  const EffectNames& effects = compared.effects;
+  if (found.by_rules == kMiss || found.by_layout == kMiss) {
+    return texts(effects, found.by_rules, found.by_layout);
   }
-  if (*difference) {
-    const Difference& found = **difference;
-    verdict.counterexample = {id, sides.space.member(found.where),
-                              sides.effects.name(found.by_rules),
-                              sides.effects.name(found.by_layout)};
+  const Packet packet = compared.space.member(found.where);
+  const Actions& by_rules = effects.actions(found.by_rules);
+  const Actions& by_layout = effects.actions(found.by_layout);
+  const bool follow = may_follow(sides, by_layout);
+  EffectNames ends;
+  const Actions rules_in_the_end = sides.onward.to_the_end(packet, by_rules);
+  const auto rules_end = ends.number(rules_in_the_end);
+  const auto layout_end =
+      ends.number(follow ? sides.onward.to_the_end(packet, by_layout) : by_layout);
+  if (rules_end != layout_end) return texts(ends, rules_end, layout_end);
+  for (const std::uint32_t way : compared.ways) {
+    if (!rules[way].match.matches(packet)) continue;
+    if (rules.open_until(way, packet, by_layout)) return std::nullopt;
+    const bool one = rules_in_the_end != by_rules && rules.open(way);
+    const bool other = follow && opened.insert(by_layout).second;
+    if (one || other) return std::nullopt;
+    break;
   }
-  return {};
+  return texts(effects, found.by_rules, found.by_layout);
 }
 
-}  // namespace
+/// Compares one table of the rule set; the difference, if any, lands in the verdict. Where the layout
+/// does the work of several tables at once, the rules are followed as far as it goes; each time that both
+/// sides differ only in how far they went, further, the layout too.
+Result<void> compare_table(const Sides& sides, const VerifyOptions& options, SearchLimits& limits,
+                           Verdict& verdict) {
+  RulesSide rules(sides.rules, sides.onward);
+  std::set<Actions> opened;
+  const auto look = [&](const Comparison& compared, std::uint64_t round) {
+    open_as_far_as_layout(compared, Places(compared.pool, sides.table), round, rules);
+  };
+  std::uint64_t round = 0;
+  if (does_more_at_once(sides)) {
+    for (; round < kFirstLooks; ++round) look(comparison_of(sides, rules, opened), round);
+  }
+  while (true) {
+    const Comparison compared = comparison_of(sides, rules, opened);
+    const auto difference = decide(compared, options, limits, verdict);
+    if (!difference) {
+      return difference.error().while_doing(fmt::format(
+          "table {}: {} rules against {}", sides.table, sides.rules.size(), compared.layout_rules));
+    }
+    if (!*difference) return {};
+    const Difference& found = **difference;
+    const auto texts = in_the_end(sides, compared, found, rules, opened);
+    if (!texts) {
+      look(compared, ++round);
+      continue;
+    }
+    verdict.counterexample = {sides.table, compared.space.member(found.where), texts->first,
+                              texts->second};
+    return {};
+  }
+}
 
-namespace {
+/// Those first that others lead to: where the layout does right there, a packet of these can be
+/// followed by what the rules do.
+std::vector<std::uint32_t> in_order(const TablesOfSet& tables, const Onward& onward) {
+  std::vector<std::uint32_t> order;
+  for (const auto& entry : tables) order.push_back(entry.first);
+  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return onward.rank(a).value_or(tables.size()) < onward.rank(b).value_or(tables.size());
+  });
+  return order;
+}
 
 /// The layout with all rules there.
 Result<Verdict> verify_whole(const RuleSet& rules, const Layout& given,
                              const VerifyOptions& options) {
-  std::map<std::uint32_t, std::vector<const FlowRule*>> by_table;
+  TablesOfSet by_table;
   for (const FlowRule& rule : rules.rules) by_table[rule.table].push_back(&rule);
+  for (auto& entry : by_table) {
+    std::stable_sort(
+        entry.second.begin(), entry.second.end(),
+        [](const FlowRule* a, const FlowRule* b) { return a->priority < b->priority; });
+  }
   TableIds added;
   for (const LayoutTable& table : given.tables) {
     if (!by_table.contains(table.id)) added.insert(table.id);
@@ -318,10 +284,8 @@ Result<Verdict> verify_whole(const RuleSet& rules, const Layout& given,
   const RegistersInUse registers(rules, layout);
   Verdict verdict;
   SearchLimits limits{options.most_regions, 0, {}};
-  for (auto& [id, members] : by_table) {
-    std::stable_sort(members.begin(), members.end(), [](const FlowRule* a, const FlowRule* b) {
-      return a->priority < b->priority;
-    });
+  const Onward onward(by_table);
+  for (const std::uint32_t id : in_order(by_table, onward)) {
     if (options.progress) {
       const auto before = static_cast<double>(verdict.tables);
       const auto all = static_cast<double>(by_table.size());
@@ -331,9 +295,15 @@ Result<Verdict> verify_whole(const RuleSet& rules, const Layout& given,
         options.progress((before + share) / all);
       };
     }
-    const auto done =
-        compare_table(id, members, layout, added, registers, options, limits, verdict);
-    if (!done) return pass_on(done);
+    const auto tables = reached(layout, id, added, registers);
+    if (!tables) return pass_on(tables);
+    if (const auto checked = check_loops(*tables, added, registers); !checked) {
+      return pass_on(checked);
+    }
+    const Sides sides{id, by_table.at(id), *tables, added, registers, onward};
+    if (const auto done = compare_table(sides, options, limits, verdict); !done) {
+      return pass_on(done);
+    }
     ++verdict.tables;
     if (verdict.counterexample) break;
   }

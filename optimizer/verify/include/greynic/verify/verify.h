@@ -24,9 +24,11 @@
 ///     by rules    drop          (rule 0)
 ///     by layout   forward p1    (matcher B comes first, and its rule 1 matches)
 ///
-/// Tables of the rule set are compared one by one; each must exist in the layout under its id. A
-/// jump to a table that only the layout has is followed; a jump to any other is an action like the
-/// rest. On the way to an added table, a rule may also copy header fields into registers that
+/// Tables of the rule set are compared one by one, for all packets; each must exist in the layout under its
+/// id. A jump to a table that only the layout has is followed; a jump to any other is an action like the
+/// rest, unless the layout goes further at once than the rule does. Then the rule is followed into the next
+/// table, as far as the layout goes (optimizer/verify/src/joined/onward.h): what it jumps to there was compared before.
+/// So from each entrance the whole pipeline does the same. On the way to an added table, a rule may also copy header fields into registers that
 /// nothing else uses (Open vSwitch's "move"), which changes nothing for the packet, and set tags:
 /// metadata or registers of which the rules know nothing, and which tables that only the layout has
 /// match (optimizer/verify/src/tags.h). A packet that

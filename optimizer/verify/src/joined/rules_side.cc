@@ -1,0 +1,57 @@
+#include "src/joined/rules_side.h"
+
+#include <algorithm>
+
+namespace greynic::verify {
+
+RulesSide::RulesSide(const std::vector<const FlowRule*>& rules, const Onward& onward)
+    : onward_(onward), rules_(static_cast<std::uint32_t>(rules.size())) {
+  for (const FlowRule* rule : rules) nodes_.push_back({{rule->match, plain(rule->actions)}, {}});
+}
+
+std::vector<std::uint32_t> RulesSide::ways() const {
+  std::vector<std::uint32_t> ways;
+  for (std::uint32_t rule = 0; rule < rules_; ++rule) add_ways(rule, ways);
+  return ways;
+}
+
+void RulesSide::add_ways(std::uint32_t way, std::vector<std::uint32_t>& ways) const {
+  if (!nodes_[way].opened) {
+    ways.push_back(way);
+    return;
+  }
+  for (const std::uint32_t behind : nodes_[way].behind) add_ways(behind, ways);
+}
+
+void RulesSide::look_behind(std::uint32_t way) {
+  if (!nodes_[way].behind.empty() || !onward_.next(nodes_[way].way.actions)) return;
+  for (Way& further : onward_.one_table_on(nodes_[way].way)) {
+    nodes_[way].behind.push_back(static_cast<std::uint32_t>(nodes_.size()));
+    nodes_.push_back({std::move(further), {}});
+  }
+}
+
+bool RulesSide::open(std::uint32_t way) {
+  look_behind(way);
+  nodes_[way].opened = !nodes_[way].behind.empty();
+  return nodes_[way].opened;
+}
+
+bool RulesSide::open_until(std::uint32_t way, const Packet& packet, const Actions& wanted) {
+  std::vector<std::uint32_t> passed;
+  while (nodes_[way].way.actions != wanted) {
+    look_behind(way);
+    const auto& behind = nodes_[way].behind;
+    const auto hit = std::find_if(behind.begin(), behind.end(), [&](std::uint32_t further) {
+      return nodes_[further].way.match.matches(packet);
+    });
+    // What misses the next table has the same actions as before.
+    if (hit == behind.end() || nodes_[*hit].way.actions == nodes_[way].way.actions) return false;
+    passed.push_back(way);
+    way = *hit;
+  }
+  for (const std::uint32_t one : passed) nodes_[one].opened = true;
+  return true;
+}
+
+}  // namespace greynic::verify

@@ -1,0 +1,40 @@
+#pragma once
+
+/// The rules of a table, some of them written as what becomes of their packets in the next table, and
+/// so on: as far as a layout goes at once.
+
+#include <cstdint>
+#include <vector>
+
+#include "src/joined/onward.h"
+
+namespace greynic::verify {
+
+class RulesSide {
+ public:
+  /// First wins.
+  RulesSide(const std::vector<const FlowRule*>& rules, const Onward& onward);
+
+  /// The ways that stand for the rules, in order.
+  [[nodiscard]] std::vector<std::uint32_t> ways() const;
+  [[nodiscard]] const Way& operator[](std::uint32_t way) const { return nodes_[way].way; }
+  /// Opens a way, and those behind it, until a packet of it has met `wanted`; false when it never does.
+  bool open_until(std::uint32_t way, const Packet& packet, const Actions& wanted);
+  /// Opens one way; false when nothing is known of what is behind it.
+  bool open(std::uint32_t way);
+
+ private:
+  struct Node {
+    Way way;
+    std::vector<std::uint32_t> behind;  ///< empty until it was asked for
+    bool opened = false;
+  };
+  void look_behind(std::uint32_t way);
+  void add_ways(std::uint32_t way, std::vector<std::uint32_t>& ways) const;
+
+  const Onward& onward_;
+  std::vector<Node> nodes_;
+  std::uint32_t rules_ = 0;  ///< the first nodes
+};
+
+}  // namespace greynic::verify
