@@ -57,13 +57,14 @@ class FrontSearch {
     for (std::uint32_t i = 0; i < left_.size(); ++i) at_.push_back(i);
   }
 
-  std::vector<Front> run(std::size_t place, std::size_t most_entries) {
+  /// `price`: matchers that an entry must save.
+  std::vector<Front> run(std::size_t place, std::size_t most_entries, double price) {
     std::vector<Front> fronts;
     while (fronts.size() < kMostFronts && most_entries > 0) {
       std::optional<Tried> best;
       for (const std::vector<Word>& mask : masks()) {
-        Tried one = tried(mask, most_entries);
-        if (one.gain > kLeastGain && (!best || one.gain > best->gain)) best = std::move(one);
+        Tried one = tried(mask, most_entries, price);
+        if (one.gain > kLeastGain && (!best || one.worth > best->worth)) best = std::move(one);
       }
       if (!best) break;
       most_entries -= best->entries.size();
@@ -83,6 +84,7 @@ class FrontSearch {
     std::vector<Word> mask;
     std::vector<Entry> entries;
     double gain = 0.0;
+    double worth = 0.0;  ///< gain without the price of the entries
   };
 
   void find_fields() {
@@ -141,6 +143,23 @@ class FrontSearch {
     return mask;
   }
 
+  /// Of each field that the rule does not look at, the mask keeps its first columns only: entries for
+  /// all values of a few bits serve packets that were not seen, too.
+  [[nodiscard]] std::vector<Word> with_few_bits(const std::vector<Word>& mask, const Word* own,
+                                                unsigned most) const {
+    std::vector<Word> few(own, own + words_);
+    for (const std::vector<Word>& field : fields_) {
+      unsigned left = most;
+      for (std::size_t w = 0; w < words_; ++w) {
+        for (Word bits = mask[w] & field[w] & ~own[w]; bits != 0 && left > 0; --left) {
+          few[w] |= bits & (~bits + 1);
+          bits &= bits - 1;
+        }
+      }
+    }
+    return few;
+  }
+
   [[nodiscard]] std::vector<std::vector<Word>> masks() const {
     std::vector<std::uint32_t> late;
     for (const std::uint32_t arrival : at_) {
@@ -148,7 +167,13 @@ class FrontSearch {
     }
     std::map<std::vector<Word>, std::size_t> found;
     const std::size_t step = std::max<std::size_t>(1, late.size() / kPacketsSampled);
-    for (std::size_t i = 0; i < late.size(); i += step) ++found[cut_out(late[i])];
+    for (std::size_t i = 0; i < late.size(); i += step) {
+      const std::vector<Word> whole = cut_out(late[i]);
+      ++found[whole];
+      for (const unsigned bits : {1U, 2U, 3U, 4U, 6U}) {
+        ++found[with_few_bits(whole, problem_->rows.mask[left_[late[i]].row], bits)];
+      }
+    }
     std::vector<std::vector<Word>> masks;
     std::vector<Word> both(words_, 0);
     for (const auto& entry : found) {
@@ -161,8 +186,9 @@ class FrontSearch {
 
   /// The entries under a mask that save most. A packet that one of them decides tries this matcher in
   /// place of all that it tried before; fronts that stand already count on both sides.
-  [[nodiscard]] Tried tried(const std::vector<Word>& mask, std::size_t most_entries) const {
-    Tried made{mask, {}, 0.0};
+  [[nodiscard]] Tried tried(const std::vector<Word>& mask, std::size_t most_entries,
+                            double price) const {
+    Tried made{mask, {}, 0.0, 0.0};
     std::unordered_map<std::vector<Word>, std::uint32_t, RowHash> known;
     std::vector<Word> key(words_);
     for (const std::uint32_t arrival : at_) {
@@ -176,11 +202,13 @@ class FrontSearch {
       entry.worth += weight(arrival) * left_[arrival].tried;
       entry.weight += weight(arrival);
     }
+    std::erase_if(made.entries, [&](const Entry& entry) { return entry.worth <= price; });
     drop_blocked(mask, made.entries);
     std::stable_sort(made.entries.begin(), made.entries.end(),
                      [](const Entry& a, const Entry& b) { return a.worth > b.worth; });
     if (made.entries.size() > most_entries) made.entries.resize(most_entries);
     for (const Entry& entry : made.entries) made.gain += entry.worth;
+    made.worth = made.gain - price * static_cast<double>(made.entries.size());
     return made;
   }
 
@@ -299,22 +327,13 @@ void put_in_front(LayoutTable& table, const std::vector<Matcher>& fronts) {
   }
 }
 
-}  // namespace
+/// All that pays at a price, those first that save most for each entry, as far as the room goes.
+struct Chosen {
+  std::map<std::size_t, std::vector<Matcher>> fronts;  ///< by place in the layout
+  double gain = 0.0;
+};
 
-Layout with_fronts(const Layout& layout, const Traffic& traffic, std::size_t most_entries) {
-  double all = 0.0;
-  for (const TrafficFlow& flow : traffic.flows) all += flow.weight;
-  auto arrivals = arrivals_of(layout, traffic);
-  std::vector<Front> found;
-  for (std::size_t i = 0; i < layout.tables.size(); ++i) {
-    double late = 0.0;
-    for (const Arrival& arrival : arrivals[i]) {
-      late += traffic.flows[arrival.flow].weight * (arrival.tried - 1.0);
-    }
-    if (!has_fronts(layout.tables[i]) || late < kLeastGain * all) continue;
-    FrontSearch search(layout.tables[i], std::move(arrivals[i]), traffic, all);
-    for (Front& front : search.run(i, most_entries)) found.push_back(std::move(front));
-  }
+Chosen choose(std::vector<Front> found, std::size_t most_entries) {
   // Fronts of one table stay in their order: each later one is worth less for an entry, or has to wait.
   std::map<std::size_t, double> last;
   std::vector<std::pair<double, std::size_t>> order;
@@ -326,7 +345,7 @@ Layout with_fronts(const Layout& layout, const Traffic& traffic, std::size_t mos
   }
   std::stable_sort(order.begin(), order.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::map<std::size_t, std::vector<Matcher>> fronts;
+  Chosen chosen;
   std::map<std::size_t, bool> closed;
   for (const auto& [worth, f] : order) {
     Front& front = found[f];
@@ -335,10 +354,36 @@ Layout with_fronts(const Layout& layout, const Traffic& traffic, std::size_t mos
       continue;
     }
     most_entries -= front.matcher.rules.size();
-    fronts[front.table].push_back(std::move(front.matcher));
+    chosen.gain += front.gain;
+    chosen.fronts[front.table].push_back(std::move(front.matcher));
+  }
+  return chosen;
+}
+
+}  // namespace
+
+Layout with_fronts(const Layout& layout, const Traffic& traffic, std::size_t most_entries) {
+  double all = 0.0;
+  for (const TrafficFlow& flow : traffic.flows) all += flow.weight;
+  const auto arrivals = arrivals_of(layout, traffic);
+  Chosen best;
+  // The dearer an entry, the fewer a front takes, and the more fronts find room.
+  for (const double price : {0.0, 1e-5, 5e-5, 2e-4}) {
+    std::vector<Front> found;
+    for (std::size_t i = 0; i < layout.tables.size(); ++i) {
+      double late = 0.0;
+      for (const Arrival& arrival : arrivals[i]) {
+        late += traffic.flows[arrival.flow].weight * (arrival.tried - 1.0);
+      }
+      if (!has_fronts(layout.tables[i]) || late < kLeastGain * all) continue;
+      FrontSearch search(layout.tables[i], arrivals[i], traffic, all);
+      for (Front& front : search.run(i, most_entries, price)) found.push_back(std::move(front));
+    }
+    Chosen chosen = choose(std::move(found), most_entries);
+    if (chosen.gain > best.gain) best = std::move(chosen);
   }
   Layout made = layout;
-  for (const auto& [place, matchers] : fronts) put_in_front(made.tables[place], matchers);
+  for (const auto& [place, matchers] : best.fronts) put_in_front(made.tables[place], matchers);
   return made;
 }
 
