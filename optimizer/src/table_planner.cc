@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "greynic/optimizer/optimize.h"
+#include "src/chained/share.h"
 #include "src/cut_tree.h"
 #include "src/table_cut.h"
 
@@ -104,10 +105,32 @@ Costed TablePlanner::joined(const Problem& problem, const std::vector<std::uint3
                               most_ranges);
   if (most_ranges > 0 && !search.has_ranges()) return {};
   Costed best = with_filters_or_without(search, options);
-  if (best.p99 <= kLong) return best;
-  options.most_conflicts *= kMore;
-  Costed again = with_filters_or_without(search, options);
-  return again.cost < best.cost ? again : best;
+  if (best.p99 > kLong) {
+    options.most_conflicts *= kMore;
+    Costed again = with_filters_or_without(search, options);
+    if (again.cost < best.cost) best = std::move(again);
+  }
+  return with_more_shared(search, options, std::move(best));
+}
+
+/// What equal tables save is spent on further cuts, as long as these leave enough of them.
+Costed TablePlanner::with_more_shared(chained::TableSearch& search, chained::TableOptions options,
+                                      Costed best) const {
+  constexpr double kMuch = 1.1;
+  constexpr int kMostRounds = 4;
+  Costed tried = best;
+  for (int round = 0; round < kMostRounds && !tried.tables.empty(); ++round) {
+    const auto before = static_cast<double>(rules_in(tried.tables));
+    tried.tables = share_equal_tables(std::move(tried.tables));
+    const auto after = static_cast<double>(rules_in(tried.tables));
+    const bool fits = after <= static_cast<double>(room_.most_rules);
+    if (fits && tried.cost <= best.cost) best = tried;
+    const double spare = static_cast<double>(room_.most_rules) / after;
+    if (before < kMuch * after || spare < kMuch) break;
+    options.most_rules = static_cast<std::size_t>(before * spare);
+    tried = with_filters_or_without(search, options);
+  }
+  return best;
 }
 
 Costed TablePlanner::without_way_back(bool single_table) {

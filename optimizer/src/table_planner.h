@@ -67,6 +67,8 @@ class TablePlanner {
                               std::size_t most_ranges) const;
   [[nodiscard]] Costed with_filters_or_without(chained::TableSearch& search,
                                                chained::TableOptions options) const;
+  [[nodiscard]] Costed with_more_shared(chained::TableSearch& search,
+                                        chained::TableOptions options, Costed best) const;
   void consider(bool single_table, Costed& best);
   [[nodiscard]] double missing_weight() const;
 
