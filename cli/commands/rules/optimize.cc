@@ -41,6 +41,7 @@ struct OptimizeFlags {
   std::optional<double> growth = optimizer::OptimizeOptions{}.max_growth;
   std::optional<flows::CommandForm> as;
   bool single_table = false;
+  bool keep_tables = false;
   bool merge_masks = false;
   bool ranges = false;
   bool one_layout = false;
@@ -292,6 +293,7 @@ int run(const OptimizeFlags& flags) {
   options.seed = flags.seed;
   if (flags.growth) options.max_growth = *flags.growth;
   options.single_table = flags.single_table;
+  options.join_tables = !flags.keep_tables;
   if (flags.as) options.limits.last_table = flows::last_table_of(flags.as->program);
   if (flags.models.size() > 1) {
     return tell({ErrorCode::kBadInput, "rules take one --model; only --connections takes several"});
@@ -429,6 +431,8 @@ void add_optimize(Program& program) {
   command.option("--seed", flags->seed, "Seed of the made-up traffic and of the search");
   add_growth(command, flags->growth);
   command.flag("--single-table", flags->single_table, "No jumps: one chain for each table");
+  command.flag("--keep-tables", flags->keep_tables,
+               "Of a pipeline, no tables are joined: each is laid out by itself, as --update needs it");
   const Option merging = command.flag("--merge-masks", flags->merge_masks,
                                       "One chain for each table, with masks merged by writing "
                                       "rules out, as many as --growth allows; "

@@ -8,6 +8,8 @@
 #include "greynic/verify/verify.h"
 #include "src/live/beside.h"
 #include "src/live/detours.h"
+#include "src/problem.h"
+#include "src/table_planner.h"
 
 namespace greynic::optimizer {
 
@@ -334,6 +336,27 @@ class LiveLayout::Kept {
   std::unique_ptr<live::Beside> beside_;
 };
 
+namespace {
+
+/// Steps follow each table by itself, so none may do the work of several. The layout is equivalent.
+Result<void> check_tables_apart(const RuleSet& rules, const Layout& layout) {
+  const RulesOfTable tables = rules_by_table(rules);
+  if (tables.size() == 1) return {};
+  for (const auto& [id, members] : tables) {
+    const auto verdict = verify::verify(rules_of(rules, members), layout);
+    if (!verdict) return verdict.error().while_doing(fmt::format("looking at table {}", id));
+    if (verdict->equivalent) continue;
+    return fail(
+        ErrorCode::kUnsupported,
+        fmt::format("table {} of the layout does at once what the rules do in several tables, and "
+                    "updates follow each table by itself; lay the rules out with --keep-tables",
+                    id));
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<LiveLayout> LiveLayout::create(const RuleSet& rules, const Layout& layout,
                                       LiveOptions options) {
   const auto verdict = verify::verify(rules, layout);
@@ -345,7 +368,9 @@ Result<LiveLayout> LiveLayout::create(const RuleSet& rules, const Layout& layout
                             "it says {}; lay the rules out again",
                             to_string(found.packet), found.by_rules, found.by_layout));
   }
+  if (const auto apart = check_tables_apart(rules, layout); !apart) return pass_on(apart);
   options.search.limits.most_ranges = 0;  // steps know no ranges
+  options.search.join_tables = false;     // each table is followed by itself
   auto kept = std::make_unique<Kept>(std::move(options));
   if (auto started = kept->start(rules, without_ranges(layout)); !started) {
     return pass_on(started);

@@ -35,9 +35,12 @@
 ///     matcher A: rules 0 and 2        tried by packets of rules 0 to 3: 1, 2, 1, 2
 ///     matcher B: rules 1 and 3        mean: 1.5
 ///
-/// What is not promised: the least cost there is (the problem is NP-hard). Each input table is laid
-/// out and proven on its own, which suffices for the whole pipeline; an action that changes headers
-/// between two input tables is not followed.
+/// Tables of a pipeline, of which rules jump to further ones, may be joined (optimizer/src/joined/join.h): a
+/// rule then does at once what its packets meet in several tables. Each table keeps its id, and does in the
+/// end to whatever comes to it what it did, so packets may come to any of them. Actions that the input names
+/// only as text may do anything to a packet; behind them it is not followed.
+///
+/// What is not promised: the least cost there is (the problem is NP-hard).
 
 #include <cstdint>
 #include <functional>
@@ -64,6 +67,7 @@ using CostModel = std::function<Result<model::Prediction>(double matchers_tried)
 struct OptimizeOptions {
   std::uint64_t seed = 1;     ///< of the order search; the same seed gives the same layout
   bool single_table = false;  ///< no jumps: one chain of matchers for each input table
+  bool join_tables = true;    ///< of a pipeline, where that saves matchers
   double max_growth = 1.5;    ///< rules in the layout, jumps included, at most this times the input
   LayoutLimits limits;        ///< of the device that the layout is for; all kept, or no layout
   CostModel cost;             ///< empty: nothing is predicted

@@ -1,0 +1,54 @@
+#pragma once
+
+/// One input table laid out by the best search that can be proven, to be put together with others.
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "greynic/optimizer/optimize.h"
+#include "greynic/verify/verify.h"
+#include "src/problem.h"
+#include "src/table_planner.h"
+
+namespace greynic::optimizer {
+
+/// Proves layouts of single tables by the verifier, until all of them together used up the
+/// comparisons: a count, so that the same input gives the same layout on every machine.
+class QuickProver {
+ public:
+  bool proves(const RuleSet& rules, const Layout& layout, Proof& proof);
+  /// Layouts that were wrong: faults of the search, which nobody should have to take on trust.
+  [[nodiscard]] std::size_t refuted() const { return refuted_; }
+
+ private:
+  static constexpr std::uint64_t kRanges = 200'000'000;  ///< masks are there, should this not do
+  std::uint64_t left_ = 1'000'000'000;
+  std::size_t refuted_ = 0;
+};
+
+struct TableDraft {
+  RuleSet rules;  ///< of this table
+  Traffic arriving;
+  std::vector<LayoutTable> tables;
+  std::uint32_t first_free = 0;  ///< ids from here on are of tables that were added
+  bool proven = false;           ///< by itself; else the overlap scan is still to come
+  std::size_t dropped = 0;       ///< rules that decide nothing
+  ChainBound bound;              ///< of a packet that comes here
+  Proof proof;
+
+  /// Are these its rules and packets, whatever the ids of added tables?
+  [[nodiscard]] bool is_for(const RuleSet& all, const std::vector<std::uint32_t>& members,
+                            const Traffic& packets) const;
+  /// Added tables get ids from `to` on; false where one would lie beyond the last.
+  bool renumber(std::uint32_t to, std::uint32_t last_table);
+};
+using Drafts = std::map<std::uint32_t, TableDraft>;  ///< by table
+
+/// `room.most_rules` is raised to the rules that decide something.
+[[nodiscard]] TableDraft draft_table(const RuleSet& rules,
+                                     const std::vector<std::uint32_t>& members,
+                                     const Traffic& arriving, const OptimizeOptions& options,
+                                     TableRoom room, Effects& effects, QuickProver& quick);
+
+}  // namespace greynic::optimizer

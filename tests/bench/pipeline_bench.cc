@@ -1,0 +1,109 @@
+/// Where the packets of a pipeline try their matchers, table by table:
+///
+///     pipeline_bench FILE [--growth G] [--apart] [--traffic-seed N]
+///
+/// With --apart no tables are joined. --traffic-seed judges by packets that the layout was not made for. A
+/// visit is one packet at one table of the rules; what is tried in tables behind it counts there.
+
+#include <fmt/core.h>
+
+#include <ctime>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "greynic/optimizer/optimize.h"
+#include "greynic/rules/read_rules.h"
+#include "greynic/rules/traffic.h"
+#include "greynic/verify/verify.h"
+#include "src/counted/walk.h"
+
+namespace {
+
+using namespace greynic;
+
+struct Visits {
+  double share = 0.0;
+  double tried = 0.0;
+  double hops = 0.0;
+};
+
+void print_tables(const RuleSet& rules, const Traffic& traffic, const Layout& layout) {
+  std::map<std::uint32_t, std::size_t> rules_of;
+  for (const FlowRule& rule : rules.rules) ++rules_of[rule.table];
+  std::map<std::uint32_t, Visits> visits;
+  std::vector<std::uint32_t> at(traffic.flows.size(), 0);
+  const double part = 1.0 / static_cast<double>(traffic.flows.size());
+  optimizer::walk(layout, traffic, [&](const optimizer::Step& step) {
+    if (step.table == nullptr) return;
+    if (rules_of.contains(step.table->id)) {
+      at[step.flow] = step.table->id;
+      visits[step.table->id].share += part;
+    } else {
+      visits[at[step.flow]].hops += part;
+    }
+    visits[at[step.flow]].tried += part * static_cast<double>(step.tried);
+  });
+  fmt::print("{:>6} {:>7} {:>8} {:>8} {:>8} {:>8}\n", "table", "rules", "visits", "tried",
+             "a visit", "hops");
+  for (const auto& [id, row] : visits) {
+    fmt::print("{:>6} {:>7} {:>8.4f} {:>8.4f} {:>8.2f} {:>8.4f}\n", id, rules_of[id], row.share,
+               row.tried, row.tried / row.share, row.hops);
+  }
+}
+
+double seconds_since(std::clock_t start) {
+  return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+}
+
+int run(const std::string& file, const optimizer::OptimizeOptions& options, std::uint64_t seed) {
+  auto read = rules::read_rules(file);
+  if (!read) return fmt::print("{}\n", read.error().message), 1;
+  const auto resolved = rules::resolve_conjunctions(std::move(*read), 1'000'000);
+  if (!resolved) return fmt::print("{}\n", resolved.error().message), 1;
+  const Traffic traffic = rules::uniform_traffic(*resolved, 1);
+  auto start = std::clock();
+  const auto made = optimizer::optimize(*resolved, traffic, options);
+  const double search = seconds_since(start);
+  if (!made) return fmt::print("{}\n", made.error().message), 1;
+  start = std::clock();
+  const auto verdict = verify::verify(*resolved, made->layout);
+  fmt::print("{} rules, {} in the layout; verify: {}, {:.2f} CPU s; search {:.1f} CPU s\n",
+             resolved->rules.size(), made->after.rules,
+             !verdict              ? verdict.error().message
+             : verdict->equivalent ? "equivalent"
+                                   : "different",
+             seconds_since(start), search);
+  const Traffic judging = seed == 1 ? traffic : rules::uniform_traffic(*resolved, seed);
+  const auto cost = optimizer::cost_of(made->layout, judging);
+  fmt::print("tried {:.2f}, 99 % {}, most {}, jumps {:.2f}; in order {:.2f}\n", cost.matchers_tried,
+             cost.matchers_tried_p99, cost.most_matchers_tried, cost.jumps,
+             made->before.matchers_tried);
+  print_tables(*resolved, judging, made->layout);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  optimizer::OptimizeOptions options;
+  std::string file;
+  std::uint64_t seed = 1;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    if (argument == "--growth" && i + 1 < argc) {
+      options.max_growth = std::stod(argv[++i]);
+    } else if (argument == "--traffic-seed" && i + 1 < argc) {
+      seed = std::stoull(argv[++i]);
+    } else if (argument == "--apart") {
+      options.join_tables = false;
+    } else {
+      file = argument;
+    }
+  }
+  if (file.empty()) {
+    fmt::print("usage: pipeline_bench FILE [--growth G] [--apart] [--traffic-seed N]\n");
+    return 2;
+  }
+  return run(file, options, seed);
+}
