@@ -38,7 +38,7 @@ std::map<std::uint32_t, Traffic> traffic_by_table(const Layout& in_order, const 
   walk(in_order, traffic, [&](const Step& step) {
     if (step.table == nullptr) return;
     const TrafficFlow& flow = traffic.flows[step.flow];
-    by_table[step.table->id].flows.push_back({flow.packet, flow.weight, step.table->id});
+    by_table[step.table->id].flows.push_back({*step.packet, flow.weight, step.table->id});
   });
   return by_table;
 }

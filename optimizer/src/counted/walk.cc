@@ -82,7 +82,7 @@ void walk(const Layout& layout, const Traffic& traffic,
       }
       const auto hits = first_matches(table.rows, packets);
       for (std::size_t i = 0; i < flows.size(); ++i) {
-        Step step{.flow = flows[i], .table = found->second};
+        Step step{.flow = flows[i], .table = found->second, .packet = &packet_of(flows[i])};
         if (hits[i] == kNoRow) {
           step.tried = found->second->matchers.size();
           visit(step);

@@ -14,6 +14,7 @@ namespace greynic::optimizer {
 struct Step {
   std::uint32_t flow = 0;              ///< index in the traffic
   const LayoutTable* table = nullptr;  ///< null: a jump led out of the layout, or too many jumps
+  const Packet* packet = nullptr;      ///< as it comes to the table; good during the visit
   std::size_t tried = 0;               ///< matchers of the table, the one that hit included
   const FlowRule* rule = nullptr;      ///< null: nothing in the table matched
   bool last = true;                    ///< the packet's way ends here; else the rule jumps

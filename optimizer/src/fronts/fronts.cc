@@ -21,6 +21,7 @@ struct Arrival {
   std::uint32_t flow = 0;
   std::uint32_t row = kNoRow;  ///< of the table, that it hits
   double tried = 0.0;          ///< matchers, without fronts
+  Packet packet;               ///< with what rules set on its way
 };
 
 struct Front {
@@ -52,7 +53,7 @@ class FrontSearch {
     find_fields();
     packets_.emplace(words_);
     for (const Arrival& arrival : left_) {
-      problem_->columns.pack(traffic.flows[arrival.flow].packet, packets_->add());
+      problem_->columns.pack(arrival.packet, packets_->add());
     }
     for (std::uint32_t i = 0; i < left_.size(); ++i) at_.push_back(i);
   }
@@ -314,7 +315,7 @@ std::vector<std::vector<Arrival>> arrivals_of(const Layout& layout, const Traffi
     if (step.table == nullptr) return;
     const std::size_t table = place.at(step.table);
     const std::uint32_t hit = step.rule == nullptr ? kNoRow : row[table].at(step.rule);
-    arrivals[table].push_back({step.flow, hit, static_cast<double>(step.tried)});
+    arrivals[table].push_back({step.flow, hit, static_cast<double>(step.tried), *step.packet});
   });
   return arrivals;
 }
