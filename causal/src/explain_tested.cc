@@ -9,6 +9,7 @@
 #include "around/finer.h"
 #include "around/sense.h"
 #include "causes.h"
+#include "replay.h"
 #include "steps/group_search.h"
 #include "steps/hidden_pairs.h"
 #include "steps/level_search.h"
@@ -22,50 +23,6 @@ namespace {
 constexpr double kWallInPlan = 0.1;  // odds that a configuration of a plan is a wall
 constexpr double kException = 0.5;   // odds that an exception is none
 constexpr std::size_t kGiveUp = 20;  // times the usual tests; half of that, step by step after it
-
-/// The laboratory, with what it answered before: an explanation that is asked for again walks the
-/// same way, and is answered from the run.
-class Replay {
- public:
-  Replay(const Laboratory& laboratory, const ExplainOptions& options)
-      : laboratory_(laboratory), options_(options) {}
-
-  void hold(const Observation& observation) {
-    held_[observation.asked.name()].push_back(observation);
-  }
-  [[nodiscard]] std::size_t ordered() const { return ordered_; }
-
-  [[nodiscard]] Result<std::vector<Observation>> measure(std::span<const Configuration> wanted) {
-    std::vector<Observation> all;
-    std::vector<Configuration> fresh;
-    for (const Configuration& configuration : wanted) {
-      auto held = held_.find(configuration.name());
-      if (held != held_.end() && !held->second.empty()) {
-        all.push_back(held->second.front());
-        held->second.erase(held->second.begin());
-      } else {
-        fresh.push_back(configuration);
-      }
-    }
-    if (fresh.empty()) return all;
-    if (ordered_ + fresh.size() > options_.most_tests) {
-      return fail(ErrorCode::kAllowanceSpent,
-                  fmt::format("the allowance of {} tests is spent; raise it with --most-tests",
-                              options_.most_tests));
-    }
-    auto made = laboratory_.measure(fresh);
-    if (!made) return pass_on(made);
-    ordered_ += made->size();
-    all.insert(all.end(), made->begin(), made->end());
-    return all;
-  }
-
- private:
-  const Laboratory& laboratory_;
-  const ExplainOptions& options_;
-  std::map<std::string, std::vector<Observation>> held_;
-  std::size_t ordered_ = 0;
-};
 
 class Explainer {
  public:
@@ -98,6 +55,9 @@ class Explainer {
   [[nodiscard]] Result<void> explain_walls();
   [[nodiscard]] Result<void> explain_wall(const Configuration& wall);
   [[nodiscard]] Result<CausesOfWall> causes_of(Settings& settings);
+  [[nodiscard]] Result<CausesOfWall> causes_by_all_tests(Settings& settings);
+  [[nodiscard]] Result<void> add_levels(const CausesOfWall& found, Settings& settings,
+                                        std::vector<Cause>& causes);
   [[nodiscard]] bool is_explained(const Configuration& configuration) const;
   void keep_evidence(Cause& cause, const FoundCause& found, const CausesOfWall& all,
                      Settings& settings);
@@ -304,7 +264,7 @@ void Explainer::keep_evidence(Cause& cause, const FoundCause& found, const Cause
   }
 }
 
-/// Small noise: step by step. Large: by all tests at once and, if they contradict, step by step.
+/// Small noise: step by step. Large: by all tests at once.
 Result<CausesOfWall> Explainer::causes_of(Settings& settings) {
   const Id wall = session_.id_of(settings.wall());
   if (!session_.is_noisy(wall) && !may_be_noisy(session_, wall)) {
@@ -313,6 +273,12 @@ Result<CausesOfWall> Explainer::causes_of(Settings& settings) {
     session_.leave_when_noisy({});
     if (!found || found->complete || !session_.is_noisy(wall)) return found;
   }
+  return causes_by_all_tests(settings);
+}
+
+/// And step by step, if they contradict.
+Result<CausesOfWall> Explainer::causes_by_all_tests(Settings& settings) {
+  const Id wall = session_.id_of(settings.wall());
   const std::size_t usual = session_.usual_tests(wall, settings.size());
   session_.allow(kGiveUp * usual);
   auto found = WholeSearch(session_, settings, sure_of_wall_).causes();
@@ -322,6 +288,20 @@ Result<CausesOfWall> Explainer::causes_of(Settings& settings) {
   }
   session_.allow({});
   return found;
+}
+
+/// `causes`: those whose levels were found, also where it fails.
+Result<void> Explainer::add_levels(const CausesOfWall& found, Settings& settings,
+                                   std::vector<Cause>& causes) {
+  LevelSearch levels(session_, settings);
+  for (const FoundCause& one : found.causes) {
+    if (one.levels.empty()) session_.leave_when_noisy(session_.id_of(settings.wall()));
+    auto cause = levels.levels_of(one);
+    session_.leave_when_noisy({});
+    if (!cause) return pass_on(cause);
+    causes.push_back(std::move(*cause));
+  }
+  return {};
 }
 
 Result<void> Explainer::explain_wall(const Configuration& wall) {
@@ -334,6 +314,14 @@ Result<void> Explainer::explain_wall(const Configuration& wall) {
   }
   auto found = causes_of(*settings);
   if (!found) return pass_on(found);
+  std::vector<Cause> causes;
+  auto levelled = add_levels(*found, *settings, causes);
+  if (!levelled && session_.left_for_noise()) {  // levels showed it, not the settings before them
+    found = causes_by_all_tests(*settings);
+    if (!found) return pass_on(found);
+    causes.clear();
+    levelled = add_levels(*found, *settings, causes);
+  }
   for (const std::string& note : found->notes) {
     explanation_.notes.push_back(fmt::format("{}: {}", wall.name(), note));
   }
@@ -344,25 +332,24 @@ Result<void> Explainer::explain_wall(const Configuration& wall) {
     explanation_.hidden_left = std::max(explanation_.hidden_left.value_or(0.0), left);
   }
   sure_of_wall_ = sure_of_wall_ || chance_of(found->odds_of_any) >= options_.confidence;
-  LevelSearch levels(session_, *settings);
-  for (const FoundCause& one : found->causes) {
-    auto cause = levels.levels_of(one);
-    if (!cause) return pass_on(cause);
+  for (std::size_t i = 0; i < causes.size(); ++i) {
+    const FoundCause& one = found->causes[i];
+    Cause& cause = causes[i];
     if (options_.finer > 0.0) {
       const Configuration alone = session_.configuration(settings->known_id(one.closed));
-      auto done = find_finer(session_, *settings, alone, options_.finer, *cause);
+      auto done = find_finer(session_, *settings, alone, options_.finer, cause);
       if (!done) return done;
     }
-    keep_evidence(*cause, one, *found, *settings);
+    keep_evidence(cause, one, *found, *settings);
     // Where levels are known already, all tests were held against whole answers: this one too.
-    for (const Evidence& evidence : cause->evidence) {
+    for (const Evidence& evidence : cause.evidence) {
       const bool apart = one.levels.empty() && evidence.role == "all terms";
-      if (apart) cause->confidence *= 1.0 - evidence.p_value;
+      if (apart) cause.confidence *= 1.0 - evidence.p_value;
     }
-    cause->confidence *= found->confidence;
-    explanation_.causes.push_back(std::move(*cause));
+    cause.confidence *= found->confidence;
+    explanation_.causes.push_back(std::move(cause));
   }
-  return {};
+  return levelled;
 }
 
 Result<void> Explainer::explain_walls() {
@@ -413,7 +400,7 @@ void Explainer::finish() {
   if (too_short_ > 0) explanation_.notes.push_back(too_short_note(too_short_));
   if (!explanation_.walls.empty()) {
     explanation_.finding = Finding::kWall;
-  } else if (explanation_.undecided == 0) {
+  } else if (explanation_.undecided == 0 && all_complete_) {
     explanation_.finding = Finding::kFalseAlarm;
   }
   const bool explained = std::all_of(explanation_.walls.begin(), explanation_.walls.end(),

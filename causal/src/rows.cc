@@ -82,14 +82,19 @@ std::vector<Id> Session::seen_once(const Row& row, const Place& place) const {
   return once;
 }
 
+/// Where levels are judged by the bound, walls next to it say little of how deep the others are.
+Result<void> Session::stay(std::size_t tests_of_question) {
+  const bool is_long = tests_of_question >= kLongRow || tests_ >= leave_from_ + kLongSearch;
+  if (!leave_when_noisy_ || !is_long || !is_noisy(*leave_when_noisy_, !by_bound_)) return {};
+  left_ = true;
+  return fail(ErrorCode::kAllowanceSpent, "noise is too large to go step by step");
+}
+
 Result<Place> Session::first_wall(const Row& row, double error) {
   const std::size_t begun = tests_;
   while (true) {
     const std::size_t taken = tests_ - begun;
-    const bool is_long = taken >= kLongRow || tests_ >= leave_from_ + kLongSearch;
-    if (leave_when_noisy_ && is_long && is_noisy(*leave_when_noisy_)) {
-      return fail(ErrorCode::kAllowanceSpent, "noise is too large to go step by step");
-    }
+    if (auto still = stay(taken); !still) return pass_on(still);
     const std::vector<double> chance = chances(row);
     double sum = 0.0;
     for (std::size_t i = 0; i < row.steps.size(); ++i) {

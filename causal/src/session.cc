@@ -315,6 +315,7 @@ Result<std::vector<Verdict>> Session::decide(const std::vector<Id>& ids, double 
   const double prior = std::log(before / (1.0 - before));
   const double sure = std::log((1.0 - error) / error);
   std::vector<Verdict> verdicts(ids.size(), Verdict::kUndecided);
+  const std::size_t begun = tests_;
   while (true) {
     std::vector<Id> open;
     for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -335,6 +336,7 @@ Result<std::vector<Verdict>> Session::decide(const std::vector<Id>& ids, double 
       }
     }
     if (open.empty()) return verdicts;
+    if (auto still = stay(tests_ - begun); !still) return pass_on(still);
     if (std::ssize(open) > options_.batch) open.resize(static_cast<std::size_t>(options_.batch));
     ask_baseline_first(open);
     if (auto done = measure(open, why); !done) return pass_on(done);
@@ -390,10 +392,10 @@ double Session::most_noise_by_repeats() const {
   return std::sqrt(squares / least);
 }
 
-bool Session::is_noisy(Id wall) const {
+bool Session::is_noisy(Id wall, bool beside_least) const {
   const double sigma = std::min(model_.sigma(), most_noise_by_repeats());
   for (Id id = 0; id < asked_.size(); ++id) {
-    const bool seen = tests_of(id) >= kOwnTests && evidence(id) > kSurelyWall;
+    const bool seen = beside_least && tests_of(id) >= kOwnTests && evidence(id) > kSurelyWall;
     std::vector<double> scores = id == wall || seen ? scores_of(id) : std::vector<double>();
     if (scores.empty()) continue;
     std::sort(scores.begin(), scores.end());

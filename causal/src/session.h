@@ -111,13 +111,16 @@ class Session {
   [[nodiscard]] Ratio ratio_of(Id id) const;
   /// Noise is large beside the depth of a wall, or of the least one that was seen since: single
   /// answers are often wrong. A wall of several causes is deeper than each of them.
-  [[nodiscard]] bool is_noisy(Id wall) const;
-  /// A long row of first_wall() ends with kAllowanceSpent where noise turned out to be large beside
-  /// the depth of this wall.
+  [[nodiscard]] bool is_noisy(Id wall, bool beside_least = true) const;
+  /// Questions that take long end with kAllowanceSpent where noise turned out to be large beside the
+  /// depth of this wall.
   void leave_when_noisy(std::optional<Id> wall) {
     leave_when_noisy_ = wall;
     leave_from_ = tests_;
+    left_ = left_ && !wall;
   }
+  /// It did, the last time.
+  [[nodiscard]] bool left_for_noise() const { return left_; }
   /// How many tests the causes of a wall take that differs from the baseline in so many settings, if
   /// it has two causes of three terms, thresholds with them: their bits over what a test tells.
   [[nodiscard]] std::size_t usual_tests(Id wall, std::size_t settings) const;
@@ -181,6 +184,8 @@ class Session {
   };
   [[nodiscard]] Spread spread_of_repeats() const;
   [[nodiscard]] double most_noise_by_repeats() const;
+  /// Fails where it is time to leave because of noise.
+  [[nodiscard]] Result<void> stay(std::size_t tests_of_question);
   /// The baseline in place of what waits for it: its mean, and so the bound, is known less well.
   void ask_baseline_first(std::vector<Id>& next) const;
   /// All answers of a long row lean on the baseline's mean.
@@ -211,6 +216,7 @@ class Session {
   std::optional<std::size_t> give_up_at_;
   std::optional<Id> leave_when_noisy_;
   std::size_t leave_from_ = 0;
+  bool left_ = false;
   std::size_t rounds_ = 0;
   std::size_t first_ordered_ = 0;
 };

@@ -29,7 +29,10 @@ constexpr double kStalls = 0.01;
 constexpr double kStallsUpTo = 4.0;
 constexpr double kFailsClear = 0.02;
 constexpr double kFailsWall = 0.3;
+// Who states that a wall loses much has more noise than who looks for small losses.
 constexpr double kNoiseBefore = 0.06;
+constexpr double kNoiseOfRoom = 0.57;  // of what lies between baseline and bound
+constexpr double kMostRoom = 0.5;
 constexpr double kNoiseSpread = 1.1;  // of its logarithm
 constexpr double kMayBeNoisy = 0.5;
 // Log odds of what is surely worse than the baseline to be worse by the whole share: the search tests
@@ -107,9 +110,11 @@ Odds odds_of_wall(const Values& values, const ValueModel& model, const NoiseBefo
   double noisy = -1e300;
   double equal = -1e300;
   double less = -1e300;
+  const double room = std::clamp(model.scale().bound(middle) - middle, 0.0, kMostRoom);
+  const double expected = std::max(kNoiseBefore, kNoiseOfRoom * room);
   for (int s = 0; s < 14; ++s) {
     const double sigma = 0.004 * std::pow(1.5, s);
-    const double usual = std::log(sigma / kNoiseBefore) / kNoiseSpread;
+    const double usual = std::log(sigma / expected) / kNoiseSpread;
     double of_sigma = -0.5 * usual * usual;
     if (noise.freedom > 0.0) {
       of_sigma = -noise.freedom * (std::log(sigma) + 0.5 * noise.variance / (sigma * sigma));
@@ -289,9 +294,13 @@ Result<WallCheck> check_wall(Session& session, Id id, Check how) {
     const bool seen = of_wall > 1 || (searched && session.has_wall_but(id));
     const bool wall = odds.worse >= least && odds.wall >= beyond && (seen || !searched);
     check.sure = !wall || (odds.worse >= sure && seen);
-    const bool few = of_wall + of_baseline <= kFirstTests;
+    // A test that failed says nothing of the noise that makes the others differ.
+    const std::size_t values_of_wall = session.scores_of(id).size();
+    const std::size_t values_of_baseline = session.scores_of(baseline).size();
+    const bool told = values_of_wall >= 1 && values_of_baseline >= 2;
+    const bool few = values_of_wall + values_of_baseline <= kFirstTests;
     const double surely = sure + (of_wall + of_baseline > kManyForClear ? kNearMargin : 0.0);
-    const bool clear = odds.wall - (few ? kLessAtFirst : 0.0) <= -surely;
+    const bool clear = told && odds.wall - (few ? kLessAtFirst : 0.0) <= -surely;
     if (started && (wall || clear)) {
       // What slows the device for a while is not clear; in a batch its tests hide each other.
       const bool hidden = !wall && session.waits() && session.options().batch > 1;

@@ -322,14 +322,23 @@ double Depths::odds_beside(const std::vector<double>& of_baseline,
   return wall - clear;
 }
 
-void Depths::fit(std::vector<Tested>& all) {
-  for (int round = 0; round < kRounds; ++round) learn(all);
-  join_depths();
-  new_depth(all);
+double Depths::log_chance_if_clear(std::vector<Tested> all) const {
+  for (Tested& one : all) one.wall = 0.0;
+  return log_chance(all);
+}
+
+void Depths::judge(std::vector<Tested>& all) const {
   for (Tested& one : all) {
     const Chances chance = chances(one);
     one.evidence = chance.wall - chance.clear + one.failures * std::log(fails_wall_ / fails_clear_);
   }
+}
+
+void Depths::fit(std::vector<Tested>& all) {
+  for (int round = 0; round < kRounds; ++round) learn(all);
+  join_depths();
+  new_depth(all);
+  judge(all);
 }
 
 }  // namespace greynic::causal

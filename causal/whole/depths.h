@@ -30,6 +30,10 @@ class Depths {
   Depths(double baseline, double depth, double sigma, std::function<double(double)> bound);
   /// Learns from all, and sets the evidence of each.
   void fit(std::vector<Tested>& all);
+  /// Sets the evidence of each by what is known already.
+  void judge(std::vector<Tested>& all) const;
+  /// How likely the tests are, as a logarithm, if none of them is a wall.
+  [[nodiscard]] double log_chance_if_clear(std::vector<Tested> all) const;
   /// How much likelier the tests are, as a logarithm, if walls are those with `wall` of 1, as `causes`
   /// says, and all is learned from that, than with what was learned last.
   [[nodiscard]] double gain_of_own(const std::vector<Tested>& all) const;
@@ -38,6 +42,7 @@ class Depths {
   [[nodiscard]] double odds_beside(const std::vector<double>& of_baseline,
                                    const std::vector<double>& scores) const;
   [[nodiscard]] double sigma() const { return sigma_; }
+  [[nodiscard]] const std::function<double(double)>& bound() const { return bound_; }
   [[nodiscard]] double baseline() const { return baseline_; }
   [[nodiscard]] double shallowest() const;
   /// Standard errors of the two.

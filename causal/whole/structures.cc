@@ -365,6 +365,12 @@ void Structures::weigh(const std::vector<double>& evidence, int steps) {
   settle();
 }
 
+double Structures::log_odds() const {
+  double sum = 0.0;
+  for (const auto& [key, structure] : kept_) sum += std::exp(structure.score - best_);
+  return best_ + std::log(sum);
+}
+
 /// The chances of what is kept. Of structures with a cause more than the likeliest there are too
 /// many to keep; together they are worth what the healed walls say.
 void Structures::settle() {

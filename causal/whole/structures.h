@@ -98,6 +98,9 @@ class Structures {
   /// log p(readings | wall) - log p(readings | clear), of each test; the chains walk on from there.
   void weigh(const std::vector<double>& evidence, int steps);
 
+  /// Logarithm of the odds of all that are kept, together.
+  [[nodiscard]] double log_odds() const;
+
   /// Adds to the score of the likeliest, so many of them, what `gain` says of the walls of each cause. The rest
   /// gains as much as these do in the mean.
   void judge_by_own(const std::function<double(const std::vector<TestSet>&)>& gain,

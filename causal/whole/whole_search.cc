@@ -11,6 +11,9 @@ namespace {
 constexpr std::uint64_t kHalfSeed = 0x68616c66;  // any fixed number
 constexpr int kSteps = 10;                       // of each chain, after each test
 constexpr int kFirstSteps = 40;
+constexpr int kRoundsAnew = 3;
+constexpr std::size_t kLeastBeforeAnew = 10;  // tests, until all is learned anew
+constexpr double kShareBeforeAnew = 0.2;      // of those that were made
 constexpr double kMeanKnown = 0.3;  // its error, as a share of what lies between it and walls
 constexpr double kFoundKnown = 0.4;
 constexpr std::size_t kMostOfOne = 60;  // tests of one configuration
@@ -28,6 +31,12 @@ constexpr double kAgainst = 0.01;          // chance of what the tests say, by a
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values.empty() ? 0.0 : values[(values.size() - 1) / 2];
+}
+
+std::vector<double> evidence_of(const std::vector<Tested>& tested) {
+  std::vector<double> evidence;
+  for (const Tested& one : tested) evidence.push_back(one.evidence);
+  return evidence;
 }
 
 }  // namespace
@@ -203,26 +212,58 @@ std::vector<Id> WholeSearch::doubtful_parts() {
   return next;
 }
 
+/// Noise, baseline and depths are learned from what the likely answers say, and these are likely by
+/// what was learned. Wrong ones can hold each other up so for ever: where walls pass for clear, the
+/// baseline is slow by their tests, and then they are clear. Now and then all is learned anew, from the
+/// tests of baseline and wall alone, of which it is known what they are; what explains all tests better
+/// is gone on with.
+void WholeSearch::begin_anew() {
+  const std::size_t share =
+      static_cast<std::size_t>(kShareBeforeAnew * static_cast<double>(session_.tests()));
+  begin_anew_at_ = session_.tests() + std::max(kLeastBeforeAnew, share);
+  const Id wall = session_.id_of(settings_.wall());
+  Structures structures(axes_of(lanes_));
+  for (const Id id : ids_) structures.add_test(*positions_of(session_.configuration(id)));
+  Depths depths(median(session_.scores_of(session_.baseline())), median(session_.scores_of(wall)),
+                depths_.sigma(), depths_.bound());
+  std::vector<Tested> tested = tested_;
+  const double now = structures_.log_odds() + depths_.log_chance_if_clear(tested_);
+  depths.judge(tested);
+  for (int round = 0; round < kRoundsAnew; ++round) {
+    structures.weigh(evidence_of(tested), round == 0 ? kFirstSteps : kSteps);
+    believe(structures, tested);
+    depths.fit(tested);
+  }
+  structures.weigh(evidence_of(tested), kSteps);
+  if (structures.log_odds() + depths.log_chance_if_clear(tested) <= now) return;
+  structures_ = std::move(structures);
+  depths_ = std::move(depths);
+  tested_ = std::move(tested);
+  believe();
+}
+
 void WholeSearch::learn(int steps) {
   read_tests();
   for (int round = 0; round < 2; ++round) {
     depths_.fit(tested_);
-    std::vector<double> evidence;
-    for (const Tested& one : tested_) evidence.push_back(one.evidence);
-    structures_.weigh(evidence, round == 0 ? 0 : steps);
+    structures_.weigh(evidence_of(tested_), round == 0 ? 0 : steps);
     if (round > 0) judge_rivals();
     believe();
   }
 }
 
 /// What the likely answers say of each configuration that was tested.
-void WholeSearch::believe() {
-  for (Tested& one : tested_) one.wall = 0.0;
-  for (const Structure& one : structures_.likely()) {
-    for (std::size_t i = 0; i < ids_.size() && one.chance > 1e-6; ++i) {
-      if (one.walls.has(i)) tested_[i].wall += one.chance;
+void WholeSearch::believe(const Structures& structures, std::vector<Tested>& tested) {
+  for (Tested& one : tested) one.wall = 0.0;
+  for (const Structure& one : structures.likely()) {
+    for (std::size_t i = 0; i < tested.size() && one.chance > 1e-6; ++i) {
+      if (one.walls.has(i)) tested[i].wall += one.chance;
     }
   }
+}
+
+void WholeSearch::believe() {
+  believe(structures_, tested_);
   for (std::size_t i = 0; i < ids_.size(); ++i) session_.believe(ids_[i], tested_[i].wall);
 }
 
@@ -341,6 +382,7 @@ Result<void> WholeSearch::check() {
 
 Result<void> WholeSearch::search() {
   learn(kFirstSteps);
+  begin_anew();
   const std::size_t first = session_.tests();
   while (!is_contradicted() && ids_.size() + 16 < TestSet::kMost) {
     if (!is_wall_ && session_.tests() >= first + kMostUnchecked) {
@@ -359,6 +401,7 @@ Result<void> WholeSearch::search() {
     if (next.empty()) return {};
     if (auto done = session_.measure(next, why_); !done) return done;
     learn(kSteps);
+    if (session_.tests() >= begin_anew_at_) begin_anew();
     session_.note_beliefs();
   }
   sure_ = is_sure() && !is_contradicted();

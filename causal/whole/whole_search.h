@@ -36,6 +36,8 @@ class WholeSearch {
   [[nodiscard]] std::optional<Id> id_of(Positions& positions);
   void read_tests();
   void learn(int steps);
+  void begin_anew();
+  static void believe(const Structures& structures, std::vector<Tested>& tested);
   void believe();
   void judge_rivals();
   [[nodiscard]] double gain_of_own(const std::vector<TestSet>& causes) const;
@@ -71,6 +73,7 @@ class WholeSearch {
   std::vector<Id> ids_;  // of tests, as the structures count them
   std::map<Id, std::size_t> places_;
   std::vector<Tested> tested_;
+  std::size_t begin_anew_at_ = 0;  // tests
   std::vector<std::pair<const Structure*, double>> sample_;
   const char* why_ = "";
   statistics::Random random_;

@@ -2,7 +2,7 @@
 /// sure as it says.
 ///
 ///     causal_bench [BLOCK] [CASES] [FAMILY] [BATCH]    all families when none is named
-///     TRAIL=1 causal_bench =SEED 1 FAMILY              every test of one case, if it went wrong
+///     TRAIL=1 causal_bench =SEED 1 FAMILY              every test of one case
 ///     CONFIDENCE=0.95, MOST_TESTS=800, NO_LOG=1        asked for; allowed; without stored runs
 ///     HIDDEN=1                                         causes that the wall heals are asked for, too
 
@@ -116,7 +116,8 @@ void run_case(const Family& family, std::uint64_t seed, int batch, bool talk, Ta
     for (const auto& [why, n] : rounds) fmt::print(" ({} {})", why, n.size());
     fmt::print("\n");
   }
-  if (talk && !exact) {
+  const bool trail = std::getenv("TRAIL") != nullptr;
+  if (talk && (trail || !exact)) {
     fmt::print("seed {}: {} factors, {} tests, bound {:.0f}, {}\n{}", seed,
                planted.campaign.factors.size(), planted.tests, planted.bound(),
                explanation->complete ? "complete" : "incomplete", planted.truth());
@@ -126,7 +127,7 @@ void run_case(const Family& family, std::uint64_t seed, int batch, bool talk, Ta
     }
     for (const std::string& note : explanation->notes)
       fmt::print("  note: {}\n", note.substr(note.size() > 200 ? note.size() - 200 : 0));
-    if (std::getenv("TRAIL") != nullptr) {
+    if (trail) {
       for (const causal::TrailTest& test : explanation->trail) {
         fmt::print("    {:<40} value {:7.2f} wall {} {:.3f} -> {:.3f}\n", test.why,
                    test.value.value_or(0.0), planted.is_wall(test.configuration), test.before,
