@@ -29,7 +29,6 @@ constexpr double kStalls = 0.01;
 constexpr double kStallsUpTo = 4.0;
 constexpr double kFailsClear = 0.02;
 constexpr double kFailsWall = 0.3;
-// Who states that a wall loses much has more noise than who looks for small losses.
 constexpr double kNoiseBefore = 0.06;
 constexpr double kNoiseOfRoom = 0.57;  // of what lies between baseline and bound
 constexpr double kMostRoom = 0.5;
@@ -80,7 +79,16 @@ struct Odds {
 struct NoiseBefore {
   double variance = 0.0;
   double freedom = 0.0;
+  double usual = kNoiseBefore;  ///< where there is nothing to rest on
 };
+
+/// Who states that a wall loses much has more noise than who looks for small losses. A wall is refused
+/// only if it is none by that noise, too.
+NoiseBefore at_worst(NoiseBefore noise, const ValueModel& model) {
+  const double room = std::clamp(model.bound() - model.baseline(), 0.0, kMostRoom);
+  noise.usual = std::max(kNoiseBefore, kNoiseOfRoom * room);
+  return noise;
+}
 
 /// What a run's repeats say.
 NoiseBefore noise_of_run(const ValueModel& model) {
@@ -110,11 +118,9 @@ Odds odds_of_wall(const Values& values, const ValueModel& model, const NoiseBefo
   double noisy = -1e300;
   double equal = -1e300;
   double less = -1e300;
-  const double room = std::clamp(model.scale().bound(middle) - middle, 0.0, kMostRoom);
-  const double expected = std::max(kNoiseBefore, kNoiseOfRoom * room);
   for (int s = 0; s < 14; ++s) {
     const double sigma = 0.004 * std::pow(1.5, s);
-    const double usual = std::log(sigma / expected) / kNoiseSpread;
+    const double usual = std::log(sigma / noise.usual) / kNoiseSpread;
     double of_sigma = -0.5 * usual * usual;
     if (noise.freedom > 0.0) {
       of_sigma = -noise.freedom * (std::log(sigma) + 0.5 * noise.variance / (sigma * sigma));
@@ -279,9 +285,9 @@ Result<WallCheck> check_wall(Session& session, Id id, Check how) {
     if (auto done = stickiness.look(); !done) return pass_on(done);
   }
   for (std::size_t looks = 0; looks < 2 * kMostTestsOfWall; ++looks) {
-    const Odds odds = odds_of(
-        session, id,
-        how == Check::kAlone ? noise_of_run(session.model()) : noise_of_search(session, id));
+    const NoiseBefore noise =
+        how == Check::kAlone ? noise_of_run(session.model()) : noise_of_search(session, id);
+    const Odds odds = odds_of(session, id, noise);
     check.chance = chance_of(odds.wall);
     const std::size_t of_wall = session.tests_of(id);
     const std::size_t of_baseline = session.tests_of(baseline);
@@ -300,7 +306,11 @@ Result<WallCheck> check_wall(Session& session, Id id, Check how) {
     const bool told = values_of_wall >= 1 && values_of_baseline >= 2;
     const bool few = values_of_wall + values_of_baseline <= kFirstTests;
     const double surely = sure + (of_wall + of_baseline > kManyForClear ? kNearMargin : 0.0);
-    const bool clear = told && odds.wall - (few ? kLessAtFirst : 0.0) <= -surely;
+    const auto refuses = [&](const Odds& by) {
+      return by.wall - (few ? kLessAtFirst : 0.0) <= -surely;
+    };
+    const bool clear =
+        told && refuses(odds) && refuses(odds_of(session, id, at_worst(noise, session.model())));
     if (started && (wall || clear)) {
       // What slows the device for a while is not clear; in a batch its tests hide each other.
       const bool hidden = !wall && session.waits() && session.options().batch > 1;
