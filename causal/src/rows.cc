@@ -82,7 +82,8 @@ std::vector<Id> Session::seen_once(const Row& row, const Place& place) const {
   return once;
 }
 
-/// Where levels are judged by the bound, walls next to it say little of how deep the others are.
+/// Where levels are judged by the bound, walls next to it say little of how deep the others are; and a row
+/// of levels bears more noise than one of settings, for no other row rests on it.
 Result<void> Session::stay(std::size_t tests_of_question) {
   const bool is_long = tests_of_question >= kLongRow || tests_ >= leave_from_ + kLongSearch;
   if (!leave_when_noisy_ || !is_long || !is_noisy(*leave_when_noisy_, !by_bound_)) return {};

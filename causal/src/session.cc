@@ -400,7 +400,7 @@ bool Session::is_noisy(Id wall, bool beside_least) const {
     if (scores.empty()) continue;
     std::sort(scores.begin(), scores.end());
     const double depth = std::max(scores[scores.size() / 2], model_.bound()) - model_.baseline();
-    if (sigma > (id == wall ? kLargeNoise : kLargeForLeast) * depth) return true;
+    if (sigma > (id == wall && beside_least ? kLargeNoise : kLargeForLeast) * depth) return true;
   }
   return false;
 }
