@@ -365,6 +365,10 @@ void Structures::weigh(const std::vector<double>& evidence, int steps) {
   settle();
 }
 
+void Structures::adopt(const Structures& other) {
+  for (const auto& [key, structure] : other.kept_) kept_.try_emplace(key, structure);
+}
+
 double Structures::log_odds() const {
   double sum = 0.0;
   for (const auto& [key, structure] : kept_) sum += std::exp(structure.score - best_);

@@ -98,6 +98,8 @@ class Structures {
   /// log p(readings | wall) - log p(readings | clear), of each test; the chains walk on from there.
   void weigh(const std::vector<double>& evidence, int steps);
 
+  /// Keeps what another one keeps, of the same tests; weigh() scores it.
+  void adopt(const Structures& other);
   /// Logarithm of the odds of all that are kept, together.
   [[nodiscard]] double log_odds() const;
 

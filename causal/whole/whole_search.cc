@@ -235,8 +235,10 @@ void WholeSearch::begin_anew() {
     depths.fit(tested);
   }
   structures.weigh(evidence_of(tested), kSteps);
-  if (structures.log_odds() + depths.log_chance_if_clear(tested) <= now) return;
-  structures_ = std::move(structures);
+  const bool better = structures.log_odds() + depths.log_chance_if_clear(tested) > now;
+  structures_.adopt(structures);
+  if (!better) return;
+  structures_.weigh(evidence_of(tested), kFirstSteps);
   depths_ = std::move(depths);
   tested_ = std::move(tested);
   believe();
