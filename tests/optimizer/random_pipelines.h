@@ -48,53 +48,52 @@ inline RuleSet small_random_pipeline(std::size_t count, std::uint32_t tables, st
   return set;
 }
 
-/// All that is done to a packet, one action after the other, until nothing is known any more: behind
-/// an action of unknown kind a packet is followed only where a table's first rule takes all of them.
-/// `find(table, packet)` gives the rule that is hit, `takes_all(table)` says whether that is so.
-template <typename Find, typename TakesAll>
-std::string whole_way(std::uint32_t table, Packet packet, const Find& find,
-                      const TakesAll& takes_all) {
-  std::string text;
-  bool known = true;
-  for (int tables = 0; tables < 64; ++tables) {
-    const std::string here = "; at " + std::to_string(table);
-    if (!known && !takes_all(table)) return text + here;
-    const FlowRule* const rule = find(table, packet);
-    if (rule == nullptr) return text + here + " no match";
-    bool jumps = false;
-    for (const Action& action : rule->actions) {
-      if (action.kind == ActionKind::kJump) {
-        table = static_cast<std::uint32_t>(action.number);
-        jumps = true;
-        break;
-      }
-      if (action.kind == ActionKind::kDrop) continue;
-      text += to_string(action) + "; ";
-      if (action.kind == ActionKind::kSetField) {
-        packet.set(action.field,
-                   (packet.value(action.field) & ~action.bits) | (action.value & action.bits));
-      }
-      known = known && action.kind != ActionKind::kOther;
-    }
-    if (!jumps) return text;
-  }
-  return text + "for ever";
+/// What an action of unknown kind does to a packet, in one of some ways.
+inline void change_somehow(Packet& packet, unsigned way) {
+  const unsigned turned = 5 * way + 3 * (way / 2);
+  packet.set(MatchField::kIpv4Src, packet.value(MatchField::kIpv4Src) ^ (turned & 15));
+  packet.set(MatchField::kIpv4Dst, packet.value(MatchField::kIpv4Dst) ^ ((turned >> 1) & 15));
+  packet.set(MatchField::kIpProtocol, packet.value(MatchField::kIpProtocol) ^ (way & 3));
 }
 
-/// Does the first rule of a table take every packet? So does a table without rules: all miss it.
-inline bool takes_all(const RuleSet& rules, std::uint32_t table) {
-  const FlowRule* first = nullptr;
-  for (const FlowRule& rule : rules.rules) {
-    if (rule.table != table) continue;
-    if (first == nullptr || rule.priority < first->priority) first = &rule;
+/// All that is done to a packet, one action after the other, for each of some ways in which actions of unknown
+/// kind may change it. `find(table, packet)` gives the rule that is hit.
+template <typename Find>
+std::string whole_way(std::uint32_t first, const Packet& entered, const Find& find) {
+  constexpr unsigned kWays = 4;
+  std::string text;
+  for (unsigned way = 0; way < kWays; ++way) {
+    Packet packet = entered;
+    std::uint32_t table = first;
+    bool ended = false;
+    for (int tables = 0; tables < 64 && !ended; ++tables) {
+      const FlowRule* const rule = find(table, packet);
+      if (rule == nullptr) text += "; at " + std::to_string(table) + " no match";
+      ended = true;
+      if (rule == nullptr) break;
+      for (const Action& action : rule->actions) {
+        if (action.kind == ActionKind::kJump) {
+          table = static_cast<std::uint32_t>(action.number);
+          ended = false;
+          break;
+        }
+        if (action.kind == ActionKind::kDrop) continue;
+        text += to_string(action) + "; ";
+        if (action.kind == ActionKind::kSetField) {
+          packet.set(action.field,
+                     (packet.value(action.field) & ~action.bits) | (action.value & action.bits));
+        }
+        if (action.kind == ActionKind::kOther) change_somehow(packet, way);
+      }
+    }
+    text += ended ? "| " : "for ever | ";
   }
-  return first == nullptr || first->match.fields().empty();
+  return text;
 }
 
 inline std::string way_by_rules(const RuleSet& rules, std::uint32_t table, const Packet& packet) {
-  return whole_way(
-      table, packet, [&](std::uint32_t at, const Packet& now) { return look_up(rules, at, now); },
-      [&](std::uint32_t at) { return takes_all(rules, at); });
+  return whole_way(table, packet,
+                   [&](std::uint32_t at, const Packet& now) { return look_up(rules, at, now); });
 }
 
 /// The rule of a layout that a packet ends at. Tables that only the layout has belong to the one that leads
@@ -127,10 +126,9 @@ inline const FlowRule* hit_in_layout(const Layout& layout, const RuleSet& rules,
 
 inline std::string way_by_layout(const Layout& layout, const RuleSet& rules, std::uint32_t table,
                                  const Packet& packet) {
-  return whole_way(
-      table, packet,
-      [&](std::uint32_t at, const Packet& now) { return hit_in_layout(layout, rules, at, now); },
-      [&](std::uint32_t at) { return takes_all(rules, at); });
+  return whole_way(table, packet, [&](std::uint32_t at, const Packet& now) {
+    return hit_in_layout(layout, rules, at, now);
+  });
 }
 
 }  // namespace greynic
