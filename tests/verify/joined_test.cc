@@ -24,6 +24,13 @@ bool alike_everywhere(const RuleSet& rules, const Layout& layout, std::uint32_t 
   return true;
 }
 
+/// Three times the rules leave much to join.
+auto joined(const RuleSet& rules, std::uint64_t seed) {
+  optimizer::OptimizeOptions options;
+  options.max_growth = 3.0;
+  return optimizer::optimize(rules, rules::uniform_traffic(rules, seed), options);
+}
+
 /// A rule whose actions a condition holds for; null where there is none.
 template <typename Condition>
 FlowRule* any_rule(Layout& layout, std::mt19937_64& random, const Condition& condition) {
@@ -110,9 +117,7 @@ TEST(VerifyJoined, FindsEveryPlantedBugAndNoOther) {
     std::mt19937_64 random(seed);
     const auto tables = static_cast<std::uint32_t>(3 + seed % 4);
     const RuleSet rules = small_random_pipeline(8 + seed % 40, tables, seed + 100'000);
-    optimizer::OptimizeOptions options;
-    options.max_growth = 3.0;
-    const auto made = optimizer::optimize(rules, rules::uniform_traffic(rules, seed), options);
+    const auto made = joined(rules, seed);
     ASSERT_TRUE(made) << "seed " << seed << ": " << made.error().message;
     for (unsigned way = 0; way < 6; ++way) {
       Layout layout = made->layout;
@@ -157,9 +162,7 @@ TEST(VerifyJoined, HasNoFalseAlarm) {
     std::mt19937_64 random(seed);
     const auto tables = static_cast<std::uint32_t>(3 + seed % 4);
     const RuleSet rules = small_random_pipeline(8 + seed % 40, tables, seed + 200'000);
-    optimizer::OptimizeOptions options;
-    options.max_growth = 3.0;
-    const auto made = optimizer::optimize(rules, rules::uniform_traffic(rules, seed), options);
+    const auto made = joined(rules, seed);
     ASSERT_TRUE(made) << "seed " << seed << ": " << made.error().message;
     Layout layout = made->layout;
     for (int i = 0; i < 4; ++i) layout = rewritten(std::move(layout), random);
