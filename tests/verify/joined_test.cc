@@ -176,5 +176,28 @@ TEST(VerifyJoined, HasNoFalseAlarm) {
   EXPECT_GT(rewrites, static_cast<int>(cases / 2));
 }
 
+// Claim:  a layout that goes further at once than 500,000 ways of the rules is refused, and takes no memory for all of them.
+// Oracle: 800 rules, behind each of which lie 800: 640,000 ways.
+TEST(VerifyJoined, RefusesLayoutsOfTooManyWays) {
+  constexpr std::uint32_t kCount = 800;
+  RuleSet rules;
+  Layout layout{{{0, {{}}}, {1, {{}}}}};
+  for (std::uint32_t i = 0; i < 2 * kCount; ++i) {
+    FlowRule rule;
+    rule.table = i / kCount;
+    rule.priority = 1;
+    rule.match.set(rule.table == 0 ? MatchField::kIpv4Src : MatchField::kIpv4Dst, i, 0xffffffff);
+    rule.actions = {rule.table == 0 ? Action::jump(1) : Action::forward("p1")};
+    rules.rules.push_back(rule);
+    if (rule.table == 0) rule.actions = {Action::forward("p2")};
+    Matcher& matcher = layout.tables[rule.table].matchers.front();
+    matcher.mask = rule.match.mask();
+    matcher.rules.push_back(rule);
+  }
+  const auto verdict = verify(rules, layout);
+  ASSERT_FALSE(verdict);
+  EXPECT_EQ(verdict.error().code, ErrorCode::kUnsupported) << verdict.error().message;
+}
+
 }  // namespace
 }  // namespace greynic::verify

@@ -227,6 +227,13 @@ Result<void> compare_table(const Sides& sides, const VerifyOptions& options, Sea
     for (; round < kFirstLooks; ++round) look(comparison_of(sides, rules, opened), round);
   }
   while (true) {
+    if (rules.is_full()) {
+      return fail(
+          ErrorCode::kUnsupported,
+          fmt::format("table {}: the layout does at once what the rules do in over {} ways; "
+                      "lay tables out apart (--keep-tables)",
+                      sides.table, RulesSide::kMostWays));
+    }
     const Comparison compared = comparison_of(sides, rules, opened);
     const auto difference = decide(compared, options, limits, verdict);
     if (!difference) {

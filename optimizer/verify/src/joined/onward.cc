@@ -6,9 +6,6 @@
 namespace greynic::verify {
 namespace {
 
-constexpr std::size_t kMostFollowed =
-    20'000;  ///< lists of actions, for a guess of what leads where
-
 bool jumps(const Action& action) { return action.kind == ActionKind::kJump; }
 
 /// Of these it is known which bits of a packet they change: all that they name, or none.

@@ -24,7 +24,8 @@ void RulesSide::add_ways(std::uint32_t way, std::vector<std::uint32_t>& ways) co
 }
 
 void RulesSide::look_behind(std::uint32_t way) {
-  if (!nodes_[way].behind.empty() || !onward_.next(nodes_[way].way.actions)) return;
+  if (!nodes_[way].behind.empty() || is_full()) return;
+  if (!onward_.next(nodes_[way].way.actions)) return;
   for (Way& further : onward_.one_table_on(nodes_[way].way)) {
     nodes_[way].behind.push_back(static_cast<std::uint32_t>(nodes_.size()));
     nodes_.push_back({std::move(further), {}});

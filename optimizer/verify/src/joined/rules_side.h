@@ -22,6 +22,11 @@ class RulesSide {
   bool open_until(std::uint32_t way, const Packet& packet, const Actions& wanted);
   /// Opens one way; false when nothing is known of what is behind it.
   bool open(std::uint32_t way);
+  /// So many ways were looked at that no more are: nothing is decided then.
+  [[nodiscard]] bool is_full() const { return nodes_.size() >= kMostWays + 2 * rules_; }
+
+  /// A few hundred bytes each.
+  static constexpr std::size_t kMostWays = 500'000;
 
  private:
   struct Node {
