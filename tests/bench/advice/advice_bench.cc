@@ -2,6 +2,8 @@
 // a QP for each connection and over brokers, whatever the advice says. Virtual time; nothing is
 // asserted.
 //
+// The hosts have no overlay, so models are of `twin:RNIC?overlay=off` where the RNIC has an eSwitch.
+//
 // usage: advice_bench RNIC MODEL.json,MODEL.json one_way|any|CONNECTIONS.json [matrices] [seed]
 // one_way: payload leaves some hosts and comes to others, in messages of 4 KiB and more; any:
 // messages of 64 B and more, both verbs, every host may ask and be asked; a file: the one matrix in it.
