@@ -56,6 +56,30 @@ void print_layout(const loop::TuneOutcome& outcome, const std::string& metric) {
                    outcome.verified ? ", and verified by code apart from the search" : ""));
   line("predicted", fmt::format("{}: {} -> {}", metric, predicted_text(before, metric),
                                 predicted_text(after, metric)));
+  const std::string latency(measure::kLatencyP50);
+  if (latency == metric || !before.prediction || !before.prediction->measures.contains(latency))
+    return;
+  line("", fmt::format("{}: {} -> {}", latency, predicted_text(before, latency),
+                       predicted_text(after, latency)));
+}
+
+/// Predicted beside measured, and whether one refutes the other.
+void print_forecasts(const std::map<std::string, loop::Forecast>& forecasts,
+                     const std::string& metric) {
+  const char* head = "gain";
+  for (const std::string& name : {metric, std::string(measure::kLatencyP50)}) {
+    const auto found = forecasts.find(name);
+    if (found == forecasts.end()) continue;
+    const auto& [said, is, refuted] = found->second;
+    line(head, fmt::format("{}: x {:.3f} [{:.3f}, {:.3f}] predicted, x {:.3f} [{:.3f}, {:.3f}] "
+                           "measured: {}",
+                           name, said.value, said.low, said.high, is.value, is.low, is.high,
+                           refuted ? fmt::format("refuted, off by {:+.0f} %",
+                                                 100.0 * (said.value / is.value - 1.0))
+                                   : "not refuted"));
+    head = "";
+    if (metric == measure::kLatencyP50) break;
+  }
 }
 
 void print_summary(const loop::TuneOutcome& outcome, const std::string& folder) {
@@ -101,6 +125,7 @@ void print_summary(const loop::TuneOutcome& outcome, const std::string& folder) 
           before > 0.0 ? fmt::format("  {:+.1f} %", 100.0 * (after->second / before - 1.0)) : "";
       if (was != is) line("", fmt::format("{}: {} -> {}{}", name, was, is, change));
     }
+    print_forecasts(outcome.forecasts, explanation.metric);
   } else if (!outcome.no_gain.empty()) {
     line("measured", "nothing: " + outcome.no_gain);
   }
@@ -135,7 +160,8 @@ void print_json(const loop::TuneOutcome& outcome, const std::string& folder) {
                         {"high", outcome.gain->ratio_high},
                         {"pairs", outcome.gain->pairs},
                         {"measures_before", outcome.gain->measures_before},
-                        {"measures_after", outcome.gain->measures_after}};
+                        {"measures_after", outcome.gain->measures_after},
+                        {"forecasts", loop::to_json(outcome.forecasts)}};
   }
   put_json(document);
 }

@@ -162,7 +162,7 @@ Result<void> take_given(const TuneOptions& options, const target::RuleHolder& ho
       optimizer::hardware_of(given.layout).tables.size() < given.layout.tables.size();
   for (optimizer::LayoutCost* side : {&given.before, &given.after}) {
     if (!cost || split) break;  // no law knows the price of the slow path
-    auto predicted = cost(side->matchers_tried);
+    auto predicted = cost(side->shares_by_tried);
     if (!predicted) return pass_on(predicted);
     side->prediction = std::move(*predicted);
   }
@@ -295,12 +295,15 @@ Result<void> measure_again(const TuneOptions& options, const campaign::Prepared&
     return {};
   }
   outcome.gain = *gain;
+  const auto& said_before = outcome.layout->before.prediction;
+  const auto& said_after = outcome.layout->after.prediction;
   std::optional<double> predicted;
-  if (const auto& after = outcome.layout->after.prediction) {
-    const auto found = after->measures.find(question.metric);
-    if (found != after->measures.end()) predicted = found->second.value;
+  if (said_before && said_after) {
+    outcome.forecasts = forecasts(*said_before, *said_after, *gain);
+    const auto found = said_after->measures.find(question.metric);
+    if (found != said_after->measures.end()) predicted = found->second.value;
   }
-  return store.keep("gain", to_json_text(*gain, question, predicted));
+  return store.keep("gain", to_json_text(*gain, question, predicted, outcome.forecasts));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "greynic/core/units.h"
 #include "greynic/statistics/distributions.h"
+#include "pipeline/walks/uneven_walks.h"
 
 namespace greynic::model {
 
@@ -166,6 +167,26 @@ Result<Prediction> PipelineModel::predict(const Configuration& configuration) co
   }
   prediction.extrapolated = prediction.distance > 0.0;
   return prediction;
+}
+
+Result<Prediction> PipelineModel::predict_uneven(Configuration configuration, Hop hop,
+                                                 const MaskShares& shares) const {
+  auto by_mean = Model::predict_uneven(configuration, hop, shares);
+  if (!by_mean) return by_mean;
+  for (const auto output : {pipeline::kLogBandwidth, pipeline::kLogLatency}) {
+    if (!state_.fitted[output]) continue;
+    const auto setting = read_setting(configuration, state_.assumed[output]);
+    if (!setting) return pass_on(setting);
+    const bool rate = output == pipeline::kLogBandwidth;
+    const pipeline::AlikeMasks alike = pipeline::masks_alike(state_.values, *setting, hop, shares);
+    configuration.set(mask_factor(hop), rate ? alike.for_rate : alike.for_latency);
+    const auto even = predict(configuration);
+    if (!even) return even;
+    for (const auto& [name, value] : even->measures) {
+      if (name.starts_with("latency") != rate) by_mean->measures[name] = value;
+    }
+  }
+  return by_mean;
 }
 
 }  // namespace greynic::model

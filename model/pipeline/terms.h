@@ -133,9 +133,10 @@ struct Law {
   Law& operator=(const Law&) = delete;
 
   /// The direction in which payload flows when the traffic is one-way.
-  [[nodiscard]] const Path<T>& payload_path() const {
-    return s.operation == Operation::kRead ? answer : request;
-  }
+  [[nodiscard]] const Path<T>& payload_path() const { return asks() ? answer : request; }
+
+  /// A request of one packet goes the way there, and payload comes back.
+  [[nodiscard]] bool asks() const { return s.operation == Operation::kRead; }
 
   /// One packet in the unit that serves its QP, us.
   [[nodiscard]] T qp_unit(const Path<T>& path) const {
@@ -191,6 +192,8 @@ struct Law {
     kQpWindowed,
     kEncap,
     kDecap,
+    kRequestEncap,
+    kRequestDecap,
     kLooping,
     kSlot,
     kFetching,
@@ -224,6 +227,10 @@ struct Law {
         return stalled(encap_stage(payload_path()) * packets);
       case kDecap:
         return stalled(decap_stage(payload_path()) * packets);
+      case kRequestEncap:
+        return asks() ? stalled(encap_stage(request)) : T(0.0);
+      case kRequestDecap:
+        return asks() ? stalled(decap_stage(request)) : T(0.0);
       case kLooping:
         return loop() * packets;
       case kSlot:

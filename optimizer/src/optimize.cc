@@ -89,7 +89,7 @@ class RecipeShares {
 
 Result<void> predict(LayoutCost& cost, const CostModel& model) {
   if (!model) return {};
-  auto prediction = model(cost.matchers_tried);
+  auto prediction = model(cost.shares_by_tried);
   if (!prediction) {
     return prediction.error().while_doing(
         fmt::format("predicting for {:.1f} matchers tried", cost.matchers_tried));
@@ -247,10 +247,8 @@ Layout joined_layout(const RuleSet& rules, const Traffic& traffic, const Optimiz
 }  // namespace
 
 CostModel mask_cost(const model::Model& model, Configuration at, Hop hop) {
-  return [&model, at = std::move(at), hop](double matchers_tried) {
-    Configuration configuration = at;
-    configuration.set(mask_factor(hop), matchers_tried);
-    return model.predict(configuration);
+  return [&model, at = std::move(at), hop](const model::MaskShares& tried) {
+    return model.predict_uneven(at, hop, tried);
   };
 }
 

@@ -102,6 +102,33 @@ TEST(Gain, IsThePlantedRatioWithItsInterval) {
   EXPECT_EQ(gain->pairs, 5);
 }
 
+// Claim:  a prediction is refuted when its interval and that of the measurement have nothing in common; not for want of
+//         an interval where the values agree to 1 %, and not in measures that only one side has.
+// Oracle: by hand: 10 (9..11) and 20 (18..22) give 2 with a factor of exp(hypot(log(11/9), log(22/18)) / 2) = 1.1525
+//         either way.
+TEST(Gain, SaysWhatTheMeasurementRefutes) {
+  model::Prediction before, after;
+  before.measures = {
+      {"bandwidth_gbps", {10, 9, 11}}, {"latency_us_p50", {8, 8, 8}}, {"pause", {1, 1, 1}}};
+  after.measures = {{"bandwidth_gbps", {20, 18, 22}}, {"latency_us_p50", {4, 4, 4}}};
+  const auto judged = [&](const Ratio& bandwidth, const Ratio& latency) {
+    Gain gain;
+    gain.ratios = {
+        {"bandwidth_gbps", bandwidth}, {"latency_us_p50", latency}, {"pause", {1, 1, 1}}};
+    return forecasts(before, after, gain);
+  };
+  const auto agree = judged({2.2, 2.19, 2.21}, {0.504, 0.503, 0.505});
+  ASSERT_EQ(agree.size(), 2U);
+  EXPECT_NEAR(agree.at("bandwidth_gbps").predicted.high, 2.0 * 1.15249, 1e-4);
+  EXPECT_NEAR(agree.at("bandwidth_gbps").predicted.low, 2.0 / 1.15249, 1e-4);
+  EXPECT_FALSE(agree.at("bandwidth_gbps").refuted);
+  EXPECT_FALSE(agree.at("latency_us_p50").refuted);
+  const auto differ = judged({2.4, 2.31, 2.49}, {0.51, 0.506, 0.514});
+  EXPECT_TRUE(differ.at("bandwidth_gbps").refuted);
+  EXPECT_TRUE(differ.at("latency_us_p50").refuted);
+  EXPECT_FALSE(judged({2.4, 2.30, 2.5}, {0.5, 0.5, 0.5}).at("bandwidth_gbps").refuted);
+}
+
 // Claim:  the device ends with the rules that it had, or with the new layout when that is to be
 //         kept.
 TEST(Gain, LeavesTheRulesThatWereAskedFor) {
@@ -132,10 +159,14 @@ TEST(Gain, IsKeptAsItsSchemaSays) {
   const auto gain = measure_gain(device, question.asked, /*keep=*/false, {});
   ASSERT_TRUE(gain) << gain.error().message;
   for (const std::optional<double> predicted : {std::optional<double>(), std::optional(19.5)}) {
-    const auto document = nlohmann::json::parse(to_json_text(*gain, question.asked, predicted));
+    std::map<std::string, Forecast> said;
+    if (predicted) said["bandwidth_gbps"] = {{2.0, 1.9, 2.1}, {3.0, 2.9, 3.1}, true};
+    const auto document =
+        nlohmann::json::parse(to_json_text(*gain, question.asked, predicted, said));
     const auto checked = files::check_schema(document, "gain", "kept");
     EXPECT_TRUE(checked) << checked.error().message;
     EXPECT_EQ(document.contains("predicted"), predicted.has_value());
+    EXPECT_EQ(document.contains("forecasts"), predicted.has_value());
     EXPECT_DOUBLE_EQ(document.at("ratio").at("value").get<double>(), gain->ratio);
   }
 }

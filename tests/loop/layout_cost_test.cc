@@ -19,7 +19,9 @@ TEST(LayoutCost, IsPrintedAsItsSchemaSays) {
   for (const bool predicts : {false, true}) {
     optimizer::OptimizeOptions options;
     if (predicts) {
-      options.cost = [](double tried) {
+      options.cost = [](const model::MaskShares& shares) {
+        double tried = 0;
+        for (const auto& [matchers, share] : shares) tried += matchers * share;
         model::Prediction prediction;
         prediction.measures["bandwidth_gbps"] = {100.0 / tried, 90.0 / tried, 110.0 / tried};
         prediction.law = "made up";

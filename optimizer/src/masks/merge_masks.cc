@@ -134,7 +134,7 @@ Result<OptimizedLayout> lay_out_merged(const RuleSet& rules, const Traffic& traf
   made->proof.regions += verdict->regions;
   made->before = cost_of(layout_in_rule_order(rules), traffic);
   if (options.cost) {
-    auto predicted = options.cost(made->before.matchers_tried);
+    auto predicted = options.cost(made->before.shares_by_tried);
     if (!predicted) return pass_on(predicted);
     made->before.prediction = std::move(*predicted);
   }

@@ -397,9 +397,9 @@ Result<Split> split_hardware(const RuleSet& rules, const Traffic& given,
   best.made.before = cost_of(layout_in_rule_order(rules), traffic);
   best.made.after = cost_of(hardware, traffic);
   if (options.search.cost) {
-    auto before = options.search.cost(best.made.before.matchers_tried);
+    auto before = options.search.cost(best.made.before.shares_by_tried);
     if (!before) return pass_on(before);
-    auto after = options.search.cost(best.cost);
+    auto after = options.search.cost({{best.cost, 1.0}});
     if (!after) return pass_on(after);
     best.made.before.prediction = std::move(*before);
     best.made.after.prediction = std::move(*after);

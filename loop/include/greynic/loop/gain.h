@@ -10,9 +10,11 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 
+#include "greynic/model/model.h"
 #include "greynic/target/target.h"
 
 namespace greynic::loop {
@@ -29,7 +31,14 @@ struct GainQuestion {
   int pairs = 5;
 };
 
-/// Geometric means and the ratio new to old with its 95 % interval (Student's t over the pairs).
+/// New over old, with a 95 % interval.
+struct Ratio {
+  double value = 1.0;
+  double low = 1.0;
+  double high = 1.0;
+};
+
+/// Geometric means and the ratio new to old (Student's t over the pairs).
 struct Gain {
   double before = 0.0;
   double after = 0.0;
@@ -40,6 +49,7 @@ struct Gain {
   /// Everything else that the device measured, means over the pairs.
   std::map<std::string, double> measures_before;
   std::map<std::string, double> measures_after;
+  std::map<std::string, Ratio> ratios;  ///< of measures that were positive in all pairs
 };
 
 /// Leaves the device with the new layout when `keep` says so, else with the rules it had. Errors:
@@ -48,9 +58,26 @@ struct Gain {
 [[nodiscard]] Result<Gain> measure_gain(target::Target& device, const GainQuestion& question,
                                         bool keep, const std::function<void(int pair)>& progress);
 
+/// What the law said of the gain in one measure, beside what was measured.
+struct Forecast {
+  Ratio predicted;  ///< both sides' intervals taken as independent
+  Ratio measured;
+  bool refuted =
+      false;  ///< the intervals have nothing in common, and the values differ by over 1 %
+};
+
+/// By measure: all that both predictions have and the device measured.
+[[nodiscard]] std::map<std::string, Forecast> forecasts(const model::Prediction& before,
+                                                        const model::Prediction& after,
+                                                        const Gain& gain);
+
 /// The gain as a run keeps it and `greynic report` reads it (docs/formats/gain.md). `predicted`:
 /// what the model said of the new layout.
 [[nodiscard]] std::string to_json_text(const Gain& gain, const GainQuestion& question,
-                                       std::optional<double> predicted);
+                                       std::optional<double> predicted,
+                                       const std::map<std::string, Forecast>& forecasts);
+
+/// {"measure": {"predicted": {value, low, high}, "measured": {...}, "refuted"}}
+[[nodiscard]] nlohmann::json to_json(const std::map<std::string, Forecast>& forecasts);
 
 }  // namespace greynic::loop

@@ -3,6 +3,7 @@
 /// The closed loop, step by step: plan, run, explain, fit, optimize, verify, apply, measure again,
 /// report. Each step is a room's own function; this file only hands results on.
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -53,8 +54,9 @@ struct TuneOutcome {
   std::optional<target::FittedLayout> fitted;
   bool verified = false;  ///< by the independent check
   std::optional<Gain> gain;
-  std::string no_gain;  ///< why nothing was measured again
-  std::string report;   ///< path; empty when this build draws none
+  std::map<std::string, Forecast> forecasts;  ///< by measure, with `gain` where there is a law
+  std::string no_gain;                        ///< why nothing was measured again
+  std::string report;                         ///< path; empty when this build draws none
 };
 
 /// Runs the loop. Everything kept goes to `folder` as soon as it is known, so a loop that was

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "greynic/core/observation.h"
@@ -33,6 +34,9 @@ struct Prediction {
   std::string law;
 };
 
+/// (masks tried at a hop, share of the packets that try so many); the shares add up to 1.
+using MaskShares = std::vector<std::pair<double, double>>;
+
 class Model {
  public:
   virtual ~Model() = default;
@@ -41,6 +45,10 @@ class Model {
   [[nodiscard]] virtual std::vector<std::string> inputs() const = 0;
   /// kBadInput when a factor has a value the law cannot take (negative masks, unknown operation).
   [[nodiscard]] virtual Result<Prediction> predict(const Configuration& configuration) const = 0;
+  /// Where packets do not all try as many masks at `hop`, whatever `configuration` says of it. By their mean, unless the
+  /// law knows what is kept in order behind them.
+  [[nodiscard]] virtual Result<Prediction> predict_uneven(Configuration configuration, Hop hop,
+                                                          const MaskShares& shares) const;
   /// The model file of docs/formats/model.md, as text.
   [[nodiscard]] virtual std::string to_json_text() const = 0;
 };

@@ -57,11 +57,11 @@
 
 namespace greynic::optimizer {
 
-/// Predicts the device at a mean number of matchers tried by a packet. Any engine fits.
-using CostModel = std::function<Result<model::Prediction>(double matchers_tried)>;
+/// Predicts the device where packets try so many matchers. Any engine fits.
+using CostModel = std::function<Result<model::Prediction>(const model::MaskShares& tried)>;
 
-/// A fitted model as a cost: the mask factor of `hop` is set to the number of matchers tried, all
-/// other factors are those of `at`. The model must outlive the result.
+/// A fitted model as a cost: matchers tried are the masks of `hop`, all other factors are those of `at`. The model must
+/// outlive the result.
 [[nodiscard]] CostModel mask_cost(const model::Model& model, Configuration at, Hop hop);
 
 struct OptimizeOptions {
@@ -83,7 +83,7 @@ struct LayoutCost {
   std::size_t most_matchers_tried = 0;  ///< of any packet of the traffic
   double jumps = 0.0;                   ///< mean number of jumps that a packet takes
   /// (matchers tried, share of the packets that try so many), fewest first; their mean is above.
-  std::vector<std::pair<std::size_t, double>> shares_by_tried;
+  model::MaskShares shares_by_tried;
   std::optional<model::Prediction> prediction;
 };
 
