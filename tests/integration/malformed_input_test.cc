@@ -311,6 +311,7 @@ TEST(MalformedInput, OfModelsAndWorkloads) {
                                     {one + "/from", "", "from"},
                                     {one + "/to", "\"db\"", one + "/to"},
                                     {one + "/count", "0", one + "/count"},
+                                    {one + "/count", "1000000", "/connections"},
                                     {one + "/operation", "\"SEND\"", one + "/operation"},
                                     {one + "/message_bytes", "\"big\"", one + "/message_bytes"},
                                     {one + "/outstanding", "1.5", one + "/outstanding"},

@@ -395,6 +395,52 @@ TEST(Advice, IsReadBack) {
   EXPECT_EQ(read->setting.bulk_bytes, advice->setting.bulk_bytes);
 }
 
+/// The same, but messages pass in no time.
+class Endless : public Planted {
+ public:
+  [[nodiscard]] Result<model::Prediction> predict(const Configuration& at) const override {
+    auto prediction = Planted::predict(at);
+    prediction->measures["bandwidth_gbps"] = {1e300, 1e300, 1e300};
+    prediction->measures["latency_us_p50"] = {0, 0, 0};
+    return prediction;
+  }
+};
+
+// Claim:  a model of which messages pass in no time is told so, and does not hold who asks.
+TEST(Advice, EndsWhereMessagesPassInNoTime) {
+  const auto advice = advise(Endless(), one_kind(100, 64));
+  ASSERT_FALSE(advice);
+  EXPECT_EQ(advice.error().code, ErrorCode::kTooBig) << advice.error().message;
+}
+
+// Claim:  what would not fit into memory is refused before it is played, however small the file: many connections, few
+//         with many messages each, many hosts.
+TEST(ConnectionMatrix, OfTooManyIsRefused) {
+  const auto path = std::filesystem::path(testing::TempDir()) / "greynic_many_connections.json";
+  const auto read = [&](std::uint32_t entries, std::uint32_t count, std::uint32_t outstanding) {
+    std::ofstream file(path);
+    file << R"({"version":1,"connections":[)";
+    for (std::uint32_t i = 0; i < entries; ++i) {
+      file << (i > 0 ? "," : "") << R"({"from":"a)" << i << R"(","to":"b)" << i << R"(","count":)"
+           << count << R"(,"operation":"READ","message_bytes":64,"outstanding":)" << outstanding
+           << "}";
+    }
+    file << "]}";
+    file.close();
+    const auto matrix = read_matrix(path.string());
+    std::filesystem::remove(path);
+    return matrix;
+  };
+  EXPECT_TRUE(read(2, 10000, 50));
+  EXPECT_TRUE(read(500, 1, 1));
+  for (const auto& refused :
+       {read(2, 10001, 1), read(10000, 1000000, 65536), read(20, 1000, 51), read(501, 1, 1)}) {
+    ASSERT_FALSE(refused);
+    EXPECT_NE(refused.error().message.find("/connections"), std::string::npos)
+        << refused.error().message;
+  }
+}
+
 // Claim:  the example that is shipped is read as it stands.
 TEST(ConnectionMatrix, OfTheExampleIsRead) {
   const auto matrix = read_matrix(GREYNIC_SOURCE_DIR "/configs/examples/connections.json");

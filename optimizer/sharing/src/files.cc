@@ -2,6 +2,7 @@
 
 #include <array>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string_view>
 
 #include "greynic/files/json_file.h"
@@ -16,6 +17,29 @@ constexpr std::array<std::string_view, 3> kChoices = {"own", "own_doorbells", "s
 
 json to_json(const model::PredictedMeasure& measure) {
   return {{"value", measure.value}, {"low", measure.low}, {"high", measure.high}};
+}
+
+/// What is played through at a time: some kilobytes for each host and connection, and some ten bytes a message.
+constexpr std::uint64_t kMostHosts = 1000, kMostConnections = 20'000, kMostMessages = 1'000'000;
+
+/// Each number may be right by itself; together they may be more than there is memory for.
+Result<void> check_size(const Matrix& matrix, const std::string& path) {
+  std::set<std::string> hosts;
+  std::uint64_t connections = 0, messages = 0;
+  for (const Demand& demand : matrix.demands) {
+    hosts.insert({demand.from, demand.to});
+    connections += demand.connections;
+    messages += std::uint64_t{demand.connections} * demand.outstanding;
+  }
+  if (hosts.size() <= kMostHosts && connections <= kMostConnections && messages <= kMostMessages) {
+    return {};
+  }
+  return files::bad_value(
+      path, "/connections",
+      fmt::format("has {} hosts, {} connections and {} messages under way; at most {}, {} and {} "
+                  "are played through: ask for fewer hosts at a time",
+                  hosts.size(), connections, messages, kMostHosts, kMostConnections,
+                  kMostMessages));
 }
 
 }  // namespace
@@ -42,6 +66,7 @@ Result<Matrix> read_matrix(const std::string& path) {
     demand.outstanding = entry.value("outstanding", demand.outstanding);
     matrix.demands.push_back(std::move(demand));
   }
+  if (const auto fits = check_size(matrix, path); !fits) return pass_on(fits);
   return matrix;
 }
 

@@ -24,7 +24,7 @@ struct Way {
   bool own_doorbells = false;
 };
 
-/// Goodput of each demand, Gbit/s. Errors: of the model.
+/// Goodput of each demand, Gbit/s. Errors: of the model; kTooBig when too much happens in a nanosecond.
 [[nodiscard]] Result<std::vector<double>> play(const model::Model& model, const Matrix& matrix,
                                                const Way& way);
 

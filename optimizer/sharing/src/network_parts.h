@@ -111,9 +111,9 @@ class Network {
   [[nodiscard]] std::uint32_t ends_of(const std::string& host) const {
     return hosts_[numbers_.at(host)].ends;
   }
-  /// Of each demand, Gbit/s; `posting_ns` is by demand.
-  std::vector<double> goodput(const std::vector<Times>& times,
-                              const std::vector<double>& posting_ns);
+  /// Of each demand, Gbit/s; `posting_ns` is by demand. kTooBig when too much happens in a nanosecond.
+  Result<std::vector<double>> goodput(const std::vector<Times>& times,
+                                      const std::vector<double>& posting_ns);
 
  private:
   std::uint32_t add_qp(std::uint32_t from, std::uint32_t to, std::uint32_t thread);
@@ -182,6 +182,8 @@ class Network {
   std::vector<double> posting_ns_, bytes_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   double now_ = 0;
+  std::uint64_t handled_ = 0;  ///< events
+  bool too_many_ = false;      ///< for the time that they took
   statistics::Random random_{1};
 };
 

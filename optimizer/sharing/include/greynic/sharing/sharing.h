@@ -3,8 +3,7 @@
 /// Should the connections between some hosts share QPs, and how many? A fitted model tells what
 /// they reach with a QP each, with the driver's doorbells and with doorbells of their own, and what
 /// a broker reaches that carries all of them over few QPs and one thread. What promises most is
-/// advised, if it promises over a tenth (a quarter where READs meet WRITEs or a full chip): so far a
-/// law may be wrong. Else the advice is to leave things as they are.
+/// advised, if it promises over a tenth: so far a law may be wrong. Else the advice is to leave things as they are.
 ///
 /// How: the law is taken apart into the stations of one RNIC (threads, contexts of QPs, units, port),
 /// and the messages of each choice are played through a network of them, some virtual milliseconds
@@ -36,7 +35,7 @@ struct Matrix {
   double broker_ns = 30;      ///< that a broker's thread takes longer for a message than its own
 };
 
-/// docs/formats/connections.md. kBadInput.
+/// docs/formats/connections.md. kBadInput, also for more than can be played through.
 [[nodiscard]] Result<Matrix> read_matrix(const std::string& path);
 
 enum class Choice : std::uint8_t { kOwn, kOwnDoorbells, kShare };
@@ -72,7 +71,8 @@ struct Advice {
 [[nodiscard]] std::unique_ptr<model::Model> nearest_of(
     std::vector<std::unique_ptr<model::Model>> models);
 
-/// kBadInput when the model predicts no bandwidth or cannot take what the matrix asks.
+/// kBadInput when the model predicts no bandwidth or cannot take what the matrix asks, kTooBig when
+/// more happens in a nanosecond than can be played through.
 [[nodiscard]] Result<Advice> advise(const model::Model& model, const Matrix& matrix);
 
 /// docs/formats/sharing_advice.md, for `greynic broker --advice`.
