@@ -11,6 +11,8 @@ namespace greynic::optimizer {
 namespace {
 
 constexpr std::size_t kMostLookedInto = 2048;  ///< rules of a table that another is joined with
+constexpr std::size_t kMostActions =
+    64;  ///< of a rule that is written out, once for each behind it
 
 bool is_jump(const Action& action) { return action.kind == ActionKind::kJump; }
 
@@ -204,7 +206,8 @@ class Joiner {
   [[nodiscard]] std::optional<std::uint32_t> joinable(const Piece& piece) const {
     const std::int64_t behind = table_behind(piece.actions);
     const auto id = static_cast<std::uint32_t>(behind);
-    if (behind < 0 || !tables_.contains(id) || tables_.at(id).size() > kMostLookedInto) {
+    if (behind < 0 || !tables_.contains(id) || tables_.at(id).size() > kMostLookedInto ||
+        piece.actions.size() > kMostActions) {
       return std::nullopt;
     }
     const Word* const first = rows_.at(id).mask[0];

@@ -206,6 +206,7 @@ std::optional<std::pair<std::string, std::string>> in_the_end(const Sides& sides
     if (rules.open_until(way, packet, by_layout)) return std::nullopt;
     const bool one = rules_in_the_end != by_rules && rules.open(way);
     const bool other = follow && opened.insert(by_layout).second;
+    if (other) rules.count_behind(by_layout);
     if (one || other) return std::nullopt;
     break;
   }
@@ -230,9 +231,10 @@ Result<void> compare_table(const Sides& sides, const VerifyOptions& options, Sea
     if (rules.is_full()) {
       return fail(
           ErrorCode::kUnsupported,
-          fmt::format("table {}: the layout does at once what the rules do in over {} ways; "
-                      "lay tables out apart (--keep-tables)",
-                      sides.table, RulesSide::kMostWays));
+          fmt::format(
+              "table {}: the layout does at once what the rules do in over {} ways, or in lists "
+              "of actions of over {} MiB; lay tables out apart (--keep-tables)",
+              sides.table, RulesSide::kMostWays, RulesSide::kMostBytes >> 20));
     }
     const Comparison compared = comparison_of(sides, rules, opened);
     const auto difference = decide(compared, options, limits, verdict);

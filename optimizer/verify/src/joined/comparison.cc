@@ -65,7 +65,9 @@ class LayoutSide {
     behind_.emplace(actions, id);
     std::vector<LayoutMatcher> matchers;
     Mask mask;
-    for (const Way& way : sides_.onward.one_table_on({{}, actions})) {
+    // Counted when it was opened.
+    const auto ways = sides_.onward.one_table_on({{}, actions}, RulesSide::kMostBytes);
+    for (const Way& way : ways.value_or(std::vector<Way>{})) {
       if (matchers.empty() || !(way.match.mask() == mask)) matchers.emplace_back();
       mask = way.match.mask();
       matchers.back().push_back(way.actions == actions ? LayoutEntry{way.match, actions}

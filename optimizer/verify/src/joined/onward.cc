@@ -67,6 +67,12 @@ Actions plain(const Actions& actions) {
   return drops ? Actions{} : actions;
 }
 
+std::size_t bytes_of(const Actions& actions) {
+  std::size_t bytes = actions.size() * sizeof(Action);
+  for (const Action& action : actions) bytes += action.text.size();
+  return bytes;
+}
+
 Onward::Onward(const TablesOfSet& tables) : tables_(tables) {
   for (const auto& [id, rules] : tables_) {
     for (const FlowRule* rule : rules) {
@@ -122,13 +128,16 @@ std::optional<std::uint32_t> Onward::next(const Actions& actions) const {
   return takes_all || all_understood(actions) ? std::optional(to) : std::nullopt;
 }
 
-std::vector<Way> Onward::one_table_on(const Way& way) const {
+std::optional<std::vector<Way>> Onward::one_table_on(const Way& way, std::size_t most_bytes) const {
   std::vector<Way> ways;
+  std::size_t bytes = bytes_of(way.actions);
   for (const FlowRule* rule : tables_.at(*next(way.actions))) {
     auto match = narrowed(way, rule->match);
     if (!match) continue;
     const bool all = *match == way.match;
     ways.push_back({std::move(*match), followed_by(way.actions, rule->actions)});
+    bytes += bytes_of(ways.back().actions);
+    if (bytes > most_bytes) return std::nullopt;
     if (all) return ways;
   }
   ways.push_back(way);

@@ -25,6 +25,9 @@ using Actions = std::vector<Action>;
 /// A lone drop does nothing, too.
 [[nodiscard]] Actions plain(const Actions& actions);
 
+/// What such a list takes of memory.
+[[nodiscard]] std::size_t bytes_of(const Actions& actions);
+
 /// What is done to packets of a match, as they enter.
 struct Way {
   Match match;
@@ -45,8 +48,10 @@ class Onward {
   [[nodiscard]] std::optional<std::size_t> rank(std::uint32_t table) const;
   /// The table that can be looked into behind these actions.
   [[nodiscard]] std::optional<std::uint32_t> next(const Actions& actions) const;
-  /// First wins. What misses that table comes last, with the actions as they were.
-  [[nodiscard]] std::vector<Way> one_table_on(const Way& way) const;
+  /// First wins. What misses that table comes last, with the actions as they were. Nothing when the actions of all
+  /// would take more memory.
+  [[nodiscard]] std::optional<std::vector<Way>> one_table_on(const Way& way,
+                                                             std::size_t most_bytes) const;
   /// One packet, followed as far as it can be.
   [[nodiscard]] Actions to_the_end(const Packet& entered, Actions actions) const;
 

@@ -26,11 +26,23 @@ void RulesSide::add_ways(std::uint32_t way, std::vector<std::uint32_t>& ways) co
 void RulesSide::look_behind(std::uint32_t way) {
   if (!nodes_[way].behind.empty() || is_full()) return;
   if (!onward_.next(nodes_[way].way.actions)) return;
-  for (Way& further : onward_.one_table_on(nodes_[way].way)) {
+  for (Way& further : ways_behind(nodes_[way].way)) {
     nodes_[way].behind.push_back(static_cast<std::uint32_t>(nodes_.size()));
     nodes_.push_back({std::move(further), {}});
   }
 }
+
+std::vector<Way> RulesSide::ways_behind(const Way& way) {
+  auto ways = onward_.one_table_on(way, bytes_left_);
+  if (!ways) {
+    bytes_left_ = 0;
+    return {};
+  }
+  for (const Way& further : *ways) bytes_left_ -= std::min(bytes_left_, bytes_of(further.actions));
+  return std::move(*ways);
+}
+
+void RulesSide::count_behind(const Actions& actions) { (void)ways_behind({{}, actions}); }
 
 bool RulesSide::open(std::uint32_t way) {
   look_behind(way);

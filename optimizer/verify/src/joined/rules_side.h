@@ -22,11 +22,17 @@ class RulesSide {
   bool open_until(std::uint32_t way, const Packet& packet, const Actions& wanted);
   /// Opens one way; false when nothing is known of what is behind it.
   bool open(std::uint32_t way);
-  /// So many ways were looked at that no more are: nothing is decided then.
-  [[nodiscard]] bool is_full() const { return nodes_.size() >= kMostWays + 2 * rules_; }
+  /// So many ways were looked at, or so long lists of actions, that no more are: nothing is decided then.
+  [[nodiscard]] bool is_full() const {
+    return bytes_left_ == 0 || nodes_.size() >= kMostWays + 2 * rules_;
+  }
+  /// The layout is followed behind these actions, too: what that takes counts as well.
+  void count_behind(const Actions& actions);
 
   /// A few hundred bytes each.
   static constexpr std::size_t kMostWays = 500'000;
+  /// Of lists of actions; each that is another one is kept twice, and once as a text.
+  static constexpr std::size_t kMostBytes = std::size_t{80} << 20;
 
  private:
   struct Node {
@@ -35,11 +41,13 @@ class RulesSide {
     bool opened = false;
   };
   void look_behind(std::uint32_t way);
+  [[nodiscard]] std::vector<Way> ways_behind(const Way& way);
   void add_ways(std::uint32_t way, std::vector<std::uint32_t>& ways) const;
 
   const Onward& onward_;
   std::vector<Node> nodes_;
   std::uint32_t rules_ = 0;  ///< the first nodes
+  std::size_t bytes_left_ = kMostBytes;
 };
 
 }  // namespace greynic::verify
