@@ -177,6 +177,7 @@ TEST_F(Store, LosesNothingToTwentyKills) {
     close(ends[0]);
     begin = n + 1000;  // what was not acknowledged may be there or not
     const auto samples = samples_in(path());
+    if (!samples && acknowledged.empty()) continue;  // killed before there was a store
     ASSERT_TRUE(samples) << samples.error().message;
     for (const std::uint64_t wanted : acknowledged) {
       const auto& of_host = samples->at(fmt::format("h{}", wanted % 3));
