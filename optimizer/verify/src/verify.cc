@@ -15,7 +15,7 @@ namespace greynic::verify {
 namespace {
 
 constexpr std::uint64_t kFirstLooks = 4;  // at packets of each rule of the layout
-constexpr int kMostJumps = 64;            // as core's look_up; a longer chain is a loop
+constexpr std::size_t kMostJumps = 64;    // as core's look_up; a longer chain is a loop
 
 bool does_the_same(const FlowRule& a, const FlowRule& b) {
   const auto drops = [](const FlowRule& rule) {
@@ -89,29 +89,36 @@ Result<void> check(const Layout& layout) {
   return {};
 }
 
+using TablesOfLayout = std::map<std::uint32_t, const LayoutTable*>;  ///< by id
+
 /// Tables reached from one without leaving the input table.
-Result<std::vector<const LayoutTable*>> reached(const Layout& layout, std::uint32_t first,
+Result<std::vector<const LayoutTable*>> reached(const TablesOfLayout& by_id, std::uint32_t first,
                                                 const TableIds& added,
                                                 const RegistersInUse& registers) {
-  std::map<std::uint32_t, const LayoutTable*> by_id;
-  for (const LayoutTable& table : layout.tables) by_id[table.id] = &table;
   std::vector<const LayoutTable*> order;
   TableIds seen = {first};
-  if (by_id.contains(first)) order.push_back(by_id[first]);
+  if (by_id.contains(first)) order.push_back(by_id.at(first));
   for (std::size_t i = 0; i < order.size(); ++i) {
     for (const Matcher& matcher : order[i]->matchers) {
       for (const FlowRule& rule : matcher.rules) {
         const auto next = continuation(rule, added, registers);
         if (!next) return pass_on(next);
-        if (*next != kNoJump && seen.insert(*next).second) order.push_back(by_id[*next]);
+        if (*next != kNoJump && seen.insert(*next).second) order.push_back(by_id.at(*next));
       }
     }
   }
   return order;
 }
 
+tl::unexpected<Error> too_many_jumps(std::size_t jumps) {
+  return fail(ErrorCode::kUnsupported,
+              fmt::format("up to {} jumps of the layout follow one another; devices follow {}",
+                          jumps, kMostJumps));
+}
+
 /// kUnsupported when jumps among these tables form a loop, whether or not a packet can walk it: the
-/// next change of a rule could open it. Tables that no jump leads to leave first, and so on.
+/// next change of a rule could open it; and when too many follow one another, before anything goes after
+/// them. Tables that no jump leads to leave first, and so on.
 Result<void> check_loops(const std::vector<const LayoutTable*>& tables, const TableIds& added,
                          const RegistersInUse& registers) {
   std::map<std::uint32_t, TableIds> jumps;
@@ -126,6 +133,8 @@ Result<void> check_loops(const std::vector<const LayoutTable*>& tables, const Ta
     }
   }
   std::vector<std::uint32_t> free;
+  std::map<std::uint64_t, std::size_t> jumps_before;
+  std::size_t most_jumps = 0;
   std::size_t left = tables.size();
   for (const LayoutTable* table : tables) {
     if (entrances[table->id] == 0) free.push_back(table->id);
@@ -133,10 +142,14 @@ Result<void> check_loops(const std::vector<const LayoutTable*>& tables, const Ta
   for (; !free.empty(); --left) {
     const std::uint32_t table = free.back();
     free.pop_back();
+    const std::size_t count = jumps_before[table];
+    most_jumps = std::max(most_jumps, count);
     for (const std::uint64_t next : jumps[table]) {
+      jumps_before[next] = std::max(jumps_before[next], count + 1);
       if (--entrances[next] == 0) free.push_back(static_cast<std::uint32_t>(next));
     }
   }
+  if (left == 0 && most_jumps > kMostJumps) return too_many_jumps(most_jumps);
   if (left == 0) return {};
   const auto looped = std::find_if(entrances.begin(), entrances.end(),
                                    [](const auto& entry) { return entry.second > 0; });
@@ -151,10 +164,8 @@ Result<void> check_loops(const std::vector<const LayoutTable*>& tables, const Ta
 Result<std::optional<Difference>> decide(const Comparison& sides, const VerifyOptions& options,
                                          SearchLimits& limits, Verdict& verdict) {
   const Places places(sides.pool, sides.table);
-  if (places.most_jumps() > kMostJumps) {
-    return fail(ErrorCode::kUnsupported,
-                fmt::format("up to {} jumps of the layout follow one another; devices follow {}",
-                            places.most_jumps(), kMostJumps));
+  if (static_cast<std::size_t>(places.most_jumps()) > kMostJumps) {
+    return too_many_jumps(static_cast<std::size_t>(places.most_jumps()));
   }
   std::uint64_t comparisons = 0;
   LeftToShow left =
@@ -291,6 +302,8 @@ Result<Verdict> verify_whole(const RuleSet& rules, const Layout& given,
   if (!untagged) return pass_on(untagged);
   const Layout& layout = *untagged ? **untagged : given;
   const RegistersInUse registers(rules, layout);
+  TablesOfLayout by_id;
+  for (const LayoutTable& table : layout.tables) by_id[table.id] = &table;
   Verdict verdict;
   SearchLimits limits{options.most_regions, 0, {}};
   const Onward onward(by_table);
@@ -304,7 +317,7 @@ Result<Verdict> verify_whole(const RuleSet& rules, const Layout& given,
         options.progress((before + share) / all);
       };
     }
-    const auto tables = reached(layout, id, added, registers);
+    const auto tables = reached(by_id, id, added, registers);
     if (!tables) return pass_on(tables);
     if (const auto checked = check_loops(*tables, added, registers); !checked) {
       return pass_on(checked);
