@@ -28,6 +28,7 @@ constexpr int kMostTooShort = 2;
 constexpr double kSurelyWall = 5.0;       // log odds
 constexpr std::size_t kOwnTests = 2;      // of a configuration, before the baseline is asked again
 constexpr std::size_t kFollowDrift = 24;  // tests, where nothing else is learned from each
+constexpr std::size_t kMostAtOnce = 4;    // tests of one configuration in a batch
 constexpr int kMostFirstTests = 6;        // of the baseline, until one gives a value
 
 }  // namespace
@@ -310,6 +311,17 @@ void Session::ask_baseline_first(std::vector<Id>& next) const {
   next.push_back(baseline_);
 }
 
+/// Where a laboratory takes several tests at a time, what its first test left open is asked several times at
+/// once: a round costs more there than a test.
+void Session::ask_several_times(std::vector<Id>& next) const {
+  const bool asked_before =
+      std::all_of(next.begin(), next.end(), [&](Id id) { return tests_of(id) > 0; });
+  if (sticky_ || !asked_before) return;
+  const std::size_t count = next.size();
+  const std::size_t most = std::min(static_cast<std::size_t>(options_.batch), kMostAtOnce * count);
+  for (std::size_t i = 0; next.size() < most; ++i) next.push_back(next[i]);
+}
+
 Result<std::vector<Verdict>> Session::decide(const std::vector<Id>& ids, double before,
                                              double error, const std::string& why) {
   const double prior = std::log(before / (1.0 - before));
@@ -339,6 +351,7 @@ Result<std::vector<Verdict>> Session::decide(const std::vector<Id>& ids, double 
     if (auto still = stay(tests_ - begun); !still) return pass_on(still);
     if (std::ssize(open) > options_.batch) open.resize(static_cast<std::size_t>(options_.batch));
     ask_baseline_first(open);
+    ask_several_times(open);
     if (auto done = measure(open, why); !done) return pass_on(done);
   }
 }

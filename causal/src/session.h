@@ -188,6 +188,7 @@ class Session {
   [[nodiscard]] Result<void> stay(std::size_t tests_of_question);
   /// The baseline in place of what waits for it: its mean, and so the bound, is known less well.
   void ask_baseline_first(std::vector<Id>& next) const;
+  void ask_several_times(std::vector<Id>& next) const;
   /// All answers of a long row lean on the baseline's mean.
   [[nodiscard]] bool baseline_is_vague(std::size_t tests_of_row) const;
   [[nodiscard]] std::vector<double> chances(const Row& row) const;

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "greynic/statistics/random.h"
+#include "witness_search.h"
 
 namespace greynic::causal {
 namespace {
@@ -16,9 +17,11 @@ constexpr std::size_t kMostOfGroup = 3;  // of one group
 constexpr double kTermsOfCause = 2.5;    // of a cause, before any test
 constexpr double kSureOfGroup = 0.985;   // healing checks each term again
 constexpr double kLikelyOfGroup = 0.5;
-constexpr double kWorthProving = 0.55;  // chance that a batch proves the answer, whichever it is
+constexpr double kWorthProving = 0.5;  // chance that a batch proves the answer, whichever it is
 constexpr double kLeastWorthProving = 0.02;  // of one answer
 constexpr std::size_t kMostAnswers = 8;
+constexpr double kLeastBetter = 1e-3;     // bits
+constexpr double kProven = 1.0;           // log odds that terms alone are a wall
 constexpr int kLeastBesideCheck = 6;      // a batch so large has room for groups beside the check
 constexpr std::size_t kTestsOfCheck = 3;  // tests of it
 constexpr double kUnlikely = 1e-7;        // beside the likeliest of its group
@@ -78,6 +81,7 @@ class GroupSearch {
       if (auto done = ask(batch); !done) return pass_on(done);
       if (session_.is_noisy(session_.id_of(settings_.wall()))) return Set();
       for (Candidates& group : groups_) learn(group);
+      if (const Set terms = proven(); terms.any()) return terms;
       batch = next_batch();
       if (batch.empty()) break;
     }
@@ -194,6 +198,7 @@ class GroupSearch {
         }
       }
       if (best_group == nullptr) break;
+      improve(*best_group, best, most, batch);
       part_cells(*best_group, best.healed);
       best_group->asked.push_back(best);
       session_.believe(best.id, chance_of_wall(*best_group, best.healed));
@@ -230,6 +235,38 @@ class GroupSearch {
     return answers;
   }
 
+  [[nodiscard]] Set terms_of(const Answer& answer) const {
+    Set terms;
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      for (std::size_t i = 0; i < groups_[g].settings.size(); ++i) {
+        if (answer.terms[g] >> i & 1) terms.set(groups_[g].settings[i]);
+      }
+    }
+    return terms;
+  }
+
+  /// A likely answer whose terms alone are a wall, and none of them can be healed without clearing it: then
+  /// no other setting matters, however little is known of its group.
+  [[nodiscard]] Set proven() {
+    for (const Answer& answer : likely_answers()) {
+      const Set terms = terms_of(answer);
+      if (terms.none() || !unconfirmed(terms).empty()) continue;
+      const auto id = alone(terms);
+      if (id && session_.evidence(*id) > kProven && each_is_needed(answer)) return terms;
+    }
+    return Set();
+  }
+
+  [[nodiscard]] bool each_is_needed(const Answer& answer) {
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      for (Part left = answer.terms[g]; left != 0; left &= left - 1) {
+        const auto id = healed(groups_[g], left & ~(left - 1));
+        if (id && session_.evidence(*id) > 0.0) return false;
+      }
+    }
+    return true;
+  }
+
   /// Where few answers are left, the tests that prove each of them if it is right also part them, and
   /// save a batch. Nothing where they do not fit, or where too much else is likely.
   std::vector<Id> proofs() {
@@ -238,14 +275,13 @@ class GroupSearch {
     double chance = 0.0;
     for (const Answer& answer : likely_answers()) {
       if (answer.chance < kLeastWorthProving) break;
-      Set terms;
-      for (std::size_t g = 0; g < groups_.size(); ++g) {
-        for (std::size_t i = 0; i < groups_[g].settings.size(); ++i) {
-          if (answer.terms[g] >> i & 1) terms.set(groups_[g].settings[i]);
-        }
-      }
+      const Set terms = terms_of(answer);
+      std::vector<Id> wanted = unconfirmed(terms);
+      std::vector<Id> asked_last = parts(terms);
+      asked_last.resize(std::min(asked_last.size(), terms.count() <= kFewTerms ? kFewTerms : 2));
+      wanted.insert(wanted.end(), asked_last.begin(), asked_last.end());
       std::vector<Id> longer = batch;
-      for (const Id id : unconfirmed(terms)) {
+      for (const Id id : wanted) {
         if (std::ranges::find(longer, id) == longer.end()) longer.push_back(id);
       }
       if (std::ssize(longer) > session_.options().batch) continue;
@@ -259,6 +295,24 @@ class GroupSearch {
       }
     }
     return batch;
+  }
+
+  /// Settings one by one in or out of a test, as long as that tells more.
+  void improve(const Candidates& group, Candidates::Asked& best, double most,
+               const std::vector<Id>& batch) {
+    for (bool better = true; better;) {
+      better = false;
+      for (std::size_t i = 0; i < group.settings.size(); ++i) {
+        const Part part = best.healed ^ (Part{1} << i);
+        const double gain = part == 0 ? 0.0 : bits_of(group, part);
+        if (gain <= most + kLeastBetter) continue;
+        const auto id = healed(group, part);
+        if (!id || std::ranges::find(batch, *id) != batch.end()) continue;
+        best = {part, *id};
+        most = gain;
+        better = true;
+      }
+    }
   }
 
   /// Each cell in two, by the answer of one more test.
@@ -318,12 +372,16 @@ class GroupSearch {
     return wall;
   }
 
+  [[nodiscard]] std::optional<Id> alone(const Set& terms) {
+    return settings_.id_of(settings_.closure(terms, wall_, settings_.grow({}, wall_)));
+  }
+
   /// The terms alone, and the wall without each, where that was not tested yet.
   std::vector<Id> unconfirmed(const Set& terms) {
     std::vector<Id> batch;
     if (terms.none()) return batch;
-    const auto alone = settings_.id_of(settings_.closure(terms, wall_, settings_.grow({}, wall_)));
-    if (alone && session_.tests_of(*alone) == 0) batch.push_back(*alone);
+    const auto all_terms = alone(terms);
+    if (all_terms && session_.tests_of(*all_terms) == 0) batch.push_back(*all_terms);
     for (Candidates& group : groups_) {
       for (std::size_t i = 0; i < group.settings.size(); ++i) {
         if (!terms.test(group.settings[i])) continue;

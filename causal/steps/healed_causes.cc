@@ -11,7 +11,6 @@ namespace {
 
 constexpr double kSharedNeedless = 0.1;   // odds that a term which two causes share is none of one
 constexpr double kHealsBefore = 0.02;     // odds that a setting of the wall heals what others cause
-constexpr std::size_t kFewTerms = 3;      // each is left out once
 constexpr std::size_t kFewSettings = 10;  // each may be asked by itself: several may heal one
 constexpr double kMostLeft = 0.05;        // of all pairs
 

@@ -29,6 +29,9 @@
 
 namespace greynic::causal {
 
+/// A cause of no more terms is asked without each of them, one of more without the first and the last.
+inline constexpr std::size_t kFewTerms = 3;
+
 struct FoundCause {
   Set terms;                 ///< settings at the wall's level
   Set closed;                ///< the least allowed set that holds them: where the cause is tested

@@ -5,6 +5,7 @@
 #include "device_of_ten.h"
 #include "planted.h"
 #include "sized.h"
+#include "src/session.h"
 
 namespace greynic::causal {
 namespace {
@@ -22,6 +23,26 @@ Family noisy(double noise, double stalls) {
           .least_drop = 0.25,
           .most_stalls = stalls,
           .most_timeouts = stalls};
+}
+
+// Claim:  what one test leaves open is asked several times at once where a laboratory takes eight at a time.
+// Oracle: a wall of 24 % against a bound of 20 %, at noise 0.05: a test says little.
+TEST(Noise, ABatchAsksSeveralTimesAtOnce) {
+  const Campaign campaign = campaign_of_ten();
+  PlantedDevice device{.all_of = {{"c7", std::string("b")}}, .drop = 0.24, .noise = 0.05};
+  device.random.seed(3);
+  const Laboratory laboratory = laboratory_of(measuring(device));
+  ExplainOptions options;
+  options.batch = 8;
+  Session session(campaign, campaign.baseline, options, laboratory);
+  ASSERT_TRUE(session.begin());
+  Configuration wall = campaign.baseline;
+  wall.set("c7", std::string("b"));
+  const std::size_t tests = session.tests();
+  const std::size_t rounds = session.rounds();
+  ASSERT_TRUE(session.decide(session.id_of(wall), 0.5, 1e-4, "is it a wall?"));
+  EXPECT_GT(session.tests() - tests, 3U);
+  EXPECT_LT(2 * (session.rounds() - rounds), session.tests() - tests);
 }
 
 // Claim:  one value of the baseline and one of a wall that lie close together by chance refuse no wall,
