@@ -3,7 +3,10 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -140,8 +143,11 @@ struct Roles {
 
 /// Programs that are told their role by more than a last word.
 std::vector<Roles> known_roles() {
-  return {{"rping", {"-s"}, {"-c", "-a"}}, {"ucmatose", {}, {"-s"}}, {"udaddy", {}, {"-s"}},
-          {"cmtime", {}, {"-s"}},          {"mckey", {}, {"-s"}}};
+  return {{"rping", {"-s"}, {"-c", "-a"}},
+          {"ucmatose", {}, {"-s"}},
+          {"udaddy", {}, {"-s"}},
+          {"cmtime", {}, {"-s"}},
+          {"mckey", {}, {"-s"}}};
 }
 
 void add_roles(PairOptions& options) {
@@ -165,8 +171,8 @@ bool wait_for(const Child& child, Tail& tail, const Seat* seat,
                                     {seat ? seat->fd() : -1, POLLIN, 0}}};
     int left = -1;
     if (patience) {
-      const auto spent = std::chrono::duration_cast<std::chrono::milliseconds>(
-          steady_clock::now() - start);
+      const auto spent =
+          std::chrono::duration_cast<std::chrono::milliseconds>(steady_clock::now() - start);
       left = static_cast<int>(std::max<std::int64_t>(0, (*patience - spent).count()));
     }
     const int count = poll(waits.data(), waits.size(), left);
@@ -216,15 +222,33 @@ Result<Seat> join_session(const std::string& socket, std::uint32_t host, const D
   }
 }
 
-Result<std::unique_ptr<Sequencer>> start_time(const PairOptions::VirtualTime& time) {
+/// Whether a program that reads the time-stamp counter can be stopped there. Some virtual machines take the request and
+/// let it read on, so a child tries.
+bool counter_can_be_taken() {
 #if defined(__x86_64__)
-  return Sequencer::start(time);
+  const pid_t child = fork();
+  if (child == 0) {
+    const rlimit no_core{0, 0};
+    setrlimit(RLIMIT_CORE, &no_core);
+    std::signal(SIGSEGV, SIG_DFL);
+    prctl(PR_SET_TSC, PR_TSC_SIGSEGV);
+    (void)__builtin_ia32_rdtsc();
+    _exit(0);
+  }
+  int status = 0;
+  return child > 0 && waitpid(child, &status, 0) == child && WIFSIGNALED(status) &&
+         WTERMSIG(status) == SIGSEGV;
 #else
-  (void)time;
-  return fail(ErrorCode::kMissing,
-              "virtual time needs an x86-64 processor, whose time-stamp counter can be taken from a "
-              "program; run without --virtual-time");
+  return false;
 #endif
+}
+
+Result<std::unique_ptr<Sequencer>> start_time(const PairOptions::VirtualTime& time) {
+  if (counter_can_be_taken()) return Sequencer::start(time);
+  return fail(ErrorCode::kMissing,
+              "virtual time needs an x86-64 processor whose time-stamp counter can be taken from a "
+              "program, and here programs read it all the same; run without --virtual-time, or on "
+              "another machine");
 }
 
 }  // namespace
@@ -259,13 +283,14 @@ Result<int> run_pair(const PairOptions& asked) {
     tail.drain();
     const int code = server->wait();
     std::fputs(tail.text().c_str(), code == 0 ? stdout : stderr);
-    std::fprintf(stderr, "greynic lab-run: the server ended before it listened; for commands "
-                         "without a client use --session\n");
+    std::fprintf(stderr,
+                 "greynic lab-run: the server ended before it listened; for commands "
+                 "without a client use --session\n");
     return code;
   }
-  auto client = Child::start(joined(joined(options.command, options.client_words),
-                                    {address_text(network, 0)}),
-                             {socket, 1, address_text(network, 1), turns}, -1);
+  auto client = Child::start(
+      joined(joined(options.command, options.client_words), {address_text(network, 0)}),
+      {socket, 1, address_text(network, 1), turns}, -1);
   if (!client) return pass_on(client);
   wait_for(*client, tail, nullptr, {});
   const int client_code = client->wait();
@@ -282,9 +307,9 @@ Result<int> run_pair(const PairOptions& asked) {
 Result<int> run_in_session(const SessionOptions& options) {
   if (auto runnable = find_runnable(options.command.at(0)); !runnable) return pass_on(runnable);
   constexpr std::size_t kMostBytes = 64;  // the name of a socket has no room for more
-  const bool is_plain =
-      options.session.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                        "0123456789._-") == std::string::npos;
+  const bool is_plain = options.session.find_first_not_of(
+                            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                            "0123456789._-") == std::string::npos;
   if (!is_plain || options.session.size() > kMostBytes) {
     return fail(ErrorCode::kBadInput,
                 "--session: a name of at most 64 letters, digits, '.', '_' and '-'");
