@@ -13,6 +13,8 @@ namespace {
 
 /// Packets that are looked at, after others that fill the windows; of messages, so many packets and messages at most.
 constexpr std::size_t kPackets = 60000, kEvenPackets = 4000, kMessages = 401, kOfMessages = 100000;
+/// Longer messages are there as soon as so many packets of them say: they come at the pace of a full RNIC.
+constexpr double kLongest = 16384;
 
 /// Draws how many masks a packet tries; the same every time.
 class Draws {
@@ -130,7 +132,7 @@ double us_of_a_message(const Way& way, std::size_t packets, const std::function<
 double as_long_as(double time, double least, double most,
                   const std::function<double(double)>& time_of) {
   constexpr double kExact = 1e-3;
-  while (most - least > kExact * most) {
+  while (most - least > kExact * std::max(most, 1.0)) {
     const double middle = (least + most) / 2;
     (time_of(middle) < time ? least : most) = middle;
   }
@@ -229,7 +231,7 @@ AlikeMasks masks_alike(const Values& values, const Setting& setting, Hop hop,
     alike.for_latency = behind_requests(prepared, asked, hop, shares);
     return alike;
   }
-  const auto count = static_cast<std::size_t>(std::max(1.0, asked.packets()));
+  const auto count = static_cast<std::size_t>(std::clamp(asked.packets(), 1.0, kLongest));
   std::vector<double> times(std::min(kMessages, kOfMessages / count | 1));
   const Way alone = way_of(prepared, asked, hop, mean, false);
   for (double& one : times) one = us_of_a_message(alone, count, drawn);
