@@ -55,10 +55,8 @@ WholeSearch::WholeSearch(Session& session, Settings& settings, bool sure)
 /// Nothing where a factor is at a level that neither the wall nor the baseline nor the campaign has.
 std::optional<Positions> WholeSearch::positions_of(const Configuration& configuration) const {
   Positions positions;
-  std::size_t told = 0;
   for (const Lane& lane : lanes_) {
     const FactorValue* level = configuration.find(lane.factor);
-    told += level != nullptr ? 1 : 0;
     const auto place = std::find_if(lane.levels.begin(), lane.levels.end(), [&](const auto& one) {
       return level != nullptr ? one && *one == *level : !one;
     });

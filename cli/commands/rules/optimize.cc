@@ -334,7 +334,7 @@ int run(const OptimizeFlags& flags) {
 /// --follow and what belongs to it.
 Option add_following(Command& command, OptimizeFlags& flags, const Option& connections) {
   FollowFlags& following = flags.following;
-  const Option follow = command.flag(
+  Option follow = command.flag(
       "--follow", flags.follow,
       "Install the layout on --target and keep its matchers in order by the counters of its rules, "
       "until Ctrl-C; each step is proven first, and taken back when its gain does not come");
@@ -431,8 +431,9 @@ void add_optimize(Program& program) {
   command.option("--seed", flags->seed, "Seed of the made-up traffic and of the search");
   add_growth(command, flags->growth);
   command.flag("--single-table", flags->single_table, "No jumps: one chain for each table");
-  command.flag("--keep-tables", flags->keep_tables,
-               "Of a pipeline, no tables are joined: each is laid out by itself, as --update needs it");
+  command.flag(
+      "--keep-tables", flags->keep_tables,
+      "Of a pipeline, no tables are joined: each is laid out by itself, as --update needs it");
   const Option merging = command.flag("--merge-masks", flags->merge_masks,
                                       "One chain for each table, with masks merged by writing "
                                       "rules out, as many as --growth allows; "
