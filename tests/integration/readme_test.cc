@@ -123,6 +123,11 @@ TEST(Readme, CommandsWorkInOrderInAFreshFolder) {
     }
     const Outcome ran = shell(folder, background + line.text);
     background.clear();
+    // Some virtual machines have no virtual time (tests/lab says which).
+    if (ran.exit_code == 3 && ran.err.find("time-stamp counter") != std::string::npos) {
+      std::printf("not on this machine: README.md:%d: %s\n", line.number, line.text.c_str());
+      continue;
+    }
     EXPECT_TRUE(ran.exit_code == 0 || ran.exit_code == 1)
         << "README.md:" << line.number << ": " << line.text << "\nexits " << ran.exit_code << "\n"
         << ran.err;
