@@ -7,11 +7,13 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "greynic/campaign/laboratory.h"
 #include "greynic/files/core_json.h"
 #include "greynic/files/json_file.h"
 #include "greynic/files/output_file.h"
 #include "greynic/loop/explain_run.h"
 #include "greynic/loop/layout_cost.h"
+#include "greynic/loop/mask_ladder.h"
 #include "greynic/loop/model_design.h"
 #include "greynic/loop/report_run.h"
 #include "greynic/loop/rule_input.h"
@@ -44,6 +46,27 @@ Result<void> run_campaign(const TuneOptions& tuning, const campaign::Prepared& p
     return fail(ErrorCode::kInterrupted, "stopped; the same command goes on from there");
   }
   return {};
+}
+
+/// Even masks as far up as the rules in their order go, so that the law knows where it will be asked.
+Result<void> climb_masks(const TuneOptions& options, const campaign::Prepared& prepared,
+                         const Configuration& at, double most, results::RunStore& store,
+                         const TuneOutcome& outcome) {
+  const auto limits = prepared.device->info().limits;
+  const auto limit = limits.find(std::string(mask_factor(outcome.hop)));
+  const auto ladder = mask_ladder(at, outcome.hop, most, limit == limits.end() ? 0 : limit->second);
+  if (ladder.empty()) return {};
+  step(options.talk,
+       fmt::format("climb: {} tests of up to {:g} masks at {}", ladder.size(),
+                   ladder.back().number(mask_factor(outcome.hop)), to_string(outcome.hop)));
+  campaign::RunOptions how = campaign::options_of(prepared);
+  const double total = static_cast<double>(ladder.size()) * how.repeats;
+  how.progress = [&, done = 0.0](const campaign::Progress&) mutable {
+    options.talk.show("measuring", ++done, total);
+  };
+  auto laboratory = campaign::Laboratory::create(*prepared.device, store, how);
+  if (!laboratory) return pass_on(laboratory);
+  return laboratory->complete(ladder, how.repeats);
 }
 
 Result<void> fit_model(const TuneOptions& options, results::RunStore& store, TuneOutcome& outcome) {
@@ -344,17 +367,25 @@ Result<TuneOutcome> tune(const TuneOptions& options) {
   if (!explanation) return explanation.error().while_doing("explaining the run");
   outcome.explanation = std::move(*explanation);
   outcome.hop = hop_of(outcome.explanation);
+  Configuration at;  // under what traffic a layout is judged
+  if (!options.rules.empty()) {
+    auto compiled = testgen::CompiledCampaign::create(prepared->plan.campaign);
+    if (!compiled) return pass_on(compiled);
+    auto baseline = compiled->complete_baseline();
+    if (!baseline) return pass_on(baseline);
+    at = std::move(*baseline);
+    const double most =
+        optimizer::cost_of(optimizer::layout_in_rule_order(rules), traffic).most_matchers_tried;
+    if (auto done = climb_masks(options, *prepared, at, most, *store, outcome); !done) {
+      return pass_on(done);
+    }
+  }
   if (auto done = fit_model(options, *store, outcome); !done) return pass_on(done);
 
   if (!options.rules.empty()) {
-    const Campaign& campaign = prepared->plan.campaign;
-    auto compiled = testgen::CompiledCampaign::create(campaign);
-    if (!compiled) return pass_on(compiled);
-    auto at = compiled->complete_baseline();
-    if (!at) return pass_on(at);
     auto done =
-        optimize_rules(options, prepared->device->rules(), rules, traffic, *at, *store, outcome);
-    if (done) done = measure_again(options, *prepared, rules, traffic, *at, *store, outcome);
+        optimize_rules(options, prepared->device->rules(), rules, traffic, at, *store, outcome);
+    if (done) done = measure_again(options, *prepared, rules, traffic, at, *store, outcome);
     if (!done) return pass_on(done);
   }
   step(options.talk, "report");

@@ -75,6 +75,7 @@ std::string_view settled_by(int j) {
     case kFetchUs:
     case kInlineBytes:
     case kBurstGapUs:
+    case kBurstWalk:
       return "latency of 64 B, 1 KiB, 4 KiB and 8 KiB";
     default:
       return {};

@@ -224,8 +224,8 @@ bool explained(const Posterior& posterior, const Values& values) {
 
 /// Adds the closed loop to a fitted open law when the points are explained clearly better with it:
 /// by more than two parameters would by chance, at odds of about a thousand to one.
-void close_loop_if_asked_for(Posterior& posterior, double open_squares,
-                             const LeastSquaresOptions& options, PipelineFit& fit) {
+void close_loop_if_asked_for(Posterior& posterior, const LeastSquaresOptions& options,
+                             PipelineFit& fit) {
   constexpr double kClearlyBetter = 14.0;
   if (explained(posterior, fit.values)) return;
   Posterior closed = posterior;
@@ -244,9 +244,36 @@ void close_loop_if_asked_for(Posterior& posterior, double open_squares,
     starts.push_back(closed.at(start));
   }
   const auto solved = best_of_starts(closed.problem(), starts, 2, options);
-  if (!solved || open_squares - solved->sum_of_squares < kClearlyBetter) return;
+  if (!solved || fit.sum_of_squares - solved->sum_of_squares < kClearlyBetter) return;
   posterior.active = fit.active = closed.active;
   fit.values = closed.with(solved->parameters);
+  fit.sum_of_squares = solved->sum_of_squares;
+}
+
+/// The law with a loop where it needs one; `from` says whether the second burst waits for the walk of the first.
+Result<void> descend(Posterior& posterior, const Values& from, const PipelineOptions& options,
+                     PipelineFit& fit) {
+  posterior.values = from;
+  const auto starts = options.start_from != nullptr
+                          ? std::vector<std::vector<double>>{posterior.at(from)}
+                          : make_starts(posterior, from, options);
+  LeastSquaresOptions coarse;
+  coarse.tolerance = 1e-5;
+  const auto solved = best_of_starts(posterior.problem(), starts, options.descents, coarse);
+  if (!solved) return solved.error().while_doing("fitting the pipeline law");
+  fit.values = posterior.with(solved->parameters);
+  fit.sum_of_squares = solved->sum_of_squares;
+  if (!posterior.active.empty()) close_loop_if_asked_for(posterior, coarse, fit);
+  return {};
+}
+
+/// Do messages of several bursts meet masks?
+bool tell_of_bursts(const std::vector<Point>& points) {
+  return std::any_of(points.begin(), points.end(), [](const Point& point) {
+    const auto& masks = point.setting.masks;
+    return point.output == kLogLatency && point.setting.packets() > kBurstPackets &&
+           std::any_of(masks.begin(), masks.end(), [](double count) { return count > 0; });
+  });
 }
 
 /// Marks the points that no law explains.
@@ -324,16 +351,19 @@ Result<PipelineFit> fit_pipeline(const std::vector<Point>& points, const Pipelin
   Posterior posterior{points, weights_for(points, fit.noise, fit.anomalous),
                       priors, fit.active,
                       guess,  Loss::kCauchy};
-  const auto starts = options.start_from != nullptr
-                          ? std::vector<std::vector<double>>{posterior.at(guess)}
-                          : make_starts(posterior, guess, options);
-  LeastSquaresOptions coarse;
-  coarse.tolerance = 1e-5;
-  auto solved = best_of_starts(posterior.problem(), starts, options.descents, coarse);
-  if (!solved) return solved.error().while_doing("fitting the pipeline law");
-  fit.values = posterior.with(solved->parameters);
-  if (!posterior.active.empty()) {
-    close_loop_if_asked_for(posterior, solved->sum_of_squares, coarse, fit);
+  Posterior unhindered = posterior;
+  PipelineFit other = fit;
+  if (auto done = descend(posterior, guess, options, fit); !done) return pass_on(done);
+  if (options.start_from == nullptr && tell_of_bursts(points) &&
+      !explained(posterior, fit.values)) {
+    Values flowing = guess;
+    flowing[kBurstWalk] = std::log(parameters()[kBurstWalk].lower);
+    if (auto done = descend(unhindered, flowing, options, other); !done) return pass_on(done);
+    if (other.sum_of_squares < fit.sum_of_squares) {
+      fit = other;
+      posterior.active = unhindered.active;
+      posterior.values = unhindered.values;
+    }
   }
 
   set_aside_anomalies(points, fit);
@@ -353,20 +383,20 @@ Result<PipelineFit> fit_pipeline(const std::vector<Point>& points, const Pipelin
     posterior.weight = weights_for(points, fit.noise, fit.anomalous);
     LeastSquaresOptions fine;
     fine.tolerance = round < 2 ? 1e-5 : 1e-8;
-    solved = minimize(posterior.problem(), posterior.at(fit.values), fine);
+    const auto solved = minimize(posterior.problem(), posterior.at(fit.values), fine);
     if (!solved) return solved.error().while_doing("fitting the pipeline law");
     fit.values = posterior.with(solved->parameters);
+    fit.sum_of_squares = solved->sum_of_squares;
     fit.covariance = covariance_of(points, fit, priors);
   }
   // Parameters without data follow the ones they are tied to.
   for (int j = 0; j < kParameterCount; ++j) {
     const bool is_active = std::binary_search(fit.active.begin(), fit.active.end(), j);
-    if (!is_active && j != kLoopPackets) {
+    if (!is_active && j != kLoopPackets && j != kBurstWalk) {
       fit.values[j] =
           priors[j].mean + (priors[j].relative_to ? fit.values[*priors[j].relative_to] : 0.0);
     }
   }
-  fit.sum_of_squares = solved->sum_of_squares;
   if (auto known = determine(posterior.problem(), posterior.at(fit.values)); known) {
     fit.condition_number = known->condition_number;
   } else {

@@ -169,24 +169,24 @@ Result<Prediction> PipelineModel::predict(const Configuration& configuration) co
   return prediction;
 }
 
-Result<Prediction> PipelineModel::predict_uneven(Configuration configuration, Hop hop,
-                                                 const MaskShares& shares) const {
-  auto by_mean = Model::predict_uneven(configuration, hop, shares);
-  if (!by_mean) return by_mean;
+Result<AlikeMasks> PipelineModel::masks_alike(const Configuration& configuration, Hop hop,
+                                              const MaskShares& shares) const {
+  auto alike = Model::masks_alike(configuration, hop, shares);
+  if (!alike) return alike;
+  Configuration even = configuration;
+  even.set(mask_factor(hop), alike->for_rate);
   for (const auto output : {pipeline::kLogBandwidth, pipeline::kLogLatency}) {
     if (!state_.fitted[output]) continue;
-    const auto setting = read_setting(configuration, state_.assumed[output]);
+    const auto setting = read_setting(even, state_.assumed[output]);
     if (!setting) return pass_on(setting);
-    const bool rate = output == pipeline::kLogBandwidth;
-    const pipeline::AlikeMasks alike = pipeline::masks_alike(state_.values, *setting, hop, shares);
-    configuration.set(mask_factor(hop), rate ? alike.for_rate : alike.for_latency);
-    const auto even = predict(configuration);
-    if (!even) return even;
-    for (const auto& [name, value] : even->measures) {
-      if (name.starts_with("latency") != rate) by_mean->measures[name] = value;
+    const AlikeMasks by_law = pipeline::masks_alike(state_.values, *setting, hop, shares);
+    if (output == pipeline::kLogBandwidth) {
+      alike->for_rate = by_law.for_rate;
+    } else {
+      alike->for_latency = by_law.for_latency;
     }
   }
-  return by_mean;
+  return alike;
 }
 
 }  // namespace greynic::model

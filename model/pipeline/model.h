@@ -34,8 +34,8 @@ class PipelineModel final : public Model {
   [[nodiscard]] std::string law() const override { return "pipeline"; }
   [[nodiscard]] std::vector<std::string> inputs() const override { return setting_factors(); }
   [[nodiscard]] Result<Prediction> predict(const Configuration& configuration) const override;
-  [[nodiscard]] Result<Prediction> predict_uneven(Configuration configuration, Hop hop,
-                                                  const MaskShares& shares) const override;
+  [[nodiscard]] Result<AlikeMasks> masks_alike(const Configuration& configuration, Hop hop,
+                                               const MaskShares& shares) const override;
   [[nodiscard]] std::string to_json_text() const override;
 
   [[nodiscard]] const PipelineState& state() const { return state_; }

@@ -159,6 +159,10 @@ void fill_waits(Table& t) {
                 100,       about(0.1, 0.8)};
   t[kBurstGapUs] = {"burst_gap_us", "us", "second burst waits for the first", true, 0.001, 100,
                     about(0.3, 0.8)};
+  // Not fitted: the published logs show a whole walk, the published surfaces none.
+  t[kBurstWalk] = {"burst_walk",  "1",   "of a walk the second burst waits: all or next to nothing",
+                   true,          0.001, 1,
+                   about(1, 0.05)};
   // The published surfaces, taken as packets in a closed loop, give 16 packets at 50 Gbit/s to 135
   // at 400 Gbit/s, and loops of 2.6 to 4.3 us (reference/curves.md item 6, derived).
   t[kLoopPackets] = {"loop_packets",

@@ -35,6 +35,7 @@ enum Parameter : int {
   kFetchUs,                         ///< added where the payload does not ride inside the request
   kByteNs,                          ///< latency of each byte of the first burst
   kBurstGapUs,                      ///< wait of the second burst for the first, without masks
+  kBurstWalk,                       ///< share of the walk of the first burst that it waits, too
   kLoopPackets,  ///< packets of the NIC that may be between sending and word of arrival
   kLoopBaseUs,   ///< time of that loop without masks
   kSharpness,    ///< how abruptly one bottleneck takes over from another

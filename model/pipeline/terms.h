@@ -324,11 +324,11 @@ struct Law {
       time += p[kFetchUs] / (T(1.0) + exp(kAbruptness * log(p[kInlineBytes] / bytes)));
     }
     if (n <= kBurstPackets) return time;
-    // The second burst waits until the first has left the slower stage; packets that come while it
-    // waits share the wait, so that late ones wait for half of it on average.
+    // The second burst waits until the first has left the slower stage, or for a part of that; packets that come
+    // while it waits share the wait, so that late ones wait for half of it on average.
     const T unit = qp_unit(path);
     const T& slower = path.encap_walk > path.decap_walk ? path.encap_walk : path.decap_walk;
-    const T hold = p[kBurstGapUs] + slower;
+    const T hold = p[kBurstGapUs] + p[kBurstWalk] * slower;
     const T arriving = unit * (n - kBurstPackets);
     const T shared = (arriving < hold ? arriving : hold) * 0.5;
     const T wait = hold - shared;

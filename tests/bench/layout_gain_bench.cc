@@ -1,10 +1,10 @@
 /// What a law says that a layout gains, beside what the twin then measures:
 ///
 ///     greynic run mask_wall --target twin:cx6 -o run.db
-///     greynic fit run.db --form pipeline -o model.json
-///     layout_gain_bench cx6 model.json [CASES] [SEED]
+///     layout_gain_bench cx6 run.db [CASES] [SEED]
 ///
-/// Each case draws filters of a family, their number, traffic, growth, hop, verb, message and QPs. A line a case:
+/// Each case draws filters of a family, their number, traffic, growth, hop, verb, message and QPs. The law is that of the
+/// run with the tests that `greynic tune` adds before it predicts. A line a case:
 /// bandwidth and median latency of the rules in order and of the layout, predicted and measured, and how far the
 /// gain is off; at the end how it would be if only the mean number of masks counted. Nothing is asserted.
 
@@ -18,9 +18,11 @@
 #include <vector>
 
 #include "greynic/loop/gain.h"
+#include "greynic/loop/mask_ladder.h"
 #include "greynic/loop/rule_input.h"
 #include "greynic/model/model.h"
 #include "greynic/optimizer/optimize.h"
+#include "greynic/results/store.h"
 #include "greynic/rules/traffic.h"
 #include "greynic/statistics/random.h"
 #include "greynic/twin/twin.h"
@@ -67,12 +69,38 @@ struct Tally {
   }
 };
 
-Result<void> try_one(int index, const Case& one, const model::Model& model, target::Target& device,
-                     std::array<Tally, 2>& tallies, std::array<Tally, 2>& by_mean) {
+/// The law of the run, and of even masks under the traffic of this case.
+Result<std::unique_ptr<model::Model>> law_for(const Case& one,
+                                              std::vector<Observation> observations, double most,
+                                              target::Target& device) {
+  Configuration at = one.at;
+  at.set(mask_factor(one.hop), 0.0);
+  for (const Configuration& rung : loop::mask_ladder(at, one.hop, most, 0)) {
+    for (int repeat = 0; repeat < 3; ++repeat) {
+      auto seen = target::measure_one(device, {.configuration = rung, .repeat = repeat, .seed = 9});
+      if (!seen) return pass_on(seen);
+      observations.push_back(std::move(*seen));
+    }
+  }
+  auto fitted = model::fit(observations, {.form = model::Form::kPipeline,
+                                          .intervals = model::Intervals::kCovariance,
+                                          .cross_validate = false});
+  if (!fitted) return pass_on(fitted);
+  return std::move(fitted->model);
+}
+
+Result<void> try_one(int index, const Case& one, const std::vector<Observation>& run,
+                     target::Target& device, std::array<Tally, 2>& tallies,
+                     std::array<Tally, 2>& by_mean) {
   const auto rules = loop::load_rules({one.rules, ""}, {});
   if (!rules) return pass_on(rules);
   const auto traffic = rules::traffic_for(one.traffic, *rules, 1);
   if (!traffic) return pass_on(traffic);
+  const double most =
+      optimizer::cost_of(optimizer::layout_in_rule_order(*rules), *traffic).most_matchers_tried;
+  const auto law = law_for(one, run, most, device);
+  if (!law) return pass_on(law);
+  const model::Model& model = **law;
   optimizer::OptimizeOptions options;
   options.max_growth = one.growth;
   options.limits = device.rules().limits();
@@ -87,7 +115,7 @@ Result<void> try_one(int index, const Case& one, const model::Model& model, targ
   question.at = one.at;
   question.metric = "bandwidth_gbps";
   question.duration = std::chrono::seconds(1);
-  question.pairs = 2;
+  question.pairs = 5;
   const auto gain = loop::measure_gain(device, question, false, {});
   if (!gain) return pass_on(gain);
   fmt::print("{:3} {:22} {:8} x{} hop {} {}  tried {:.1f} ({}) -> {:.1f} ({})", index, one.rules,
@@ -120,14 +148,19 @@ Result<void> try_one(int index, const Case& one, const model::Model& model, targ
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    fmt::print(stderr, "usage: layout_gain_bench RNIC MODEL.json [CASES] [SEED]\n");
+    fmt::print(stderr, "usage: layout_gain_bench RNIC RUN.db [CASES] [SEED]\n");
     return 2;
   }
   target::register_kind(twin::kind());
   auto device = target::open(std::string("twin:") + argv[1]);
-  const auto model = model::load(argv[2]);
-  if (!device || !model) {
-    fmt::print(stderr, "{}\n", device ? model.error().message : device.error().message);
+  const auto store = results::RunStore::open_to_read(argv[2]);
+  if (!device || !store) {
+    fmt::print(stderr, "{}\n", device ? store.error().message : device.error().message);
+    return 2;
+  }
+  const auto run = store->observations();
+  if (!run) {
+    fmt::print(stderr, "{}\n", run.error().message);
     return 2;
   }
   const int cases = argc > 3 ? std::atoi(argv[3]) : 100;
@@ -135,7 +168,7 @@ int main(int argc, char** argv) {
   std::array<Tally, 2> tallies, by_mean;
   for (int i = 0; i < cases; ++i) {
     const Case one = draw(random);
-    if (const auto tried = try_one(i, one, **model, **device, tallies, by_mean); !tried) {
+    if (const auto tried = try_one(i, one, *run, **device, tallies, by_mean); !tried) {
       fmt::print("{:3} {}: {}\n", i, one.rules, tried.error().message);
     }
   }

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include "../results/scratch.h"
+#include "greynic/campaign/laboratory.h"
 #include "greynic/target/interrupt.h"
 
 namespace greynic::campaign {
@@ -233,6 +234,26 @@ TEST(CampaignRun, StopsInOrderOnInterrupt) {
   EXPECT_EQ(summary->measured, 10U);
   EXPECT_EQ(store.keys()->size(), 10U);
   EXPECT_FALSE(target::interrupted());
+}
+
+// Claim:  what is to be complete is measured as often as asked and no oftener, whatever a laboratory was asked before and
+//         whichever of them it is.
+TEST(Laboratory, CompletesWhatIsThere) {
+  const Scratch scratch;
+  FakeTarget device;
+  auto store = store_in(scratch);
+  const auto plan = plan_of(3);
+  {
+    auto first = Laboratory::create(device, store, {});
+    ASSERT_TRUE(first);
+    ASSERT_TRUE(first->measure(plan[1], 2));
+    ASSERT_TRUE(first->complete(plan, 3));
+  }
+  auto second = Laboratory::create(device, store, {});
+  ASSERT_TRUE(second);
+  ASSERT_TRUE(second->complete(plan, 3));
+  EXPECT_EQ(device.asked.size(), 9U);
+  for (const auto& [key, times] : device.asked) EXPECT_EQ(times, 1) << key.first;
 }
 
 // Claim:  a factor that the target does not vary is refused by name.

@@ -18,8 +18,8 @@ namespace greynic::model {
 struct PlainLaw {
   double line = 200, pcie = 260, post = 140, message = 8, unit = 92, encap_packets = 34,
          decap_packets = 40, window = 38, stage = 0.45, encap = 100, decap = 150, base = 2.8,
-         fetch = 0.6, byte = 0.13, gap = 0.3, sharpness = 12, send_gap = 3, queue = 5.9,
-         unit_mask = 1, depth = 128, inlined = 100;
+         fetch = 0.6, byte = 0.13, gap = 0.3, burst_walk = 1, sharpness = 12, send_gap = 3,
+         queue = 5.9, unit_mask = 1, depth = 128, inlined = 100;
 
   [[nodiscard]] double sum(std::vector<double> times) const {
     const double top = *std::max_element(times.begin(), times.end());
@@ -52,7 +52,7 @@ struct PlainLaw {
     if (n <= 4) return t;
     const double slowed = unit + e * unit_mask;
     const double arriving = slowed * 1e-3 * (n - 4);
-    const double hold = gap + std::max(we, wd);
+    const double hold = gap + burst_walk * std::max(we, wd);
     const double wait = hold - 0.5 * std::min(arriving, hold);
     const double pace =
         sum({slowed * 1e-3, (stage + we) / encap_packets, (stage + wd) / decap_packets,

@@ -53,6 +53,17 @@ Result<std::vector<Observation>> Laboratory::measure(const Configuration& config
   return measure(wanted);
 }
 
+Result<void> Laboratory::complete(std::span<const Configuration> wanted, int repeats) {
+  std::vector<Configuration> missing;
+  for (const Configuration& one : wanted) {
+    const int there = repeats_[one.name()];
+    if (there < repeats)
+      missing.insert(missing.end(), static_cast<std::size_t>(repeats - there), one);
+  }
+  const auto measured = measure(missing);
+  return measured ? Result<void>() : pass_on(measured);
+}
+
 Result<std::vector<Observation>> Laboratory::measure(std::span<const Configuration> wanted) {
   // The target takes a plan and one number of repeats, so those with as many stored go together.
   std::map<int, std::vector<Configuration>> by_repeats;
@@ -69,6 +80,7 @@ Result<std::vector<Observation>> Laboratory::measure(std::span<const Configurati
     options.repeats = repeat + 1;
     options.progress = [&](const Progress& progress) {
       if (progress.latest == nullptr) return;
+      if (options_.progress) options_.progress(progress);
       const auto place = places.find({progress.latest->asked.name(), progress.latest->repeat});
       if (place != places.end()) observations[place->second] = *progress.latest;
     };

@@ -37,18 +37,26 @@ class Draws {
   statistics::Random random_{1};
 };
 
-/// The n-th may enter when the (n - size)-th has left.
+/// The n-th may enter when the (n - size)-th has left. A law's size is seldom whole: then between two of them.
 class Window {
  public:
-  explicit Window(double size) : left_(static_cast<std::size_t>(std::clamp(size, 1.0, 1e4)), 0.0) {}
-  [[nodiscard]] double admit(double t) const { return std::max(t, left_[at_]); }
+  explicit Window(double size) {
+    const double most = std::clamp(size, 1.0, 1e4), whole = std::floor(most);
+    part_ = most - whole;
+    left_.assign(static_cast<std::size_t>(whole) + 1, 0.0);
+  }
+  [[nodiscard]] double admit(double t) const {
+    const std::size_t later = at_ + 1 == left_.size() ? 0 : at_ + 1;
+    return std::max(t, part_ * left_[at_] + (1 - part_) * left_[later]);
+  }
   void leave(double t) {
     left_[at_] = t;
     if (++at_ == left_.size()) at_ = 0;
   }
 
  private:
-  std::vector<double> left_;
+  std::vector<double> left_;  ///< from `at_` on, the oldest first
+  double part_ = 0;
   std::size_t at_ = 0;
 };
 
@@ -62,7 +70,7 @@ struct Way {
   double loop_packets = 0, loop_us = 0;
   double stage_us = 0;                          ///< of a packet in a stage without masks
   double encap_packets = 0, decap_packets = 0;  ///< walked at once
-  double burst_gap_us = 0;
+  double burst_gap_us = 0, burst_walk = 0;
 };
 
 /// Follows packets, one after the other.
@@ -96,7 +104,7 @@ class Walkers {
   }
   double behind_gate(double begins, double decap) {
     if (count_++ < kBurstPackets) {
-      gate_ = std::max(gate_, begins + decap + way_.burst_gap_us);
+      gate_ = std::max(gate_, begins + way_.burst_walk * decap + way_.burst_gap_us);
       return begins;
     }
     return std::max(begins, gate_);
@@ -121,6 +129,7 @@ double us_a_packet(const Way& way, std::size_t packets, const std::function<doub
   return (last - began) / static_cast<double>(packets);
 }
 
+/// From the first packet until all are in memory.
 double us_of_a_message(const Way& way, std::size_t packets, const std::function<double()>& masks) {
   Walkers walkers(way);
   double last = 0;
@@ -161,11 +170,13 @@ Way way_of(const Prepared<double>& prepared, Setting asked, Hop hop, double mask
   way.mask_us = way.encap ? prepared.encap_us[operation] : prepared.decap_us[operation];
   way.other_us = way.encap ? path.decap_walk : path.encap_walk;
   way.loop_packets = request ? 0.0 : law.p[kLoopPackets];
-  way.loop_us = law.p[kLoopBaseUs];
+  const Path<double>& back = there ? law.answer : law.request;
+  way.loop_us = law.p[kLoopBaseUs] + back.encap_walk + back.decap_walk;
   way.stage_us = law.p[kStageBaseUs];
   way.encap_packets = law.p[kEncapPackets];
   way.decap_packets = law.p[kDecapPackets];
   way.burst_gap_us = law.p[kBurstGapUs];
+  way.burst_walk = law.p[kBurstWalk];
   way.wire = request ? 0.0 : law.part_us(L::kLine, {}) / packets;
   way.pace = law.qp_unit(path);
   if (!full) return way;
@@ -233,11 +244,20 @@ AlikeMasks masks_alike(const Values& values, const Setting& setting, Hop hop,
   }
   const auto count = static_cast<std::size_t>(std::clamp(asked.packets(), 1.0, kLongest));
   std::vector<double> times(std::min(kMessages, kOfMessages / count | 1));
+  // The answer of a ping-pong passes no mask, but word of its packets does: many words, so their mean.
+  const auto answer_us = [&](double masks) {
+    if (asked.operation == Operation::kRead || asked.operation == Operation::kAtomic) return 0.0;
+    Way answer = way_of(prepared, asked, hop, masks, false);
+    answer.loop_us += masks * answer.mask_us;
+    return us_of_a_message(answer, count, [] { return 0.0; });
+  };
   const Way alone = way_of(prepared, asked, hop, mean, false);
   for (double& one : times) one = us_of_a_message(alone, count, drawn);
-  alike.for_latency = as_long_as(median_of_list(std::move(times)), least, most, [&](double masks) {
+  const double time = median_of_list(std::move(times)) + answer_us(mean);
+  alike.for_latency = as_long_as(time, least, most, [&](double masks) {
     return us_of_a_message(way_of(prepared, asked, hop, masks, false), count,
-                           [&] { return masks; });
+                           [&] { return masks; }) +
+           answer_us(masks);
   });
   return alike;
 }

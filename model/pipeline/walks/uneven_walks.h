@@ -9,12 +9,6 @@
 
 namespace greynic::model::pipeline {
 
-/// Masks that, tried by each packet, let as many packets through in a second as these do, and a message as soon.
-struct AlikeMasks {
-  double for_rate = 0.0;
-  double for_latency = 0.0;
-};
-
 /// `values` in the fitted scale; `setting` is what is asked of the law, whatever its masks at `hop` are.
 [[nodiscard]] AlikeMasks masks_alike(const Values& values, const Setting& setting, Hop hop,
                                      const MaskShares& shares);

@@ -110,6 +110,30 @@ TEST(PipelineLaw, PredictsUnseenSettingsOfAPlantedDevice) {
   }
 }
 
+// Claim:  whether a burst waits for the walk of the one before is found, and so is what a mask costs: a law that always
+//         waits takes a walk of an RNIC without waiting for half as long.
+// Oracle: plain_law.h with and without.
+TEST(PipelineLaw, TellsWhetherBurstsWaitForEachOther) {
+  for (const double waits : {1.0, 0.001}) {
+    std::mt19937_64 random(11);
+    PlainLaw law;
+    law.burst_walk = waits;
+    auto observations = plant(law, 200, 0.005, random);
+    std::erase_if(observations, [](const Observation& o) {
+      return o.asked.number("message_bytes") < 65536;  // short ones would tell what a mask costs
+    });
+    const auto report = fit(observations, quick());
+    ASSERT_TRUE(report) << report.error().message;
+    const auto document = nlohmann::json::parse(report->model->to_json_text());
+    for (const auto& parameter : document.at("parameters")) {
+      const double value = parameter.at("value");
+      if (parameter.at("name") == "burst_walk") EXPECT_NEAR(value, waits, 1e-9);
+      if (parameter.at("name") == "encap_ns") EXPECT_NEAR(value, law.encap, 0.12 * law.encap);
+      if (parameter.at("name") == "decap_ns") EXPECT_NEAR(value, law.decap, 0.12 * law.decap);
+    }
+  }
+}
+
 // Claim:  where points dip far below the law, intervals grow, but not beyond what the line carries;
 //         where nothing ever reached the line, it bounds nothing that was not seen.
 // Oracle: plain_law.h and its line, 1,024 payload bytes in 1,156.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <random>
 #include <vector>
 
@@ -97,6 +98,73 @@ TEST(UnevenWalks, HoldUpTheMessagesThatMeetThem) {
   EXPECT_LE(masks_alike(looped(1e6), setting, Hop::kServerDecap, shares).for_latency, 100);
   setting.bytes = 512;
   EXPECT_NEAR(masks_alike(looped(1e6), setting, Hop::kServerDecap, shares).for_latency, 0, 0.2);
+}
+
+/// us until `count` packets are through where `window` may be under way, each for 1 us, its walk and `beyond`, in order.
+double message_us(std::size_t window, std::size_t count, const std::function<double()>& masks,
+                  double beyond) {
+  std::vector<double> left(window, 0.0);
+  double last = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    double& place = left[i % window];
+    last = std::max(last, place + 0.1 * masks());
+    place = last + 1.0 + beyond;
+  }
+  return last;
+}
+
+// Claim:  of a ping-pong one way walks; what comes back only waits longer for word of its packets, for the mean of their
+//         walks. A law that took both ways for uneven would say 15 % more masks.
+// Oracle: two loops of a few lines, with a generator of their own; even masks that take as long, by halving.
+TEST(UnevenWalks, AreAnsweredByPacketsThatDoNotWalk) {
+  constexpr std::size_t kWindow = 17, kCount = 256;
+  std::mt19937_64 random(3);
+  std::uniform_real_distribution<double> uniform(0, 100);
+  std::vector<double> times(801);
+  for (double& one : times)
+    one = message_us(
+        kWindow, kCount, [&] { return uniform(random); }, 0);
+  std::nth_element(times.begin(), times.begin() + 400, times.end());
+  const auto answer = [](double mean) {
+    return message_us(
+        kWindow, kCount, [] { return 0.0; }, 0.1 * mean);
+  };
+  const double expected = times[400] + answer(50);
+  double low = 0, high = 100;
+  while (high - low > 0.01) {
+    const double middle = (low + high) / 2;
+    const double even = message_us(
+                            kWindow, kCount, [&] { return middle; }, 0) +
+                        answer(middle);
+    (even < expected ? low : high) = middle;
+  }
+  Setting setting = writes();
+  setting.mtu = 1024;
+  setting.bytes = 1024.0 * kCount;
+  MaskShares shares;
+  for (int masks = 0; masks <= 100; ++masks) shares.emplace_back(masks, 1.0 / 101);
+  Values values = looped(kWindow);
+  values[kBurstWalk] = fitted(kBurstWalk, 0.001);
+  values[kBurstGapUs] = fitted(kBurstGapUs, 0.001);
+  EXPECT_NEAR(masks_alike(values, setting, Hop::kServerDecap, shares).for_latency, low, 0.03 * low);
+}
+
+// Claim:  a loop of 16.5 packets is between one of 16 and one of 17, for messages of 17 packets, too, which the one holds
+//         up for a whole walk and the other not at all.
+TEST(UnevenWalks, FillWindowsThatAreNotWhole) {
+  Setting setting = writes();
+  setting.mtu = 1024;
+  setting.bytes = 1024.0 * 17;
+  const MaskShares shares = {{0, 0.5}, {100, 0.5}};
+  const auto alike = [&](double window) {
+    Values values = looped(window);
+    values[kBurstWalk] = fitted(kBurstWalk, 0.001);
+    return masks_alike(values, setting, Hop::kServerDecap, shares).for_latency;
+  };
+  EXPECT_GT(alike(17), 99);
+  EXPECT_LT(alike(16), 85);
+  EXPECT_GT(alike(16.5), alike(16) + 2);
+  EXPECT_LT(alike(16.5), alike(17) - 2);
 }
 
 // Claim:  the request of a READ is one packet, of which the median counts; the loop of its payload goes by the mean, as

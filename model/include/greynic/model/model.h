@@ -37,6 +37,12 @@ struct Prediction {
 /// (masks tried at a hop, share of the packets that try so many); the shares add up to 1.
 using MaskShares = std::vector<std::pair<double, double>>;
 
+/// Masks that, tried by each packet, let as many packets through in a second as uneven ones do, and a message as soon.
+struct AlikeMasks {
+  double for_rate = 0.0;
+  double for_latency = 0.0;
+};
+
 class Model {
  public:
   virtual ~Model() = default;
@@ -45,10 +51,13 @@ class Model {
   [[nodiscard]] virtual std::vector<std::string> inputs() const = 0;
   /// kBadInput when a factor has a value the law cannot take (negative masks, unknown operation).
   [[nodiscard]] virtual Result<Prediction> predict(const Configuration& configuration) const = 0;
-  /// Where packets do not all try as many masks at `hop`, whatever `configuration` says of it. By their mean, unless the
-  /// law knows what is kept in order behind them.
-  [[nodiscard]] virtual Result<Prediction> predict_uneven(Configuration configuration, Hop hop,
-                                                          const MaskShares& shares) const;
+  /// As many masks at `hop`, tried by each packet, as these are worth, whatever `configuration` says of it: their mean,
+  /// unless the law knows what is kept in order behind them. Errors are those of predict().
+  [[nodiscard]] virtual Result<AlikeMasks> masks_alike(const Configuration& configuration, Hop hop,
+                                                       const MaskShares& shares) const;
+  /// Where packets do not all try as many masks at `hop`: what even ones bring that are worth as much.
+  [[nodiscard]] Result<Prediction> predict_uneven(const Configuration& configuration, Hop hop,
+                                                  const MaskShares& shares) const;
   /// The model file of docs/formats/model.md, as text.
   [[nodiscard]] virtual std::string to_json_text() const = 0;
 };

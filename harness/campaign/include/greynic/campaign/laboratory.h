@@ -16,7 +16,8 @@ namespace greynic::campaign {
 
 class Laboratory {
  public:
-  /// All three must outlive it. `options.repeats` is not used; repeats go on where the store ends.
+  /// All three must outlive it. `options.repeats` is not used; repeats go on where the store ends. `options.progress`
+  /// hears each new observation.
   [[nodiscard]] static Result<Laboratory> create(target::Target& device, results::RunStore& store,
                                                  RunOptions options);
 
@@ -26,6 +27,9 @@ class Laboratory {
 
   /// One new observation of each, in this order; a target that can measure several at a time does.
   [[nodiscard]] Result<std::vector<Observation>> measure(std::span<const Configuration> wanted);
+
+  /// Measures each until so many repeats of it are stored.
+  [[nodiscard]] Result<void> complete(std::span<const Configuration> wanted, int repeats);
 
   /// Names of the configurations that a laboratory measured first, not the run's plan.
   [[nodiscard]] static Result<std::set<std::string>> ordered(const results::RunStore& store);
