@@ -14,13 +14,12 @@ std::vector<Configuration> mask_ladder(const Configuration& at, Hop hop, double 
   for (double masks = kFirst;; masks *= kStep) {
     Configuration rung = at;
     rung.set(mask_factor(hop), std::min(masks, most));
-    const bool top = masks >= most;
     ladder.push_back(rung);
-    if (top && at.contains("message_bytes")) {
+    if (at.contains("message_bytes")) {
       rung.set("message_bytes", kOnePacket);
       ladder.push_back(std::move(rung));
     }
-    if (top) return ladder;
+    if (masks >= most) return ladder;
   }
 }
 

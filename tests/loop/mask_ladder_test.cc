@@ -11,19 +11,19 @@ std::vector<double> masks_of(const std::vector<Configuration>& ladder) {
   return masks;
 }
 
-// Claim:  rungs go as far as the rules, or as the device; the highest is asked for one small packet, too; all else is as
-//         the traffic that is judged.
+// Claim:  rungs go as far as the rules, or as the device; each is asked for one small packet, too; all else is as the
+//         traffic that is judged.
 TEST(MaskLadder, GoesAsFarAsTheRules) {
   const Configuration at = {
       {"server_decap_masks", 0.0}, {"message_bytes", 65536.0}, {"qp_count", 4.0}};
   const auto ladder = mask_ladder(at, Hop::kServerDecap, 500, 0);
-  EXPECT_EQ(masks_of(ladder), (std::vector<double>{4, 16, 64, 256, 500, 500}));
-  for (const Configuration& rung : ladder) {
-    EXPECT_EQ(rung.number("qp_count"), 4);
-    EXPECT_EQ(rung.number("message_bytes"), &rung == &ladder.back() ? 64 : 65536);
+  EXPECT_EQ(masks_of(ladder), (std::vector<double>{4, 4, 16, 16, 64, 64, 256, 256, 500, 500}));
+  for (std::size_t i = 0; i < ladder.size(); ++i) {
+    EXPECT_EQ(ladder[i].number("qp_count"), 4);
+    EXPECT_EQ(ladder[i].number("message_bytes"), i % 2 == 0 ? 65536 : 64);
   }
   EXPECT_EQ(masks_of(mask_ladder(at, Hop::kServerDecap, 500, 100)),
-            (std::vector<double>{4, 16, 64, 100, 100}));
+            (std::vector<double>{4, 4, 16, 16, 64, 64, 100, 100}));
   EXPECT_EQ(masks_of(mask_ladder({{"server_decap_masks", 0.0}}, Hop::kServerDecap, 3, 0)),
             (std::vector<double>{3}));
 }
