@@ -79,8 +79,8 @@ class Walkers {
   explicit Walkers(const Way& way)
       : way_(way), loop_(way.loop_packets > 0 ? way.loop_packets : kOpenLoopPackets) {}
 
-  /// When it and all before it are in memory. `gated`: later ones than the first four wait for those.
-  double pass(double masks, bool gated) {
+  /// When it and all before it are in memory.
+  double pass(double masks) {
     const double here = masks * way_.mask_us;
     const double encap = way_.encap ? here : way_.other_us;
     const double decap = way_.encap ? way_.other_us : here;
@@ -88,9 +88,10 @@ class Walkers {
     source_ = start + way_.pace;
     wire_ = std::max(wire_, walk(start, encap, way_.encap_packets, encap_busy_)) + way_.wire;
     for_wire_.leave(wire_);
-    double begins = for_memory_.admit(wire_);
-    if (gated) begins = behind_gate(begins, decap);
-    memory_ = std::max(memory_, walk(begins, decap, way_.decap_packets, decap_busy_));
+    const double begins = behind_burst(for_memory_.admit(wire_), decap);
+    const double through = walk(begins, decap, way_.decap_packets, decap_busy_);
+    walking_ = std::max(walking_, through);
+    memory_ = std::max(memory_, through);
     for_memory_.leave(memory_);
     loop_.leave(memory_ + way_.loop_us);
     return memory_;
@@ -102,12 +103,13 @@ class Walkers {
     busy = std::max(busy, begins) + (way_.stage_us + walk_us) / at_once;
     return std::max(begins + walk_us, busy);
   }
-  double behind_gate(double begins, double decap) {
-    if (count_++ < kBurstPackets) {
-      gate_ = std::max(gate_, begins + way_.burst_walk * decap + way_.burst_gap_us);
-      return begins;
-    }
-    return std::max(begins, gate_);
+  /// A stage in which nothing walks begins with a few packets, and takes the next when those are through.
+  double behind_burst(double arrival, double decap) {
+    if (arrival >= walking_) burst_ = 0;
+    if (burst_ >= kBurstPackets) return std::max(arrival, gate_);
+    if (burst_++ == 0) gate_ = 0;
+    gate_ = std::max(gate_, arrival + way_.burst_walk * decap + way_.burst_gap_us);
+    return arrival;
   }
 
   /// Of these no law tells, as even walks do not show them: a common RNIC's.
@@ -115,15 +117,16 @@ class Walkers {
 
   const Way& way_;
   Window loop_, for_wire_{kForWire}, for_memory_{kForMemory};
-  double source_ = 0, encap_busy_ = 0, wire_ = 0, decap_busy_ = 0, memory_ = 0, gate_ = 0;
-  int count_ = 0;
+  double source_ = 0, encap_busy_ = 0, wire_ = 0, decap_busy_ = 0, memory_ = 0;
+  double walking_ = 0, gate_ = 0;
+  int burst_ = 0;
 };
 
 double us_a_packet(const Way& way, std::size_t packets, const std::function<double()>& masks) {
   Walkers walkers(way);
   double began = 0, last = 0;
   for (std::size_t i = 0; i < 2 * packets; ++i) {
-    last = walkers.pass(masks(), false);
+    last = walkers.pass(masks());
     if (i + 1 == packets) began = last;
   }
   return (last - began) / static_cast<double>(packets);
@@ -133,7 +136,7 @@ double us_a_packet(const Way& way, std::size_t packets, const std::function<doub
 double us_of_a_message(const Way& way, std::size_t packets, const std::function<double()>& masks) {
   Walkers walkers(way);
   double last = 0;
-  for (std::size_t i = 0; i < packets; ++i) last = walkers.pass(masks(), true);
+  for (std::size_t i = 0; i < packets; ++i) last = walkers.pass(masks());
   return last;
 }
 
@@ -191,16 +194,23 @@ Way way_of(const Prepared<double>& prepared, Setting asked, Hop hop, double mask
   return way;
 }
 
+/// Of so many messages as a test plays, the median is not that of all: the mean from the 47th to the 53rd percentile.
+double median_of_some(const MaskShares& shares) {
+  constexpr double kFrom = 0.47, kTo = 0.53;
+  double below = 0, sum = 0;
+  for (const auto& [masks, share] : shares) {
+    sum += masks * std::max(0.0, std::min(kTo, below + share) - std::max(kFrom, below));
+    below += share;
+  }
+  return sum / (kTo - kFrom);
+}
+
 /// Requests are single packets: a READ waits for one of them, and its payload for a loop of which they are a part.
 double behind_requests(const Prepared<double>& prepared, Setting asked, Hop hop,
                        const MaskShares& shares) {
   double& masks = asked.masks[static_cast<std::size_t>(hop)];
   const double mean = masks;
-  double below = 0, median = 0;
-  for (const auto& [tried, share] : shares) {
-    median = tried;
-    if ((below += share) >= 0.5) break;
-  }
+  const double median = median_of_some(shares);
   const auto latency = [&](double tried) {
     masks = tried;
     return Law<double>(prepared, asked).latency_us();

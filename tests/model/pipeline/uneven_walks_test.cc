@@ -31,6 +31,7 @@ Values looped(double packets) {
   set(kDecapPackets, 1e5);
   set(kStageBaseUs, 0.001);
   set(kDecapNs, 100);
+  set(kBurstWalk, 0.001);
   set(kLoopPackets, packets);
   set(kLoopBaseUs, 1);
   return values;
@@ -144,7 +145,6 @@ TEST(UnevenWalks, AreAnsweredByPacketsThatDoNotWalk) {
   MaskShares shares;
   for (int masks = 0; masks <= 100; ++masks) shares.emplace_back(masks, 1.0 / 101);
   Values values = looped(kWindow);
-  values[kBurstWalk] = fitted(kBurstWalk, 0.001);
   values[kBurstGapUs] = fitted(kBurstGapUs, 0.001);
   EXPECT_NEAR(masks_alike(values, setting, Hop::kServerDecap, shares).for_latency, low, 0.03 * low);
 }
@@ -158,7 +158,6 @@ TEST(UnevenWalks, FillWindowsThatAreNotWhole) {
   const MaskShares shares = {{0, 0.5}, {100, 0.5}};
   const auto alike = [&](double window) {
     Values values = looped(window);
-    values[kBurstWalk] = fitted(kBurstWalk, 0.001);
     return masks_alike(values, setting, Hop::kServerDecap, shares).for_latency;
   };
   EXPECT_GT(alike(17), 99);
