@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <queue>
 #include <vector>
 
 #include "greynic/statistics/random.h"
@@ -60,6 +61,26 @@ class Window {
   std::size_t at_ = 0;
 };
 
+/// So many packets walk at once; whoever is next takes the place that is free first.
+class Stage {
+ public:
+  explicit Stage(double places)
+      : places_(static_cast<std::size_t>(std::clamp(std::round(places), 1.0, 1e4))) {}
+  /// When the packet is through; its place is free after `rest`.
+  double walk(double begins, double walk_us, double rest) {
+    if (free_.size() >= places_) {
+      begins = std::max(begins, free_.top());
+      free_.pop();
+    }
+    free_.push(begins + walk_us + rest);
+    return begins + walk_us;
+  }
+
+ private:
+  std::size_t places_;
+  std::priority_queue<double, std::vector<double>, std::greater<>> free_;
+};
+
 /// One direction of the traffic, in us; what masks say of it is their mean.
 struct Way {
   double pace = 0;      ///< between two packets, if they wait for nothing behind
@@ -86,10 +107,10 @@ class Walkers {
     const double decap = way_.encap ? way_.other_us : here;
     const double start = for_wire_.admit(loop_.admit(source_));
     source_ = start + way_.pace;
-    wire_ = std::max(wire_, walk(start, encap, way_.encap_packets, encap_busy_)) + way_.wire;
+    wire_ = std::max(wire_, encap_.walk(start, encap, way_.stage_us)) + way_.wire;
     for_wire_.leave(wire_);
     const double begins = behind_burst(for_memory_.admit(wire_), decap);
-    const double through = walk(begins, decap, way_.decap_packets, decap_busy_);
+    const double through = decap_.walk(begins, decap, way_.stage_us);
     walking_ = std::max(walking_, through);
     memory_ = std::max(memory_, through);
     for_memory_.leave(memory_);
@@ -98,11 +119,6 @@ class Walkers {
   }
 
  private:
-  /// A stage works on many at once, and is busy with each for its part of the time.
-  [[nodiscard]] double walk(double begins, double walk_us, double at_once, double& busy) const {
-    busy = std::max(busy, begins) + (way_.stage_us + walk_us) / at_once;
-    return std::max(begins + walk_us, busy);
-  }
   /// A stage in which nothing walks begins with a few packets, and takes the next when those are through.
   double behind_burst(double arrival, double decap) {
     if (arrival >= walking_) burst_ = 0;
@@ -117,7 +133,8 @@ class Walkers {
 
   const Way& way_;
   Window loop_, for_wire_{kForWire}, for_memory_{kForMemory};
-  double source_ = 0, encap_busy_ = 0, wire_ = 0, decap_busy_ = 0, memory_ = 0;
+  Stage encap_{way_.encap_packets}, decap_{way_.decap_packets};
+  double source_ = 0, wire_ = 0, memory_ = 0;
   double walking_ = 0, gate_ = 0;
   int burst_ = 0;
 };
