@@ -8,6 +8,7 @@
 
 #include "local_proof.h"
 #include "src/joined/comparison.h"
+#include "src/joined/pipeline_proof.h"
 #include "src/search/difference.h"
 #include "tags.h"
 
@@ -15,7 +16,9 @@ namespace greynic::verify {
 namespace {
 
 constexpr std::uint64_t kFirstLooks = 4;  // at packets of each rule of the layout
-constexpr std::size_t kMostJumps = 64;    // as core's look_up; a longer chain is a loop
+constexpr std::uint64_t kMostDiagramSteps =
+    200'000'000;                        // on diagrams of bits, for one table: some ten seconds
+constexpr std::size_t kMostJumps = 64;  // as core's look_up; a longer chain is a loop
 
 bool does_the_same(const FlowRule& a, const FlowRule& b) {
   const auto drops = [](const FlowRule& rule) {
@@ -188,6 +191,20 @@ Result<std::optional<Difference>> decide(const Comparison& sides, const VerifyOp
   return std::optional<Difference>{};
 }
 
+/// Opens what the layout ends with, and all else that it ends with before the same table: where it is short of one, it
+/// is short of others, too. False when that was open.
+bool open_ends(const Sides& sides, const EffectNames& effects, const Actions& found,
+               RulesSide& rules, std::set<Actions>& opened) {
+  if (!opened.insert(found).second) return false;
+  rules.count_behind(found);
+  const auto next = sides.onward.next(found);
+  for (const Actions& other : effects.all()) {
+    if (!may_follow(sides, other) || sides.onward.next(other) != next) continue;
+    if (opened.insert(other).second) rules.count_behind(other);
+  }
+  return true;
+}
+
 /// What both sides do in the end to a packet that they treat differently, as texts; empty where that is
 /// the same, and then more is opened.
 std::optional<std::pair<std::string, std::string>> in_the_end(const Sides& sides,
@@ -216,8 +233,7 @@ std::optional<std::pair<std::string, std::string>> in_the_end(const Sides& sides
     if (!rules[way].match.matches(packet)) continue;
     if (rules.open_until(way, packet, by_layout)) return std::nullopt;
     const bool one = rules_in_the_end != by_rules && rules.open(way);
-    const bool other = follow && opened.insert(by_layout).second;
-    if (other) rules.count_behind(by_layout);
+    const bool other = follow && open_ends(sides, effects, by_layout, rules, opened);
     if (one || other) return std::nullopt;
     break;
   }
@@ -227,8 +243,15 @@ std::optional<std::pair<std::string, std::string>> in_the_end(const Sides& sides
 /// Compares one table of the rule set; the difference, if any, lands in the verdict. Where the layout
 /// does the work of several tables at once, the rules are followed as far as it goes; each time that both
 /// sides differ only in how far they went, further, the layout too.
-Result<void> compare_table(const Sides& sides, const VerifyOptions& options, SearchLimits& limits,
-                           Verdict& verdict) {
+Result<void> compare_table(const Sides& sides, const VerifyOptions& options,
+                           PipelineProof& pipeline, SearchLimits& limits, Verdict& verdict) {
+  const std::uint64_t before = pipeline.steps();
+  const auto answer = pipeline.compare(sides);
+  verdict.comparisons += pipeline.steps() - before;
+  if (answer && !answer->alike) {
+    verdict.counterexample = {sides.table, answer->packet, answer->by_rules, answer->by_layout};
+  }
+  if (answer) return {};
   RulesSide rules(sides.rules, sides.onward);
   std::set<Actions> opened;
   const auto look = [&](const Comparison& compared, std::uint64_t round) {
@@ -307,6 +330,7 @@ Result<Verdict> verify_whole(const RuleSet& rules, const Layout& given,
   Verdict verdict;
   SearchLimits limits{options.most_regions, 0, {}};
   const Onward onward(by_table);
+  PipelineProof pipeline(by_table, layout, onward, {options.most_nodes, kMostDiagramSteps});
   for (const std::uint32_t id : in_order(by_table, onward)) {
     if (options.progress) {
       const auto before = static_cast<double>(verdict.tables);
@@ -323,7 +347,7 @@ Result<Verdict> verify_whole(const RuleSet& rules, const Layout& given,
       return pass_on(checked);
     }
     const Sides sides{id, by_table.at(id), *tables, added, registers, onward};
-    if (const auto done = compare_table(sides, options, limits, verdict); !done) {
+    if (const auto done = compare_table(sides, options, pipeline, limits, verdict); !done) {
       return pass_on(done);
     }
     ++verdict.tables;

@@ -26,6 +26,7 @@ class EffectNames {
     return effect == kMiss ? "no match" : names_[effect];
   }
   [[nodiscard]] const Actions& actions(std::uint32_t effect) const { return actions_[effect]; }
+  [[nodiscard]] const std::vector<Actions>& all() const { return actions_; }
 
  private:
   std::map<std::string, std::uint32_t> numbers_;

@@ -53,18 +53,18 @@ std::optional<Match> narrowed(const Way& way, const Match& asked) {
   return result;
 }
 
-Actions followed_by(const Actions& actions, const Actions& then) {
-  Actions all(actions.begin(), actions.end() - 1);
-  const Actions rest = plain(then);
-  all.insert(all.end(), rest.begin(), rest.end());
-  return all;
-}
-
 }  // namespace
 
 Actions plain(const Actions& actions) {
   const bool drops = actions.size() == 1 && actions.front().kind == ActionKind::kDrop;
   return drops ? Actions{} : actions;
+}
+
+Actions followed_by(const Actions& actions, const Actions& then) {
+  Actions all(actions.begin(), actions.end() - 1);
+  const Actions rest = plain(then);
+  all.insert(all.end(), rest.begin(), rest.end());
+  return all;
 }
 
 std::size_t bytes_of(const Actions& actions) {

@@ -25,6 +25,9 @@ using Actions = std::vector<Action>;
 /// A lone drop does nothing, too.
 [[nodiscard]] Actions plain(const Actions& actions);
 
+/// Actions that end with a jump, and those of a rule where it leads.
+[[nodiscard]] Actions followed_by(const Actions& actions, const Actions& then);
+
 /// What such a list takes of memory.
 [[nodiscard]] std::size_t bytes_of(const Actions& actions);
 

@@ -44,10 +44,26 @@ std::vector<Way> RulesSide::ways_behind(const Way& way) {
 
 void RulesSide::count_behind(const Actions& actions) { (void)ways_behind({{}, actions}); }
 
+void RulesSide::mark_open(std::uint32_t way) {
+  if (nodes_[way].opened) return;
+  nodes_[way].opened = true;
+  const Actions actions = nodes_[way].way.actions;
+  if (++opened_[actions] != kMany || looked_through_ > kMostLookedThrough) return;
+  // What misses the next table keeps its actions, and is not asked again.
+  const std::size_t known = nodes_.size();
+  looked_through_ += known;
+  for (std::uint32_t other = 0; other < known; ++other) {
+    if (nodes_[other].opened || nodes_[other].way.actions != actions) continue;
+    look_behind(other);
+    nodes_[other].opened = !nodes_[other].behind.empty();
+  }
+}
+
 bool RulesSide::open(std::uint32_t way) {
   look_behind(way);
-  nodes_[way].opened = !nodes_[way].behind.empty();
-  return nodes_[way].opened;
+  if (nodes_[way].behind.empty()) return false;
+  mark_open(way);
+  return true;
 }
 
 bool RulesSide::open_until(std::uint32_t way, const Packet& packet, const Actions& wanted) {
@@ -63,7 +79,7 @@ bool RulesSide::open_until(std::uint32_t way, const Packet& packet, const Action
     passed.push_back(way);
     way = *hit;
   }
-  for (const std::uint32_t one : passed) nodes_[one].opened = true;
+  for (const std::uint32_t one : passed) mark_open(one);
   return true;
 }
 

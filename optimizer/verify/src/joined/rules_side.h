@@ -4,6 +4,7 @@
 /// so on: as far as a layout goes at once.
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "src/joined/onward.h"
@@ -20,7 +21,8 @@ class RulesSide {
   [[nodiscard]] const Way& operator[](std::uint32_t way) const { return nodes_[way].way; }
   /// Opens a way, and those behind it, until a packet of it has met `wanted`; false when it never does.
   bool open_until(std::uint32_t way, const Packet& packet, const Actions& wanted);
-  /// Opens one way; false when nothing is known of what is behind it.
+  /// Opens one way; false when nothing is known of what is behind it. Where many of the same actions were opened, all
+  /// are: a table of the layout that many rules share goes as far for each of them.
   bool open(std::uint32_t way);
   /// So many ways were looked at, or so long lists of actions, that no more are: nothing is decided then.
   [[nodiscard]] bool is_full() const {
@@ -40,14 +42,20 @@ class RulesSide {
     std::vector<std::uint32_t> behind;  ///< empty until it was asked for
     bool opened = false;
   };
+  static constexpr std::size_t kMany = 2;
+  /// Nodes, by all that looks for the same actions: a second or two.
+  static constexpr std::size_t kMostLookedThrough = 200'000'000;
   void look_behind(std::uint32_t way);
   [[nodiscard]] std::vector<Way> ways_behind(const Way& way);
+  void mark_open(std::uint32_t way);
   void add_ways(std::uint32_t way, std::vector<std::uint32_t>& ways) const;
 
   const Onward& onward_;
   std::vector<Node> nodes_;
   std::uint32_t rules_ = 0;  ///< the first nodes
   std::size_t bytes_left_ = kMostBytes;
+  std::map<Actions, std::size_t> opened_;
+  std::size_t looked_through_ = 0;
 };
 
 }  // namespace greynic::verify

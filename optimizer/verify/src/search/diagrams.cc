@@ -18,23 +18,7 @@ Relation relate(const Cube& known, const std::uint64_t* value, const std::uint64
   return open == 0 ? Relation::kInside : Relation::kOpen;
 }
 
-std::uint64_t mixed(std::uint64_t hash, std::uint64_t more) {
-  hash = (hash ^ more) * 0x9e3779b97f4a7c15ULL;
-  return hash ^ hash >> 29;
-}
-
 }  // namespace
-
-void HashedNumbers::grow() {
-  std::vector<Slot> before(std::max<std::size_t>(16, slots_.size() * 2));
-  before.swap(slots_);
-  for (const Slot& slot : before) {
-    if (slot.number == kFree) continue;
-    std::size_t at = slot.mark;
-    while (slots_[at & (slots_.size() - 1)].number != kFree) ++at;
-    slots_[at & (slots_.size() - 1)] = slot;
-  }
-}
 
 NodeId Diagrams::node(const Node& made) {
   const std::uint64_t hash = mixed(mixed(made.cube, made.yes), made.no);

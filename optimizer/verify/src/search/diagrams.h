@@ -18,42 +18,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "src/hashed_numbers.h"
 #include "src/packet_space.h"
 
 namespace greynic::verify {
 
 using NodeId = std::uint32_t;
-
-/// Numbers 0, 1, 2... for things that are looked for by their hash.
-class HashedNumbers {
- public:
-  /// The number of the thing that `same` knows; `fresh` when it is new, for which it stands from now
-  /// on.
-  template <typename Same>
-  std::uint32_t find_or_add(std::uint64_t hash, std::uint32_t fresh, const Same& same) {
-    if (count_ * 2 >= slots_.size()) grow();
-    const auto mark = static_cast<std::uint32_t>(hash >> 32 ^ hash);
-    for (std::size_t at = mark;; ++at) {
-      Slot& slot = slots_[at & (slots_.size() - 1)];
-      if (slot.number == kFree) {
-        slot = {mark, fresh};
-        ++count_;
-        return fresh;
-      }
-      if (slot.mark == mark && same(slot.number)) return slot.number;
-    }
-  }
-
- private:
-  static constexpr std::uint32_t kFree = 0xffffffff;
-  struct Slot {
-    std::uint32_t mark = 0;
-    std::uint32_t number = kFree;
-  };
-  void grow();
-  std::vector<Slot> slots_;
-  std::size_t count_ = 0;
-};
 
 class Diagrams {
  public:
