@@ -50,6 +50,47 @@ std::optional<std::uint64_t> jump_target(std::string_view action) {
   return table && *table <= 254 ? table : std::nullopt;
 }
 
+/// Adds "set_field:0x5/0xff->reg0" where it writes metadata or registers, which every packet has; false for anything
+/// else. What lies over several registers is written one by one: xreg0 is reg0 and reg1, xxreg0 reg0 to
+/// reg3, the first of them the highest.
+bool add_register(std::string_view text, std::vector<Action>& actions) {
+  constexpr std::string_view kSet = "set_field:";
+  constexpr unsigned kWidth = 32;
+  const std::size_t arrow = text.find("->");
+  if (!text.starts_with(kSet) || arrow == std::string_view::npos) return false;
+  const std::string_view name = text.substr(arrow + 2);
+  const std::string_view masked = text.substr(kSet.size(), arrow - kSet.size());
+  unsigned registers = 1;
+  std::string_view number = name;
+  if (name.starts_with("xxreg")) registers = 4;
+  if (name.starts_with("xreg")) registers = 2;
+  number.remove_prefix(std::min(number.size(), name.find("reg") + 3));
+  const auto first = name == "metadata" ? std::optional<std::uint64_t>(0) : number_from(number);
+  const auto field = name == "metadata" ? MatchField::kMetadata : MatchField::kReg0;
+  const bool is_register = name.starts_with("reg") || registers > 1;
+  if (!first || (field == MatchField::kReg0 && !is_register) || *first * registers > 15)
+    return false;
+  const MatchField wide = registers == 4   ? MatchField::kCtLabel
+                          : registers == 2 ? MatchField::kMetadata
+                                           : field;  // of as many bits
+  const auto part = masked_from(wide, masked);
+  if (!part || part->bits == 0 || (part->value & ~part->bits) != 0) return false;
+  if (field == MatchField::kMetadata) {
+    actions.push_back(
+        {.kind = ActionKind::kSetField, .field = field, .value = part->value, .bits = part->bits});
+    return true;
+  }
+  for (unsigned i = 0; i < registers; ++i) {
+    const unsigned shift = kWidth * (registers - 1 - i);
+    const auto place = static_cast<unsigned>(field) + static_cast<unsigned>(*first) * registers + i;
+    Action set{.kind = ActionKind::kSetField, .field = static_cast<MatchField>(place)};
+    set.value = part->value >> shift & full_mask(set.field);
+    set.bits = part->bits >> shift & full_mask(set.field);
+    if (set.bits != 0) actions.push_back(std::move(set));
+  }
+  return true;
+}
+
 /// A jump is understood as the last action only: what follows a resubmit() runs after it returns.
 Action action_from(std::string_view text, bool last) {
   if (text == "drop") return Action::drop();
@@ -73,6 +114,7 @@ Result<std::vector<Action>> actions_from(std::string_view text, const std::strin
   for (std::size_t i = 0; i < parts->size(); ++i) {
     const std::string_view part = trimmed((*parts)[i]);
     if (part.empty()) return bad_line(source, line, "an action is empty");
+    if (add_register(part, actions)) continue;
     actions.push_back(action_from(part, i + 1 == parts->size()));
   }
   return actions;
