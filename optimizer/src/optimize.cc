@@ -16,6 +16,7 @@
 #include "src/counted/walk.h"
 #include "src/drafts/draft.h"
 #include "src/entering.h"
+#include "src/factored/factor.h"
 #include "src/fronts/fronts.h"
 #include "src/joined/join.h"
 #include "src/scan/proof.h"
@@ -222,26 +223,104 @@ Result<OptimizedLayout> lay_out_tables(const RuleSet& rules, const Traffic& traf
   return result;
 }
 
-/// The pipeline with joined tables, fronts included; the layout as it is where nothing is joined, or
-/// where more rules would come out than may.
-Layout joined_layout(const RuleSet& rules, const Traffic& traffic, const OptimizeOptions& options,
-                     Drafts& drafts, const Layout& apart) {
-  constexpr double kLeastShare = 1e-4;  // of the packets, for each rule more
-  const auto count = static_cast<double>(rules.rules.size());
-  const auto room = static_cast<std::size_t>(options.max_growth * count);
-  const JoinedRules joined =
-      join_tables(rules, traffic, (room - rules.rules.size()) / 2, kLeastShare);
-  if (joined.joins == 0) return apart;
+/// The pipeline with joined tables, fronts included, up to `room` rules; none where no tables are joined and
+/// that is `asked`, or where more rules would come out than may.
+std::optional<Layout> joined_layout(const RuleSet& rules, const Traffic& traffic,
+                                    const OptimizeOptions& options, std::size_t room,
+                                    const JoinOptions& joining, bool asked, Drafts& drafts) {
+  const JoinedRules joined = join_tables(rules, traffic, joining);
+  if (joined.joins == 0 && asked) return std::nullopt;
   auto made = lay_out_tables(joined.rules, traffic, options, drafts);
   if (made && made->layout.rule_count() > room) {
     OptimizeOptions smaller = options;
     smaller.max_growth =
-        std::max(1.0, options.max_growth * count / static_cast<double>(joined.rules.rules.size()));
+        std::max(1.0, static_cast<double>(room) / static_cast<double>(joined.rules.rules.size()));
     Drafts anew;
     made = lay_out_tables(joined.rules, traffic, smaller, anew);
   }
-  if (!made || made->layout.rule_count() > room) return apart;
+  if (!made || made->layout.rule_count() > room) return std::nullopt;
   return fronted_up_to(room, traffic, options, made->layout);
+}
+
+std::size_t room_for(const RuleSet& rules, const OptimizeOptions& options) {
+  return static_cast<std::size_t>(options.max_growth * static_cast<double>(rules.rules.size()));
+}
+
+/// The pipeline with its products taken apart, tables joined, and fronts; none where it has no products, or the
+/// layout is not proven. What products save is spent on all tables.
+std::optional<OptimizedLayout> lay_out_products(const RuleSet& rules, const Traffic& traffic,
+                                                const OptimizeOptions& options,
+                                                std::vector<std::string>& notes) {
+  constexpr double kPrice = 0.3;      // of as many entries as rules, in matchers tried by a packet
+  constexpr double kForTables = 0.8;  // of the room that products leave; the rest is for fronts
+  FactorOptions factoring;
+  factoring.first_free = first_free_table(rules);
+  factoring.last_table = options.limits.last_table;
+  factoring.price = kPrice / static_cast<double>(rules.rules.size());
+  factoring.all_weight = 0.0;
+  for (const TrafficFlow& flow : traffic.flows) factoring.all_weight += flow.weight;
+  const auto arriving = traffic_by_table(layout_in_rule_order(rules), traffic);
+  const FactoredRules factored = factor_tables(rules, arriving, factoring);
+  const std::size_t room = room_for(rules, options);
+  const std::size_t used = factored.rules.rules.size();
+  if (factored.products == 0 || used >= room) return std::nullopt;
+  OptimizeOptions wider = options;
+  wider.max_growth =
+      std::max(1.0, kForTables * static_cast<double>(room) / static_cast<double>(used));
+  JoinOptions joining;
+  joining.most_added = (room - used) / 4;
+  joining.first_added = factoring.first_free;
+  Drafts drafts;
+  auto layout = joined_layout(factored.rules, traffic, wider, room, joining, false, drafts);
+  if (!layout) return std::nullopt;
+  OptimizedLayout made;
+  take_if_proven(rules, std::move(*layout), "a product", made);
+  if (made.layout.tables.empty()) {
+    notes = std::move(made.notes);
+    return std::nullopt;
+  }
+  Effects effects;
+  for (const auto& [id, members] : rules_by_table(rules)) {
+    const auto packets = arriving.find(id);
+    const Traffic none;
+    const Traffic& here = packets == arriving.end() ? none : packets->second;
+    const UndividedTable table = undivided(rules, members, here, effects);
+    made.rules_dropped += table.dropped;
+    made.bound.matchers += table.bound.matchers;
+    made.bound.matchers_tried += traffic_share(traffic, here) * table.bound.matchers_tried;
+  }
+  return made;
+}
+
+/// Table by table, or with joined tables.
+Result<OptimizedLayout> lay_out(const RuleSet& rules, const Traffic& traffic,
+                                const OptimizeOptions& options, bool is_pipeline) {
+  const bool joins =
+      is_pipeline && options.join_tables && !options.single_table && options.limits.cuts_pay;
+  std::vector<std::string> notes;
+  if (joins && options.limits.shared_tables) {
+    if (auto made = lay_out_products(rules, traffic, options, notes)) return std::move(*made);
+  }
+  Drafts drafts;
+  auto made = lay_out_tables(rules, traffic, options, drafts);
+  if (!made || !is_pipeline) return made;
+  OptimizedLayout& result = *made;
+  result.notes.insert(result.notes.end(), notes.begin(), notes.end());
+  const std::size_t room = room_for(rules, options);
+  Layout apart = fronted_up_to(room, traffic, options, result.layout);
+  std::optional<Layout> joined;
+  if (joins) {
+    JoinOptions joining;
+    joining.most_added = (room - rules.rules.size()) / 2;
+    joined = joined_layout(rules, traffic, options, room, joining, true, drafts);
+  }
+  // The cheapest that is proven.
+  const bool joined_is_cheaper =
+      joined && cost_of(*joined, traffic).matchers_tried < cost_of(apart, traffic).matchers_tried;
+  const Layout without = result.layout;
+  if (joined_is_cheaper) take_if_proven(rules, std::move(*joined), "a joined table", result);
+  if (result.layout == without) take_if_proven(rules, std::move(apart), "a front", result);
+  return made;
 }
 
 }  // namespace
@@ -256,28 +335,13 @@ Result<OptimizedLayout> optimize(const RuleSet& rules, const Traffic& traffic,
                                  const OptimizeOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   if (const auto checked = check(rules, traffic, options); !checked) return pass_on(checked);
-  Drafts drafts;
-  auto made = lay_out_tables(rules, traffic, options, drafts);
+  const Layout in_order = layout_in_rule_order(rules);
+  auto made = lay_out(rules, traffic, options, in_order.tables.size() > 1);
   if (!made) return made;
   OptimizedLayout& result = *made;
   auto notes = ambiguous_pairs(rules);
   result.notes.insert(result.notes.begin(), std::make_move_iterator(notes.begin()),
                       std::make_move_iterator(notes.end()));
-  const Layout in_order = layout_in_rule_order(rules);
-  if (in_order.tables.size() > 1) {
-    const auto room =
-        static_cast<std::size_t>(options.max_growth * static_cast<double>(rules.rules.size()));
-    Layout apart = fronted_up_to(room, traffic, options, result.layout);
-    Layout joined = options.join_tables && !options.single_table && options.limits.cuts_pay
-                        ? joined_layout(rules, traffic, options, drafts, apart)
-                        : apart;
-    // The cheapest that is proven.
-    const bool joins =
-        cost_of(joined, traffic).matchers_tried < cost_of(apart, traffic).matchers_tried;
-    const Layout without = result.layout;
-    if (joins) take_if_proven(rules, std::move(joined), "a joined table", result);
-    if (result.layout == without) take_if_proven(rules, std::move(apart), "a front", result);
-  }
   result.before = cost_of(in_order, traffic);
   result.after = cost_of(result.layout, traffic);
   for (LayoutCost* cost : {&result.before, &result.after}) {

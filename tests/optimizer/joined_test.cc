@@ -66,7 +66,7 @@ TEST(Joined, PassesTablesThatDoOneThingToWhatComes) {
   rules.rules.push_back(rule_of(2, 0, {Action::forward("p1")}));
   Traffic traffic;
   traffic.flows.push_back({});
-  const JoinedRules joined = join_tables(rules, traffic, 0, 1e-4);
+  const JoinedRules joined = join_tables(rules, traffic, {});
   EXPECT_EQ(joined.joins, 2U);
   ASSERT_EQ(joined.rules.rules.size(), 4U);
   EXPECT_EQ(joined.rules.rules.front().actions, (std::vector<Action>{set, Action::forward("p1")}));
@@ -84,7 +84,7 @@ TEST(Joined, StopsBehindUnknownActions) {
   rules.rules.push_back(rule_of(1, 1, {Action::forward("p2")}));
   Traffic traffic;
   traffic.flows.push_back({});
-  EXPECT_EQ(join_tables(rules, traffic, 10, 1e-4).joins, 0U);
+  EXPECT_EQ(join_tables(rules, traffic, {.most_added = 10}).joins, 0U);
 }
 
 // Claim:  where jumps lead in a circle, nothing is joined.
@@ -94,7 +94,7 @@ TEST(Joined, LeavesCirclesAlone) {
   rules.rules.push_back(rule_of(1, 0, {Action::jump(0)}));
   Traffic traffic;
   traffic.flows.push_back({});
-  EXPECT_EQ(join_tables(rules, traffic, 10, 1e-4).joins, 0U);
+  EXPECT_EQ(join_tables(rules, traffic, {.most_added = 10}).joins, 0U);
 }
 
 }  // namespace

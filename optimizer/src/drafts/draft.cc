@@ -188,4 +188,18 @@ TableDraft draft_table(const RuleSet& rules, const std::vector<std::uint32_t>& m
   return draft;
 }
 
+UndividedTable undivided(const RuleSet& rules, const std::vector<std::uint32_t>& members,
+                         const Traffic& arriving, Effects& effects) {
+  Problem problem = make_problem(rules, members, effects);
+  weigh(problem, entering(arriving, problem.columns));
+  const std::vector<bool> redundant = redundant_rows(problem);
+  std::vector<std::uint32_t> kept;
+  for (std::uint32_t row = 0; row < redundant.size(); ++row) {
+    if (!redundant[row]) kept.push_back(row);
+  }
+  UndividedTable table{redundant.size() - kept.size(), {}};
+  add_bound(part_of(problem, kept), 0, table.bound);
+  return table;
+}
+
 }  // namespace greynic::optimizer

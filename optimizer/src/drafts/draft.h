@@ -51,4 +51,13 @@ using Drafts = std::map<std::uint32_t, TableDraft>;  ///< by table
                                      const Traffic& arriving, const OptimizeOptions& options,
                                      TableRoom room, Effects& effects, QuickProver& quick);
 
+/// What is known of a table without any search.
+struct UndividedTable {
+  std::size_t dropped = 0;  ///< rules that decide nothing
+  ChainBound bound;         ///< of a packet that comes here
+};
+[[nodiscard]] UndividedTable undivided(const RuleSet& rules,
+                                       const std::vector<std::uint32_t>& members,
+                                       const Traffic& arriving, Effects& effects);
+
 }  // namespace greynic::optimizer

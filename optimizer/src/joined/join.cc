@@ -41,13 +41,13 @@ std::int64_t table_behind(const std::vector<Action>& actions) {
 
 class Joiner {
  public:
-  Joiner(const RuleSet& rules, const Traffic& traffic, std::size_t most_added, double least_share)
+  Joiner(const RuleSet& rules, const Traffic& traffic, const JoinOptions& options)
       : rules_(rules),
+        options_(options),
         tables_(rules_by_table(rules)),
         columns_(all_bits(rules, every(rules))),
         words_(columns_.words()),
-        room_(most_added),
-        least_share_(least_share) {
+        room_(options.most_added) {
     for (const TrafficFlow& flow : traffic.flows) all_ += flow.weight;
     for (const TrafficFlow& flow : traffic.flows) {
       if (!tables_.contains(flow.table)) continue;
@@ -143,13 +143,40 @@ class Joiner {
       }
     }
     std::reverse(order_.begin(), order_.end());
+    find_common();
     return true;
+  }
+
+  /// To tables of the layout alone packets come by its rules' jumps, and nothing else is done on the way.
+  void find_common() {
+    for (const std::uint32_t id : order_) {
+      const auto here = common_.find(id);
+      const std::vector<std::uint32_t>& members = tables_.at(id);
+      for (std::uint32_t row = 0; row < members.size(); ++row) {
+        const std::int64_t to = table_behind(rules_.rules[members[row]].actions);
+        if (to < std::int64_t{options_.first_added}) continue;
+        const Ternaries& rows = rows_.at(id);
+        Written cube{{rows.value[row], rows.value[row] + words_},
+                     {rows.mask[row], rows.mask[row] + words_}};
+        for (std::size_t w = 0; w < words_ && here != common_.end(); ++w) {
+          cube.value[w] |= here->second.value[w] & ~cube.mask[w];
+          cube.mask[w] |= here->second.mask[w];
+        }
+        const auto [known, fresh] = common_.try_emplace(static_cast<std::uint32_t>(to), cube);
+        for (std::size_t w = 0; w < words_ && !fresh; ++w) {
+          Written& common = known->second;
+          common.mask[w] &= cube.mask[w] & ~(common.value[w] ^ cube.value[w]);
+          common.value[w] &= common.mask[w];
+        }
+      }
+    }
   }
 
   std::vector<FlowRule> joined(std::uint32_t id) {
     pieces_.clear();
     choices_ = {};
     arrived_ = arrivals_.contains(id) ? &arrivals_.at(id) : nullptr;
+    within_ = common_.contains(id) ? &common_.at(id) : nullptr;
     const auto& members = tables_.at(id);
     const Ternaries& rows = rows_.at(id);
     for (std::uint32_t row = 0; row < members.size(); ++row) {
@@ -222,6 +249,11 @@ class Joiner {
   void for_each_behind(const Piece& piece, std::uint32_t id, const Visit& visit) const {
     const Ternaries& rows = rows_.at(id);
     const Written set = written(piece.actions);
+    Written held{piece.value, piece.mask};  // of all packets that hit the piece
+    for (std::size_t w = 0; w < words_ && within_ != nullptr; ++w) {
+      held.value[w] |= within_->value[w] & ~held.mask[w];
+      held.mask[w] |= within_->mask[w];
+    }
     std::vector<Word> value(words_);
     std::vector<Word> mask(words_);
     for (std::uint32_t row = 0; row < rows.size(); ++row) {
@@ -232,10 +264,11 @@ class Joiner {
       for (std::size_t w = 0; w < words_ && meets; ++w) {
         const Word asked = m[w] & ~set.mask[w];
         meets = ((v[w] ^ set.value[w]) & m[w] & set.mask[w]) == 0 &&
-                ((v[w] ^ piece.value[w]) & asked & piece.mask[w]) == 0;
-        all = all && (asked & ~piece.mask[w]) == 0;
-        value[w] = piece.value[w] | (v[w] & asked);
-        mask[w] = piece.mask[w] | asked;
+                ((v[w] ^ held.value[w]) & asked & held.mask[w]) == 0;
+        const Word more = asked & ~held.mask[w];
+        all = all && more == 0;
+        value[w] = piece.value[w] | (v[w] & more);
+        mask[w] = piece.mask[w] | more;
       }
       if (!meets) continue;
       visit(row, value, mask);
@@ -252,13 +285,18 @@ class Joiner {
     for (const std::uint32_t packet : piece.packets) share += arrived_->share[packet];
     std::size_t found = 0;
     std::size_t missed = 0;
+    bool acts_on_its_way = false;  // to a table that only the layout has
     for_each_behind(piece, *id, [&](std::uint32_t row, const auto&, const auto&) {
       ++(row == kNoRow ? missed : found);
+      if (row == kNoRow || piece.actions.size() == 1) return;
+      const std::int64_t next = table_behind(rules_.rules[tables_.at(*id)[row]].actions);
+      acts_on_its_way = acts_on_its_way || next >= std::int64_t{options_.first_added};
     });
-    if (found == 0) return;
+    if (found == 0 || acts_on_its_way) return;
     const std::size_t added = found + missed - 1;
+    if (added > 0 && within_ != nullptr) return;  // many tables of classes would have it
     const double worth = added == 0 ? 1.0 : share / static_cast<double>(added);
-    if (worth >= least_share_) choices_.push({worth, added, number});
+    if (worth >= options_.least_share) choices_.push({worth, added, number});
   }
 
   void open(std::uint32_t number) {
@@ -335,27 +373,29 @@ class Joiner {
   }
 
   const RuleSet& rules_;
+  const JoinOptions& options_;
   const RulesOfTable tables_;
   const Columns columns_;
   const std::size_t words_;
   std::size_t room_;
-  double least_share_;
   double all_ = 0.0;
   std::map<std::uint32_t, Ternaries> rows_;
   std::map<std::uint32_t, Arrivals> arrivals_;
   std::vector<std::uint32_t> order_;
   std::size_t joins_ = 0;
+  std::map<std::uint32_t, Written>
+      common_;  ///< of the packets that come to tables of the layout alone
   // Of the table at hand:
   std::vector<Piece> pieces_;
   std::priority_queue<Choice> choices_;
   const Arrivals* arrived_ = nullptr;
+  const Written* within_ = nullptr;  ///< what its packets have in common
 };
 
 }  // namespace
 
-JoinedRules join_tables(const RuleSet& rules, const Traffic& traffic, std::size_t most_added,
-                        double least_share) {
-  return Joiner(rules, traffic, most_added, least_share).run();
+JoinedRules join_tables(const RuleSet& rules, const Traffic& traffic, const JoinOptions& options) {
+  return Joiner(rules, traffic, options).run();
 }
 
 }  // namespace greynic::optimizer

@@ -17,6 +17,7 @@
 /// whose first rule takes every packet.
 
 #include <cstddef>
+#include <cstdint>
 
 #include "greynic/core/flow_rule.h"
 
@@ -27,9 +28,16 @@ struct JoinedRules {
   std::size_t joins = 0;  ///< rules that were written as what becomes of their packets
 };
 
-/// At most `most_added` rules more, each for at least `least_share` of the packets. Nothing is joined
-/// where jumps may lead in a circle.
+struct JoinOptions {
+  static constexpr std::uint32_t kNoTables = 0xffffffff;
+  std::size_t most_added = 0;  ///< rules more
+  double least_share = 1e-4;   ///< of the packets, for each rule more
+  /// Tables from here on are of the layout alone: rules do nothing else when they jump there.
+  std::uint32_t first_added = kNoTables;
+};
+
+/// Nothing is joined where jumps may lead in a circle.
 [[nodiscard]] JoinedRules join_tables(const RuleSet& rules, const Traffic& traffic,
-                                      std::size_t most_added, double least_share);
+                                      const JoinOptions& options);
 
 }  // namespace greynic::optimizer

@@ -1,0 +1,597 @@
+#include "src/factored/factor.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <tuple>
+
+#include "src/entering.h"
+#include "src/factored/prefixes.h"
+#include "src/factored/run.h"
+
+namespace greynic::optimizer {
+namespace {
+
+using factored::DecisionTrees;
+using factored::FieldBits;
+using factored::kNothing;
+using factored::LengthWeights;
+using factored::part_of;
+using factored::Prefix;
+using factored::Run;
+using factored::without;
+
+constexpr std::size_t kMostBefore = 8;         ///< rules that may stand before a class in its table
+constexpr std::size_t kMostContexts = 4000;    ///< what rules say of all but the two fields
+constexpr std::size_t kMostSteps = 4'000'000;  ///< of reading a table's rules bit by bit
+constexpr std::size_t kMostBehind =
+    16;  ///< rules behind the run in a table of a class; else a jump
+
+std::size_t bits_in(const Match& match) {
+  std::size_t bits = 0;
+  for (const FieldMatch& part : match.fields()) {
+    for (U128 left = part.bits; left != 0; left &= left - 1) ++bits;
+  }
+  return bits;
+}
+
+/// What a rule still asks of packets that are in `region`.
+Match asked_within(const Match& rule, const Match& region) {
+  Match asked;
+  for (const FieldMatch& part : rule.fields()) {
+    const U128 left = part.bits & ~part_of(region, part.field).bits;
+    asked.set(part.field, part.value & left, left);
+  }
+  return asked;
+}
+
+class Product {
+ public:
+  Product(const std::vector<const FlowRule*>& table, const Run& run, const Traffic& arriving,
+          const FactorOptions& options)
+      : table_(table),
+        run_(run),
+        arriving_(arriving),
+        options_(options),
+        first_(bits_of(run.first)),
+        second_bits_(bits_of(run.second)),
+        next_id_(options.first_free) {}
+
+  struct Made {
+    std::vector<FlowRule> rules;  ///< of the table and of those of its classes
+    std::uint32_t first_free = 0;
+  };
+  /// None where the rules are too entangled, or too little is won.
+  std::optional<Made> run() {
+    if (!find_contexts()) return std::nullopt;
+    std::vector<std::vector<Prefix>> lists;
+    for (const Context& context : contexts_) {
+      const std::uint32_t root = read_first(0, context.parts, {});
+      if (steps_ > kMostSteps) return std::nullopt;
+      auto list = factored::prefixes_of(regions_, root, first_, classes_.leaf(kNothing));
+      if (!list) return std::nullopt;
+      lists.push_back(std::move(*list));
+    }
+    note_rules(lists);
+    look_ahead();
+    weigh_all(lists);
+    constexpr int kPrices = 12;
+    constexpr double kDearer = 4.0;
+    constexpr double kLeastPrice = 1e-7;
+    const std::size_t most = table_.size() - (run_.end - run_.begin) / 2;
+    double price = options_.price;
+    for (int round = 0; round < kPrices; ++round) {
+      write(lists, price);
+      if (entangled_) return std::nullopt;
+      if (made_.size() <= most && next_id_ <= std::uint64_t{options_.last_table} + 1) {
+        return Made{std::move(made_), next_id_};
+      }
+      price = std::max(kLeastPrice, kDearer * price);
+    }
+    return std::nullopt;
+  }
+
+ private:
+  /// The bits that the run looks at.
+  [[nodiscard]] FieldBits bits_of(MatchField field) const {
+    U128 all = 0;
+    for (std::size_t i = run_.begin; i < run_.end; ++i)
+      all |= part_of(table_[i]->match, field).bits;
+    return factored::field_bits(all);
+  }
+
+  /// Rules that say the same of the first field, within a context.
+  struct Part {
+    U128 value = 0;
+    U128 bits = 0;
+    std::vector<std::uint32_t> keys;  ///< ascending
+  };
+  /// What rules say of all fields but the two.
+  struct Context {
+    Match match;
+    std::vector<Part> parts;
+    std::vector<std::vector<std::uint32_t>> rules;  ///< places in the table, by part
+  };
+  /// What a rule says of the second field, and what it does.
+  struct Item {
+    U128 value = 0;
+    U128 bits = 0;
+    std::uint32_t effect = 0;
+    auto operator<=>(const Item&) const = default;
+  };
+
+  /// Keys are items where all rules do the same, and else places of rules, as then the first wins.
+  void find_keys() {
+    for (std::size_t i = run_.begin; i < run_.end; ++i) {
+      effect_.push_back(effects_.number(table_[i]->actions));
+      actions_.try_emplace(effect_.back(), table_[i]->actions);
+    }
+    one_effect_ = actions_.size() == 1;
+    std::map<Item, std::uint32_t> known;
+    for (std::size_t i = run_.begin; i < run_.end; ++i) {
+      const FieldMatch part = part_of(table_[i]->match, run_.second);
+      const Item item{part.value, part.bits, effect_[i - run_.begin]};
+      auto key = static_cast<std::uint32_t>(items_.size());
+      if (one_effect_) key = known.try_emplace(item, key).first->second;
+      if (key == items_.size()) items_.push_back(item);
+      key_.push_back(key);
+    }
+  }
+
+  /// False where two contexts meet and neither holds the other.
+  bool find_contexts() {
+    find_keys();
+    std::map<Match, std::vector<std::size_t>> rules;
+    for (std::size_t i = run_.begin; i < run_.end; ++i) {
+      rules[without(without(table_[i]->match, run_.first), run_.second)].push_back(i);
+    }
+    if (rules.size() > kMostContexts) return false;
+    for (const auto& entry : rules) contexts_.push_back({entry.first, {}, {}});
+    // The narrow ones first: these are told apart before those that hold them.
+    std::ranges::stable_sort(contexts_, std::greater{},
+                             [](const Context& context) { return bits_in(context.match); });
+    for (Context& context : contexts_) {
+      std::map<std::pair<U128, U128>, std::vector<std::uint32_t>> parts;
+      for (const auto& [match, members] : rules) {
+        if (!match.overlaps(context.match)) continue;
+        const bool holds = match.contains(context.match);
+        if (!holds && !context.match.contains(match)) return false;
+        if (!holds) continue;
+        for (const std::size_t i : members) {
+          const FieldMatch part = part_of(table_[i]->match, run_.first);
+          parts[{part.value, part.bits}].push_back(static_cast<std::uint32_t>(i));
+        }
+      }
+      for (const auto& [part, members] : parts) {
+        std::set<std::uint32_t> keys;
+        for (const std::uint32_t i : members) keys.insert(key_[i - run_.begin]);
+        context.parts.push_back({part.first, part.second, {keys.begin(), keys.end()}});
+        context.rules.push_back(members);
+      }
+    }
+    return true;
+  }
+
+  /// The tree of classes below the first `bit` bits; `held`: keys that match there whatever follows.
+  std::uint32_t read_first(unsigned bit, const std::vector<Part>& parts,
+                           std::vector<std::uint32_t> held) {
+    steps_ += parts.size() + 1;
+    if (steps_ > kMostSteps) return regions_.leaf(kNothing);
+    const U128 below = ~first_.first(bit);
+    std::vector<Part> open;
+    for (const Part& part : parts) {
+      if ((part.bits & below) != 0) {
+        open.push_back(part);
+        continue;
+      }
+      std::vector<std::uint32_t> both;
+      std::ranges::set_union(held, part.keys, std::back_inserter(both));
+      held = std::move(both);
+    }
+    if (one_effect_) {
+      std::erase_if(open, [&](const Part& part) { return std::ranges::includes(held, part.keys); });
+    }
+    if (open.empty()) return regions_.leaf(class_of(held));
+    std::uint32_t sides[2];
+    const U128 here = first_.bit[bit];
+    for (const unsigned side : {0U, 1U}) {
+      std::vector<Part> there;
+      for (const Part& part : open) {
+        if ((part.bits & here) != 0 && ((part.value & here) != 0) != (side == 1)) continue;
+        there.push_back(part);
+      }
+      sides[side] = read_first(bit + 1, there, held);
+    }
+    return regions_.both(sides[0], sides[1]);
+  }
+
+  std::uint32_t class_of(const std::vector<std::uint32_t>& keys) {
+    const auto known = class_of_keys_.find(keys);
+    if (known != class_of_keys_.end()) return known->second;
+    const std::uint32_t root = read_second(0, keys);
+    class_of_keys_.emplace(keys, root);
+    return root;
+  }
+
+  std::uint32_t read_second(unsigned bit, const std::vector<std::uint32_t>& keys) {
+    steps_ += keys.size() + 1;
+    if (steps_ > kMostSteps) return classes_.leaf(kNothing);
+    const U128 below = ~second_bits_.first(bit);
+    std::vector<std::uint32_t> open;
+    std::uint32_t decided = kNothing;
+    for (const std::uint32_t key : keys) {
+      open.push_back(key);
+      if ((items_[key].bits & below) != 0) continue;
+      decided = items_[key].effect;
+      open.pop_back();
+      break;  // none behind it counts
+    }
+    const bool settled = decided != kNothing && std::ranges::all_of(open, [&](std::uint32_t key) {
+                           return items_[key].effect == decided;
+                         });
+    if (open.empty() || settled) return classes_.leaf(decided);
+    if (decided != kNothing) open.push_back(keys[open.size()]);  // for what those before it leave
+    std::uint32_t sides[2];
+    const U128 here = second_bits_.bit[bit];
+    for (const unsigned side : {0U, 1U}) {
+      std::vector<std::uint32_t> there;
+      for (const std::uint32_t key : open) {
+        const Item& item = items_[key];
+        if ((item.bits & here) != 0 && ((item.value & here) != 0) != (side == 1)) continue;
+        there.push_back(key);
+      }
+      sides[side] = read_second(bit + 1, there);
+    }
+    return classes_.both(sides[0], sides[1]);
+  }
+
+  /// What of the packets each length of prefixes decides, first and in each class.
+  void weigh_all(const std::vector<std::vector<Prefix>>& lists) {
+    RuleSet set;
+    std::vector<std::uint32_t> members;
+    for (const FlowRule* rule : table_) {
+      members.push_back(static_cast<std::uint32_t>(set.rules.size()));
+      set.rules.push_back(*rule);
+    }
+    Effects effects;
+    const Problem problem = make_problem(set, members, effects);
+    Ternaries contexts(problem.rows.words());
+    for (const Context& context : contexts_) {
+      problem.columns.pack(context.match, contexts.value.add(), contexts.mask.add());
+    }
+    const Entering entered = entering(arriving_, problem.columns);
+    const auto decider = first_matches(problem.rows, entered.packets);
+    const auto within = first_matches(contexts, entered.packets);
+    for (std::size_t i = 0; i < arriving_.flows.size(); ++i) {
+      const TrafficFlow& flow = arriving_.flows[i];
+      if (decider[i] < run_.begin) continue;  // decided before
+      const double share = flow.weight / options_.all_weight;
+      const auto* list = within[i] == kNoRow ? nullptr : &lists[within[i]];
+      const std::size_t hit =
+          list == nullptr ? 0
+                          : factored::longest_match(*list, first_, flow.packet.value(run_.first));
+      if (list == nullptr || hit == list->size()) {
+        first_weights_.missed += share;
+        continue;
+      }
+      first_weights_.decided[(*list)[hit].length] += share;
+      const std::uint32_t number = (*list)[hit].decision;
+      const auto& seconds = second_list(number);
+      const std::size_t second =
+          factored::longest_match(seconds, second_bits_, flow.packet.value(run_.second));
+      LengthWeights& weights = second_weights_[number];
+      if (second == seconds.size()) {
+        weights.missed += share;
+      } else {
+        weights.decided[seconds[second].length] += share;
+      }
+    }
+  }
+
+  const std::vector<Prefix>& written(std::uint32_t number) {
+    const auto found = written_.find(number);
+    return found == written_.end() ? second_list(number) : found->second;
+  }
+
+  const std::vector<Prefix>& second_list(std::uint32_t number) {
+    const auto [place, fresh] = second_.try_emplace(number);
+    if (fresh) {
+      auto list = factored::prefixes_of(classes_, number, second_bits_, kNothing);
+      entangled_ = entangled_ || !list;
+      if (list) place->second = std::move(*list);
+    }
+    return place->second;
+  }
+
+  /// What is done to packets of a match.
+  struct Done {
+    Match match;
+    std::vector<Action> actions;
+    std::vector<std::uint32_t> from;
+  };
+  using DoneInOrder = std::vector<Done>;  // first wins
+
+  [[nodiscard]] Done within(const Match& region, std::size_t rule) const {
+    return {asked_within(table_[rule]->match, region), table_[rule]->actions, table_[rule]->from};
+  }
+
+  /// Does it what all rules of the run do?
+  [[nodiscard]] bool does_the_same(std::size_t rule) {
+    return one_effect_ && effects_.number(table_[rule]->actions) == effect_.front();
+  }
+
+  /// What packets of a region meet besides the run.
+  struct Around {
+    DoneInOrder before;
+    DoneInOrder behind;
+  };
+  /// Rules around the run, as what they still ask of packets in `region`. Of those before it, the last that do the same as
+  /// the run may come behind. Where those behind are many, a jump to all.
+  [[nodiscard]] Around around(const Match& region) {
+    Around found;
+    if (ahead_) {
+      std::vector<std::size_t> meet;
+      for (std::size_t i = 0; i < run_.begin; ++i) {
+        if (table_[i]->match.overlaps(region)) meet.push_back(i);
+      }
+      std::size_t end = meet.size();
+      while (end > 0 && does_the_same(meet[end - 1])) --end;
+      for (std::size_t i = 0; i < meet.size(); ++i) {
+        (i < end ? found.before : found.behind).push_back(within(region, meet[i]));
+      }
+    }
+    const std::size_t moved = found.behind.size();
+    for (std::size_t i = run_.end; i < table_.size(); ++i) {
+      if (!table_[i]->match.overlaps(region)) continue;
+      if (found.behind.size() == moved + kMostBehind) {
+        found.behind.resize(moved);
+        found.behind.push_back({{}, {Action::jump(all_behind())}, {}});
+        break;
+      }
+      found.behind.push_back(within(region, i));
+      if (found.behind.back().match.fields().empty()) break;
+    }
+    return found;
+  }
+
+  /// One bit of a field.
+  struct Guard {
+    MatchField field = MatchField::kInPort;
+    U128 bit = 0;
+    auto operator<=>(const Guard&) const = default;
+  };
+  /// May jumps to classes stand before the rules that the run has before it? Tables of classes then begin with what of these
+  /// their packets can meet. Where all that do something else ask the same of one bit, packets are told apart by it,
+  /// and those of the other side meet none of them.
+  void look_ahead() {
+    std::map<std::pair<Guard, bool>, std::size_t> asked;
+    std::size_t others = 0;
+    ahead_ = true;
+    for (const Context& context : contexts_) {
+      std::size_t before = 0;
+      for (std::size_t i = 0; i < run_.begin; ++i) {
+        if (!table_[i]->match.overlaps(context.match)) continue;
+        if (does_the_same(i)) continue;
+        ++before;
+        ++others;
+        const Match left_to_ask = asked_within(table_[i]->match, context.match);
+        for (const FieldMatch& part : left_to_ask.fields()) {
+          if (part.field == run_.first || part.field == run_.second) continue;
+          for (U128 left = part.bits; left != 0; left &= left - 1) {
+            const U128 bit = left & (~left + 1);
+            ++asked[{{part.field, bit}, (part.value & bit) != 0}];
+          }
+        }
+      }
+      ahead_ = ahead_ && before <= kMostBefore;
+    }
+    for (const auto& [bit, count] : asked) {
+      if (ahead_ && count == others) guard_ = bit.first;
+    }
+  }
+
+  /// The id of a table of all rules behind the run.
+  std::uint32_t all_behind() {
+    if (!all_behind_) {
+      DoneInOrder all;
+      for (std::size_t i = run_.end; i < table_.size(); ++i) {
+        all.push_back({table_[i]->match, table_[i]->actions, table_[i]->from});
+      }
+      all_behind_ = new_table(std::move(all));
+    }
+    return *all_behind_;
+  }
+
+  std::uint32_t new_table(DoneInOrder all) {
+    const std::uint32_t id = next_id_++;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      small_.push_back({std::move(all[i].match), static_cast<RulePriority>(i), id,
+                        std::move(all[i].actions), 0.0, std::move(all[i].from)});
+    }
+    return id;
+  }
+
+  using Asked = std::vector<std::pair<Match, std::uint32_t>>;  // and the effect
+  [[nodiscard]] Asked asked_in(const DoneInOrder& all) {
+    Asked asked;
+    for (const Done& done : all) asked.emplace_back(done.match, effects_.number(done.actions));
+    return asked;
+  }
+
+  /// What is done to packets of a class: in a table of its own, where it is not one thing.
+  Done of_class(std::uint32_t number, const Around& around) {
+    const std::uint32_t nothing = classes_.leaf(kNothing);
+    DoneInOrder all = around.before;
+    if (number != nothing) {
+      for (const Prefix& prefix : written(number)) {
+        const U128 bits = second_bits_.first(prefix.length);
+        Done done;
+        if (prefix.decision == kNothing) {
+          done = of_class(nothing, {{}, around.behind});
+        } else {
+          done.actions = actions_.at(prefix.decision);
+          done.from = lines(number, prefix.value, bits);
+        }
+        done.match.set(run_.second, prefix.value, bits);
+        all.push_back(std::move(done));
+      }
+    }
+    all.insert(all.end(), around.behind.begin(), around.behind.end());
+    if (all.empty()) {
+      entangled_ = true;  // a miss cannot be written as a rule
+      return {};
+    }
+    if (all.front().match.fields().empty()) return all.front();
+    // What stands around counts by what is asked and done, not by the rules that say so.
+    std::tuple<std::uint32_t, Asked, Asked> key{number, asked_in(around.before),
+                                                asked_in(around.behind)};
+    auto known = known_.find(key);
+    if (known == known_.end()) {
+      known = known_.emplace(std::move(key), new_table(std::move(all))).first;
+    }
+    return {{}, {Action::jump(known->second)}, {}};
+  }
+
+  /// Which rules speak of the packets of each class.
+  void note_rules(const std::vector<std::vector<Prefix>>& lists) {
+    for (std::size_t i = 0; i < contexts_.size(); ++i) {
+      for (const Prefix& prefix : lists[i]) {
+        const U128 bits = first_.first(prefix.length);
+        std::set<std::uint32_t>& rules = rules_of_class_[prefix.decision];
+        for (std::size_t part = 0; part < contexts_[i].parts.size(); ++part) {
+          const Part& asked = contexts_[i].parts[part];
+          if (((asked.value ^ prefix.value) & asked.bits & bits) != 0) continue;
+          rules.insert(contexts_[i].rules[part].begin(), contexts_[i].rules[part].end());
+        }
+      }
+    }
+  }
+
+  /// Lines of the input that an entry of a class serves.
+  [[nodiscard]] std::vector<std::uint32_t> lines(std::uint32_t number, U128 value, U128 bits) {
+    std::set<std::uint32_t> lines;
+    for (const std::uint32_t rule : rules_of_class_[number]) {
+      const Item& item = items_[key_[rule - run_.begin]];
+      if (((item.value ^ value) & item.bits & bits) != 0) continue;
+      lines.insert(table_[rule]->from.begin(), table_[rule]->from.end());
+    }
+    return {lines.begin(), lines.end()};
+  }
+
+  void add(FlowRule rule) {
+    rule.priority = static_cast<RulePriority>(made_.size());
+    made_.push_back(std::move(rule));
+  }
+
+  void add_table(std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) add(*table_[i]);
+  }
+
+  void add_jump(std::uint32_t number, const Match& match) {
+    FlowRule rule;
+    rule.table = table_.front()->table;
+    rule.match = match;
+    Done done = of_class(number, around(match));
+    rule.actions = std::move(done.actions);
+    rule.from = std::move(done.from);
+    add(std::move(rule));
+  }
+
+  /// Prefixes written out where that is worth `price` an entry.
+  void write(std::vector<std::vector<Prefix>> lists, double price) {
+    factored::write_out(lists, first_, first_weights_, false, price);
+    written_ = second_;
+    for (auto& [number, list] : written_) {
+      if (list.empty()) continue;
+      const bool any_order = std::ranges::all_of(
+          list, [&](const Prefix& prefix) { return prefix.decision == list.front().decision; });
+      std::vector<std::vector<Prefix>> lone = {std::move(list)};
+      factored::write_out(lone, second_bits_, second_weights_[number], any_order, price);
+      list = std::move(lone.front());
+    }
+    next_id_ = options_.first_free;
+    known_.clear();
+    all_behind_.reset();
+    small_.clear();
+    made_.clear();
+    if (!ahead_) add_table(0, run_.begin);
+    for (std::size_t i = 0; i < contexts_.size(); ++i) {
+      for (const Prefix& prefix : lists[i]) {
+        Match match = contexts_[i].match;
+        match.set(run_.first, prefix.value, first_.first(prefix.length));
+        if (!guard_) add_jump(prefix.decision, match);
+        for (const unsigned side : guard_ ? std::vector{0U, 1U} : std::vector<unsigned>{}) {
+          Match guarded = match;
+          const U128 bits = part_of(match, guard_->field).bits | guard_->bit;
+          const U128 value = part_of(match, guard_->field).value | (side == 1 ? guard_->bit : 0);
+          guarded.set(guard_->field, value, bits);
+          add_jump(prefix.decision, guarded);
+        }
+      }
+    }
+    if (ahead_) add_table(0, run_.begin);
+    add_table(run_.end, table_.size());
+    made_.insert(made_.end(), std::make_move_iterator(small_.begin()),
+                 std::make_move_iterator(small_.end()));
+  }
+
+  const std::vector<const FlowRule*>& table_;
+  Run run_;
+  const Traffic& arriving_;
+  const FactorOptions& options_;
+  FieldBits first_;
+  FieldBits second_bits_;
+  std::uint32_t next_id_;
+  Effects effects_;
+  std::vector<std::uint32_t> effect_;                     ///< by rule of the run
+  std::map<std::uint32_t, std::vector<Action>> actions_;  ///< by effect
+  bool one_effect_ = false;
+  std::vector<Item> items_;         ///< by key
+  std::vector<std::uint32_t> key_;  ///< by rule of the run
+  std::vector<Context> contexts_;
+  std::size_t steps_ = 0;
+  bool entangled_ = false;
+  DecisionTrees regions_;  ///< decisions: classes, as roots of the other trees
+  DecisionTrees classes_;  ///< decisions: effects
+  std::map<std::vector<std::uint32_t>, std::uint32_t> class_of_keys_;
+  std::map<std::uint32_t, std::set<std::uint32_t>> rules_of_class_;  ///< places in the table
+  LengthWeights first_weights_;
+  std::map<std::uint32_t, LengthWeights> second_weights_;  ///< by class
+  std::map<std::uint32_t, std::vector<Prefix>> second_;    ///< by class
+  std::map<std::uint32_t, std::vector<Prefix>> written_;   ///< the same, of fewer lengths
+  std::map<std::tuple<std::uint32_t, Asked, Asked>, std::uint32_t> known_;  ///< tables of classes
+  bool ahead_ = false;          ///< jumps to classes come first
+  std::optional<Guard> guard_;  ///< with this bit both ways
+  std::optional<std::uint32_t> all_behind_;
+  std::vector<FlowRule> small_;
+  std::vector<FlowRule> made_;
+};
+
+}  // namespace
+
+FactoredRules factor_tables(const RuleSet& rules, const ArrivingTraffic& arriving,
+                            const FactorOptions& options) {
+  FactoredRules made{{{}, rules.source}, 0};
+  FactorOptions left = options;
+  for (const auto& [id, members] : rules_by_table(rules)) {
+    std::vector<const FlowRule*> table;
+    for (const std::uint32_t rule : members) table.push_back(&rules.rules[rule]);
+    const auto packets = arriving.find(id);
+    std::optional<Product::Made> product;
+    if (packets != arriving.end()) {
+      if (const auto run = factored::product_in(table)) {
+        product = Product(table, *run, packets->second, left).run();
+      }
+    }
+    if (!product) {
+      for (const FlowRule* rule : table) made.rules.rules.push_back(*rule);
+      continue;
+    }
+    ++made.products;
+    left.first_free = product->first_free;
+    made.rules.rules.insert(made.rules.rules.end(), product->rules.begin(), product->rules.end());
+  }
+  return made;
+}
+
+}  // namespace greynic::optimizer
