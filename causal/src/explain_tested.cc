@@ -143,7 +143,12 @@ void Explainer::sort_out(Id id, Verdict verdict) {
 
 Result<void> Explainer::judge_witness() {
   const Id id = session_.id_of(*options_.witness);
-  auto check = check_wall(session_, id, Check::kBeforeSearch);
+  auto settings = Settings::create(session_, baseline_, *options_.witness);
+  std::function<std::optional<Id>()> begin_search;
+  if (settings && options_.batch == 1) {
+    begin_search = [&] { return WitnessSearch(session_, *settings).first_question(); };
+  }
+  auto check = check_wall(session_, id, Check::kBeforeSearch, begin_search);
   if (!check) return pass_on(check);
   explanation_.notes.insert(explanation_.notes.end(), check->notes.begin(), check->notes.end());
   sort_out(id, check->verdict);

@@ -8,6 +8,7 @@
 /// than the one before, turns into a wall: it keeps the odds of every place and tests where they
 /// are halved, so one wrong answer costs a few tests and never a wrong path.
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -30,12 +31,24 @@ using Id = std::size_t;
 
 enum class Verdict { kClear, kWall, kUndecided, kUntestable };
 
+/// What a row grows towards, without what one of its steps adds: if that is the first wall, this is clear,
+/// unless there is a further cause.
+struct HealedStep {
+  std::size_t step = 0;
+  Id id = 0;
+};
+
 /// Where a row of configurations turns into a wall.
 struct Row {
   std::vector<Id> steps;       ///< each is a wall if the one before it is
   std::vector<double> before;  ///< odds, before any test, that each step is the first wall
   double never = 0.01;         ///< odds that none is
   std::string why;
+  /// Where few steps are left, one of them may be healed in place of a further step: that answer serves
+  /// elsewhere too. Empty: only steps are asked.
+  std::function<std::optional<Id>(std::size_t step)> heal;
+  Id whole = 0;          ///< the wall that is healed there
+  double further = 0.0;  ///< odds that it holds a further cause: then it may stay one
   /// The first step is asked by itself where it is likely enough: its answer serves elsewhere too.
   bool ask_first = false;
 };
@@ -43,7 +56,8 @@ struct Row {
 struct Place {
   std::size_t step = 0;
   double confidence = 0.0;
-  bool never = false;  ///< no step is a wall
+  bool never = false;    ///< no step is a wall
+  double further = 0.0;  ///< odds of a further cause, by what was healed
 };
 
 /// How often one of two equally likely answers is right, as odds.
@@ -102,6 +116,8 @@ class Session {
                                                     double error, const std::string& why);
   [[nodiscard]] Result<Verdict> decide(Id id, double before, double error, const std::string& why);
   [[nodiscard]] Result<Place> first_wall(const Row& row, double error);
+  /// What first_wall() would ask next; nothing where it knows.
+  [[nodiscard]] std::optional<Id> next_question(const Row& row) const;
 
   /// Scores of the tests of one configuration, without drift; failures are left out.
   [[nodiscard]] std::vector<double> scores_of(Id id) const;
@@ -191,7 +207,14 @@ class Session {
   void ask_several_times(std::vector<Id>& next) const;
   /// All answers of a long row lean on the baseline's mean.
   [[nodiscard]] bool baseline_is_vague(std::size_t tests_of_row) const;
-  [[nodiscard]] std::vector<double> chances(const Row& row) const;
+  struct RowOdds {
+    std::vector<double> first;  // chance of each step to be the first wall; last: that none is
+    double further = 0.0;
+  };
+  [[nodiscard]] RowOdds odds_of(const Row& row, const std::vector<HealedStep>& healed) const;
+  [[nodiscard]] double further_by_depth(const Row& row,
+                                        const std::vector<HealedStep>& healed) const;
+  [[nodiscard]] std::optional<HealedStep> worth_healing(const Row& row, const RowOdds& odds) const;
   [[nodiscard]] std::vector<Id> seen_once(const Row& row, const Place& place) const;
   [[nodiscard]] std::vector<Id> questions(const Row& row, const std::vector<double>& chances) const;
 

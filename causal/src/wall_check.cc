@@ -22,6 +22,12 @@ constexpr double kNearBefore = 0.2;
 constexpr std::size_t kFirstTests = 4;  // of baseline and wall together
 constexpr double kLessAtFirst = 0.9;
 constexpr int kDepths = 20;
+constexpr double kBeginNoisy = 0.2;  // chance that noise is large, for such a test;
+constexpr double kMayBegin = 1.5;  // log odds of what seems a wall, for a first test of the search
+constexpr double kHardlyNoisy =
+    0.1;  // chance that noise is large, where the baseline was tested once
+constexpr std::size_t kMostBegun =
+    2;  // tests of the search, until the baseline is asked after the wall
 constexpr int kMostLooks = 8;
 constexpr std::size_t kLeastSlow = 3;  // two tests may have stalled one after the other
 constexpr std::size_t kMostTestsOfWall = 120;
@@ -158,12 +164,17 @@ Odds odds_of_wall(const Values& values, const ValueModel& model, const NoiseBefo
   return {wall - clear, wall - equal, std::exp(noisy - wall)};
 }
 
-Values values_of(Session& session, Id id) {
-  return {session.scores_of(session.baseline()), session.scores_of(id)};
+/// `clear`: tested beside the baseline, and as fast.
+Values values_of(Session& session, Id id, std::optional<Id> clear = {}) {
+  Values values{session.scores_of(session.baseline()), session.scores_of(id)};
+  for (const double score : clear ? session.scores_of(*clear) : std::vector<double>()) {
+    values.baseline.push_back(score);
+  }
+  return values;
 }
 
-Odds odds_of(Session& session, Id id, const NoiseBefore& noise) {
-  const Values values = values_of(session, id);
+Odds odds_of(Session& session, Id id, const NoiseBefore& noise, std::optional<Id> clear = {}) {
+  const Values values = values_of(session, id, clear);
   const double failures = static_cast<double>(session.failures_of(id));
   const double failed = failures * std::log(kFailsWall / kFailsClear);
   Odds odds;
@@ -181,7 +192,10 @@ Odds odds_of(Session& session, Id id, const NoiseBefore& noise) {
 /// others that noise does not explain it, the device needs time after a wall.
 class Stickiness {
  public:
-  Stickiness(Session& session, WallCheck& check) : session_(session), check_(check) {}
+  Stickiness(Session& session, Id wall, WallCheck& check)
+      : session_(session), wall_(wall), check_(check) {}
+  /// Others than baseline and wall were tested.
+  void search_began() { began_ = true; }
 
   /// The baseline was tested after the wall, just now or in the midst of a batch. While it is slow,
   /// test it again.
@@ -202,6 +216,14 @@ class Stickiness {
       }
     }
     bool slow = is_slow(session_.last());
+    if (slow && began_) {  // the wall is some tests ago, so it may be nearly back
+      slow_.push_back(session_.last());
+      for (const Id id : {wall_, baseline}) {
+        if (auto done = session_.measure({&id, 1}, "is it slow since the wall?"); !done)
+          return done;
+      }
+      slow = is_slow(session_.last());
+    }
     for (int tries = 0; slow && tries < kMostLooks; ++tries) {
       slow_.push_back(session_.last());
       if (auto done = session_.measure({&baseline, 1}, "is it slow since the wall?"); !done) {
@@ -212,7 +234,7 @@ class Stickiness {
     if (slow) slow_.push_back(session_.last());
     if (!is_sticky()) return {};
     session_.ignore(slow_);
-    if (in_batches) ignore_after_first_wall();
+    if (in_batches || began_) ignore_after_first_wall();
     session_.refit();
     session_.wait_for_recovery();
     check_.notes.push_back(
@@ -260,8 +282,10 @@ class Stickiness {
   }
 
   Session& session_;
+  Id wall_;
   WallCheck& check_;
   std::vector<std::size_t> slow_;
+  bool began_ = false;
 };
 
 }  // namespace
@@ -273,9 +297,10 @@ bool may_be_noisy(Session& session, Id wall) {
          odds_of_wall(values, model, noise_of_run(model)).noisy > kMayBeNoisy;
 }
 
-Result<WallCheck> check_wall(Session& session, Id id, Check how) {
+Result<WallCheck> check_wall(Session& session, Id id, Check how,
+                             const std::function<std::optional<Id>()>& begin_search) {
   WallCheck check;
-  Stickiness stickiness(session, check);
+  Stickiness stickiness(session, id, check);
   const double sure = std::log(session.options().confidence / (1.0 - session.options().confidence));
   const Id baseline = session.baseline();
   const bool searched = how == Check::kAfterSearch;
@@ -284,14 +309,17 @@ Result<WallCheck> check_wall(Session& session, Id id, Check how) {
       (in_batches || session.reading(session.last()).of_baseline)) {
     if (auto done = stickiness.look(); !done) return pass_on(done);
   }
+  std::size_t began = 0;   // tests of the search
+  std::optional<Id> back;  // was clear right after a wall
   for (std::size_t looks = 0; looks < 2 * kMostTestsOfWall; ++looks) {
     const NoiseBefore noise =
         how == Check::kAlone ? noise_of_run(session.model()) : noise_of_search(session, id);
-    const Odds odds = odds_of(session, id, noise);
+    const Odds odds = odds_of(session, id, noise, back);
     check.chance = chance_of(odds.wall);
     const std::size_t of_wall = session.tests_of(id);
     const std::size_t of_baseline = session.tests_of(baseline);
-    const bool started = of_wall >= 1 && of_baseline >= 2;
+    const bool started =
+        of_wall >= 1 && (of_baseline >= 2 || searched || (back && odds.noisy <= kHardlyNoisy));
     const double beyond = of_wall + of_baseline < kManyTests ? kBeyondBound : kNextToBound;
     // Under large noise a search needs to know baseline and wall well before it begins.
     const bool likely = how == Check::kBeforeSearch && odds.noisy <= kMayBeNoisy;
@@ -327,6 +355,17 @@ Result<WallCheck> check_wall(Session& session, Id id, Check how) {
     if (session.refused(id)) {
       check.verdict = Verdict::kUntestable;
       return check;
+    }
+    const bool begins = begin_search && !started && of_wall == 1 && began < kMostBegun &&
+                        odds.noisy <= kBeginNoisy && odds.worse >= kMayBegin && !back;
+    if (const auto first = begins ? begin_search() : std::nullopt) {
+      stickiness.search_began();
+      ++began;
+      session.believe(id, check.chance);
+      if (auto done = session.measure({&*first, 1}, "growing the baseline towards the wall"); !done)
+        return pass_on(done);
+      if (!session.scores_of(*first).empty() && !session.last_is_slow()) back = first;
+      continue;
     }
     const bool wall_next = of_wall < of_baseline;
     std::vector<Id> next = {wall_next ? id : baseline};

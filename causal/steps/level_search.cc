@@ -18,7 +18,8 @@ constexpr double kCornerHolds = 0.95;
 LevelSearch::LevelSearch(Session& session, Settings& settings)
     : session_(session), settings_(settings) {}
 
-double LevelSearch::level_error() const { return (1.0 - session_.options().confidence) / 8.0; }
+/// One test of a wall is hardly ever surer than this, for it may have stalled.
+double LevelSearch::level_error() const { return (1.0 - session_.options().confidence) / 3.0; }
 
 /// The campaign's levels and the two that are known, in order, without double ones.
 std::vector<double> LevelSearch::numbers_of(const std::string& factor, double home,

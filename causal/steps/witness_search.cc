@@ -14,6 +14,10 @@ namespace {
 
 constexpr int kLargestOrder = 8;
 constexpr double kFurtherCause = 0.12;  // odds that a healed wall holds one more
+constexpr double kSeenAsWall = 4.9;     // log odds: a further cause is searched there at once
+constexpr double kLeastError = 1e-6;    // of a healed wall, where there are very many
+constexpr double kLeastFurther = 0.02;  // of that, however often it was healed
+constexpr double kThirdCause = 0.25;    // that one which is healed of a cause holds two more
 constexpr double kStillCause = 0.9;     // odds that a cause shows in another healing
 constexpr int kMostPasses = 5;
 constexpr double kNoMoreTerms = 0.3;  // odds that the terms found are all of a cause, before a test
@@ -87,12 +91,35 @@ std::vector<double> WitnessSearch::odds_before(const Growth& growth, std::size_t
   return odds;
 }
 
+/// The wall without what a step adds; nothing where more than that must be healed with it.
+std::optional<Id> WitnessSearch::healed_step(const Set& wall, const Growth& growth,
+                                             std::size_t step) {
+  const Set healed = settings_.without(~wall | Set().set(*first_of(growth.added(step))));
+  if (!holds(healed, growth.sets[step - 1])) return std::nullopt;
+  return settings_.id_of(healed);
+}
+
 Result<std::optional<FoundCause>> WitnessSearch::cause_within(const Set& wall) {
   const auto needed = needed_settings(session_, settings_, wall);
   if (!needed) return pass_on(needed);
   auto cause = cause_within(wall, *needed);
   if (!cause || *cause || needed->none()) return cause;
   return cause_within(wall, Set());  // a wrong answer led there
+}
+
+Row WitnessSearch::row_of(const Growth& growth, const Set& terms) {
+  Row row;
+  row.before = odds_before(growth, terms.count());
+  weigh_by_clear(session_, settings_, growth, terms, row.before);
+  if (terms.none()) row.before[0] = 0.0;  // the baseline is no wall
+  row.why = "growing the baseline towards the wall";
+  row.ask_first = terms.any();
+  for (const Set& set : growth.sets) row.steps.push_back(settings_.known_id(set));
+  return row;
+}
+
+std::optional<Id> WitnessSearch::first_question() {
+  return session_.next_question(row_of(settings_.grow({}, settings_.all()), {}));
 }
 
 Result<std::optional<FoundCause>> WitnessSearch::cause_within(const Set& wall, const Set& needed) {
@@ -106,17 +133,16 @@ Result<std::optional<FoundCause>> WitnessSearch::cause_within(const Set& wall, c
   for (std::size_t i = needed._Find_first(); i < needed.size(); i = needed._Find_next(i)) {
     now.classes.push_back(Set().set(i));
   }
+  double further = wall == settings_.all() ? kFurtherCause : kThirdCause;
   for (int backtracks = 0; backtracks < kMostBacktracks && !is_noisy();) {
     now.growth = settings_.grow(now.from, now.to);
-    std::vector<double> odds = odds_before(now.growth, now.terms.count());
-    weigh_by_clear(session_, settings_, now.growth, now.terms, odds);
-    if (now.terms.none()) odds[0] = 0.0;  // the baseline is no wall
-    Row row{.steps = {},
-            .before = std::move(odds),
-            .never = path.empty() ? 1e-3 : 2e-2,
-            .why = "growing the baseline towards the wall",
-            .ask_first = now.terms.any()};
-    for (const Set& set : now.growth.sets) row.steps.push_back(settings_.known_id(set));
+    Row row = row_of(now.growth, now.terms);
+    row.never = path.empty() ? 1e-3 : 2e-2;
+    row.whole = settings_.known_id(wall);
+    row.further = further;
+    if (session_.options().batch == 1) {
+      row.heal = [&](std::size_t step) { return healed_step(wall, now.growth, step); };
+    }
     const auto place = session_.first_wall(row, kStepError);
     if (!place) return pass_on(place);
     if (place->never) {
@@ -127,6 +153,7 @@ Result<std::optional<FoundCause>> WitnessSearch::cause_within(const Set& wall, c
       ++backtracks;
       continue;
     }
+    further = std::clamp(place->further, kLeastFurther, 1.0 - kLeastFurther);
     if (place->step == 0) {
       return FoundCause{.terms = now.terms,
                         .closed = now.from,
@@ -155,8 +182,40 @@ Result<void> WitnessSearch::add(CausesOfWall& found, FoundCause cause) {
   return {};
 }
 
-/// A healed wall that is a wall still; nothing when all are clear.
-Result<std::optional<Set>> WitnessSearch::first_not_healed(CausesOfWall& found) {
+/// The chance that a healed wall still is one.
+double WitnessSearch::odds_of_wall(Id healed) const {
+  return chance_of(session_.evidence(healed) + std::log(kFurtherCause / (1.0 - kFurtherCause)));
+}
+
+/// The first that is a wall still, as a place. All of them together may be wrong as often as one answer may:
+/// most are far surer than that, so few are tested twice.
+Result<std::optional<std::size_t>> WitnessSearch::first_wall_of(const std::vector<Id>& ids,
+                                                                std::vector<Healing>& healings) {
+  const double allowed = (1.0 - session_.options().confidence) / 2.0;
+  const std::size_t together = static_cast<std::size_t>(session_.options().batch);
+  double wrong = 1.0;
+  for (double error = allowed; wrong > allowed && error > kLeastError; error /= 2.0) {
+    wrong = 0.0;
+    for (std::size_t begin = 0; begin < ids.size(); begin += together) {
+      const std::size_t end = std::min(ids.size(), begin + together);
+      const std::vector<Id> some(ids.begin() + static_cast<std::ptrdiff_t>(begin),
+                                 ids.begin() + static_cast<std::ptrdiff_t>(end));
+      auto verdicts = session_.decide(some, kFurtherCause, error, "healing all known causes");
+      if (!verdicts) return pass_on(verdicts);
+      for (std::size_t i = begin; i < end; ++i) {
+        healings[i].verdict = (*verdicts)[i - begin];
+        if (healings[i].verdict == Verdict::kWall) return std::optional(i);
+      }
+    }
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      if (healings[i].verdict == Verdict::kClear) wrong += odds_of_wall(ids[i]);
+    }
+  }
+  return std::optional<std::size_t>();
+}
+
+/// A healed wall that is a wall still; nothing when all are clear. `at_once`: one that seemed a wall will do.
+Result<std::optional<Set>> WitnessSearch::first_not_healed(CausesOfWall& found, bool at_once) {
   if (found.causes.empty()) return std::optional(settings_.all());  // the wall itself, as was shown
   std::vector<Set> terms;
   for (const FoundCause& cause : found.causes) terms.push_back(cause.terms);
@@ -174,19 +233,13 @@ Result<std::optional<Set>> WitnessSearch::first_not_healed(CausesOfWall& found) 
     certificate.push_back({healed, kept, Verdict::kUndecided});
     ids.push_back(*id);
   }
-  const double error = error_of(ids.size() + found.causes.size());
-  const std::size_t together = static_cast<std::size_t>(session_.options().batch);
-  for (std::size_t begin = 0; begin < ids.size(); begin += together) {
-    const std::size_t end = std::min(ids.size(), begin + together);
-    const std::vector<Id> some(ids.begin() + static_cast<std::ptrdiff_t>(begin),
-                               ids.begin() + static_cast<std::ptrdiff_t>(end));
-    auto verdicts = session_.decide(some, kFurtherCause, error, "healing all known causes");
-    if (!verdicts) return pass_on(verdicts);
-    for (std::size_t i = begin; i < end; ++i) {
-      certificate[i].verdict = (*verdicts)[i - begin];
-      if (certificate[i].verdict == Verdict::kWall) return std::optional(certificate[i].kept);
-    }
+  for (std::size_t i = 0; i < ids.size() && at_once; ++i) {
+    if (session_.tests_of(ids[i]) > 0 && session_.evidence(ids[i]) > kSeenAsWall)
+      return std::optional(certificate[i].kept);
   }
+  auto wall = first_wall_of(ids, certificate);
+  if (!wall) return pass_on(wall);
+  if (*wall) return std::optional(certificate[**wall].kept);
   found.certificate = std::move(certificate);
   return std::optional<Set>();
 }
@@ -194,7 +247,7 @@ Result<std::optional<Set>> WitnessSearch::first_not_healed(CausesOfWall& found) 
 Result<void> WitnessSearch::heal(CausesOfWall& found) {
   int vain = 0;
   while (static_cast<int>(found.causes.size()) < kMostCauses && vain < 4 && !is_noisy()) {
-    auto wall = first_not_healed(found);
+    auto wall = first_not_healed(found, /*at_once=*/vain == 0);
     if (!wall) return pass_on(wall);
     if (!*wall) return {};
     const std::size_t before = found.causes.size();
@@ -313,7 +366,13 @@ Result<void> WitnessSearch::doubt(CausesOfWall& found) {
       std::any_of(session_.trail().begin(), session_.trail().end(), [&](const TrailTest& test) {
         return test.configuration == session_.configuration(baseline);
       });
-  if (tested && found.causes.size() < kDoubtful && !session_.lost_baseline()) return {};
+  // A healed wall that is clear shows as much.
+  const bool clear =
+      std::any_of(found.certificate.begin(), found.certificate.end(), [&](const Healing& one) {
+        return one.verdict == Verdict::kClear && session_.was_ordered(settings_.known_id(one.kept));
+      });
+  const bool doubtful = found.causes.size() >= kDoubtful && !(found.complete && clear);
+  if (tested && !doubtful && !session_.lost_baseline()) return {};
   for (int looks = 0; looks < 2 && !session_.lost_baseline(); ++looks) {
     if (auto done = session_.measure({&baseline, 1}, "is the baseline still clear?"); !done) {
       return done;
@@ -364,8 +423,7 @@ Result<CausesOfWall> WitnessSearch::causes() {
   for (const Healing& one : found.certificate) {
     const auto id = settings_.id_of(one.kept);
     found.complete = found.complete && one.verdict == Verdict::kClear;
-    if (id)
-      error += chance_of(session_.evidence(*id) + std::log(kFurtherCause / (1 - kFurtherCause)));
+    if (id) error += odds_of_wall(*id);
   }
   found.confidence = std::max(0.0, 1.0 - error);
   return found;

@@ -67,10 +67,13 @@ class WitnessSearch {
   WitnessSearch(Session& session, Settings& settings, bool patient = false);
   /// kAllowanceSpent ends the search inside: what was found stands, incomplete.
   [[nodiscard]] Result<CausesOfWall> causes();
+  /// What it asks before all else.
+  [[nodiscard]] std::optional<Id> first_question();
 
  private:
   static constexpr double kStepError = 0.015;  // of one term: healing checks each again
 
+  [[nodiscard]] Row row_of(const Growth& growth, const Set& terms);
   struct Step {
     Set from;
     Set to;
@@ -81,8 +84,11 @@ class WitnessSearch {
   [[nodiscard]] Result<std::optional<FoundCause>> cause_within(const Set& wall);
   /// `needed`: terms that are known already.
   [[nodiscard]] Result<std::optional<FoundCause>> cause_within(const Set& wall, const Set& needed);
+  [[nodiscard]] std::optional<Id> healed_step(const Set& wall, const Growth& growth,
+                                              std::size_t step);
   [[nodiscard]] Result<void> heal(CausesOfWall& found);
-  [[nodiscard]] Result<std::optional<Set>> first_not_healed(CausesOfWall& found);
+  [[nodiscard]] Result<std::optional<Set>> first_not_healed(CausesOfWall& found,
+                                                            bool at_once = false);
   [[nodiscard]] Result<void> add(CausesOfWall& found, FoundCause cause);
   [[nodiscard]] Result<bool> confirm(CausesOfWall& found);
   [[nodiscard]] std::optional<Set> without_term(const FoundCause& cause, std::size_t term);
@@ -97,6 +103,9 @@ class WitnessSearch {
   [[nodiscard]] Result<void> doubt(CausesOfWall& found);
   [[nodiscard]] Result<void> find_absent(FoundCause& cause, Set kept);
   [[nodiscard]] std::vector<double> odds_before(const Growth& growth, std::size_t found) const;
+  [[nodiscard]] Result<std::optional<std::size_t>> first_wall_of(const std::vector<Id>& ids,
+                                                                 std::vector<Healing>& healings);
+  [[nodiscard]] double odds_of_wall(Id healed) const;
   [[nodiscard]] double error_of(std::size_t answers) const;
   [[nodiscard]] bool is_noisy() const {
     return !patient_ && session_.is_noisy(session_.id_of(settings_.wall()));

@@ -131,7 +131,7 @@ TEST(Noise, NoBeliefHoldsItselfUp) {
     const auto explanation = explain(planted.campaign, {}, options, &laboratory);
     ASSERT_TRUE(explanation) << explanation.error().message;
     EXPECT_TRUE(planted.exact(*explanation)) << one.what << "\n" << to_text(*explanation);
-    EXPECT_LT(planted.tests, 4.5 * planted.bound()) << one.what;
+    EXPECT_LT(planted.tests, 4.5 * planted.bound().all()) << one.what;
   }
 }
 

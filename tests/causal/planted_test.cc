@@ -53,7 +53,7 @@ Outcomes explain_cases(const Family& family, std::uint64_t seed, int cases, int 
     outcomes.right += right ? 1 : 0;
     outcomes.tests += planted.tests;
     outcomes.rounds += explanation->rounds;
-    if (!family.false_alarm) outcomes.bound += planted.bound();
+    if (!family.false_alarm) outcomes.bound += planted.bound().all();
     if (right) continue;
     outcomes.falsely_complete += explanation->complete ? 1 : 0;
     outcomes.wrong +=

@@ -3,6 +3,7 @@
 ///
 ///     causal_bench [BLOCK] [CASES] [FAMILY] [BATCH]    all families when none is named
 ///     TRAIL=1 causal_bench =SEED 1 FAMILY              every test of one case
+///     WHERE=1                                          tests of each case by purpose, and S in parts
 ///     CONFIDENCE=0.95, MOST_TESTS=800, NO_LOG=1        asked for; allowed; without stored runs
 ///     HIDDEN=1                                         causes that the wall heals are asked for, too
 
@@ -102,13 +103,17 @@ void run_case(const Family& family, std::uint64_t seed, int batch, bool talk, Ta
   }
   tally.tests.push_back(planted.tests);
   tally.rounds.push_back(static_cast<double>(explanation->rounds));
-  if (!family.false_alarm) tally.ratios.push_back(planted.tests / planted.bound());
+  if (!family.false_alarm) tally.ratios.push_back(planted.tests / planted.bound().all());
   tally.slowest_ms = std::max(tally.slowest_ms, ms / std::max(1, planted.tests));
   if (std::getenv("WHERE") != nullptr) {
     std::map<std::string, int> by;
     for (const causal::TrailTest& test : explanation->trail) ++by[test.why.substr(0, 18)];
-    fmt::print("seed {} {} {} tests, {} rounds, S {:.0f}:", seed, exact ? "ok " : "BAD",
-               planted.tests, explanation->rounds, planted.bound());
+    const auto bound = planted.bound();
+    fmt::print(
+        "seed {} {} {} tests, {} rounds, S {:.1f} = structure {:.1f} + levels {:.1f} + "
+        "certificate {:.1f}:",
+        seed, exact ? "ok " : "BAD", planted.tests, explanation->rounds, bound.all(),
+        bound.structure, bound.levels, bound.certificate);
     for (const auto& [why, n] : by) fmt::print(" [{} {}]", why, n);
     std::map<std::string, std::set<std::size_t>> rounds;
     for (const causal::TrailTest& test : explanation->trail)
@@ -119,7 +124,7 @@ void run_case(const Family& family, std::uint64_t seed, int batch, bool talk, Ta
   const bool trail = std::getenv("TRAIL") != nullptr;
   if (talk && (trail || !exact)) {
     fmt::print("seed {}: {} factors, {} tests, bound {:.0f}, {}\n{}", seed,
-               planted.campaign.factors.size(), planted.tests, planted.bound(),
+               planted.campaign.factors.size(), planted.tests, planted.bound().all(),
                explanation->complete ? "complete" : "incomplete", planted.truth());
     for (const causal::Cause& cause : explanation->causes) {
       fmt::print("  told{}: {} ({:.4f})\n", cause.emergent ? " emergent" : "", cause.text(),

@@ -393,14 +393,14 @@ causal::Laboratory PlantedCase::laboratory() {
   return laboratory;
 }
 
-double PlantedCase::bound() const {
-  if (causes.empty()) return 0.0;
-  double bits = 0.0;
+PlantedCase::Bound PlantedCase::bound() const {
+  Bound bits;
+  if (causes.empty()) return bits;
   double healings = 1.0;
   double drop = 1.0;
   for (const PlantedCause& cause : causes) {
     const double order = static_cast<double>(cause.terms.size() + cause.sum.size());
-    bits += log2_choose(static_cast<double>(campaign.factors.size()), order);
+    bits.structure += log2_choose(static_cast<double>(campaign.factors.size()), order);
     healings *= cause.emergent ? 1.0 : order;
     drop = std::min(drop, cause.drop);
     for (const PlantedTerm& term : cause.terms) {
@@ -408,21 +408,22 @@ double PlantedCase::bound() const {
       const std::size_t base = of_baseline_[term.factor];
       const std::size_t wall = of_witness_[term.factor];
       if (factor.type == FactorType::kCategorical)
-        bits += static_cast<double>(factor.levels.size()) - 2.0;
+        bits.levels += static_cast<double>(factor.levels.size()) - 2.0;
       if (factor.type != FactorType::kNumeric || cause.emergent) continue;
-      bits += std::log2(static_cast<double>(base < wall ? wall - base : base - wall));
+      bits.levels += std::log2(static_cast<double>(base < wall ? wall - base : base - wall));
       const std::size_t beyond = base < wall ? factor.levels.size() - 1 - wall : wall;
       if (beyond == 0) continue;
       const std::size_t last = base < wall ? factor.levels.size() - 1 : 0;
-      bits += 1.0;
-      if (!term.levels.contains(last)) bits += std::log2(static_cast<double>(beyond));
+      bits.levels += 1.0;
+      if (!term.levels.contains(last)) bits.levels += std::log2(static_cast<double>(beyond));
     }
-    if (!cause.sum.empty()) bits += 8.0;
+    if (!cause.sum.empty()) bits.levels += 8.0;
   }
-  bits -= std::lgamma(static_cast<double>(causes.size()) + 1.0) / std::log(2.0);
-  const double certificate = static_cast<double>(causes.size()) + healings;
+  bits.structure -= std::lgamma(static_cast<double>(causes.size()) + 1.0) / std::log(2.0);
+  bits.certificate = static_cast<double>(causes.size()) + healings;
   const double apart = -std::log1p(-drop) / noise_;
-  return (bits + certificate) / capacity(apart, timeouts_ + stalls_);
+  const double told = capacity(apart, timeouts_ + stalls_);
+  return {bits.structure / told, bits.levels / told, bits.certificate / told};
 }
 
 }  // namespace greynic::bench

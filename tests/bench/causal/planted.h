@@ -78,7 +78,13 @@ class PlantedCase {
   [[nodiscard]] bool is_wall(const Configuration& configuration) const;
   /// Tests that information theory allows: (bits of structure and levels, and a certificate) over
   /// the capacity of one test.
-  [[nodiscard]] double bound() const;
+  struct Bound {
+    double structure = 0.0;
+    double levels = 0.0;
+    double certificate = 0.0;
+    [[nodiscard]] double all() const { return structure + levels + certificate; }
+  };
+  [[nodiscard]] Bound bound() const;
   [[nodiscard]] bool allowed(const Configuration& configuration) const;
   /// Every cause named, nothing else, each with the very levels.
   [[nodiscard]] bool exact(const causal::Explanation& explanation) const;
