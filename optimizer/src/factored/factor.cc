@@ -7,33 +7,25 @@
 
 #include "src/entering.h"
 #include "src/factored/prefixes.h"
+#include "src/factored/reading.h"
 #include "src/factored/run.h"
 
 namespace greynic::optimizer {
 namespace {
 
-using factored::DecisionTrees;
-using factored::FieldBits;
+using factored::Context;
+using factored::Item;
 using factored::kNothing;
 using factored::LengthWeights;
+using factored::Part;
 using factored::part_of;
 using factored::Prefix;
 using factored::Run;
 using factored::without;
 
-constexpr std::size_t kMostBefore = 8;         ///< rules that may stand before a class in its table
-constexpr std::size_t kMostContexts = 4000;    ///< what rules say of all but the two fields
-constexpr std::size_t kMostSteps = 4'000'000;  ///< of reading a table's rules bit by bit
+constexpr std::size_t kMostBefore = 8;  ///< rules that may stand before a class in its table
 constexpr std::size_t kMostBehind =
     16;  ///< rules behind the run in a table of a class; else a jump
-
-std::size_t bits_in(const Match& match) {
-  std::size_t bits = 0;
-  for (const FieldMatch& part : match.fields()) {
-    for (U128 left = part.bits; left != 0; left &= left - 1) ++bits;
-  }
-  return bits;
-}
 
 /// What a rule still asks of packets that are in `region`.
 Match asked_within(const Match& rule, const Match& region) {
@@ -53,8 +45,7 @@ class Product {
         run_(run),
         arriving_(arriving),
         options_(options),
-        first_(bits_of(run.first)),
-        second_bits_(bits_of(run.second)),
+        read_(table, run),
         next_id_(options.first_free) {}
 
   struct Made {
@@ -63,25 +54,18 @@ class Product {
   };
   /// None where the rules are too entangled, or too little is won.
   std::optional<Made> run() {
-    if (!find_contexts()) return std::nullopt;
-    std::vector<std::vector<Prefix>> lists;
-    for (const Context& context : contexts_) {
-      const std::uint32_t root = read_first(0, context.parts, {});
-      if (steps_ > kMostSteps) return std::nullopt;
-      auto list = factored::prefixes_of(regions_, root, first_, classes_.leaf(kNothing));
-      if (!list) return std::nullopt;
-      lists.push_back(std::move(*list));
-    }
-    note_rules(lists);
+    const auto lists = read_.lists();
+    if (!lists) return std::nullopt;
+    note_rules(*lists);
     look_ahead();
-    weigh_all(lists);
+    weigh_all(*lists);
     constexpr int kPrices = 12;
     constexpr double kDearer = 4.0;
     constexpr double kLeastPrice = 1e-7;
     const std::size_t most = table_.size() - (run_.end - run_.begin) / 2;
     double price = options_.price;
     for (int round = 0; round < kPrices; ++round) {
-      write(lists, price);
+      write(*lists, price);
       if (entangled_) return std::nullopt;
       if (made_.size() <= most && next_id_ <= std::uint64_t{options_.last_table} + 1) {
         return Made{std::move(made_), next_id_};
@@ -92,159 +76,6 @@ class Product {
   }
 
  private:
-  /// The bits that the run looks at.
-  [[nodiscard]] FieldBits bits_of(MatchField field) const {
-    U128 all = 0;
-    for (std::size_t i = run_.begin; i < run_.end; ++i)
-      all |= part_of(table_[i]->match, field).bits;
-    return factored::field_bits(all);
-  }
-
-  /// Rules that say the same of the first field, within a context.
-  struct Part {
-    U128 value = 0;
-    U128 bits = 0;
-    std::vector<std::uint32_t> keys;  ///< ascending
-  };
-  /// What rules say of all fields but the two.
-  struct Context {
-    Match match;
-    std::vector<Part> parts;
-    std::vector<std::vector<std::uint32_t>> rules;  ///< places in the table, by part
-  };
-  /// What a rule says of the second field, and what it does.
-  struct Item {
-    U128 value = 0;
-    U128 bits = 0;
-    std::uint32_t effect = 0;
-    auto operator<=>(const Item&) const = default;
-  };
-
-  /// Keys are items where all rules do the same, and else places of rules, as then the first wins.
-  void find_keys() {
-    for (std::size_t i = run_.begin; i < run_.end; ++i) {
-      effect_.push_back(effects_.number(table_[i]->actions));
-      actions_.try_emplace(effect_.back(), table_[i]->actions);
-    }
-    one_effect_ = actions_.size() == 1;
-    std::map<Item, std::uint32_t> known;
-    for (std::size_t i = run_.begin; i < run_.end; ++i) {
-      const FieldMatch part = part_of(table_[i]->match, run_.second);
-      const Item item{part.value, part.bits, effect_[i - run_.begin]};
-      auto key = static_cast<std::uint32_t>(items_.size());
-      if (one_effect_) key = known.try_emplace(item, key).first->second;
-      if (key == items_.size()) items_.push_back(item);
-      key_.push_back(key);
-    }
-  }
-
-  /// False where two contexts meet and neither holds the other.
-  bool find_contexts() {
-    find_keys();
-    std::map<Match, std::vector<std::size_t>> rules;
-    for (std::size_t i = run_.begin; i < run_.end; ++i) {
-      rules[without(without(table_[i]->match, run_.first), run_.second)].push_back(i);
-    }
-    if (rules.size() > kMostContexts) return false;
-    for (const auto& entry : rules) contexts_.push_back({entry.first, {}, {}});
-    // The narrow ones first: these are told apart before those that hold them.
-    std::ranges::stable_sort(contexts_, std::greater{},
-                             [](const Context& context) { return bits_in(context.match); });
-    for (Context& context : contexts_) {
-      std::map<std::pair<U128, U128>, std::vector<std::uint32_t>> parts;
-      for (const auto& [match, members] : rules) {
-        if (!match.overlaps(context.match)) continue;
-        const bool holds = match.contains(context.match);
-        if (!holds && !context.match.contains(match)) return false;
-        if (!holds) continue;
-        for (const std::size_t i : members) {
-          const FieldMatch part = part_of(table_[i]->match, run_.first);
-          parts[{part.value, part.bits}].push_back(static_cast<std::uint32_t>(i));
-        }
-      }
-      for (const auto& [part, members] : parts) {
-        std::set<std::uint32_t> keys;
-        for (const std::uint32_t i : members) keys.insert(key_[i - run_.begin]);
-        context.parts.push_back({part.first, part.second, {keys.begin(), keys.end()}});
-        context.rules.push_back(members);
-      }
-    }
-    return true;
-  }
-
-  /// The tree of classes below the first `bit` bits; `held`: keys that match there whatever follows.
-  std::uint32_t read_first(unsigned bit, const std::vector<Part>& parts,
-                           std::vector<std::uint32_t> held) {
-    steps_ += parts.size() + 1;
-    if (steps_ > kMostSteps) return regions_.leaf(kNothing);
-    const U128 below = ~first_.first(bit);
-    std::vector<Part> open;
-    for (const Part& part : parts) {
-      if ((part.bits & below) != 0) {
-        open.push_back(part);
-        continue;
-      }
-      std::vector<std::uint32_t> both;
-      std::ranges::set_union(held, part.keys, std::back_inserter(both));
-      held = std::move(both);
-    }
-    if (one_effect_) {
-      std::erase_if(open, [&](const Part& part) { return std::ranges::includes(held, part.keys); });
-    }
-    if (open.empty()) return regions_.leaf(class_of(held));
-    std::uint32_t sides[2];
-    const U128 here = first_.bit[bit];
-    for (const unsigned side : {0U, 1U}) {
-      std::vector<Part> there;
-      for (const Part& part : open) {
-        if ((part.bits & here) != 0 && ((part.value & here) != 0) != (side == 1)) continue;
-        there.push_back(part);
-      }
-      sides[side] = read_first(bit + 1, there, held);
-    }
-    return regions_.both(sides[0], sides[1]);
-  }
-
-  std::uint32_t class_of(const std::vector<std::uint32_t>& keys) {
-    const auto known = class_of_keys_.find(keys);
-    if (known != class_of_keys_.end()) return known->second;
-    const std::uint32_t root = read_second(0, keys);
-    class_of_keys_.emplace(keys, root);
-    return root;
-  }
-
-  std::uint32_t read_second(unsigned bit, const std::vector<std::uint32_t>& keys) {
-    steps_ += keys.size() + 1;
-    if (steps_ > kMostSteps) return classes_.leaf(kNothing);
-    const U128 below = ~second_bits_.first(bit);
-    std::vector<std::uint32_t> open;
-    std::uint32_t decided = kNothing;
-    for (const std::uint32_t key : keys) {
-      open.push_back(key);
-      if ((items_[key].bits & below) != 0) continue;
-      decided = items_[key].effect;
-      open.pop_back();
-      break;  // none behind it counts
-    }
-    const bool settled = decided != kNothing && std::ranges::all_of(open, [&](std::uint32_t key) {
-                           return items_[key].effect == decided;
-                         });
-    if (open.empty() || settled) return classes_.leaf(decided);
-    if (decided != kNothing) open.push_back(keys[open.size()]);  // for what those before it leave
-    std::uint32_t sides[2];
-    const U128 here = second_bits_.bit[bit];
-    for (const unsigned side : {0U, 1U}) {
-      std::vector<std::uint32_t> there;
-      for (const std::uint32_t key : open) {
-        const Item& item = items_[key];
-        if ((item.bits & here) != 0 && ((item.value & here) != 0) != (side == 1)) continue;
-        there.push_back(key);
-      }
-      sides[side] = read_second(bit + 1, there);
-    }
-    return classes_.both(sides[0], sides[1]);
-  }
-
   /// What of the packets each length of prefixes decides, first and in each class.
   void weigh_all(const std::vector<std::vector<Prefix>>& lists) {
     RuleSet set;
@@ -256,7 +87,7 @@ class Product {
     Effects effects;
     const Problem problem = make_problem(set, members, effects);
     Ternaries contexts(problem.rows.words());
-    for (const Context& context : contexts_) {
+    for (const Context& context : read_.contexts) {
       problem.columns.pack(context.match, contexts.value.add(), contexts.mask.add());
     }
     const Entering entered = entering(arriving_, problem.columns);
@@ -268,8 +99,9 @@ class Product {
       const double share = flow.weight / options_.all_weight;
       const auto* list = within[i] == kNoRow ? nullptr : &lists[within[i]];
       const std::size_t hit =
-          list == nullptr ? 0
-                          : factored::longest_match(*list, first_, flow.packet.value(run_.first));
+          list == nullptr
+              ? 0
+              : factored::longest_match(*list, read_.first, flow.packet.value(run_.first));
       if (list == nullptr || hit == list->size()) {
         first_weights_.missed += share;
         continue;
@@ -278,7 +110,7 @@ class Product {
       const std::uint32_t number = (*list)[hit].decision;
       const auto& seconds = second_list(number);
       const std::size_t second =
-          factored::longest_match(seconds, second_bits_, flow.packet.value(run_.second));
+          factored::longest_match(seconds, read_.second, flow.packet.value(run_.second));
       LengthWeights& weights = second_weights_[number];
       if (second == seconds.size()) {
         weights.missed += share;
@@ -296,7 +128,7 @@ class Product {
   const std::vector<Prefix>& second_list(std::uint32_t number) {
     const auto [place, fresh] = second_.try_emplace(number);
     if (fresh) {
-      auto list = factored::prefixes_of(classes_, number, second_bits_, kNothing);
+      auto list = factored::prefixes_of(read_.classes, number, read_.second, kNothing);
       entangled_ = entangled_ || !list;
       if (list) place->second = std::move(*list);
     }
@@ -317,7 +149,7 @@ class Product {
 
   /// Does it what all rules of the run do?
   [[nodiscard]] bool does_the_same(std::size_t rule) {
-    return one_effect_ && effects_.number(table_[rule]->actions) == effect_.front();
+    return read_.one_effect && read_.effects.number(table_[rule]->actions) == read_.effect.front();
   }
 
   /// What packets of a region meet besides the run.
@@ -367,7 +199,7 @@ class Product {
     std::map<std::pair<Guard, bool>, std::size_t> asked;
     std::size_t others = 0;
     ahead_ = true;
-    for (const Context& context : contexts_) {
+    for (const Context& context : read_.contexts) {
       std::size_t before = 0;
       for (std::size_t i = 0; i < run_.begin; ++i) {
         if (!table_[i]->match.overlaps(context.match)) continue;
@@ -414,22 +246,22 @@ class Product {
   using Asked = std::vector<std::pair<Match, std::uint32_t>>;  // and the effect
   [[nodiscard]] Asked asked_in(const DoneInOrder& all) {
     Asked asked;
-    for (const Done& done : all) asked.emplace_back(done.match, effects_.number(done.actions));
+    for (const Done& done : all) asked.emplace_back(done.match, read_.effects.number(done.actions));
     return asked;
   }
 
   /// What is done to packets of a class: in a table of its own, where it is not one thing.
   Done of_class(std::uint32_t number, const Around& around) {
-    const std::uint32_t nothing = classes_.leaf(kNothing);
+    const std::uint32_t nothing = read_.classes.leaf(kNothing);
     DoneInOrder all = around.before;
     if (number != nothing) {
       for (const Prefix& prefix : written(number)) {
-        const U128 bits = second_bits_.first(prefix.length);
+        const U128 bits = read_.second.first(prefix.length);
         Done done;
         if (prefix.decision == kNothing) {
           done = of_class(nothing, {{}, around.behind});
         } else {
-          done.actions = actions_.at(prefix.decision);
+          done.actions = read_.actions.at(prefix.decision);
           done.from = lines(number, prefix.value, bits);
         }
         done.match.set(run_.second, prefix.value, bits);
@@ -454,14 +286,14 @@ class Product {
 
   /// Which rules speak of the packets of each class.
   void note_rules(const std::vector<std::vector<Prefix>>& lists) {
-    for (std::size_t i = 0; i < contexts_.size(); ++i) {
+    for (std::size_t i = 0; i < read_.contexts.size(); ++i) {
       for (const Prefix& prefix : lists[i]) {
-        const U128 bits = first_.first(prefix.length);
+        const U128 bits = read_.first.first(prefix.length);
         std::set<std::uint32_t>& rules = rules_of_class_[prefix.decision];
-        for (std::size_t part = 0; part < contexts_[i].parts.size(); ++part) {
-          const Part& asked = contexts_[i].parts[part];
+        for (std::size_t part = 0; part < read_.contexts[i].parts.size(); ++part) {
+          const Part& asked = read_.contexts[i].parts[part];
           if (((asked.value ^ prefix.value) & asked.bits & bits) != 0) continue;
-          rules.insert(contexts_[i].rules[part].begin(), contexts_[i].rules[part].end());
+          rules.insert(read_.contexts[i].rules[part].begin(), read_.contexts[i].rules[part].end());
         }
       }
     }
@@ -471,7 +303,7 @@ class Product {
   [[nodiscard]] std::vector<std::uint32_t> lines(std::uint32_t number, U128 value, U128 bits) {
     std::set<std::uint32_t> lines;
     for (const std::uint32_t rule : rules_of_class_[number]) {
-      const Item& item = items_[key_[rule - run_.begin]];
+      const Item& item = read_.items[read_.key_of_rule[rule - run_.begin]];
       if (((item.value ^ value) & item.bits & bits) != 0) continue;
       lines.insert(table_[rule]->from.begin(), table_[rule]->from.end());
     }
@@ -499,14 +331,14 @@ class Product {
 
   /// Prefixes written out where that is worth `price` an entry.
   void write(std::vector<std::vector<Prefix>> lists, double price) {
-    factored::write_out(lists, first_, first_weights_, false, price);
+    factored::write_out(lists, read_.first, first_weights_, false, price);
     written_ = second_;
     for (auto& [number, list] : written_) {
       if (list.empty()) continue;
       const bool any_order = std::ranges::all_of(
           list, [&](const Prefix& prefix) { return prefix.decision == list.front().decision; });
       std::vector<std::vector<Prefix>> lone = {std::move(list)};
-      factored::write_out(lone, second_bits_, second_weights_[number], any_order, price);
+      factored::write_out(lone, read_.second, second_weights_[number], any_order, price);
       list = std::move(lone.front());
     }
     next_id_ = options_.first_free;
@@ -515,10 +347,10 @@ class Product {
     small_.clear();
     made_.clear();
     if (!ahead_) add_table(0, run_.begin);
-    for (std::size_t i = 0; i < contexts_.size(); ++i) {
+    for (std::size_t i = 0; i < read_.contexts.size(); ++i) {
       for (const Prefix& prefix : lists[i]) {
-        Match match = contexts_[i].match;
-        match.set(run_.first, prefix.value, first_.first(prefix.length));
+        Match match = read_.contexts[i].match;
+        match.set(run_.first, prefix.value, read_.first.first(prefix.length));
         if (!guard_) add_jump(prefix.decision, match);
         for (const unsigned side : guard_ ? std::vector{0U, 1U} : std::vector<unsigned>{}) {
           Match guarded = match;
@@ -539,21 +371,9 @@ class Product {
   Run run_;
   const Traffic& arriving_;
   const FactorOptions& options_;
-  FieldBits first_;
-  FieldBits second_bits_;
+  factored::Reading read_;
   std::uint32_t next_id_;
-  Effects effects_;
-  std::vector<std::uint32_t> effect_;                     ///< by rule of the run
-  std::map<std::uint32_t, std::vector<Action>> actions_;  ///< by effect
-  bool one_effect_ = false;
-  std::vector<Item> items_;         ///< by key
-  std::vector<std::uint32_t> key_;  ///< by rule of the run
-  std::vector<Context> contexts_;
-  std::size_t steps_ = 0;
   bool entangled_ = false;
-  DecisionTrees regions_;  ///< decisions: classes, as roots of the other trees
-  DecisionTrees classes_;  ///< decisions: effects
-  std::map<std::vector<std::uint32_t>, std::uint32_t> class_of_keys_;
   std::map<std::uint32_t, std::set<std::uint32_t>> rules_of_class_;  ///< places in the table
   LengthWeights first_weights_;
   std::map<std::uint32_t, LengthWeights> second_weights_;  ///< by class

@@ -56,8 +56,8 @@ class Model {
   [[nodiscard]] virtual Result<AlikeMasks> masks_alike(const Configuration& configuration, Hop hop,
                                                        const MaskShares& shares) const;
   /// Where packets do not all try as many masks at `hop`: what even ones bring that are worth as much.
-  [[nodiscard]] Result<Prediction> predict_uneven(const Configuration& configuration, Hop hop,
-                                                  const MaskShares& shares) const;
+  [[nodiscard]] virtual Result<Prediction> predict_uneven(const Configuration& configuration,
+                                                          Hop hop, const MaskShares& shares) const;
   /// The model file of docs/formats/model.md, as text.
   [[nodiscard]] virtual std::string to_json_text() const = 0;
 };
