@@ -70,9 +70,10 @@ double lone_rule_share(double masks, const Grouping& grouping) {
   return 1 - *grouping.large_groups / masks;
 }
 
-double groups_tried(const Layout& layout, const Packet& packet, const Grouping& grouping) {
+double groups_tried(const Layout& layout, const Packet& packet, const Grouping& grouping,
+                    std::uint32_t table_of_entry) {
   double tried = 0;
-  std::uint64_t wanted = 0;
+  std::uint64_t wanted = table_of_entry;
   for (int jumps = 0; jumps <= kMostJumps; ++jumps) {
     const auto table = std::ranges::find_if(
         layout.tables, [&](const LayoutTable& candidate) { return candidate.id == wanted; });
@@ -91,12 +92,12 @@ double groups_tried(const Layout& layout, const Packet& packet, const Grouping& 
 GroupWalk walk_of(const Layout& layout, const Traffic* traffic, const Grouping& grouping) {
   std::map<double, double> weights;
   double total = 0;
-  const auto add = [&](const Packet& packet, double weight) {
-    weights[groups_tried(layout, packet, grouping)] += weight;
+  const auto add = [&](const Packet& packet, double weight, std::uint32_t table = 0) {
+    weights[groups_tried(layout, packet, grouping, table)] += weight;
     total += weight;
   };
   if (traffic != nullptr) {
-    for (const TrafficFlow& flow : traffic->flows) add(flow.packet, flow.weight);
+    for (const TrafficFlow& flow : traffic->flows) add(flow.packet, flow.weight, flow.table);
   } else {
     for (const LayoutTable& table : layout.tables) {
       if (table.id != 0) continue;

@@ -184,13 +184,14 @@ TEST(Grouping, CountsGroupsAsTheReferenceLookupDoes) {
             const FlowRule* moved = look_up(other, packet, table).rule;
             return plain == moved || (plain != nullptr && moved != nullptr && *plain == *moved);
           };
-          const Lookup plain = look_up(layout, packet);
-          const Lookup moved = look_up(made, packet);
+          const std::uint32_t entry = n % 5 == 0 ? 1 : 0;
+          const Lookup plain = look_up(layout, packet, entry);
+          const Lookup moved = look_up(made, packet, entry);
           const bool same = decided_alike(0) && decided_alike(1);
           if (!same) continue;
           ++judged;
           exact_hits += first && moved.matchers_tried == 1 && plain.matchers_tried > 1 ? 1 : 0;
-          EXPECT_EQ(groups_tried(layout, packet, grouping), moved.matchers_tried)
+          EXPECT_EQ(groups_tried(layout, packet, grouping, entry), moved.matchers_tried)
               << "layout " << i << ", exact first " << first << ", large groups "
               << large.value_or(0) << ", seed " << kSeed;
         }
@@ -199,6 +200,34 @@ TEST(Grouping, CountsGroupsAsTheReferenceLookupDoes) {
   }
   EXPECT_GT(judged, 30000);
   EXPECT_GT(exact_hits, 20);
+}
+
+// Claim:  flows of a traffic enter where it says, so a pipeline's packets are checked as in the table that they come to.
+// Oracle: by hand: one flow is the third of table 7's three masks, one the first of table 0's only one.
+TEST(LayoutWalk, BeginsWhereFlowsEnter) {
+  Layout layout;
+  for (const auto& [id, masks] : {std::pair(0U, 1U), std::pair(7U, 3U)}) {
+    LayoutTable table{.id = id};
+    for (std::uint64_t m = 1; m <= masks; ++m) {
+      FlowRule rule;
+      rule.match.set(MatchField::kL4DstPort, m, 0xf);
+      rule.match.set(MatchField::kL4SrcPort, 0, m);
+      rule.actions = {Action::drop()};
+      Matcher matcher;
+      matcher.mask = rule.match.mask();
+      matcher.rules.push_back(std::move(rule));
+      table.matchers.push_back(std::move(matcher));
+    }
+    layout.tables.push_back(std::move(table));
+  }
+  Traffic traffic;
+  for (const auto& [port, table] : {std::pair(3U, 7U), std::pair(1U, 0U)}) {
+    Packet packet;
+    packet.set(MatchField::kL4DstPort, port);
+    traffic.flows.push_back({packet, 1.0, table});
+  }
+  const GroupWalk walk = walk_of(layout, &traffic, {});
+  EXPECT_EQ(walk.share_groups, (std::vector<double>{1, 3}));
 }
 
 // Claim:  masks beyond the driver's large groups cost a group for each of their rules, and their
