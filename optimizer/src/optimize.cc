@@ -138,7 +138,7 @@ Layout fronted_up_to(std::size_t room, const Traffic& traffic, const OptimizeOpt
                      const Layout& layout) {
   const std::size_t used = layout.rule_count();
   if (options.single_table || !options.limits.cuts_pay || used >= room) return layout;
-  Layout fronted = with_fronts(layout, traffic, room - used);
+  Layout fronted = with_fronts(layout, traffic, room - used, options.limits.whole_fields);
   return keeps_to(fronted, options.limits) ? fronted : layout;
 }
 
@@ -256,6 +256,7 @@ std::optional<OptimizedLayout> lay_out_products(const RuleSet& rules, const Traf
   FactorOptions factoring;
   factoring.first_free = first_free_table(rules);
   factoring.last_table = options.limits.last_table;
+  factoring.whole_fields = options.limits.whole_fields;
   factoring.price = kPrice / static_cast<double>(rules.rules.size());
   factoring.all_weight = 0.0;
   for (const TrafficFlow& flow : traffic.flows) factoring.all_weight += flow.weight;

@@ -154,6 +154,68 @@ TEST(WithHeaders, KeepsWhichLineAPacketHits) {
   }
 }
 
+// Claim:  what all jumps to a table have decided is named there, where foreign words lead to other tables; what tracks
+//         connections names IP: as decided, or once for each kind.
+// Oracle: by hand. Table 0 sends IPv4 to 200, both kinds to 201, and "resubmit(,7)" leads to 7.
+TEST(WithHeaders, NamesWhatJumpsAndWordsDecide) {
+  const auto rule = [](std::uint32_t table, Match match, std::vector<Action> actions) {
+    FlowRule made;
+    made.table = table;
+    made.match = std::move(match);
+    made.actions = std::move(actions);
+    return made;
+  };
+  const auto asks = [](MatchField field, U128 value) {
+    Match match;
+    match.set(field, value);
+    return match;
+  };
+  const Action track = Action::other("ct(table=7,zone=1,nat)");
+  Layout layout;
+  const auto add = [&](FlowRule made) {
+    auto table = std::ranges::find(layout.tables, made.table, &LayoutTable::id);
+    if (table == layout.tables.end()) {
+      table = layout.tables.insert(table, LayoutTable{.id = made.table, .matchers = {}});
+    }
+    Matcher matcher;
+    matcher.mask = made.match.mask();
+    matcher.rules.push_back(std::move(made));
+    table->matchers.push_back(std::move(matcher));
+  };
+  Match one = asks(F::kEtherType, 0x800);
+  one.set(F::kInPort, 1);
+  Match two = asks(F::kEtherType, 0x800);
+  two.set(F::kInPort, 2);
+  Match three = asks(F::kEtherType, 0x86dd);
+  three.set(F::kInPort, 2);
+  add(rule(0, one, {Action::jump(200)}));
+  add(rule(0, two, {Action::jump(201)}));
+  add(rule(0, three, {Action::jump(201)}));
+  add(rule(0, {}, {Action::other("resubmit(,7)")}));
+  for (const std::uint32_t table : {7U, 200U, 201U}) {
+    add(rule(table, asks(F::kReg0, 4), {track}));
+    add(rule(table, asks(F::kL4DstPort, 80), {Action::drop()}));
+  }
+  std::map<std::uint32_t, std::set<std::string>> named;
+  for (const LayoutTable& table : with_headers(layout).tables) {
+    for (const Matcher& matcher : table.matchers) {
+      for (const FlowRule& made : matcher.rules) named[table.id].insert(to_string(made.match));
+    }
+  }
+  const auto count_of = [&](std::uint32_t table, const std::string& words) {
+    return std::ranges::count_if(named[table], [&](const std::string& match) {
+      return match.find(words) != std::string::npos;
+    });
+  };
+  EXPECT_EQ(count_of(200, "reg0"), 1);
+  EXPECT_EQ(count_of(200, "ether_type=0x86dd"), 0);
+  EXPECT_EQ(count_of(200, "l4_dst_port"), 3);  // TCP, UDP, SCTP
+  for (const std::uint32_t table : {7U, 201U}) {
+    EXPECT_EQ(count_of(table, "reg0"), 2);
+    EXPECT_EQ(count_of(table, "l4_dst_port"), 6);
+  }
+}
+
 // Claim:  afterwards no rule lacks a header.
 TEST(WithHeaders, LeavesNoFieldWithoutItsHeader) {
   for (const FlowRule& rule : with_headers(careless_rules(1000, 3)).rules) {

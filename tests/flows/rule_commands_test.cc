@@ -209,7 +209,7 @@ TEST(RuleCommands, CarryALayoutToOpenVSwitch) {
     rule.actions = {Action::forward(std::to_string(1 + rule.priority % 40))};
   }
   optimizer::OptimizeOptions options;
-  options.limits.last_table = last_table_of(CommandForm::Program::kOvs);
+  options.limits = limits_of(CommandForm::Program::kOvs);
   const auto made = optimizer::optimize(*set, rules::uniform_traffic(*set, 1), options);
   ASSERT_TRUE(made) << made.error().message;
   EXPECT_GT(made->layout.tables.size(), 2U);

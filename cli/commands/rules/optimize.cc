@@ -161,8 +161,9 @@ int show(const OptimizeFlags& flags, const Found& found, const RuleSet& rules,
   return 0;
 }
 
-/// The device's limits; of two last tables the lower.
+/// The device's limits; of two last tables the lower, and what the commands' program cannot say.
 void keep_to(LayoutLimits limits, optimizer::OptimizeOptions& options) {
+  limits.whole_fields.merge(options.limits.whole_fields);
   limits.last_table = std::min(options.limits.last_table, limits.last_table);
   options.limits = std::move(limits);
 }
@@ -294,7 +295,7 @@ int run(const OptimizeFlags& flags) {
   if (flags.growth) options.max_growth = *flags.growth;
   options.single_table = flags.single_table;
   options.join_tables = !flags.keep_tables;
-  if (flags.as) options.limits.last_table = flows::last_table_of(flags.as->program);
+  if (flags.as) options.limits = flows::limits_of(flags.as->program);
   if (flags.models.size() > 1) {
     return tell({ErrorCode::kBadInput, "rules take one --model; only --connections takes several"});
   }

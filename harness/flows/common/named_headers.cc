@@ -3,8 +3,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <charconv>
 #include <map>
+#include <optional>
 #include <set>
+#include <string_view>
 #include <vector>
 
 #include "greynic/core/check.h"
@@ -38,6 +41,14 @@ std::vector<Header> headers_of(MatchField field) {
     rest.remove_prefix(bar + 1);
   }
   return headers;
+}
+
+/// Is the field, or the header that it is in, of one type of packets?
+bool is_of_a_type(MatchField field) {
+  const std::vector<Header> headers = headers_of(field);
+  return std::any_of(headers.begin(), headers.end(), [](const Header& header) {
+    return header.field == F::kEtherType || is_of_a_type(header.field);
+  });
 }
 
 bool holds(const Match& match, const Header& header) {
@@ -152,13 +163,27 @@ void name_address_family(FlowRule& rule) {
   rule.match.set(F::kEtherType, v6 ? ether_type::kIpv6 : ether_type::kIpv4);
 }
 
+/// Connections are of IP packets, and the rule has to say so.
+bool tracks_connections(const FlowRule& rule) {
+  return std::ranges::any_of(rule.actions,
+                             [](const Action& action) { return action.text.starts_with("ct("); });
+}
+
 /// The rule once for each way to name its headers. Shares of traffic are not known for the parts,
 /// so each gets an equal one.
 std::vector<FlowRule> parts_with_headers(const FlowRule& rule) {
   std::vector<FlowRule> parts;
-  for (Match& match : headers_named(rule.match)) {
-    parts.push_back(rule);
-    parts.back().match = std::move(match);
+  for (const Match& match : headers_named(rule.match)) {
+    std::vector<Match> matches = {match};
+    if (tracks_connections(rule) && match.mask().bits(F::kEtherType) == 0) {
+      matches.push_back(match);
+      matches[0].set(F::kEtherType, ether_type::kIpv4);
+      matches[1].set(F::kEtherType, ether_type::kIpv6);
+    }
+    for (Match& one : matches) {
+      parts.push_back(rule);
+      parts.back().match = std::move(one);
+    }
   }
   for (FlowRule& part : parts) part.weight /= static_cast<double>(parts.size());
   return parts;
@@ -248,11 +273,49 @@ Match agreed(const Match& one, const Match& other) {
   return common;
 }
 
-Decided decided_by_jumps(const Layout& layout) {
+/// False where a word speaks of tables otherwise than these do.
+bool add_tables_named(std::string_view text, std::set<std::uint32_t>& named) {
+  const auto add = [&](std::size_t from) {
+    std::uint32_t number = 0;
+    const char* const end = text.data() + text.size();
+    const auto read = std::from_chars(text.data() + std::min(from, text.size()), end, number);
+    if (read.ec == std::errc()) named.insert(number);
+    return read.ec == std::errc();
+  };
+  for (std::size_t at = 0; (at = text.find("resubmit", at)) != text.npos; ++at) {
+    const std::size_t comma = text.find(',', at);
+    if (comma == text.npos || !add(comma + 1)) return false;
+  }
+  for (std::size_t at = 0; (at = text.find("table", at)) != text.npos; ++at) {
+    if (text.substr(at + 5, 1) != "=" || !add(at + 6)) return false;
+  }
+  return true;
+}
+
+/// Tables that foreign words lead to: 5 and 9 in "resubmit(,5),ct(table=9)". None where words are not understood: then
+/// nobody can tell what packets come to any table.
+std::optional<std::set<std::uint32_t>> named_in_words(const Layout& layout) {
+  std::set<std::uint32_t> named;
+  for (const LayoutTable& table : layout.tables) {
+    for (const Matcher& matcher : table.matchers) {
+      for (const FlowRule& rule : matcher.rules) {
+        for (const Action& action : rule.actions) {
+          if (!add_tables_named(action.text, named)) return std::nullopt;
+        }
+      }
+    }
+  }
+  return named;
+}
+
+Decided decided_by_jumps(const Layout& layout, const std::set<std::uint32_t>& entered) {
   std::map<std::uint32_t, const LayoutTable*> by_id;
   for (const LayoutTable& table : layout.tables) by_id[table.id] = &table;
   Decided decided = {{0, Match{}}};
   std::vector<std::uint32_t> order = {0};
+  for (const std::uint32_t table : entered) {
+    if (decided.try_emplace(table, Match{}).second) order.push_back(table);
+  }
   for (std::size_t i = 0; i < order.size(); ++i) {
     const auto table = by_id.find(order[i]);
     if (table == by_id.end()) continue;
@@ -281,23 +344,6 @@ Decided decided_by_jumps(const Layout& layout) {
   return decided;
 }
 
-/// Foreign words that lead to tables ("resubmit(,5)"): ways that nobody here can follow.
-bool leads_elsewhere(const Layout& layout) {
-  for (const LayoutTable& table : layout.tables) {
-    for (const Matcher& matcher : table.matchers) {
-      for (const FlowRule& rule : matcher.rules) {
-        for (const Action& action : rule.actions) {
-          if (action.text.find("resubmit") != std::string::npos ||
-              action.text.find("table") != std::string::npos) {
-            return true;
-          }
-        }
-      }
-    }
-  }
-  return false;
-}
-
 /// Calls `change` for every rule of the layout.
 template <typename Change>
 void for_each_rule(Layout& layout, const Change& change) {
@@ -310,12 +356,17 @@ void for_each_rule(Layout& layout, const Change& change) {
 
 /// Names the headers that the way to a rule's table has decided and its fields need.
 void name_decided_headers(Layout& layout) {
-  if (leads_elsewhere(layout)) return;
-  const Decided decided = decided_by_jumps(layout);
+  const auto entered = named_in_words(layout);
+  if (!entered) return;
+  const Decided decided = decided_by_jumps(layout, *entered);
   for_each_rule(layout, [&](std::uint32_t table, FlowRule& rule) {
     const auto known = decided.find(table);
     if (known == decided.end() || !known->second || known->second->fields().empty()) return;
     const Match whole = both(*known->second, rule.match);
+    const auto type = exact_value(whole, F::kEtherType);
+    const auto fields = fields_looked_at(rule.match);
+    const bool of_a_type = std::any_of(fields.begin(), fields.end(), is_of_a_type);
+    if (type && (of_a_type || tracks_connections(rule))) rule.match.set(F::kEtherType, *type);
     bool again = true;
     while (again) {
       again = false;
@@ -370,8 +421,9 @@ Layout with_headers(const Layout& layout) {
 
 Layout with_prefixes(const Layout& layout) {
   Layout whole = layout;
-  if (leads_elsewhere(layout)) return whole;
-  const Decided decided = decided_by_jumps(layout);
+  const auto entered = named_in_words(layout);
+  if (!entered) return whole;
+  const Decided decided = decided_by_jumps(layout, *entered);
   for (LayoutTable& table : whole.tables) {
     const auto known = decided.find(table.id);
     if (known == decided.end() || !known->second) continue;

@@ -36,7 +36,8 @@ namespace greynic::flows {
 [[nodiscard]] std::vector<Match> headers_named(const Match& match);
 
 /// The same of a layout, whose tables and order stay. Cut tables leave out what every packet in
-/// them has: headers that all ways to a table have decided are named again. An address family is added only when no rule of the layout names an
+/// them has: headers that all ways to a table have decided are named again, foreign words such as "resubmit(,5)" among them. What
+/// tracks connections ("ct(...)") needs IP named like a field of it. An address family is added only when no rule of the layout names an
 /// ether_type. A matcher whose rules then look at different headers becomes several, one behind the
 /// other. A layout whose headers are all named stays as it is.
 [[nodiscard]] Layout with_headers(const Layout& layout);

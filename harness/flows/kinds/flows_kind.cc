@@ -76,7 +76,10 @@ Result<std::unique_ptr<target::Target>> open_dpdk(const target::Spec& spec,
   }
   const bool jumps = std::find(offer->actions.begin(), offer->actions.end(), ActionKind::kJump) !=
                      offer->actions.end();
-  const LayoutLimits limits = {.last_table = offer->last_table, .cuts_pay = jumps};
+  LayoutLimits limits = {.last_table = offer->last_table, .cuts_pay = jumps};
+  for (const OfferedField& row : offer->fields) {
+    if (!row.any_mask) limits.whole_fields.insert(row.field);
+  }
   return std::unique_ptr<target::Target>(
       std::make_unique<RulesTarget>(std::move(info), std::move(*driver), limits));
 }

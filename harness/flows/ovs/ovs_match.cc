@@ -111,6 +111,12 @@ bool ovs_takes_any_mask(MatchField field) {
   return std::find(kExactOnly.begin(), kExactOnly.end(), field) == kExactOnly.end();
 }
 
+std::set<MatchField> ovs_whole_fields() {
+  std::set<MatchField> whole(kExactOnly.begin(), kExactOnly.end());
+  whole.insert(F::kIpFragment);
+  return whole;
+}
+
 std::string ovs_forms(MatchField field) {
   if (field == F::kIpFragment) return "no, yes, first, later and not_later";
   if (field == F::kCtState) return "the lower 8 bits";

@@ -11,6 +11,7 @@
 #include "greynic/flows/flow_driver.h"
 #include "greynic/target/target.h"
 #include "ovs/ovs_driver.h"
+#include "ovs/ovs_text.h"
 #include "ovs/private_switch.h"
 
 namespace greynic::flows {
@@ -18,7 +19,7 @@ namespace greynic::flows {
 /// One table for the reading front of few_masks is kept free. A packet's whole way is cached as one
 /// megaflow, so that cutting tables saves nothing.
 [[nodiscard]] inline LayoutLimits ovs_limits() {
-  return {.last_table = kOvsLastTable - 1, .cuts_pay = false};
+  return {.last_table = kOvsLastTable - 1, .cuts_pay = false, .whole_fields = ovs_whole_fields()};
 }
 
 /// Measures on a switch of its own. Until a layout is applied, each configuration brings its rules

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -30,6 +31,9 @@ using PortNumbers = std::map<std::string, std::uint32_t>;
 
 /// Does Open vSwitch match this field under every mask, or only exactly?
 [[nodiscard]] bool ovs_takes_any_mask(MatchField field);
+
+/// Those that it matches exactly or in some forms only.
+[[nodiscard]] std::set<MatchField> ovs_whole_fields();
 
 /// Which masks and values of a field it takes, where it is only some; else empty.
 [[nodiscard]] std::string ovs_forms(MatchField field);

@@ -3,6 +3,7 @@
 /// Rules as tc flower filters and back: the attributes of linux/pkt_cls.h and linux/tc_act/.
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,8 @@ namespace greynic::flows {
 /// Can flower match the field at all, and under any mask?
 [[nodiscard]] bool tc_takes(MatchField field);
 [[nodiscard]] bool tc_takes_any_mask(MatchField field);
+/// Those that it matches exactly or in some forms only.
+[[nodiscard]] std::set<MatchField> tc_whole_fields();
 /// Which masks and values of a field it takes, where it is only some; else empty.
 [[nodiscard]] std::string tc_forms(MatchField field);
 

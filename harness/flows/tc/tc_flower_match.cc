@@ -345,6 +345,15 @@ bool tc_takes_any_mask(MatchField field) {
   return !contains(kExactOnly, field);
 }
 
+std::set<MatchField> tc_whole_fields() {
+  std::set<MatchField> whole;
+  for (const MatchFieldInfo& row : match_fields()) {
+    const bool any = tc_takes_any_mask(row.field) && tc_forms(row.field).empty();
+    if (tc_takes(row.field) && !any) whole.insert(row.field);
+  }
+  return whole;
+}
+
 std::string tc_forms(MatchField field) {
   if (field == F::kIpFragment) return "no, yes, first and later";
   if (field == F::kCtState) return "new, est, rel, rpl, inv with trk, as docs/flows.md says";

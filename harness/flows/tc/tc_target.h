@@ -9,12 +9,15 @@
 #include "common/rules_target.h"
 #include "greynic/target/target.h"
 #include "tc/tc_driver.h"
+#include "tc/tc_flower.h"
 #include "tc/veth_wire.h"
 
 namespace greynic::flows {
 
 /// Small tables behind jumps are chains, which a packet enters by goto and does not come back from.
-[[nodiscard]] inline LayoutLimits tc_limits() { return {.last_table = 0xffff}; }
+[[nodiscard]] inline LayoutLimits tc_limits() {
+  return {.last_table = 0xffff, .whole_fields = tc_whole_fields()};
+}
 
 class TcTarget final : public target::Target, public NamedHeaders {
  public:

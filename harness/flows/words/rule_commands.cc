@@ -221,11 +221,14 @@ Result<CommandForm> command_form(std::string_view text) {
                           text));
 }
 
-std::uint32_t last_table_of(Program program) {
+LayoutLimits limits_of(Program program) {
+  LayoutLimits limits;
   for (const ProgramInfo& row : kPrograms) {
-    if (row.program == program) return row.last_table;
+    if (row.program == program) limits.last_table = row.last_table;
   }
-  return 0;
+  if (program == Program::kOvs) limits.whole_fields = ovs_whole_fields();
+  if (program == Program::kTc) limits.whole_fields = tc_whole_fields();
+  return limits;
 }
 
 Result<std::string> rule_commands(const Layout& layout, const CommandForm& form) {

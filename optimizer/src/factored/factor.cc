@@ -208,7 +208,10 @@ class Product {
         ++others;
         const Match left_to_ask = asked_within(table_[i]->match, context.match);
         for (const FieldMatch& part : left_to_ask.fields()) {
-          if (part.field == run_.first || part.field == run_.second) continue;
+          if (part.field == run_.first || part.field == run_.second ||
+              options_.whole_fields.contains(part.field)) {
+            continue;
+          }
           for (U128 left = part.bits; left != 0; left &= left - 1) {
             const U128 bit = left & (~left + 1);
             ++asked[{{part.field, bit}, (part.value & bit) != 0}];
@@ -399,7 +402,9 @@ FactoredRules factor_tables(const RuleSet& rules, const ArrivingTraffic& arrivin
     const auto packets = arriving.find(id);
     std::optional<Product::Made> product;
     if (packets != arriving.end()) {
-      if (const auto run = factored::product_in(table)) {
+      const auto run = factored::product_in(table);
+      if (run && !options.whole_fields.contains(run->first) &&
+          !options.whole_fields.contains(run->second)) {
         product = Product(table, *run, packets->second, left).run();
       }
     }

@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 
 #include "greynic/core/flow_rule.h"
 
@@ -29,8 +30,9 @@ struct FactoredRules {
 struct FactorOptions {
   std::uint32_t first_free = 0;  ///< ids from here on are free
   std::uint32_t last_table = 0;
-  double price = 0.0;       ///< of an entry, in matchers tried by a packet on the mean
-  double all_weight = 1.0;  ///< of the packets that enter anywhere
+  double price = 0.0;                 ///< of an entry, in matchers tried by a packet on the mean
+  double all_weight = 1.0;            ///< of the packets that enter anywhere
+  std::set<MatchField> whole_fields;  ///< no entry looks at a part of these
 };
 
 using ArrivingTraffic = std::map<std::uint32_t, Traffic>;  // by table

@@ -34,7 +34,7 @@ struct Front {
 class FrontSearch {
  public:
   FrontSearch(const LayoutTable& table, std::vector<Arrival> arrivals, const Traffic& traffic,
-              double all)
+              double all, const std::set<MatchField>& whole_fields)
       : table_(table), left_(std::move(arrivals)), traffic_(traffic), all_(all) {
     RuleSet rules;
     for (const Matcher& matcher : table.matchers) {
@@ -50,7 +50,7 @@ class FrontSearch {
     Effects effects;
     problem_.emplace(make_problem(rules, members, effects));
     words_ = problem_->rows.words();
-    find_fields();
+    find_fields(whole_fields);
     packets_.emplace(words_);
     for (const Arrival& arrival : left_) {
       problem_->columns.pack(arrival.packet, packets_->add());
@@ -88,7 +88,7 @@ class FrontSearch {
     double worth = 0.0;  ///< gain without the price of the entries
   };
 
-  void find_fields() {
+  void find_fields(const std::set<MatchField>& whole_fields) {
     const std::vector<Word> every(words_, ~Word{0});
     const Mask looked_at = problem_->columns.unpack_mask(every.data());
     for (const FieldMask& part : looked_at.fields()) {
@@ -98,6 +98,7 @@ class FrontSearch {
       std::vector<Word> mask(words_, 0);
       problem_->columns.pack(match, value.data(), mask.data());
       fields_.push_back(std::move(mask));
+      whole_.push_back(whole_fields.contains(part.field));
     }
   }
 
@@ -144,13 +145,14 @@ class FrontSearch {
     return mask;
   }
 
-  /// Of each field that the rule does not look at, the mask keeps its first columns only: entries for
-  /// all values of a few bits serve packets that were not seen, too.
+  /// Of each field that the rule does not look at, the mask keeps its first columns only, if it may be looked at in part:
+  /// entries for all values of a few bits serve packets that were not seen, too.
   [[nodiscard]] std::vector<Word> with_few_bits(const std::vector<Word>& mask, const Word* own,
                                                 unsigned most) const {
     std::vector<Word> few(own, own + words_);
-    for (const std::vector<Word>& field : fields_) {
-      unsigned left = most;
+    for (std::size_t f = 0; f < fields_.size(); ++f) {
+      const std::vector<Word>& field = fields_[f];
+      unsigned left = whole_[f] ? std::numeric_limits<unsigned>::max() : most;
       for (std::size_t w = 0; w < words_; ++w) {
         for (Word bits = mask[w] & field[w] & ~own[w]; bits != 0 && left > 0; --left) {
           few[w] |= bits & (~bits + 1);
@@ -287,6 +289,7 @@ class FrontSearch {
   std::optional<Problem> problem_;
   std::size_t words_ = 0;
   std::vector<std::vector<Word>> fields_;  ///< the columns of each field
+  std::vector<bool> whole_;                ///< by field: not looked at in part
   std::optional<Rows> packets_;            ///< by arrival
   std::vector<std::uint32_t> at_;          ///< arrivals that no front decides so far
 };
@@ -363,7 +366,8 @@ Chosen choose(std::vector<Front> found, std::size_t most_entries) {
 
 }  // namespace
 
-Layout with_fronts(const Layout& layout, const Traffic& traffic, std::size_t most_entries) {
+Layout with_fronts(const Layout& layout, const Traffic& traffic, std::size_t most_entries,
+                   const std::set<MatchField>& whole_fields) {
   double all = 0.0;
   for (const TrafficFlow& flow : traffic.flows) all += flow.weight;
   const auto arrivals = arrivals_of(layout, traffic);
@@ -377,7 +381,7 @@ Layout with_fronts(const Layout& layout, const Traffic& traffic, std::size_t mos
         late += traffic.flows[arrival.flow].weight * (arrival.tried - 1.0);
       }
       if (!has_fronts(layout.tables[i]) || late < kLeastGain * all) continue;
-      FrontSearch search(layout.tables[i], arrivals[i], traffic, all);
+      FrontSearch search(layout.tables[i], arrivals[i], traffic, all, whole_fields);
       for (Front& front : search.run(i, most_entries, price)) found.push_back(std::move(front));
     }
     Chosen chosen = choose(std::move(found), most_entries);

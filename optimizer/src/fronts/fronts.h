@@ -13,13 +13,16 @@
 /// Each table does afterwards what it did before; that this is so is for a proof to show.
 
 #include <cstddef>
+#include <set>
 
 #include "greynic/core/flow_rule.h"
 
 namespace greynic::optimizer {
 
-/// The layout with at most `most_entries` rules more: those that save most matchers for each.
+/// The layout with at most `most_entries` rules more: those that save most matchers for each. `whole_fields`: of these
+/// they look at no part, unless the rules do.
 [[nodiscard]] Layout with_fronts(const Layout& layout, const Traffic& traffic,
-                                 std::size_t most_entries);
+                                 std::size_t most_entries,
+                                 const std::set<MatchField>& whole_fields = {});
 
 }  // namespace greynic::optimizer

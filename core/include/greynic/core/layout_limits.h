@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,9 +19,10 @@ struct LayoutLimits {
   static constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
 
   std::uint32_t last_table = 0xfffffffe;  ///< no table beyond is added: switches have few
-  bool cuts_pay = true;         ///< small tables behind jumps are searched faster than one long one
-  bool shared_tables = true;    ///< jumps of several tables may lead to one
-  std::size_t most_ranges = 0;  ///< fields of one matcher that may be compared as ranges
+  bool cuts_pay = true;       ///< small tables behind jumps are searched faster than one long one
+  bool shared_tables = true;  ///< jumps of several tables may lead to one
+  std::set<MatchField> whole_fields;    ///< no further matcher looks at a part of these
+  std::size_t most_ranges = 0;          ///< fields of one matcher that may be compared as ranges
   std::size_t most_rules = kNoLimit;    ///< of one table, jumps included
   std::size_t most_recipes = kNoLimit;  ///< that all matchers together may take
   std::size_t most_chained = kNoLimit;  ///< recipes that one matcher may take

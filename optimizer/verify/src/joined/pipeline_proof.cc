@@ -45,20 +45,20 @@ PipelineProof::PipelineProof(const TablesOfSet& rules, const Layout& layout, con
 }
 
 void PipelineProof::start_anew() {
-  diagrams_.emplace(limits_.nodes, limits_.steps);
+  diagrams_.emplace(limits_.nodes, limits_.steps - steps_);
   first_match_.emplace(*diagrams_);
   effects_ = {};
   bytes_left_ = kMostBytes;
   rules_of_.clear();
   behind_.clear();
   after_.clear();
+  open_.clear();
+  found_.reset();
 }
 
 std::optional<PipelineProof::Answer> PipelineProof::compare(const Sides& sides) {
-  if (!questions_) return std::nullopt;
+  if (!questions_ || steps_ >= limits_.steps) return std::nullopt;
   start_anew();
-  open_.clear();
-  found_.reset();
   const auto ends = ends_of_layout(sides);
   for (const auto& [effect, packets] : ends) {
     if (ran_out() || found_) break;
@@ -90,7 +90,8 @@ FunctionId PipelineProof::rules_of(std::uint32_t table) {
   return rules_of_[table] = first_match_->take(kMissed);
 }
 
-FunctionId PipelineProof::layout_of(const LayoutTable& table, const Sides& sides) {
+FunctionId PipelineProof::layout_of(const LayoutTable& table, const Sides& sides,
+                                    const std::map<std::uint32_t, std::uint32_t>& place) {
   for (const Matcher& matcher : table.matchers) {
     for (const FlowRule& rule : matcher.rules) {
       const std::uint32_t next = *continuation(rule, sides.added, sides.registers);
@@ -98,9 +99,7 @@ FunctionId PipelineProof::layout_of(const LayoutTable& table, const Sides& sides
         first_match_->add(questions_->asked(rule.match), number(plain(rule.actions)));
         continue;
       }
-      const auto place = std::ranges::find(sides.tables, next, &LayoutTable::id);
-      first_match_->add(questions_->asked(rule.match),
-                        kFirstJump + static_cast<std::uint32_t>(place - sides.tables.begin()));
+      first_match_->add(questions_->asked(rule.match), kFirstJump + place.at(next));
     }
   }
   return first_match_->take(kMissed);
@@ -109,10 +108,14 @@ FunctionId PipelineProof::layout_of(const LayoutTable& table, const Sides& sides
 /// What the layout does once it has left the tables that only it has, and to which packets.
 std::map<std::uint32_t, FunctionId> PipelineProof::ends_of_layout(const Sides& sides) {
   std::map<std::uint32_t, FunctionId> ends;
+  std::map<std::uint32_t, std::uint32_t> place;  // among the tables, by id
+  for (const LayoutTable* table : sides.tables) {
+    place.emplace(table->id, static_cast<std::uint32_t>(place.size()));
+  }
   std::map<std::uint32_t, FunctionId> arrived = {{sides.table, BitDiagrams::kAll}};
   for (const LayoutTable* table : in_order_of_jumps(sides)) {
     if (ran_out()) break;
-    const FunctionId here = diagrams_->within(arrived[table->id], layout_of(*table, sides));
+    const FunctionId here = diagrams_->within(arrived[table->id], layout_of(*table, sides, place));
     for (const auto& [value, packets] : diagrams_->parts(here)) {
       FunctionId& all = value < kFirstJump || value == kMissed
                             ? ends[effect_of(value)]

@@ -29,8 +29,8 @@ namespace greynic::verify {
 class PipelineProof {
  public:
   struct Limits {
-    std::size_t nodes = 0;
-    std::uint64_t steps = 0;
+    std::size_t nodes = 0;    ///< for one table
+    std::uint64_t steps = 0;  ///< for all
   };
   /// All that is given must outlive this.
   PipelineProof(const TablesOfSet& rules, const Layout& layout, const Onward& onward,
@@ -63,7 +63,8 @@ class PipelineProof {
   void start_anew();
   [[nodiscard]] bool ran_out() const { return bytes_left_ == 0 || diagrams_->ran_out(); }
   FunctionId rules_of(std::uint32_t table);
-  FunctionId layout_of(const LayoutTable& table, const Sides& sides);
+  FunctionId layout_of(const LayoutTable& table, const Sides& sides,
+                       const std::map<std::uint32_t, std::uint32_t>& place);
   std::map<std::uint32_t, FunctionId> ends_of_layout(const Sides& sides);
   [[nodiscard]] std::optional<std::size_t> rank_behind(const Side& side) const;
   void add(const Sides& sides, Side rules, Side layout, FunctionId packets);
@@ -79,7 +80,7 @@ class PipelineProof {
   std::optional<Questions> questions_;  ///< none where there are ranges, or no nodes
   std::uint64_t steps_ = 0;
 
-  // Kept from table to table, as long as there is room.
+  // Of the table at hand.
   std::optional<BitDiagrams> diagrams_;
   std::optional<FirstMatch> first_match_;
   EffectNames effects_;
@@ -88,7 +89,6 @@ class PipelineProof {
   std::map<std::pair<std::uint32_t, Questions::Known>, FunctionId> behind_;  ///< by table
   std::map<std::pair<std::uint32_t, std::uint32_t>, Side> after_;
 
-  // Of the table at hand.
   std::map<State, FunctionId, std::greater<>> open_;
   std::optional<Answer> found_;
 };

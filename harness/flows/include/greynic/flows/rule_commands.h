@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "greynic/core/flow_rule.h"
+#include "greynic/core/layout_limits.h"
 #include "greynic/core/result.h"
 
 namespace greynic::flows {
@@ -29,8 +30,8 @@ struct CommandForm {
 /// Reads "ovs", "ovs:BRIDGE", "tc:INTERFACE", "rte_flow" or "rte_flow:PORT". kBadInput lists these.
 [[nodiscard]] Result<CommandForm> command_form(std::string_view text);
 
-/// The highest table number that the program's rules may have: layouts for it need to stay below.
-[[nodiscard]] std::uint32_t last_table_of(CommandForm::Program program);
+/// What layouts may look like whose rules the program has words for.
+[[nodiscard]] LayoutLimits limits_of(CommandForm::Program program);
 
 /// kUnsupported names the rule and what the program has no word for.
 [[nodiscard]] Result<std::string> rule_commands(const Layout& layout, const CommandForm& form);

@@ -53,8 +53,8 @@ struct VerifyOptions {
   /// Of two rules, or of a rule and a region; for the first proof of each table, before all its
   /// packets are searched. A few seconds of work.
   std::uint64_t most_comparisons = 1'000'000'000;
-  /// Of diagrams of bits, for a table whose layout does what the rules do in several; where more would be
-  /// needed, packets are searched. Some 40 bytes each; 0: always search.
+  /// Of diagrams of bits, for one table of a pipeline; where more would be needed, packets are searched. Some 40 bytes
+  /// each; 0: always search.
   std::size_t most_nodes = 4'000'000;
   bool quick = false;  ///< all of a table's proof within these, or kTooBig
   /// Called now and then with the share of the packet space that is settled, 0..1.
