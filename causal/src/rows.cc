@@ -11,7 +11,6 @@ namespace {
 constexpr std::size_t kLongRow = 12;     // tests, as in small noise,
 constexpr std::size_t kLongSearch = 20;  // and of all rows together
 constexpr std::size_t kLongForBaseline = 12;
-constexpr std::size_t kEndless = 24;    // tests of a row: something that seems known is wrong
 constexpr double kBaselineKnown = 0.3;  // its error, of the way from it to the bound
 constexpr double kConfirmed = 0.5;      // share of a mean that other configurations have too
 constexpr double kFirstLikely = 0.2;    // odds of a first step that is asked by itself
@@ -165,10 +164,9 @@ std::optional<HealedStep> Session::worth_healing(const Row& row, const RowOdds& 
 }
 
 bool Session::baseline_is_vague(std::size_t tests_of_row) const {
-  const double error = model_.baseline_error() / (model_.bound() - model_.baseline());
-  const bool asked = 3 * tests_of(baseline_) >= tests_of_row + kLongForBaseline;
-  if (!is_relative(campaign_.wall) || asked) return false;
-  return tests_of_row >= (error > kBaselineKnown ? kLongForBaseline : kEndless);
+  return is_relative(campaign_.wall) && tests_of_row >= kLongForBaseline &&
+         3 * tests_of(baseline_) < tests_of_row + kLongForBaseline &&
+         model_.baseline_error() > kBaselineKnown * (model_.bound() - model_.baseline());
 }
 
 /// Next to where a slope crosses the bound one value may be far off, and no other configuration is

@@ -50,11 +50,15 @@ Result<void> run_campaign(const TuneOptions& tuning, const campaign::Prepared& p
 
 /// Even masks as far up as the rules in their order go, so that the law knows where it will be asked.
 Result<void> climb_masks(const TuneOptions& options, const campaign::Prepared& prepared,
-                         const Configuration& at, double most, results::RunStore& store,
-                         const TuneOutcome& outcome) {
+                         testgen::CompiledCampaign& campaign, const Configuration& at, double most,
+                         results::RunStore& store, const TuneOutcome& outcome) {
   const auto limits = prepared.device->info().limits;
   const auto limit = limits.find(std::string(mask_factor(outcome.hop)));
-  const auto ladder = mask_ladder(at, outcome.hop, most, limit == limits.end() ? 0 : limit->second);
+  auto ladder = mask_ladder(at, outcome.hop, most, limit == limits.end() ? 0 : limit->second);
+  std::erase_if(ladder, [&](const Configuration& rung) {
+    const auto allowed = campaign.complete(rung, "a number of masks");
+    return !allowed || *allowed != rung;  // the campaign forbids it
+  });
   if (ladder.empty()) return {};
   step(options.talk,
        fmt::format("climb: {} tests of up to {:g} masks at {}", ladder.size(),
@@ -376,7 +380,7 @@ Result<TuneOutcome> tune(const TuneOptions& options) {
     at = std::move(*baseline);
     const double most =
         optimizer::cost_of(optimizer::layout_in_rule_order(rules), traffic).most_matchers_tried;
-    if (auto done = climb_masks(options, *prepared, at, most, *store, outcome); !done) {
+    if (auto done = climb_masks(options, *prepared, *compiled, at, most, *store, outcome); !done) {
       return pass_on(done);
     }
   }

@@ -4,7 +4,6 @@
 
 #include "device_of_ten.h"
 #include "planted.h"
-#include "src/session.h"
 
 namespace greynic::causal {
 namespace {
@@ -107,36 +106,6 @@ TEST(FewTests, NearWhatInformationAllows) {
     }
     EXPECT_LT(tests, limit * bound) << family.name << ": " << tests / bound;
   }
-}
-
-// Claim:  a row of tests that goes on for long asks for the baseline, however well it seems known.
-// Oracle: a baseline of 100 whose first values are 91, and a wall of 12 % against a bound of 9 %: it is 4 %
-//         slower than what the baseline seems to be.
-TEST(FewTests, ALongRowAsksForTheBaseline) {
-  Campaign campaign = campaign_of_ten();
-  campaign.wall.below_baseline_by = 0.09;
-  PlantedDevice device{.all_of = {{"c9", std::string("b")}}, .drop = 0.12, .noise = 0.03};
-  device.random.seed(5);
-  const Laboratory laboratory = laboratory_of([&](const Configuration& configuration) {
-    Observation observation = device.measure(configuration);
-    if (device.tests <= 2) observation.measures["bandwidth_gbps"] = {91.0 + device.tests, {}};
-    return observation;
-  });
-  const ExplainOptions options;
-  Session session(campaign, campaign.baseline, options, laboratory);
-  ASSERT_TRUE(session.begin());
-  const Id baseline = session.baseline();
-  ASSERT_TRUE(session.measure({&baseline, 1}, "the baseline"));
-  Row row{.steps = {}, .before = std::vector<double>(10, 0.1), .never = 0.01, .why = "a row"};
-  Configuration step = campaign.baseline;
-  for (const Factor& factor : campaign.factors) {
-    step.set(factor.name, factor.levels.back());
-    row.steps.push_back(session.id_of(step));
-  }
-  const auto place = session.first_wall(row, 1e-3);
-  ASSERT_TRUE(place) << place.error().message;
-  EXPECT_LT(session.tests(), 80U);
-  EXPECT_EQ(place->step, 9U);
 }
 
 }  // namespace
