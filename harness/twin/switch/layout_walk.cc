@@ -70,7 +70,7 @@ double lone_rule_share(double masks, const Grouping& grouping) {
   return 1 - *grouping.large_groups / masks;
 }
 
-double groups_tried(const Layout& layout, const Packet& packet, const Grouping& grouping,
+double groups_tried(const Layout& layout, Packet packet, const Grouping& grouping,
                     std::uint32_t table_of_entry) {
   double tried = 0;
   std::uint64_t wanted = table_of_entry;
@@ -85,6 +85,11 @@ double groups_tried(const Layout& layout, const Packet& packet, const Grouping& 
     const auto jump = std::ranges::find(actions, ActionKind::kJump, &Action::kind);
     if (jump == actions.end()) return tried;
     wanted = jump->number;
+    for (const Action& action : actions) {
+      if (action.kind != ActionKind::kSetField) continue;
+      const U128 kept = packet.value(action.field) & ~action.bits;
+      packet.set(action.field, kept | (action.value & action.bits));
+    }
   }
   return tried;
 }

@@ -25,9 +25,10 @@ namespace greynic::twin {
 /// Share of rules, 0..1, that have a group of their own: their insertion creates it.
 [[nodiscard]] double lone_rule_share(double masks, const Grouping& grouping);
 
-/// Groups that one packet is checked against in a layout that it enters at `table`.
-[[nodiscard]] double groups_tried(const Layout& layout, const Packet& packet,
-                                  const Grouping& grouping, std::uint32_t table = 0);
+/// Groups that one packet is checked against in a layout that it enters at `table`. What rules write into fields before a jump
+/// is seen behind it.
+[[nodiscard]] double groups_tried(const Layout& layout, Packet packet, const Grouping& grouping,
+                                  std::uint32_t table = 0);
 
 /// Shares of packets by how many groups they are checked against. Without traffic: of packets that
 /// hit the rules of the entry table, by the rules' own weights.

@@ -230,6 +230,31 @@ TEST(LayoutWalk, BeginsWhereFlowsEnter) {
   EXPECT_EQ(walk.share_groups, (std::vector<double>{1, 3}));
 }
 
+// Claim:  what a rule writes before its jump is what the table behind sees, bit by bit.
+// Oracle: by hand: reg0 is 0x30, becomes 0x35 by a write of 0x5 under 0xf, and hits the second mask of table 1.
+TEST(LayoutWalk, SeesWhatRulesWrote) {
+  const auto matcher = [](U128 value, U128 bits, std::vector<Action> actions) {
+    FlowRule rule;
+    rule.match.set(MatchField::kReg0, value, bits);
+    rule.actions = std::move(actions);
+    Matcher made;
+    made.mask = rule.match.mask();
+    made.rules.push_back(std::move(rule));
+    return made;
+  };
+  const Action write = {
+      .kind = ActionKind::kSetField, .field = MatchField::kReg0, .value = 0x5, .bits = 0xf};
+  Layout layout;
+  layout.tables.push_back({.id = 0, .matchers = {matcher(0, 0, {write, Action::jump(1)})}});
+  layout.tables.push_back(
+      {.id = 1,
+       .matchers = {matcher(0x30, 0xff, {Action::drop()}), matcher(0x35, 0x7f, {Action::drop()}),
+                    matcher(0, 0, {Action::drop()})}});
+  Packet packet;
+  packet.set(MatchField::kReg0, 0x30);
+  EXPECT_EQ(groups_tried(layout, packet, {}), 1 + 2);
+}
+
 // Claim:  masks beyond the driver's large groups cost a group for each of their rules, and their
 //         rules cost a group to insert and to delete.
 // Oracle: by hand: 20 masks of 4 rules with 15 large groups are 15 + 5 * 4 = 35 groups; a quarter
