@@ -164,17 +164,13 @@ TEST(Floods, OfHeadersWithoutEndAreCut) {
     flooders.emplace_back([&, i] {
       Flooder flooder(agent.address(), "127.0.0.2");
       flooder.say(frame(kHeaders, 0, 1, "\x82"), false);
-      // So slowly that a door on a busy machine, which looks now and then, is in time.
-      while (sent[i] < (std::size_t{1} << 30) && flooder.say(burst, false)) {
-        sent[i] += burst.size();
-        std::this_thread::sleep_for(std::chrono::milliseconds(10));
-      }
+      while (sent[i] < (std::size_t{1} << 30) && flooder.say(burst, false)) sent[i] += burst.size();
     });
   }
   EXPECT_TRUE(agent.measures(reason)) << reason;
   for (std::thread& flooder : flooders) flooder.join();
   for (const std::size_t bytes : sent) EXPECT_LT(bytes, std::size_t{512} << 20);
-  EXPECT_LT(agent.peak_bytes(), before + (std::size_t{1} << 30));
+  EXPECT_LT(agent.peak_bytes(), before + (sized<std::size_t>(512, 2048) << 20));
   EXPECT_TRUE(agent.measures(reason)) << reason;
 }
 

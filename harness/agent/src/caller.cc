@@ -22,15 +22,10 @@ std::string owner_of(const grpc::AuthContext& context) {
 }
 
 std::string connection_of(std::string peer) {
-  peer.erase(0, peer.find(':') + 1);
+  peer.erase(0, peer.rfind('/') + 1);
   for (const auto& [coded, plain] : {std::pair{"%5B", "["}, {"%5D", "]"}}) {
     if (const std::size_t at = peer.find(coded); at != std::string::npos)
       peer.replace(at, 3, plain);
-  }
-  const std::size_t zone = peer.find('%');
-  const std::size_t close = peer.find(']');
-  if (zone != std::string::npos && close != std::string::npos && zone < close) {
-    peer.erase(zone, close - zone);
   }
   return peer;
 }

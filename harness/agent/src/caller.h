@@ -12,7 +12,8 @@ namespace greynic::agent {
 
 /// The fingerprint of the certificate at the other end; empty without TLS.
 [[nodiscard]] std::string owner_of(const grpc::AuthContext& context);
-/// gRPC's name of a far end as daemon::Door has it: "ipv6:%5Bfe80::7%252%5D:41234" is "[fe80::7]:41234".
+/// gRPC's name of a far end behind a daemon::Door, as the door has it:
+/// "unix-abstract:greynic-1a2b/%5Bfe80::7%5D:41234" is "[fe80::7]:41234".
 [[nodiscard]] std::string connection_of(std::string peer);
 
 }  // namespace greynic::agent

@@ -28,9 +28,12 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kTick{100};
 constexpr std::chrono::seconds kTellEvery{10};
 constexpr int kAcceptsPerTurn = 64;  ///< so that a flood does not keep the thread from its guests
-// Numbers of visitors begin at 1; listening sockets are told from them by the upper bit.
+// Numbers of visitors begin at 1; listening sockets and both ends of relays are told from them by the
+// upper bits.
 constexpr std::uint64_t kWake = 0;
 constexpr std::uint64_t kListening = std::uint64_t{1} << 63;
+constexpr std::uint64_t kOuter = std::uint64_t{1} << 62;
+constexpr std::uint64_t kInner = std::uint64_t{1} << 61;
 
 }  // namespace
 
@@ -70,6 +73,10 @@ struct Door::State {
         const epoll_event& event = events[static_cast<std::size_t>(i)];
         if ((event.data.u64 & kListening) != 0) {
           take_all(static_cast<int>(event.data.u64 & ~kListening));
+        } else if ((event.data.u64 & (kOuter | kInner)) != 0) {
+          const auto end = (event.data.u64 & kOuter) != 0 ? Relay::End::kOuter : Relay::End::kInner;
+          const std::lock_guard lock(mutex);
+          visitors.carry(event.data.u64 & ~(kOuter | kInner), end, event.events);
         } else if (event.data.u64 != kWake) {
           look_at(event.data.u64, event.events);
         }
@@ -135,15 +142,35 @@ struct Door::State {
         if ((what & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) visitors.forget(number);
         return;
       }
-      const int kept = fcntl(visitor->socket, F_DUPFD_CLOEXEC, 0);
-      if (kept < 0) return visitors.forget(number);
-      // The duplicate stays here, to hear of its end and to cut it.
-      epoll_ctl(poll, EPOLL_CTL_DEL, visitor->socket, nullptr);
-      handed = visitors.hand_on(number, kept);
-      watch(kept, number, half_closed_stay ? 0U : std::uint32_t{EPOLLRDHUP});
+      handed = visitors.counts_bytes() ? hand_on_by_relay(number, *visitor)
+                                       : hand_on_itself(number, *visitor);
     }
+    if (handed < 0) return;
     // Without the lock: who takes it may ask about it at once.
     hand(handed);
+  }
+
+  /// -1 without descriptors: it was forgotten.
+  int hand_on_itself(std::uint64_t number, const Visitors::Visitor& visitor) {
+    const int kept = fcntl(visitor.socket, F_DUPFD_CLOEXEC, 0);
+    if (kept < 0) return visitors.forget(number), -1;
+    // The duplicate stays here, to hear of its end and to cut it.
+    epoll_ctl(poll, EPOLL_CTL_DEL, visitor.socket, nullptr);
+    watch(kept, number, half_closed_stay ? 0U : std::uint32_t{EPOLLRDHUP});
+    return visitors.hand_on(number, kept);
+  }
+
+  int hand_on_by_relay(std::uint64_t number, const Visitors::Visitor& visitor) {
+    int given = -1;
+    epoll_ctl(poll, EPOLL_CTL_DEL, visitor.socket, nullptr);
+    auto relay =
+        Relay::open(visitor.socket, visitor.peer,
+                    {.poll = poll, .outer = number | kOuter, .inner = number | kInner}, given);
+    if (!relay) return visitors.forget(number), -1;
+    visitors.hand_on(number, std::move(relay));
+    visitors.carry(number, Relay::End::kOuter,
+                   EPOLLIN);  // what it has said is there when it is served
+    return given;
   }
 
   void tick() {
@@ -152,7 +179,6 @@ struct Door::State {
     {
       const std::lock_guard lock(mutex);
       visitors.cut_late(now);
-      visitors.cut_talkers();
       if (resting) listen_on(true);
       if (now - last_told < kTellEvery) return;
       last_told = now;

@@ -92,7 +92,9 @@ std::string peer_of(int socket) {
   sockaddr_storage far{};
   socklen_t length = sizeof far;
   if (getpeername(socket, reinterpret_cast<sockaddr*>(&far), &length) != 0) return {};
-  return text_of(far, true);
+  if (far.ss_family != AF_UNIX) return text_of(far, true);
+  const std::string_view name(reinterpret_cast<const char*>(&far), length);
+  return std::string(name.substr(name.rfind('/') + 1));  // of a relay, which names itself so
 }
 
 Result<Listening> listen_at(const std::string& listen) {

@@ -1,8 +1,6 @@
 #include "visitors.h"
 
 #include <fmt/core.h>
-#include <linux/tcp.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -11,9 +9,6 @@
 
 namespace greynic::daemon {
 namespace {
-
-constexpr int kMostDrops = 64;
-constexpr std::size_t kBytesADrop = 1 << 20;
 
 template <typename Count>
 void lower(std::map<std::string, Count>& counts, const std::string& key) {
@@ -32,14 +27,6 @@ std::string largest(const std::map<std::string, std::size_t>& counts) {
   return std::max_element(counts.begin(), counts.end(),
                           [](const auto& a, const auto& b) { return a.second < b.second; })
       ->first;
-}
-
-/// What the far end has sent and the kernel has taken; 0 of what is no TCP.
-std::uint64_t bytes_sent_to(int socket) {
-  tcp_info known{};
-  socklen_t length = sizeof known;
-  return getsockopt(socket, IPPROTO_TCP, TCP_INFO, &known, &length) == 0 ? known.tcpi_bytes_received
-                                                                         : 0;
 }
 
 }  // namespace
@@ -98,12 +85,42 @@ bool Visitors::cut_one() {
   return true;
 }
 
-int Visitors::hand_on(std::uint64_t number, int duplicate) {
-  Visitor& visitor = book_.at(number);
+Visitors::Visitor& Visitors::make_stranger(std::uint64_t number) {
   --counts_.silent;
   ++counts_.strangers;
+  Visitor& visitor = book_.at(number);
   visitor.stage = Stage::kStranger;
-  return std::exchange(visitor.socket, duplicate);
+  return visitor;
+}
+
+int Visitors::hand_on(std::uint64_t number, int duplicate) {
+  return std::exchange(make_stranger(number).socket, duplicate);
+}
+
+void Visitors::hand_on(std::uint64_t number, std::unique_ptr<Relay> relay) {
+  make_stranger(number).relay = std::move(relay);
+}
+
+bool Visitors::counts_bytes() const {
+  return limits_.bytes_a_proof != UINT64_MAX || limits_.bytes_a_proof_of_all != UINT64_MAX;
+}
+
+void Visitors::carry(std::uint64_t number, Relay::End end, std::uint32_t events) {
+  const auto entry = book_.find(number);
+  if (entry == book_.end()) return;  // cut in the same turn
+  Visitor& visitor = entry->second;
+  const std::uint64_t own = limits_.bytes_a_proof - visitor.unproven;
+  const std::uint64_t left = std::min(own, limits_.bytes_a_proof_of_all - unproven_);
+  std::uint64_t carried = 0;
+  const Relay::Went went = visitor.relay->carry(end, events, left, carried);
+  visitor.unproven += carried;
+  unproven_ += carried;
+  if (went == Relay::Went::kOn) return;
+  if (went == Relay::Went::kEnded || own == 0) return remove(entry, went != Relay::Went::kEnded);
+  remove(std::max_element(
+             book_.begin(), book_.end(),
+             [](const auto& a, const auto& b) { return a.second.unproven < b.second.unproven; }),
+         true);
 }
 
 bool Visitors::make_guest(const std::string& peer) {
@@ -111,7 +128,7 @@ bool Visitors::make_guest(const std::string& peer) {
   if (number == by_peer_.end()) return false;  // it has ended meanwhile
   const auto entry = book_.find(number->second);
   Visitor& visitor = entry->second;
-  visitor.bytes_proven = bytes_sent_to(visitor.socket);
+  unproven_ -= std::exchange(visitor.unproven, 0);
   if (visitor.stage == Stage::kGuest) return true;
   if (counts_.guests >= limits_.guests ||
       count_at(guests_of_, visitor.address) >= limits_.guests_of_one) {
@@ -144,26 +161,10 @@ void Visitors::cut_late(Clock::time_point now) {
   }
 }
 
-void Visitors::cut_talkers() {
-  if (limits_.bytes_a_proof == UINT64_MAX && limits_.bytes_a_proof_of_all == UINT64_MAX) return;
-  std::multimap<std::uint64_t, Book::iterator> unproven;
-  std::uint64_t of_all = 0;
-  for (auto entry = book_.begin(); entry != book_.end(); ++entry) {
-    const Visitor& visitor = entry->second;
-    const std::uint64_t bytes = bytes_sent_to(visitor.socket) - visitor.bytes_proven;
-    of_all += bytes;
-    unproven.emplace(bytes, entry);
-  }
-  for (auto most = unproven.rbegin(); most != unproven.rend(); ++most) {
-    const auto& [bytes, entry] = *most;
-    if (bytes <= limits_.bytes_a_proof && of_all <= limits_.bytes_a_proof_of_all) return;
-    of_all -= bytes;
-    remove(entry, true);
-  }
-}
-
 void Visitors::remove(Book::iterator entry, bool by_us) {
-  const Visitor& visitor = entry->second;
+  Visitor& visitor = entry->second;
+  unproven_ -= visitor.unproven;
+  visitor.relay.reset();  // before its socket closes
   --count_of(visitor.stage);
   lower(visitor.stage == Stage::kGuest ? guests_of_ : waiting_of_, visitor.address);
   if (by_us) {
@@ -173,10 +174,6 @@ void Visitors::remove(Book::iterator entry, bool by_us) {
   }
   // The duplicate of a socket that was handed on: its new owner sees the connection end.
   shutdown(visitor.socket, SHUT_RDWR);
-  // Nor is it to read what has come already: that may be megabytes of an attack.
-  for (int i = 0; by_us && i < kMostDrops; ++i) {
-    if (recv(visitor.socket, nullptr, kBytesADrop, MSG_TRUNC | MSG_DONTWAIT) <= 0) break;
-  }
   close(visitor.socket);
   if (const auto found = by_peer_.find(visitor.peer);
       found != by_peer_.end() && found->second == entry->first) {

@@ -338,8 +338,9 @@ class Product {
     written_ = second_;
     for (auto& [number, list] : written_) {
       if (list.empty()) continue;
-      const bool any_order = std::ranges::all_of(
-          list, [&](const Prefix& prefix) { return prefix.decision == list.front().decision; });
+      const std::uint32_t first = list.front().decision;
+      const bool any_order =
+          std::ranges::all_of(list, [&](const Prefix& prefix) { return prefix.decision == first; });
       std::vector<std::vector<Prefix>> lone = {std::move(list)};
       factored::write_out(lone, read_.second, second_weights_[number], any_order, price);
       list = std::move(lone.front());

@@ -33,7 +33,8 @@ struct DoorLimits {
   /// From the accept to the proof. A handshake over a slow line takes a second.
   std::chrono::milliseconds prove_within{10000};
   /// What a connection may send from one proof to the next, and all of them together. Libraries keep
-  /// what belongs to no whole message yet, and some without a bound.
+  /// what belongs to no whole message yet, and some without a bound. Where either is set, connections
+  /// pass through the door, and no more than that reaches who took them.
   std::uint64_t bytes_a_proof = UINT64_MAX;
   std::uint64_t bytes_a_proof_of_all = UINT64_MAX;
   /// A caller that says no more may still wait for its answer, as one of HTTP may. Else who says no
@@ -43,7 +44,8 @@ struct DoorLimits {
 
 class Door {
  public:
-  /// Takes a connected socket over (non-blocking, close-on-exec). Called by the door's thread.
+  /// Takes a connected socket over (non-blocking, close-on-exec; of TCP, or one that the door stands
+  /// behind). Called by the door's thread.
   using Hand = std::function<void(int socket)>;
   /// Whom it turned away and why, in lines that are safe to log; may be empty.
   using Tell = std::function<void(std::string_view)>;
