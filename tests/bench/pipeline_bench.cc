@@ -1,9 +1,11 @@
 /// Where the packets of a pipeline try their matchers, table by table:
 ///
-///     pipeline_bench FILE [--growth G] [--apart] [--traffic-seed N]
+///     pipeline_bench FILE [--growth G] [--apart] [--made-for SEED] [--packets N] [SEED...]
 ///
-/// With --apart no tables are joined. --traffic-seed judges by packets that the layout was not made for. A
-/// visit is one packet at one table of the rules; what is tried in tables behind it counts there.
+/// The layout is made for the packets of seed 1, or of SEED, N inside each rule (1); with --apart no tables are joined.
+/// Then it is judged by those packets, and by packets that it was not made for, one inside each rule, of each further
+/// seed. Tables are listed for the last. A visit is one packet at one table of the rules; what is tried in tables
+/// behind it counts there.
 
 #include <fmt/core.h>
 
@@ -11,6 +13,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "greynic/optimizer/optimize.h"
 #include "greynic/rules/read_rules.h"
@@ -56,14 +59,32 @@ double seconds_since(std::clock_t start) {
   return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
 }
 
-int run(const std::string& file, const optimizer::OptimizeOptions& options, std::uint64_t seed) {
-  auto read = rules::read_rules(file);
+/// Some packets inside each rule.
+Traffic packets_of(const RuleSet& rules, std::uint64_t seed, std::size_t a_rule) {
+  Traffic all;
+  for (std::size_t i = 0; i < a_rule; ++i) {
+    const Traffic drawn = rules::uniform_traffic(rules, seed + i * 1'000'000);
+    all.flows.insert(all.flows.end(), drawn.flows.begin(), drawn.flows.end());
+  }
+  return all;
+}
+
+struct Settings {
+  std::string file;
+  optimizer::OptimizeOptions options;
+  std::uint64_t made_for = 1;
+  std::size_t packets = 1;
+  std::vector<std::uint64_t> judged_by;
+};
+
+int run(const Settings& settings) {
+  auto read = rules::read_rules(settings.file);
   if (!read) return fmt::print("{}\n", read.error().message), 1;
   const auto resolved = rules::resolve_conjunctions(std::move(*read), 1'000'000);
   if (!resolved) return fmt::print("{}\n", resolved.error().message), 1;
-  const Traffic traffic = rules::uniform_traffic(*resolved, 1);
+  Traffic judging = packets_of(*resolved, settings.made_for, settings.packets);
   auto start = std::clock();
-  const auto made = optimizer::optimize(*resolved, traffic, options);
+  const auto made = optimizer::optimize(*resolved, judging, settings.options);
   const double search = seconds_since(start);
   if (!made) return fmt::print("{}\n", made.error().message), 1;
   start = std::clock();
@@ -74,11 +95,16 @@ int run(const std::string& file, const optimizer::OptimizeOptions& options, std:
              : verdict->equivalent ? "equivalent"
                                    : "different",
              seconds_since(start), search);
-  const Traffic judging = seed == 1 ? traffic : rules::uniform_traffic(*resolved, seed);
-  const auto cost = optimizer::cost_of(made->layout, judging);
-  fmt::print("tried {:.2f}, 99 % {}, most {}, jumps {:.2f}; in order {:.2f}\n", cost.matchers_tried,
-             cost.matchers_tried_p99, cost.most_matchers_tried, cost.jumps,
-             made->before.matchers_tried);
+  const auto print_cost = [](const std::string& packets, const optimizer::LayoutCost& cost) {
+    fmt::print("{:<14} tried {:.2f}, 99 % {}, most {}, jumps {:.2f}\n", packets,
+               cost.matchers_tried, cost.matchers_tried_p99, cost.most_matchers_tried, cost.jumps);
+  };
+  print_cost("in order", made->before);
+  print_cost("made for", made->after);
+  for (const std::uint64_t seed : settings.judged_by) {
+    judging = rules::uniform_traffic(*resolved, seed);
+    print_cost(fmt::format("seed {}", seed), optimizer::cost_of(made->layout, judging));
+  }
   print_tables(*resolved, judging, made->layout);
   return 0;
 }
@@ -86,24 +112,28 @@ int run(const std::string& file, const optimizer::OptimizeOptions& options, std:
 }  // namespace
 
 int main(int argc, char** argv) {
-  optimizer::OptimizeOptions options;
-  std::string file;
-  std::uint64_t seed = 1;
+  Settings settings;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     if (argument == "--growth" && i + 1 < argc) {
-      options.max_growth = std::stod(argv[++i]);
-    } else if (argument == "--traffic-seed" && i + 1 < argc) {
-      seed = std::stoull(argv[++i]);
+      settings.options.max_growth = std::stod(argv[++i]);
+    } else if (argument == "--made-for" && i + 1 < argc) {
+      settings.made_for = std::stoull(argv[++i]);
+    } else if (argument == "--packets" && i + 1 < argc) {
+      settings.packets = std::stoull(argv[++i]);
     } else if (argument == "--apart") {
-      options.join_tables = false;
+      settings.options.join_tables = false;
+    } else if (settings.file.empty()) {
+      settings.file = argument;
     } else {
-      file = argument;
+      settings.judged_by.push_back(std::stoull(argument));
     }
   }
-  if (file.empty()) {
-    fmt::print("usage: pipeline_bench FILE [--growth G] [--apart] [--traffic-seed N]\n");
+  if (settings.file.empty()) {
+    fmt::print(
+        "usage: pipeline_bench FILE [--growth G] [--apart] [--made-for SEED] [--packets N] "
+        "[SEED...]\n");
     return 2;
   }
-  return run(file, options, seed);
+  return run(settings);
 }
