@@ -160,21 +160,27 @@ void take_if_proven(const RuleSet& rules, Layout layout, std::string_view name,
   result.layout = std::move(layout);
 }
 
+enum class Proven : std::uint8_t { kTableByTable, kLater };
+
 /// Each table by itself. Of `drafts`, those of tables that have the same rules and packets are taken; it gets
-/// those that were made.
+/// those that were made. What is proven later is no result before that.
 Result<OptimizedLayout> lay_out_tables(const RuleSet& rules, const Traffic& traffic,
-                                       const OptimizeOptions& options, Drafts& drafts) {
+                                       const OptimizeOptions& options, Proven proven,
+                                       Drafts& drafts) {
   OptimizedLayout result;
   Effects effects;
-  QuickProver quick;
+  QuickProver quick(proven == Proven::kLater);
   RuleSet unproven{{}, rules.source};
   Layout unproven_layout;
   const LayoutLimits& limits = options.limits;
   RecipeShares recipes(rules, limits);
   std::uint32_t next_table = first_free_table(rules);
   auto arriving = traffic_by_table(layout_in_rule_order(rules), traffic);
-  for (const auto& [id, members] : rules_by_table(rules)) {
-    TableRoom room{id, next_table, 0, 0, limits};
+  const RulesOfTable tables = rules_by_table(rules);
+  // Where tables are few, those that more cuts take are missed elsewhere.
+  const bool cuts_more = tables.size() > 1 && limits.last_table == LayoutLimits().last_table;
+  for (const auto& [id, members] : tables) {
+    TableRoom room{id, next_table, 0, 0, limits, cuts_more};
     room.most_tables = limits.last_table < next_table ? 0 : limits.last_table - next_table + 1;
     room.most_rules =
         static_cast<std::size_t>(options.max_growth * static_cast<double>(members.size()));
@@ -217,8 +223,9 @@ Result<OptimizedLayout> lay_out_tables(const RuleSet& rules, const Traffic& traf
     return kept.error().while_doing("laying out " + std::to_string(rules.rules.size()) +
                                     " rules for a device that takes " + to_string(limits));
   }
-  if (const auto proven = prove_either_way(unproven, unproven_layout, result.proof); !proven) {
-    return pass_on(proven);
+  if (proven == Proven::kLater) return result;
+  if (const auto shown = prove_either_way(unproven, unproven_layout, result.proof); !shown) {
+    return pass_on(shown);
   }
   return result;
 }
@@ -230,13 +237,13 @@ std::optional<Layout> joined_layout(const RuleSet& rules, const Traffic& traffic
                                     const JoinOptions& joining, bool asked, Drafts& drafts) {
   const JoinedRules joined = join_tables(rules, traffic, joining);
   if (joined.joins == 0 && asked) return std::nullopt;
-  auto made = lay_out_tables(joined.rules, traffic, options, drafts);
+  auto made = lay_out_tables(joined.rules, traffic, options, Proven::kLater, drafts);
   if (made && made->layout.rule_count() > room) {
     OptimizeOptions smaller = options;
     smaller.max_growth =
         std::max(1.0, static_cast<double>(room) / static_cast<double>(joined.rules.rules.size()));
     Drafts anew;
-    made = lay_out_tables(joined.rules, traffic, smaller, anew);
+    made = lay_out_tables(joined.rules, traffic, smaller, Proven::kLater, anew);
   }
   if (!made || made->layout.rule_count() > room) return std::nullopt;
   return fronted_up_to(room, traffic, options, made->layout);
@@ -303,7 +310,7 @@ Result<OptimizedLayout> lay_out(const RuleSet& rules, const Traffic& traffic,
     if (auto made = lay_out_products(rules, traffic, options, notes)) return std::move(*made);
   }
   Drafts drafts;
-  auto made = lay_out_tables(rules, traffic, options, drafts);
+  auto made = lay_out_tables(rules, traffic, options, Proven::kTableByTable, drafts);
   if (!made || !is_pipeline) return made;
   OptimizedLayout& result = *made;
   result.notes.insert(result.notes.end(), notes.begin(), notes.end());

@@ -101,6 +101,7 @@ Costed TablePlanner::joined(const Problem& problem, const std::vector<std::uint3
   constexpr std::size_t kMore = 3;
   chained::TableOptions options{room_.table, room_.first_free, room_.most_rules, room_.most_tables};
   options.limits = &room_.limits;
+  options.chains_as_made = room_.chains_as_made;
   chained::TableSearch search(rules_, problem, entering_.packets, entering_.weight, decider,
                               most_ranges);
   if (most_ranges > 0 && !search.has_ranges()) return {};

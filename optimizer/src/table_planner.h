@@ -26,6 +26,8 @@ struct TableRoom {
   std::size_t most_rules = 0;    ///< jumps included
   std::size_t most_tables = 0;   ///< that may be added
   LayoutLimits limits;           ///< recipes: those of this table
+  /// As in a pipeline, where few rules for special packets often keep one waiting that most come to.
+  bool chains_as_made = false;
 };
 
 [[nodiscard]] RuleSet rules_of(const RuleSet& rules, const std::vector<std::uint32_t>& members);

@@ -108,30 +108,35 @@ Traffic uniform_traffic(const RuleSet& rules, std::uint64_t seed) {
   return zipf_traffic(rules, 0.0, seed);
 }
 
-Traffic zipf_traffic(const RuleSet& rules, double exponent, std::uint64_t seed) {
+Traffic zipf_traffic(const RuleSet& rules, double exponent, std::uint64_t seed,
+                     std::size_t packets) {
   std::mt19937_64 random(seed);
   Traffic traffic;
-  traffic.flows.reserve(rules.rules.size());
+  traffic.drawn = true;
+  traffic.flows.reserve(packets * rules.rules.size());
   std::map<std::uint32_t, std::vector<MatchField>> fields;
-  for (const FlowRule& rule : rules.rules) {
-    auto known = fields.find(rule.table);
-    if (known == fields.end()) {
-      known = fields.emplace(rule.table, fields_of(rules, rule.table)).first;
+  for (std::size_t drawn = 0; drawn < packets; ++drawn) {
+    for (const FlowRule& rule : rules.rules) {
+      auto known = fields.find(rule.table);
+      if (known == fields.end()) {
+        known = fields.emplace(rule.table, fields_of(rules, rule.table)).first;
+      }
+      traffic.flows.push_back(
+          {.packet = packet_inside(rule, known->second, random), .table = rule.table});
     }
-    traffic.flows.push_back(
-        {.packet = packet_inside(rule, known->second, random), .table = rule.table});
   }
-  std::vector<std::size_t> rank(traffic.flows.size());
+  std::vector<std::size_t> rank(rules.rules.size());
   std::iota(rank.begin(), rank.end(), std::size_t{1});
   for (std::size_t i = rank.size(); i > 1; --i) std::swap(rank[i - 1], rank[random() % i]);
-  for (std::size_t i = 0; i < rank.size(); ++i) {
-    traffic.flows[i].weight = std::pow(static_cast<double>(rank[i]), -exponent);
+  for (std::size_t i = 0; i < traffic.flows.size(); ++i) {
+    traffic.flows[i].weight = std::pow(static_cast<double>(rank[i % rank.size()]), -exponent);
   }
   return traffic;
 }
 
-Result<Traffic> traffic_for(std::string_view what, const RuleSet& rules, std::uint64_t seed) {
-  if (what == "uniform") return uniform_traffic(rules, seed);
+Result<Traffic> traffic_for(std::string_view what, const RuleSet& rules, std::uint64_t seed,
+                            std::size_t packets) {
+  if (what == "uniform") return zipf_traffic(rules, 0.0, seed, packets);
   if (what.starts_with("zipf:")) {
     const std::string_view text = what.substr(5);
     double exponent = -1.0;
@@ -141,7 +146,7 @@ Result<Traffic> traffic_for(std::string_view what, const RuleSet& rules, std::ui
       return fail(ErrorCode::kBadInput,
                   fmt::format("--traffic {}: the exponent must be in 0..10, e.g. zipf:1.1", what));
     }
-    return zipf_traffic(rules, exponent, seed);
+    return zipf_traffic(rules, exponent, seed, packets);
   }
   return read_traffic(std::string(what));
 }

@@ -2,7 +2,7 @@
 ///
 ///     pipeline_bench FILE [--growth G] [--apart] [--made-for SEED] [--packets N] [SEED...]
 ///
-/// The layout is made for the packets of seed 1, or of SEED, N inside each rule (1); with --apart no tables are joined.
+/// The layout is made for the packets of seed 1, or of SEED, N inside each rule (3, as `greynic optimize` draws); with --apart no tables are joined.
 /// Then it is judged by those packets, and by packets that it was not made for, one inside each rule, of each further
 /// seed. Tables are listed for the last. A visit is one packet at one table of the rules; what is tried in tables
 /// behind it counts there.
@@ -59,21 +59,11 @@ double seconds_since(std::clock_t start) {
   return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
 }
 
-/// Some packets inside each rule.
-Traffic packets_of(const RuleSet& rules, std::uint64_t seed, std::size_t a_rule) {
-  Traffic all;
-  for (std::size_t i = 0; i < a_rule; ++i) {
-    const Traffic drawn = rules::uniform_traffic(rules, seed + i * 1'000'000);
-    all.flows.insert(all.flows.end(), drawn.flows.begin(), drawn.flows.end());
-  }
-  return all;
-}
-
 struct Settings {
   std::string file;
   optimizer::OptimizeOptions options;
   std::uint64_t made_for = 1;
-  std::size_t packets = 1;
+  std::size_t packets = 3;
   std::vector<std::uint64_t> judged_by;
 };
 
@@ -82,7 +72,7 @@ int run(const Settings& settings) {
   if (!read) return fmt::print("{}\n", read.error().message), 1;
   const auto resolved = rules::resolve_conjunctions(std::move(*read), 1'000'000);
   if (!resolved) return fmt::print("{}\n", resolved.error().message), 1;
-  Traffic judging = packets_of(*resolved, settings.made_for, settings.packets);
+  Traffic judging = rules::zipf_traffic(*resolved, 0.0, settings.made_for, settings.packets);
   auto start = std::clock();
   const auto made = optimizer::optimize(*resolved, judging, settings.options);
   const double search = seconds_since(start);

@@ -30,6 +30,22 @@ TEST(Traffic, UniformPutsOnePacketInsideEachRule) {
   }
 }
 
+// Claim:  several packets of a rule lie inside it, weigh the same, and differ.
+TEST(Traffic, DrawsAsManyPacketsInsideEachRule) {
+  const RuleSet rules = some_rules();
+  const Traffic traffic = zipf_traffic(rules, 1.1, 3, 3);
+  const std::size_t count = rules.rules.size();
+  ASSERT_EQ(traffic.flows.size(), 3 * count);
+  EXPECT_TRUE(traffic.drawn);
+  for (std::size_t i = 0; i < count; ++i) {
+    for (const std::size_t other : {i, i + count, i + 2 * count}) {
+      EXPECT_TRUE(rules.rules[i].match.matches(traffic.flows[other].packet)) << i;
+      EXPECT_EQ(traffic.flows[other].weight, traffic.flows[i].weight) << i;
+    }
+    EXPECT_NE(traffic.flows[i].packet, traffic.flows[i + count].packet) << i;
+  }
+}
+
 // Claim:  sorted down, the weights are 1, 2^-s, 3^-s, ...
 TEST(Traffic, ZipfWeighsByRank) {
   const RuleSet rules = some_rules();

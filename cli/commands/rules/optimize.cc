@@ -108,6 +108,14 @@ struct Found {
   std::optional<optimizer::GrowthCurve> curve;  ///< without its layout, which is above
 };
 
+/// Inside each rule. In tables that follow one another packets of one rule meet many others, so one says little.
+std::size_t packets_drawn(const RuleSet& rules) {
+  constexpr std::size_t kOfPipelines = 3;
+  const bool one_table = std::ranges::all_of(
+      rules.rules, [&](const FlowRule& rule) { return rule.table == rules.rules.front().table; });
+  return one_table ? 1 : kOfPipelines;
+}
+
 Result<Found> search(const RuleSet& rules, const Traffic& traffic,
                      const optimizer::OptimizeOptions& options, bool auto_growth) {
   if (!auto_growth) {
@@ -316,7 +324,7 @@ int run(const OptimizeFlags& flags) {
   if (flags.follow) return follow(flags, *rules, options);
   if (!flags.update.layout.empty()) return update(flags, *rules, options);
   if (flags.ranges) options.limits.most_ranges = 2;
-  const auto traffic = rules::traffic_for(flags.traffic, *rules, flags.seed);
+  const auto traffic = rules::traffic_for(flags.traffic, *rules, flags.seed, packets_drawn(*rules));
   if (!traffic) return tell(traffic.error());
   if (can_be_by_model(flags) && loop::worth_layouts_by_model(models)) {
     return optimize_for_fleet({flags.rules.path, flags.traffic, flags.out, flags.as_json}, *rules,
@@ -427,7 +435,7 @@ void add_optimize(Program& program) {
   command.option("--at", flags->at, "Configuration to predict for: factor=level,factor=level");
   add_hop(command, flags->hop);
   command.option("--traffic", flags->traffic,
-                 "uniform (one packet inside each rule), zipf:EXPONENT, or a traffic file");
+                 "uniform (as many packets inside each rule), zipf:EXPONENT, or a traffic file");
   command.option("-o,--out", flags->out, "Write the layout, or the advice, here").writes();
   command.option("--seed", flags->seed, "Seed of the made-up traffic and of the search");
   add_growth(command, flags->growth);

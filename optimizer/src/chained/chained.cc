@@ -135,7 +135,8 @@ LaidOut TableSearch::lay_out(const TableOptions& options) {
     return std::move(grown.plan);
   };
   for (int round = 0; round < rounds && best.empty(); ++round, price *= kDearer) {
-    Plan plan = grow({price, options.most_tables, options.most_rules, kMostJumps, options.filters});
+    Plan plan = grow({price, options.most_tables, options.most_rules, kMostJumps, options.filters,
+                      options.chains_as_made});
     const std::size_t entries = entries_of(plan);
     if (plan.empty() || entries > options.most_rules || plan.size() > options.most_tables + 1) {
       continue;

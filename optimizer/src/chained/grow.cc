@@ -5,9 +5,9 @@
 #include <map>
 #include <numeric>
 
-#include "src/chain.h"
 #include "src/chained/cut.h"
 #include "src/chained/key_numbers.h"
+#include "src/chained/node_chain.h"
 #include "src/chained/range_chain.h"
 
 namespace greynic::optimizer::chained {
@@ -62,7 +62,9 @@ class Grower {
       deepest = std::max(deepest, way.jumps);
       if (node.rows.size() == 0) return deepest;
       constexpr double kShort = 1.6;
-      const double chain = chooser_.chain(node);
+      const double hoped = chooser_.chain(node);
+      const double chain =
+          options_.chains_as_made ? cost_as_made(units_, node, hoped, missing(node)) : hoped;
       const bool is_short = !(node.all_weight > 0.0) || chain <= kShort * node.all_weight;
       if (!room_for_tables() || !way.open()) {
         finish(node, table);
@@ -193,20 +195,8 @@ class Grower {
       }
       return;
     }
-    Problem chain(units_.problem->columns, packets_.words());
-    for (std::size_t row = 0; row < node.rows.size(); ++row) {
-      const std::size_t before = chain.rows.size();
-      units_.written_out(node.rows, row,
-                         [&](const Word* value, const Word* mask) { chain.rows.add(value, mask); });
-      const std::size_t count = chain.rows.size() - before;
-      const std::uint32_t unit = node.rows.unit[row];
-      chain.effect.insert(chain.effect.end(), count, units_.effect[unit]);
-      chain.rule.insert(chain.rule.end(), count, unit);
-      chain.weight.insert(chain.weight.end(), count, node.weight[row] / static_cast<double>(count));
-    }
-    std::vector<std::uint32_t> all(chain.rows.size());
-    std::iota(all.begin(), all.end(), 0U);
-    for (const Group& group : build_chain(chain, all).groups) {
+    const Problem chain = written_out(units_, node);
+    for (const Group& group : chain_of(chain).groups) {
       PlanMatcher matcher(chain.rows.mask[group.rows.front()], packets_.words());
       for (const std::uint32_t row : group.rows) {
         matcher.values.add(chain.rows.value[row]);

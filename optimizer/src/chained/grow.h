@@ -22,6 +22,7 @@ struct GrowOptions {
   std::size_t most_rules = 0;   ///< the search gives up beyond
   std::size_t most_jumps = 0;   ///< that follow one another
   bool filters = true;          ///< may be put in
+  bool chains_as_made = false;  ///< chains are priced with what waits in them
 };
 
 struct Grown {

@@ -17,12 +17,15 @@ namespace greynic::optimizer {
 /// comparisons: a count, so that the same input gives the same layout on every machine.
 class QuickProver {
  public:
+  /// `later`: all tables together are proven when they are done, so that none needs a proof of its own.
+  explicit QuickProver(bool later = false) : later_(later) {}
   bool proves(const RuleSet& rules, const Layout& layout, Proof& proof);
   /// Layouts that were wrong: faults of the search, which nobody should have to take on trust.
   [[nodiscard]] std::size_t refuted() const { return refuted_; }
 
  private:
   static constexpr std::uint64_t kRanges = 200'000'000;  ///< masks are there, should this not do
+  bool later_;
   std::uint64_t left_ = 1'000'000'000;
   std::size_t refuted_ = 0;
 };

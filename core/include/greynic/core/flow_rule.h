@@ -226,6 +226,8 @@ struct TrafficFlow {
 };
 struct Traffic {
   std::vector<TrafficFlow> flows;
+  /// The packets are examples, drawn at random from what rules match: others like them come in their place.
+  bool drawn = false;
 };
 
 /// Mean number of matchers that a packet of this traffic is checked against.

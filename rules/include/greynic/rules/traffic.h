@@ -22,11 +22,13 @@ namespace greynic::rules {
 [[nodiscard]] Traffic uniform_traffic(const RuleSet& rules, std::uint64_t seed);
 
 /// The same packets with Zipf weights: the flow of rank k weighs k^-exponent; ranks are a random
-/// permutation of the rules. `exponent` is at least 0 (0: uniform).
-[[nodiscard]] Traffic zipf_traffic(const RuleSet& rules, double exponent, std::uint64_t seed);
+/// permutation of the rules. `exponent` is at least 0 (0: uniform). `packets`: inside each rule, of equal weight; what
+/// is to serve packets that were not drawn, too, is better chosen by several.
+[[nodiscard]] Traffic zipf_traffic(const RuleSet& rules, double exponent, std::uint64_t seed,
+                                   std::size_t packets = 1);
 
-/// "uniform", "zipf:1.1" or the path of a traffic file.
+/// "uniform", "zipf:1.1" or the path of a traffic file, which has its own packets.
 [[nodiscard]] Result<Traffic> traffic_for(std::string_view what, const RuleSet& rules,
-                                          std::uint64_t seed);
+                                          std::uint64_t seed, std::size_t packets = 1);
 
 }  // namespace greynic::rules

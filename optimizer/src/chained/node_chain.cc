@@ -1,0 +1,47 @@
+#include "src/chained/node_chain.h"
+
+#include <algorithm>
+#include <numeric>
+#include <unordered_set>
+
+#include "src/key_table.h"
+
+namespace greynic::optimizer::chained {
+
+Problem written_out(const Units& units, const Node& node) {
+  Problem chain(units.problem->columns, node.decided.size());
+  std::unordered_set<std::vector<Word>, RowHash> known;
+  std::vector<Word> key;
+  for (std::size_t row = 0; row < node.rows.size(); ++row) {
+    const std::size_t before = chain.rows.size();
+    units.written_out(node.rows, row, [&](const Word* value, const Word* mask) {
+      key.assign(value, value + node.decided.size());
+      key.insert(key.end(), mask, mask + node.decided.size());
+      if (known.insert(key).second) chain.rows.add(value, mask);
+    });
+    const std::size_t count = chain.rows.size() - before;
+    const std::uint32_t unit = node.rows.unit[row];
+    chain.effect.insert(chain.effect.end(), count, units.effect[unit]);
+    chain.rule.insert(chain.rule.end(), count, unit);
+    chain.weight.insert(chain.weight.end(), count, node.weight[row] / static_cast<double>(count));
+  }
+  return chain;
+}
+
+Chain chain_of(const Problem& problem) {
+  std::vector<std::uint32_t> all(problem.rows.size());
+  std::iota(all.begin(), all.end(), 0U);
+  return build_chain(problem, all);
+}
+
+double cost_as_made(const Units& units, const Node& node, double hoped, double missing) {
+  constexpr std::size_t kSmall = 3000;
+  const bool waits = std::ranges::any_of(node.conflicts.before,
+                                         [](const auto& before) { return !before.empty(); });
+  if (units.as_range[0] || units.as_range[1] || !waits || node.rows.size() > kSmall) return hoped;
+  const Chain made = chain_of(written_out(units, node));
+  return std::max(hoped,
+                  weighted_position(made) + missing * static_cast<double>(made.groups.size()));
+}
+
+}  // namespace greynic::optimizer::chained

@@ -1,0 +1,21 @@
+#pragma once
+
+/// A node as one chain: what it is made of, and what it costs.
+
+#include "src/chain.h"
+#include "src/chained/node.h"
+
+namespace greynic::optimizer::chained {
+
+/// The rows of a node, with ports written out; `rule` are units. In a region two rows may look at the same: the
+/// earlier is kept.
+[[nodiscard]] Problem written_out(const Units& units, const Node& node);
+
+[[nodiscard]] Chain chain_of(const Problem& problem);
+
+/// What the chain of a small node costs: `hoped` does not know that rules which must come before others may keep
+/// those waiting. Of other nodes `hoped`. `missing`: packets that no row decides.
+[[nodiscard]] double cost_as_made(const Units& units, const Node& node, double hoped,
+                                  double missing);
+
+}  // namespace greynic::optimizer::chained
