@@ -10,6 +10,9 @@
 /// Example: `ct_state=new, port 1` is dropped, `ct_state=new, port 2` logged, all else goes on to the
 /// next table. `ct_state=established` in front sends most packets on at the first matcher.
 ///
+/// Where packets are drawn as examples (Traffic::drawn), an entry is judged without the flow that it owes most to: others
+/// come in its place, and what serves only one flow would serve none of them.
+///
 /// Each table does afterwards what it did before; that this is so is for a proof to show.
 
 #include <cstddef>
