@@ -1,5 +1,3 @@
-#include "explain_tested.h"
-
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -9,79 +7,19 @@
 #include "around/finer.h"
 #include "around/sense.h"
 #include "causes.h"
-#include "replay.h"
+#include "explainer.h"
 #include "steps/group_search.h"
 #include "steps/hidden_pairs.h"
 #include "steps/level_search.h"
-#include "steps/told_by_clear.h"
-#include "wall_check.h"
 #include "whole/whole_search.h"
 
 namespace greynic::causal {
 namespace {
 
-constexpr double kWallInPlan = 0.1;  // odds that a configuration of a plan is a wall
 constexpr double kException = 0.5;   // odds that an exception is none
 constexpr std::size_t kGiveUp = 20;  // times the usual tests; half of that, step by step after it
 
-class Explainer {
- public:
-  Explainer(const Campaign& campaign, const Configuration& baseline, const ExplainOptions& options,
-            const Laboratory& laboratory)
-      : campaign_(campaign),
-        baseline_(baseline),
-        options_(options),
-        replay_(laboratory, options),
-        laboratory_(laboratory),
-        session_(campaign, baseline, options, laboratory_),
-        explanation_(explanation_of(campaign, baseline, options)) {
-    laboratory_.measure = [this](std::span<const Configuration> wanted) {
-      return replay_.measure(wanted);
-    };
-  }
-
-  [[nodiscard]] Result<Explanation> run(std::span<const Observation> observations);
-
- private:
-  void take(std::span<const Observation> observations);
-  [[nodiscard]] Result<void> judge_witness();
-  [[nodiscard]] Result<void> confirm_witness(Id id, std::size_t notes);
-  [[nodiscard]] Result<void> judge_run();
-  [[nodiscard]] Result<void> walk_plan();
-  void sort_out(Id id, Verdict verdict);
-  [[nodiscard]] Wall wall_of(Id id) const;
-  void add_wall(Id id);
-  void assign_causes();
-  [[nodiscard]] Result<void> explain_walls();
-  [[nodiscard]] Result<void> explain_wall(const Configuration& wall);
-  [[nodiscard]] Result<CausesOfWall> causes_of(Settings& settings);
-  [[nodiscard]] Result<CausesOfWall> causes_by_all_tests(Settings& settings);
-  [[nodiscard]] Result<void> add_levels(const CausesOfWall& found, Settings& settings,
-                                        std::vector<Cause>& causes);
-  [[nodiscard]] bool is_explained(const Configuration& configuration) const;
-  void keep_evidence(Cause& cause, const FoundCause& found, const CausesOfWall& all,
-                     Settings& settings);
-  [[nodiscard]] Evidence evidence_of(Id id, const std::string& role) const;
-  [[nodiscard]] Result<bool> clears(Cause& cause, const Configuration& wall,
-                                    const Condition& exception);
-  void finish();
-  [[nodiscard]] Result<void> look_around();
-
-  const Campaign& campaign_;
-  Configuration baseline_;
-  const ExplainOptions& options_;
-  Replay replay_;
-  Laboratory laboratory_;
-  Session session_;
-  Explanation explanation_;
-  std::vector<Id> of_run_;
-  std::vector<Configuration> clear_;
-  std::vector<bool> given_up_;
-  std::size_t too_short_ = 0;
-  bool all_complete_ = true;
-  bool sure_of_wall_ = true;  ///< of the one that is explained; it may be likely only
-  double complete_ = 1.0;
-};
+}  // namespace
 
 /// What an explanation ordered before is handed out again when it is asked for; all else is known
 /// from the start.
@@ -150,31 +88,41 @@ Result<void> Explainer::judge_witness() {
   }
   auto check = check_wall(session_, id, Check::kBeforeSearch, begin_search);
   if (!check) return pass_on(check);
-  explanation_.notes.insert(explanation_.notes.end(), check->notes.begin(), check->notes.end());
-  sort_out(id, check->verdict);
-  sure_of_wall_ = check->sure;
-  const std::size_t notes = explanation_.notes.size();
-  if (auto done = explain_walls(); !done) return done;
-  if (sure_of_wall_ || session_.lost_baseline()) return {};
-  return confirm_witness(id, notes);
+  return explain_checked(id, *check);
 }
 
-/// The search began at a likely wall, and added its notes to so many. What is none, or cannot be
-/// decided, has no causes.
-Result<void> Explainer::confirm_witness(Id id, std::size_t notes) {
+/// The search may begin at a likely wall. What turns out to be none, or cannot be decided, has no causes.
+Result<void> Explainer::explain_checked(Id id, const WallCheck& likely) {
+  explanation_.notes.insert(explanation_.notes.end(), likely.notes.begin(), likely.notes.end());
+  const Before before{explanation_.walls.size(),
+                      explanation_.causes.size(),
+                      waiting_.size(),
+                      explanation_.notes.size(),
+                      all_complete_,
+                      complete_};
+  sort_out(id, likely.verdict);
+  sure_of_wall_ = likely.sure;
+  if (auto done = explain_walls(); !done) return done;
+  if (sure_of_wall_ || session_.lost_baseline()) return {};
+  return confirm(id, before);
+}
+
+Result<void> Explainer::confirm(Id id, const Before& before) {
   auto check = check_wall(session_, id, Check::kAfterSearch);
   if (check && check->verdict == Verdict::kWall) {
-    explanation_.walls.front() = wall_of(id);
+    explanation_.walls[before.walls] = wall_of(id);
     assign_causes();
     return {};
   }
-  explanation_.walls.clear();
-  explanation_.causes.clear();
-  explanation_.configurations = 0;
-  all_complete_ = static_cast<bool>(check);
-  complete_ = 1.0;
+  explanation_.walls.resize(before.walls);
+  given_up_.resize(before.walls);
+  explanation_.causes.resize(before.causes);
+  waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(before.waiting), waiting_.end());
+  --explanation_.configurations;
+  all_complete_ = before.all_complete && static_cast<bool>(check);
+  complete_ = before.complete;
   sort_out(id, check ? check->verdict : Verdict::kUndecided);
-  explanation_.notes.resize(notes);
+  explanation_.notes.resize(before.notes);
   explanation_.notes.push_back("what seemed a wall was not confirmed by further tests");
   if (!check) return pass_on(check);
   return {};
@@ -192,42 +140,6 @@ Result<void> Explainer::judge_run() {
   }
   for (std::size_t i = 0; i < of_run_.size(); ++i) sort_out(of_run_[i], (*verdicts)[i]);
   return explain_walls();
-}
-
-bool Explainer::is_explained(const Configuration& configuration) const {
-  return std::any_of(explanation_.causes.begin(), explanation_.causes.end(),
-                     [&](const Cause& cause) { return cause.holds(configuration); });
-}
-
-/// One test for each configuration of the plan that no known cause explains; a suspicion is settled
-/// and explained at once.
-Result<void> Explainer::walk_plan() {
-  auto plan = laboratory_.plan();
-  if (!plan) return pass_on(plan);
-  const double error =
-      (1.0 - options_.confidence) / std::max<double>(1.0, static_cast<double>(plan->size()));
-  const ToldByClear told(campaign_);
-  for (const Configuration& configuration : *plan) {
-    if (configuration == baseline_ || is_explained(configuration)) continue;
-    if (told.tells(session_, configuration)) continue;
-    const Id id = session_.id_of(configuration);
-    if (auto done = session_.measure({&id, 1}, "looking for a wall"); !done) return done;
-    if (session_.evidence(id) < 0.0 && !session_.refused(id)) {
-      sort_out(id, Verdict::kClear);
-      continue;
-    }
-    auto verdict = session_.decide(id, kWallInPlan, error, "is it a wall?");
-    if (!verdict) return pass_on(verdict);
-    if (*verdict != Verdict::kWall) {
-      sort_out(id, *verdict);
-      continue;
-    }
-    auto check = check_wall(session_, id);
-    if (!check) return pass_on(check);
-    sort_out(id, check->verdict);
-    if (auto done = explain_walls(); !done) return done;
-  }
-  return {};
 }
 
 Evidence Explainer::evidence_of(Id id, const std::string& role) const {
@@ -274,7 +186,9 @@ Result<CausesOfWall> Explainer::causes_of(Settings& settings) {
   const Id wall = session_.id_of(settings.wall());
   if (!session_.is_noisy(wall) && !may_be_noisy(session_, wall)) {
     session_.leave_when_noisy(wall);
-    auto found = WitnessSearch(session_, settings).causes();
+    WitnessSearch search(session_, settings);
+    if (walks_plan_) search.leave_healers_to_plan();
+    auto found = search.causes();
     session_.leave_when_noisy({});
     if (!found || found->complete || !session_.is_noisy(wall)) return found;
   }
@@ -319,42 +233,55 @@ Result<void> Explainer::explain_wall(const Configuration& wall) {
   }
   auto found = causes_of(*settings);
   if (!found) return pass_on(found);
+  const std::size_t first = explanation_.causes.size();
+  if (auto told = tell(wall, *settings, *found); !told) return told;
+  if (found->waits) waiting_.push_back({wall, *settings, *found, first});
+  return {};
+}
+
+/// Their levels are searched, and they join the others.
+Result<void> Explainer::tell(const Configuration& wall, Settings& settings, CausesOfWall& found) {
   std::vector<Cause> causes;
-  auto levelled = add_levels(*found, *settings, causes);
+  auto levelled = add_levels(found, settings, causes);
   if (!levelled && session_.left_for_noise()) {  // levels showed it, not the settings before them
-    found = causes_by_all_tests(*settings);
-    if (!found) return pass_on(found);
+    auto by_all = causes_by_all_tests(settings);
+    if (!by_all) return pass_on(by_all);
+    found = std::move(*by_all);
     causes.clear();
-    levelled = add_levels(*found, *settings, causes);
+    levelled = add_levels(found, settings, causes);
   }
-  for (const std::string& note : found->notes) {
+  for (const std::string& note : found.notes) {
     explanation_.notes.push_back(fmt::format("{}: {}", wall.name(), note));
   }
-  all_complete_ = all_complete_ && found->complete && !found->causes.empty();
-  complete_ *= found->confidence;
-  if (!found->causes.empty()) {
-    const double left = pairs_seen(*settings, found->causes).left();
-    explanation_.hidden_left = std::max(explanation_.hidden_left.value_or(0.0), left);
-  }
-  sure_of_wall_ = sure_of_wall_ || chance_of(found->odds_of_any) >= options_.confidence;
+  all_complete_ = all_complete_ && found.complete && !found.causes.empty();
+  complete_ *= found.confidence;
+  if (!found.waits) note_hidden(settings, found);
+  sure_of_wall_ = sure_of_wall_ || chance_of(found.odds_of_any) >= options_.confidence;
   for (std::size_t i = 0; i < causes.size(); ++i) {
-    const FoundCause& one = found->causes[i];
+    const FoundCause& one = found.causes[i];
     Cause& cause = causes[i];
     if (options_.finer > 0.0) {
-      const Configuration alone = session_.configuration(settings->known_id(one.closed));
-      auto done = find_finer(session_, *settings, alone, options_.finer, cause);
+      const Configuration alone = session_.configuration(settings.known_id(one.closed));
+      auto done = find_finer(session_, settings, alone, options_.finer, cause);
       if (!done) return done;
     }
-    keep_evidence(cause, one, *found, *settings);
+    keep_evidence(cause, one, found, settings);
     // Where levels are known already, all tests were held against whole answers: this one too.
     for (const Evidence& evidence : cause.evidence) {
       const bool apart = one.levels.empty() && evidence.role == "all terms";
       if (apart) cause.confidence *= 1.0 - evidence.p_value;
     }
-    cause.confidence *= found->confidence;
+    cause.confidence *= found.confidence;
     explanation_.causes.push_back(std::move(cause));
   }
   return levelled;
+}
+
+/// How much of what the wall itself may heal was not asked.
+void Explainer::note_hidden(Settings& settings, const CausesOfWall& found) {
+  if (found.causes.empty()) return;
+  const double left = pairs_seen(settings, found.causes).left();
+  explanation_.hidden_left = std::max(explanation_.hidden_left.value_or(0.0), left);
 }
 
 Result<void> Explainer::explain_walls() {
@@ -488,8 +415,6 @@ Result<Explanation> Explainer::run(std::span<const Observation> observations) {
   if (auto done = look_around(); !done) return pass_on(done);
   return std::move(explanation_);
 }
-
-}  // namespace
 
 Result<Explanation> explain_tested(const Campaign& campaign, const Configuration& baseline,
                                    std::span<const Observation> observations,

@@ -12,6 +12,7 @@ constexpr std::size_t kLongRow = 12;     // tests, as in small noise,
 constexpr std::size_t kLongSearch = 20;  // and of all rows together
 constexpr std::size_t kLongForBaseline = 12;
 constexpr double kBaselineKnown = 0.3;  // its error, of the way from it to the bound
+constexpr double kFarFromBound = 8.0;   // log odds of what one test shows to be clear
 constexpr double kConfirmed = 0.5;      // share of a mean that other configurations have too
 constexpr double kFirstLikely = 0.2;    // odds of a first step that is asked by itself
 constexpr double kLeastToHeal = 0.4;    // odds of a step that may be healed
@@ -176,7 +177,10 @@ std::vector<Id> Session::seen_once(const Row& row, const Place& place) const {
   for (std::size_t step = place.step - std::min<std::size_t>(place.step, 1);
        by_bound_ && step <= place.step && step < row.steps.size(); ++step) {
     const Id id = row.steps[step];
-    if (tests_of(id) == 1 && asked_[id].known < kConfirmed && !refused(id)) once.push_back(id);
+    const bool far_off = evidence(id) > -kFarFromBound;  // no stall makes a test faster
+    if (tests_of(id) == 1 && asked_[id].known < kConfirmed && far_off && !refused(id)) {
+      once.push_back(id);
+    }
   }
   if (std::ssize(once) > options_.batch) once.resize(static_cast<std::size_t>(options_.batch));
   return once;

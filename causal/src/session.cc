@@ -22,8 +22,6 @@ constexpr double kBitsOfLevels = 20.0;
 constexpr double kLeastTold = 0.02;
 constexpr double kNearBound = 0.08;  // of the way from the baseline to it
 constexpr double kNearForLevel = 0.12;
-constexpr double kLeastRepeats = 2.0;
-constexpr double kRepeatsByChance = 0.001;  // chance that they agree so well
 constexpr int kMostTooShort = 2;
 constexpr double kSurelyWall = 5.0;       // log odds
 constexpr std::size_t kOwnTests = 2;      // of a configuration, before the baseline is asked again
@@ -323,9 +321,12 @@ void Session::ask_several_times(std::vector<Id>& next) const {
 }
 
 Result<std::vector<Verdict>> Session::decide(const std::vector<Id>& ids, double before,
-                                             double error, const std::string& why) {
+                                             double error, const std::string& why,
+                                             std::optional<double> error_of_wall) {
   const double prior = std::log(before / (1.0 - before));
   const double sure = std::log((1.0 - error) / error);
+  const double sure_of_wall =
+      error_of_wall ? -std::log(*error_of_wall / (1.0 - *error_of_wall)) : sure;
   std::vector<Verdict> verdicts(ids.size(), Verdict::kUndecided);
   const std::size_t begun = tests_;
   while (true) {
@@ -335,7 +336,7 @@ Result<std::vector<Verdict>> Session::decide(const std::vector<Id>& ids, double 
       const double odds = prior + evidence(ids[i]);
       asked_[ids[i]].belief = chance_of(odds);
       const bool tested = !asked.readings.empty();
-      if (tested && odds >= sure) {
+      if (tested && odds >= sure_of_wall) {
         verdicts[i] = Verdict::kWall;
       } else if (tested && odds <= -sure) {
         verdicts[i] = Verdict::kClear;
@@ -356,8 +357,9 @@ Result<std::vector<Verdict>> Session::decide(const std::vector<Id>& ids, double 
   }
 }
 
-Result<Verdict> Session::decide(Id id, double before, double error, const std::string& why) {
-  auto verdicts = decide(std::vector<Id>{id}, before, error, why);
+Result<Verdict> Session::decide(Id id, double before, double error, const std::string& why,
+                                std::optional<double> error_of_wall) {
+  auto verdicts = decide(std::vector<Id>{id}, before, error, why, error_of_wall);
   if (!verdicts) return pass_on(verdicts);
   return verdicts->front();
 }
@@ -395,25 +397,15 @@ Session::Spread Session::spread_of_repeats() const {
   return spread;
 }
 
-/// What repeats of the same configurations allow: where these agree, what differs between others is no noise.
-double Session::most_noise_by_repeats() const {
-  const auto [squares, freedom] = spread_of_repeats();
-  if (freedom < kLeastRepeats) return model_.sigma();
-  // The lower tail of chi squared.
-  const double half = freedom / 2.0;
-  const double least = 2.0 * std::pow(kRepeatsByChance * std::tgamma(half + 1.0), 1.0 / half);
-  return std::sqrt(squares / least);
-}
-
 bool Session::is_noisy(Id wall, bool beside_least) const {
-  const double sigma = std::min(model_.sigma(), most_noise_by_repeats());
   for (Id id = 0; id < asked_.size(); ++id) {
     const bool seen = beside_least && tests_of(id) >= kOwnTests && evidence(id) > kSurelyWall;
     std::vector<double> scores = id == wall || seen ? scores_of(id) : std::vector<double>();
     if (scores.empty()) continue;
     std::sort(scores.begin(), scores.end());
     const double depth = std::max(scores[scores.size() / 2], model_.bound()) - model_.baseline();
-    if (sigma > (id == wall && beside_least ? kLargeNoise : kLargeForLeast) * depth) return true;
+    if (model_.sigma() > (id == wall && beside_least ? kLargeNoise : kLargeForLeast) * depth)
+      return true;
   }
   return false;
 }

@@ -111,10 +111,13 @@ class Session {
   /// log odds of a configuration, made elsewhere.
   void judge(Id id, double evidence) { asked_[id].evidence = asked_[id].by_bound = evidence; }
 
-  /// Whether each is a wall; `before` is the chance that it is, before any test.
+  /// Whether each is a wall; `before` is the chance that it is, before any test. `error_of_wall`: where more
+  /// questions follow on a wall, that would show the error.
   [[nodiscard]] Result<std::vector<Verdict>> decide(const std::vector<Id>& ids, double before,
-                                                    double error, const std::string& why);
-  [[nodiscard]] Result<Verdict> decide(Id id, double before, double error, const std::string& why);
+                                                    double error, const std::string& why,
+                                                    std::optional<double> error_of_wall = {});
+  [[nodiscard]] Result<Verdict> decide(Id id, double before, double error, const std::string& why,
+                                       std::optional<double> error_of_wall = {});
   [[nodiscard]] Result<Place> first_wall(const Row& row, double error);
   /// What first_wall() would ask next; nothing where it knows.
   [[nodiscard]] std::optional<Id> next_question(const Row& row) const;
@@ -199,7 +202,6 @@ class Session {
     double squares = 0.0, freedom = 0.0;
   };
   [[nodiscard]] Spread spread_of_repeats() const;
-  [[nodiscard]] double most_noise_by_repeats() const;
   /// Fails where it is time to leave because of noise.
   [[nodiscard]] Result<void> stay(std::size_t tests_of_question);
   /// The baseline in place of what waits for it: its mean, and so the bound, is known less well.

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "greynic/core/units.h"
+#include "greynic/statistics/mean.h"
 
 namespace greynic::causal {
 namespace {
@@ -21,7 +22,10 @@ constexpr double kSigmaSpread = 1.2;    // and the spread of that
 constexpr double kSigmaStep = 1.2;
 constexpr double kNoiseInDrift = 3.0;  // times of what noise makes, before a drift is believed
 constexpr double kLeastSigma = 0.002;
-constexpr double kMostLearnt = 30.0;  // degrees of freedom of what repeats said before
+constexpr double kMostSigma = 1.0;
+constexpr double kLeastRepeats = 2.0;
+constexpr double kRepeatsByChance = 0.001;  // chance that they agree so well
+constexpr double kMostLearnt = 30.0;        // degrees of freedom of what repeats said before
 constexpr double kLeastBelief = 0.02;
 constexpr std::size_t kFewReadings = 40;
 constexpr std::size_t kManyReadings = 80;
@@ -83,7 +87,7 @@ double ValueModel::offset(std::size_t place) const {
 }
 
 double ValueModel::evidence(const Reading& reading, std::size_t place) const {
-  if (reading.failed) return std::log(failures_wall_ / failures_clear_);
+  if (reading.failed) return failures_.evidence_of_next();
   return mixture_.evidence({reading.score - offset(place)});
 }
 
@@ -97,31 +101,45 @@ double ValueModel::log_chance_of_all(double sigma) {
 
 /// The likeliest noise, whichever configurations are walls. A search from the last answer alone
 /// could stay where a large noise explains away every wall that is less deep than the first.
-void ValueModel::learn_sigma() {
+void ValueModel::learn_sigma(double most) {
   std::vector<double> candidates = {sigma_ / kSigmaStep, sigma_ * kSigmaStep, sigma_};
   if (sample_of_.size() < kFewReadings || sample_of_.size() % 24 == 0) {
     for (double sigma = 0.003; sigma < 0.8; sigma *= 1.5) candidates.push_back(sigma);
   }
   double best = -1e300;
   double likeliest = sigma_;
-  for (const double sigma : candidates) {
-    const double chance = log_chance_of_all(std::max(sigma, kLeastSigma));
+  for (const double candidate : candidates) {
+    const double sigma = std::clamp(candidate, kLeastSigma, most);
+    const double chance = log_chance_of_all(sigma);
     if (chance <= best) continue;
     best = chance;
-    likeliest = std::max(sigma, kLeastSigma);
+    likeliest = sigma;
   }
   sigma_ = likeliest;
 }
 
-/// How often values stall or fail to come.
-void ValueModel::learn_rates(const std::vector<Reading>& readings) {
+/// What repeats of the same configurations allow: where these agree, what differs between others is no noise.
+double ValueModel::most_sigma_by_repeats() const {
+  double squares = 0.0;
+  double freedom = 0.0;
+  for (const Sample& sample : samples_) {
+    if (sample.scores.size() < 2) continue;
+    squares += statistics::squares_of(sample.scores);
+    freedom += static_cast<double>(sample.scores.size()) - 1.0;
+  }
+  if (freedom < kLeastRepeats) return kMostSigma;
+  // The lower tail of chi squared.
+  const double half = freedom / 2.0;
+  const double least =
+      2.0 * std::exp((std::log(kRepeatsByChance) + std::lgamma(half + 1.0)) / half);
+  return std::clamp(std::sqrt(squares / least), kLeastSigma, kMostSigma);
+}
+
+/// How often values stall.
+void ValueModel::learn_stalls(const std::vector<Reading>& readings) {
   double stalls = 0.0, values = 0.0;
-  double failed = 0.0, failed_wall = 0.0, clear = 0.0, wall = 0.0;
   for (std::size_t i = 0; i < readings.size(); ++i) {
     const Reading& one = readings[i];
-    if (one.ignored) continue;
-    (one.failed ? failed : clear) += 1.0 - one.belief;
-    (one.failed ? failed_wall : wall) += one.belief;
     if (sample_of_[i] == kNone) continue;
     const MeanMixture::Mean mean = mixture_.mean_of(sample_of_[i]);
     values += 1.0;
@@ -129,8 +147,24 @@ void ValueModel::learn_rates(const std::vector<Reading>& readings) {
     stalls += one.score - offset(i) - mean.value > kStallsFrom * sigma_ ? 1.0 : 0.0;
   }
   stalls_ = (stalls + kStallsBefore * kStallWeight) / (values + kStallWeight);
-  failures_clear_ = (failed + 0.05) / (clear + failed + 2.0);
-  failures_wall_ = (failed_wall + 2.0 * failures_clear_) / (wall + failed_wall + 2.0);
+}
+
+/// How often tests give no value, whatever is set and at walls.
+void ValueModel::learn_failures(const std::vector<Reading>& readings,
+                                const std::vector<Group>& groups,
+                                const std::vector<std::size_t>& sample_of_group) {
+  std::vector<Outcomes> all(groups.size());
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    for (const std::size_t place : *groups[g].places) {
+      if (readings[place].ignored) continue;
+      ++(readings[place].failed ? all[g].failed : all[g].valued);
+    }
+    const std::size_t sample = sample_of_group[g];
+    if (sample == kNone) continue;
+    const double by_values = 1.0 / (1.0 + std::exp(-mixture_.evidence_of(sample)));
+    all[g].wall = readings[groups[g].places->front()].of_baseline ? 0.0 : by_values;
+  }
+  failures_.fit(all);
 }
 
 /// A drift moves clear and wall alike, so what remains of both tells of it.
@@ -197,17 +231,16 @@ void ValueModel::fit(const std::vector<Reading>& readings, std::vector<Group>& g
     sample_of_group[g] = samples_.size();
     samples_.push_back(std::move(sample));
   }
-  if (readings.size() < kManyReadings || readings.size() % 6 == 0) learn_sigma();
+  const double most = most_sigma_by_repeats();
+  if (readings.size() < kManyReadings || readings.size() % 6 == 0) learn_sigma(most);
+  sigma_ = std::min(sigma_, most);
   (void)log_chance_of_all(sigma_);
   mixture_.settle();
-  learn_rates(readings);
+  learn_stalls(readings);
+  learn_failures(readings, groups, sample_of_group);
   for (std::size_t g = 0; g < groups.size(); ++g) {
     const std::size_t sample = sample_of_group[g];
-    double failed = 0.0;
-    for (const std::size_t place : *groups[g].places) {
-      if (readings[place].failed && !readings[place].ignored)
-        failed += std::log(failures_wall_ / failures_clear_);
-    }
+    const double failed = failures_.evidence_of(g);
     groups[g].evidence = failed + (sample == kNone ? 0.0 : mixture_.evidence_of(sample));
     groups[g].known = sample == kNone ? 0.0 : mixture_.mean_of(sample).known;
     groups[g].by_bound = failed + (sample == kNone ? 0.0 : mixture_.evidence_by_bound(sample));

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "failures.h"
 #include "greynic/core/campaign.h"
 #include "greynic/core/observation.h"
 #include "mean_mixture.h"
@@ -87,26 +88,27 @@ class ValueModel {
   [[nodiscard]] double offset(std::size_t place) const;
   [[nodiscard]] double bound() const { return scale_.bound(baseline()); }
   [[nodiscard]] double stall_rate() const { return stalls_; }
-  [[nodiscard]] double failure_rate() const { return failures_clear_; }
   /// How far the device drifted over the tests, in scores.
   [[nodiscard]] double drift() const;
   [[nodiscard]] const Scale& scale() const { return scale_; }
 
  private:
-  void learn_sigma();
-  void learn_rates(const std::vector<Reading>& readings);
+  void learn_sigma(double most);
+  [[nodiscard]] double most_sigma_by_repeats() const;
+  void learn_stalls(const std::vector<Reading>& readings);
+  void learn_failures(const std::vector<Reading>& readings, const std::vector<Group>& groups,
+                      const std::vector<std::size_t>& sample_of_group);
   void learn_drift(const std::vector<Reading>& readings);
   [[nodiscard]] double log_chance_of_all(double sigma);
 
   Scale scale_;
   MeanMixture mixture_;
+  Failures failures_;
   std::vector<Sample> samples_;
   std::vector<std::size_t> sample_of_;  // of each reading
   double sigma_ = 0.1;
   double freedom_ = 3.0;
   double stalls_ = 0.01;
-  double failures_clear_ = 0.01;
-  double failures_wall_ = 0.01;
   double learnt_variance_ = 0.0;
   double learnt_freedom_ = 0.0;
   std::vector<double> offsets_;

@@ -50,8 +50,8 @@ bool WitnessSearch::may_be_healed_without(const FoundCause& cause, std::size_t t
 Result<bool> WitnessSearch::shrink(FoundCause& cause, const Set& shared, const Set& left_out) {
   bool dropped = false;
   for (std::size_t i = 0; i < settings_.size(); ++i) {
-    const bool is_asked = left_out.test(i) && may_be_healed_without(cause, i);
-    if (!shared.test(i) && !is_asked) continue;
+    if (!shared.test(i) && !left_out.test(i)) continue;
+    if (!may_be_healed_without(cause, i)) continue;
     const auto closed = cause.terms.count() < 2 ? std::nullopt : without_term(cause, i);
     if (!closed) continue;
     const Id id = settings_.known_id(*closed);

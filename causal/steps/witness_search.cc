@@ -13,12 +13,13 @@ namespace greynic::causal {
 namespace {
 
 constexpr int kLargestOrder = 8;
-constexpr double kFurtherCause = 0.12;  // odds that a healed wall holds one more
-constexpr double kSeenAsWall = 4.9;     // log odds: a further cause is searched there at once
-constexpr double kLeastError = 1e-6;    // of a healed wall, where there are very many
-constexpr double kLeastFurther = 0.02;  // of that, however often it was healed
-constexpr double kThirdCause = 0.25;    // that one which is healed of a cause holds two more
-constexpr double kStillCause = 0.9;     // odds that a cause shows in another healing
+constexpr double kFurtherCause = 0.12;   // odds that a healed wall holds one more
+constexpr double kErrorOfFurther = 0.1;  // of a wall: the search there shows it, if there is none
+constexpr double kSeenAsWall = 4.9;      // log odds: a further cause is searched there at once
+constexpr double kLeastError = 1e-6;     // of a healed wall, where there are very many
+constexpr double kLeastFurther = 0.02;   // of that, however often it was healed
+constexpr double kThirdCause = 0.25;     // that one which is healed of a cause holds two more
+constexpr double kStillCause = 0.9;      // odds that a cause shows in another healing
 constexpr int kMostPasses = 5;
 constexpr double kNoMoreTerms = 0.3;  // odds that the terms found are all of a cause, before a test
 constexpr std::size_t kMostTransversals = 400;
@@ -113,7 +114,7 @@ Row WitnessSearch::row_of(const Growth& growth, const Set& terms) {
   weigh_by_clear(session_, settings_, growth, terms, row.before);
   if (terms.none()) row.before[0] = 0.0;  // the baseline is no wall
   row.why = "growing the baseline towards the wall";
-  row.ask_first = terms.any();
+  row.ask_first = terms.any() && !healers_wait_;
   for (const Set& set : growth.sets) row.steps.push_back(settings_.known_id(set));
   return row;
 }
@@ -200,7 +201,8 @@ Result<std::optional<std::size_t>> WitnessSearch::first_wall_of(const std::vecto
       const std::size_t end = std::min(ids.size(), begin + together);
       const std::vector<Id> some(ids.begin() + static_cast<std::ptrdiff_t>(begin),
                                  ids.begin() + static_cast<std::ptrdiff_t>(end));
-      auto verdicts = session_.decide(some, kFurtherCause, error, "healing all known causes");
+      auto verdicts = session_.decide(some, kFurtherCause, error, "healing all known causes",
+                                      std::max(error, kErrorOfFurther));
       if (!verdicts) return pass_on(verdicts);
       for (std::size_t i = begin; i < end; ++i) {
         healings[i].verdict = (*verdicts)[i - begin];
@@ -310,7 +312,8 @@ Result<void> WitnessSearch::find_absent(FoundCause& cause, Set kept) {
 /// Settings of the other causes that no sure wall of this cause alone has at the wall's level: it may
 /// need one of them healed.
 Set WitnessSearch::never_kept(const CausesOfWall& found, const FoundCause& cause) const {
-  const double sure = std::log(1.0 / error_of(8) - 1.0) - std::log(kStillCause / (1 - kStillCause));
+  const double sure = std::log(2.0 / (1.0 - session_.options().confidence) - 1.0) -
+                      std::log(kStillCause / (1 - kStillCause));
   Set open;
   for (const FoundCause& other : found.causes) open |= other.terms & ~cause.terms;
   for (const auto& known : settings_.known()) {
@@ -346,7 +349,9 @@ Result<void> WitnessSearch::check_emergence(CausesOfWall& found) {
       if ((kept & open).none()) break;
       const auto id = settings_.id_of(kept);
       if (!id) continue;
-      auto verdict = session_.decide(*id, kStillCause, error_of(8), "one cause, the others healed");
+      const double error = (1.0 - session_.options().confidence) / 2.0;
+      auto verdict =
+          session_.decide(*id, kStillCause, error_of(8), "one cause, the others healed", error);
       if (!verdict) return pass_on(verdict);
       if (*verdict == Verdict::kClear) {
         if (auto done = find_absent(cause, kept); !done) return done;
@@ -388,9 +393,10 @@ Result<void> WitnessSearch::doubt(CausesOfWall& found) {
   return {};
 }
 
-Result<CausesOfWall> WitnessSearch::causes() {
-  CausesOfWall found;
+Result<CausesOfWall> WitnessSearch::causes(CausesOfWall found) {
   found.complete = true;
+  found.waits = healers_wait_;
+  found.notes.clear();
   const auto search = [&]() -> Result<void> {
     bool settled = false;
     for (int round = 0; round < kMostPasses && !settled; ++round) {
@@ -399,7 +405,7 @@ Result<CausesOfWall> WitnessSearch::causes() {
       auto stands = confirm(found);
       if (!stands) return pass_on(stands);
       if (!*stands) continue;
-      auto dropped = drop_needless(found);
+      auto dropped = healers_wait_ ? Result<bool>(false) : drop_needless(found);
       if (!dropped) return pass_on(dropped);
       if (*dropped) continue;
       // The noise is known better by now: are the healed walls as clear as they seemed?
@@ -407,7 +413,7 @@ Result<CausesOfWall> WitnessSearch::causes() {
       if (!wall) return pass_on(wall);
       if (*wall) continue;
       if (auto done = check_emergence(found); !done) return done;
-      auto more = find_hidden(found);
+      auto more = healers_wait_ ? Result<bool>(false) : find_hidden(found);
       if (!more) return pass_on(more);
       settled = !*more;
     }

@@ -52,6 +52,7 @@ struct CausesOfWall {
   std::vector<FoundCause> causes;
   std::vector<Healing> certificate;
   bool complete = false;
+  bool waits = false;         ///< questions on settings that heal were left to the rows of a plan
   bool contradicted = false;  ///< by tests: no answer that the search knows agrees with them
   double confidence = 1.0;    ///< that the list is complete
   double odds_of_any = 0.0;   ///< logarithm, of these causes against no wall at all; 0: not known
@@ -65,8 +66,11 @@ class WitnessSearch {
  public:
   /// `patient`: goes on where noise is large.
   WitnessSearch(Session& session, Settings& settings, bool patient = false);
-  /// kAllowanceSpent ends the search inside: what was found stands, incomplete.
-  [[nodiscard]] Result<CausesOfWall> causes();
+  /// kAllowanceSpent ends the search inside: what was found stands, incomplete. `found`: what a search before
+  /// this one found.
+  [[nodiscard]] Result<CausesOfWall> causes(CausesOfWall found = {});
+  /// What may heal a cause or hide one is not asked.
+  void leave_healers_to_plan() { healers_wait_ = true; }
   /// What it asks before all else.
   [[nodiscard]] std::optional<Id> first_question();
 
@@ -114,6 +118,7 @@ class WitnessSearch {
   Session& session_;
   Settings& settings_;
   bool patient_;
+  bool healers_wait_ = false;
 };
 
 /// The smallest sets that share a setting with every one of `sets`; at most `most` of them.

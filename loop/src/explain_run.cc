@@ -17,6 +17,8 @@
 namespace greynic::loop {
 namespace {
 
+constexpr double kPatience = 100.0;  // for a small plan: each of its rows is a test
+
 /// The campaign as it was run: its own overrides applied, its baseline completed.
 struct RunCampaign {
   Campaign campaign;
@@ -66,7 +68,9 @@ causal::Laboratory laboratory_of(RunCampaign& run, target::Target& device,
   };
   laboratory.allows = [&](const Configuration& whole) { return run.compiled.allows(whole); };
   laboratory.plan = [&]() -> Result<std::vector<Configuration>> {
-    auto plan = testgen::make_plan(run.campaign, {});
+    testgen::PlanOptions options;
+    options.patience = kPatience;
+    auto plan = testgen::make_plan(run.campaign, options);
     if (!plan) return pass_on(plan);
     return std::move(plan->configurations);
   };

@@ -219,7 +219,8 @@ std::uint64_t CoverAttempt::patience() const {
   const std::uint64_t work =
       kPatience + (strength > 2 ? kPatiencePerCellAbovePairs : kPatiencePerCell) * cells;
   // Above triples a tuple looked at counts once for each few words of the set of rows.
-  return strength > 3 ? work * (1 + rows_.size() / 256) : work;
+  const std::uint64_t usual = strength > 3 ? work * (1 + rows_.size() / 256) : work;
+  return static_cast<std::uint64_t>(task_.options.patience * static_cast<double>(usual));
 }
 
 /// The same where levels have costs: rows are taken away and cells made cheaper in turn, and only

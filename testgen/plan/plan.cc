@@ -201,6 +201,7 @@ class Planner {
       cover.deadline_seconds = std::max(kShortestSearch * options_.deadline_seconds,
                                         share * (options_.deadline_seconds - seconds()));
     }
+    cover.patience = options_.patience;
     cover.threads = options_.threads;
     cover.announce = options_.announce;
     cover.progress = options_.progress;

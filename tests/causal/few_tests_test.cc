@@ -42,6 +42,40 @@ TEST(FewTests, TheSearchBeginsRightAfterTheWall) {
   EXPECT_EQ(count_of(*explanation, "is it a wall?"), 1U);
 }
 
+// Claim:  where walls fail outright and all else gives values, a failed test soon says as much as a slow one.
+// Oracle: three pairs of ten settings, planted in all of four places, fail together; the limit lies below what it took
+//         when failures were weighed by the belief of the moment.
+TEST(FewTests, WallsThatFailAreTestedSeldom) {
+  const Campaign campaign = campaign_of_ten();
+  std::size_t tests = 0;
+  for (int shift = 0; shift < 4; ++shift) {
+    PlantedDevice device;
+    device.random.seed(static_cast<std::uint64_t>(shift));
+    const Laboratory laboratory = laboratory_of([&](const Configuration& configuration) {
+      Observation observation = device.measure(configuration);
+      for (int pair = 0; pair < 3; ++pair) {
+        const auto hit = [&](int place) {
+          const std::string name =
+              campaign.factors[static_cast<std::size_t>(place % kFactors)].name;
+          return *configuration.find(name) != *campaign.baseline.find(name);
+        };
+        if (!hit(shift + 2 * pair) || !hit(shift + 2 * pair + 1)) continue;
+        observation.outcome = Outcome::kFailed;
+        observation.reason = "IBV_WC_RETRY_EXC_ERR";
+      }
+      return observation;
+    });
+    ExplainOptions options;
+    options.witness = all_set(campaign);
+    const auto explanation = explain(campaign, {}, options, &laboratory);
+    ASSERT_TRUE(explanation) << explanation.error().message;
+    EXPECT_EQ(explanation->causes.size(), 3U) << to_text(*explanation);
+    EXPECT_TRUE(explanation->complete) << to_text(*explanation);
+    tests += explanation->tests;
+  }
+  EXPECT_LT(tests, 335U);  // 362 so
+}
+
 // Claim:  a healed wall that told which of two settings is a term is not asked for again by the certificate.
 // Oracle: every pair of categories, planted in turn; each healed wall is tested once, at noise 0.02.
 TEST(FewTests, AHealedWallServesTwice) {

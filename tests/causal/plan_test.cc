@@ -120,5 +120,64 @@ TEST(Plan, RatesThatRepeatAreNoNoise) {
   EXPECT_EQ(count(explanation, "halving what is likely"), 0);
 }
 
+// Claim:  what may heal a cause is not asked where the plan's rows tell it, and is found where it is real.
+// Method: every configuration of six is a row. A wall of c1 and c3 alone; then one of c1 that c5 heals and c2
+//         wakes again, so that c2 looks like a term beside c5.
+TEST(Plan, RowsTellOfHealers) {
+  const Campaign campaign = campaign_of_six();
+  std::vector<Configuration> plan = {with(campaign, {0, 1, 2, 3, 4, 5})};
+  for (int set = 0; set < 63; ++set) {
+    std::vector<int> members;
+    for (int i = 0; i < 6; ++i) {
+      if ((set >> i & 1) != 0) members.push_back(i);
+    }
+    plan.push_back(with(campaign, members));
+  }
+  const auto plain = explained(campaign, plan, [](const Configuration& configuration) {
+    return is_set(configuration, "c1") && is_set(configuration, "c3") ? 60.0 : 100.0;
+  });
+  ASSERT_EQ(plain.causes.size(), 1U) << to_text(plain);
+  EXPECT_EQ(plain.causes.front().all_of.size(), 2U);
+  EXPECT_EQ(count(plain, "the terms but one") + count(plain, "settings without a cause"), 0);
+  plan.resize(1);
+  const auto healed = explained(campaign, plan, [](const Configuration& configuration) {
+    const bool heals = is_set(configuration, "c5") && !is_set(configuration, "c2");
+    return is_set(configuration, "c1") && !heals ? 60.0 : 100.0;
+  });
+  ASSERT_EQ(healed.causes.size(), 1U) << to_text(healed);
+  EXPECT_EQ(healed.causes.front().all_of.size(), 1U) << to_text(healed);
+}
+
+// Claim:  repeats that agree bound the noise: rates of clear configurations that lie far apart do not make it
+//         large, so a wall of a plan is sure after its second test.
+// Method: 60 rates between 6 and 44 above a bound of 4; baseline and wall repeat to the last digit.
+TEST(Plan, RepeatsBoundTheNoise) {
+  Campaign campaign = campaign_of_six();
+  campaign.wall = {"bandwidth_gbps", {}, {}, 4.0, {}};
+  const Laboratory laboratory = laboratory_of([&](const Configuration& configuration) {
+    double rate = 5.9;
+    const double faster[] = {2.2, 1.0, 1.05, 1.9, 1.5, 1.02};
+    for (int i = 0; i < 6; ++i)
+      rate *= is_set(configuration, "c" + std::to_string(i)) ? faster[i] : 1.0;
+    const bool wall = is_set(configuration, "c1") && is_set(configuration, "c2");
+    return observed(configuration, wall ? 3.1 : rate);
+  });
+  const ExplainOptions options;
+  Session session(campaign, campaign.baseline, options, laboratory);
+  ASSERT_TRUE(session.begin());
+  const Id baseline = session.baseline();
+  const Id wall = session.id_of(with(campaign, {0, 1, 2, 3, 4, 5}));
+  for (const Id id : {baseline, wall, wall}) ASSERT_TRUE(session.measure({&id, 1}, "again"));
+  for (int set = 1; set < 64; ++set) {
+    std::vector<int> members;
+    for (int i = 0; i < 6; ++i) {
+      if ((set >> i & 1) != 0) members.push_back(i);
+    }
+    const Id id = session.id_of(with(campaign, members));
+    if ((set & 6) != 6) ASSERT_TRUE(session.measure({&id, 1}, "a row of a plan"));
+  }
+  EXPECT_LT(session.model().sigma(), 0.05);
+}
+
 }  // namespace
 }  // namespace greynic::causal

@@ -264,5 +264,28 @@ TEST(Plan, RefusesASpaceThatIsTooBig) {
   EXPECT_NE(plan.error().message.find("e41"), std::string::npos) << plan.error().message;
 }
 
+// Claim:  who is more patient gets a smaller plan of triples, the same one each time.
+// Oracle: twelve factors of two and three levels need at least 27 rows.
+TEST(Plan, PatienceBuysRows) {
+  Campaign campaign;
+  campaign.design = {.kind = DesignKind::kCovering, .strength = 3};
+  for (int i = 0; i < 12; ++i) {
+    Factor factor{.name = "n" + std::to_string(i), .type = FactorType::kNumeric};
+    for (int level = 0; level < (i % 2 == 0 ? 3 : 2); ++level)
+      factor.levels.emplace_back(1.0 + level);
+    campaign.baseline.set(factor.name, factor.levels.front());
+    campaign.factors.push_back(std::move(factor));
+  }
+  PlanOptions options;
+  const auto usual = make_plan(campaign, options);
+  options.patience = 100.0;
+  const auto patient = make_plan(campaign, options);
+  const auto again = make_plan(campaign, options);
+  ASSERT_TRUE(usual && patient && again);
+  EXPECT_LT(patient->configurations.size(), usual->configurations.size());
+  EXPECT_GE(patient->configurations.size(), 27U);
+  EXPECT_EQ(patient->configurations, again->configurations);
+}
+
 }  // namespace
 }  // namespace greynic::testgen

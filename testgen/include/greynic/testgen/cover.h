@@ -83,6 +83,8 @@ struct CoverOptions {
   int strength = 2;  ///< 1 to 6
   std::uint64_t seed = 1;
   double deadline_seconds = 0.0;  ///< 0: while the search gets on well; else until then
+  double patience =
+      1.0;  ///< without a deadline: times the usual work that brought no smaller array
   std::function<double()> clock;  ///< seconds, from any start, any thread; empty: the steady clock
   int threads = 1;
   /// Tables beyond are refused with the size needed; 0: 8 GiB, or what the machine has left.

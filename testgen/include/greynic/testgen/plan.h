@@ -71,6 +71,8 @@ struct PlanOptions {
   std::uint64_t seed = 1;
   double deadline_seconds =
       0.0;  ///< 0: one greedy pass; else the covering array is improved till then
+  /// Without a deadline: times the usual work that brought no smaller array. For who pays dearly for a row.
+  double patience = 1.0;
   int threads = 1;
   std::uint64_t most_configurations = 1'000'000;  ///< a larger plan is refused with its size
   /// Of a covering design: explain so many infeasible tuples, in half of the deadline or a minute.
