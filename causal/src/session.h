@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "greynic/causal/explain.h"
-#include "value_model.h"
+#include "values/value_model.h"
 
 namespace greynic::causal {
 

@@ -8,7 +8,7 @@
 
 #include "greynic/causal/explain.h"
 #include "greynic/statistics/shrunk_variance.h"
-#include "value_model.h"
+#include "values/value_model.h"
 
 namespace greynic::causal {
 

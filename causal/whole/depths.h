@@ -11,7 +11,7 @@
 #include <functional>
 #include <vector>
 
-#include "src/mean_mixture.h"
+#include "values/mean_mixture.h"
 
 namespace greynic::causal {
 
