@@ -1,5 +1,7 @@
 #include "greynic/loop/explain_run.h"
 
+#include <fmt/core.h>
+
 #include <filesystem>
 #include <tuple>
 
@@ -70,6 +72,9 @@ causal::Laboratory laboratory_of(RunCampaign& run, target::Target& device,
   laboratory.plan = [&]() -> Result<std::vector<Configuration>> {
     testgen::PlanOptions options;
     options.patience = kPatience;
+    options.progress = [&talk](double share, std::size_t rows) {
+      talk.show("planning", share, 1.0, fmt::format("{} configurations", rows));
+    };
     auto plan = testgen::make_plan(run.campaign, options);
     if (!plan) return pass_on(plan);
     return std::move(plan->configurations);
