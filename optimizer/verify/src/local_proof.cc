@@ -219,9 +219,19 @@ class Prover {
     const auto takes_all = [&](std::uint32_t taker) { return contains(pool_, taker, cube); };
     if (std::any_of(takers.begin(), takers.end(), takes_all)) return;
     if (std::any_of(missed.begin(), missed.end(), takes_all)) return;
+    std::vector<Cube> parts;
+    subtract(pool_, cube, takers, parts, comparisons_);
     takers.insert(takers.end(), missed.begin(), missed.end());
     std::vector<Cube> open;
     subtract(pool_, cube, takers, open, comparisons_);
+    if (open.empty()) return;
+    constexpr std::size_t kFew = 16;
+    if (parts.size() <= kFew) {
+      std::erase_if(
+          parts, [&](const Cube& part) { return regions_.none_comes(place, part, comparisons_); });
+      open.clear();
+      for (const Cube& part : parts) subtract(pool_, part, missed, open, comparisons_);
+    }
     for (const Cube& part : open) regions_.come_to(place, part, left_, comparisons_);
   }
 

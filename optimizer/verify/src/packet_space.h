@@ -1,12 +1,16 @@
 #pragma once
 
-/// The packet space of one comparison: only bits that some rule looks at, packed side by side.
+/// The packet space of one comparison: only bits that some rule looks at, packed side by side; of
+/// ports, which rules look at as ranges and their prefixes, a code of their own.
 
+#include <array>
 #include <boost/container/small_vector.hpp>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "greynic/core/flow_rule.h"
+#include "port_code.h"
 
 namespace greynic::verify {
 
@@ -19,9 +23,13 @@ struct Cube {
   CubeBits fixed;
 };
 
+/// The ports that a match asks for; none where it looks at other bits than a prefix.
+[[nodiscard]] std::optional<PortSpan> span_of(const Match& match, MatchField port);
+[[nodiscard]] bool asks_for_spans(const Match& match);  ///< of both ports
+
 class PacketSpace {
  public:
-  /// Adds every bit that this match looks at. All matches first, then cubes.
+  /// Adds all that this match looks at. All matches first, then cubes.
   void widen(const Match& match);
   /// Numbers the bits; call once.
   void close();
@@ -30,7 +38,8 @@ class PacketSpace {
   /// The bits of each field that is looked at.
   [[nodiscard]] std::vector<CubeBits> fields() const;
   [[nodiscard]] Cube whole() const;
-  [[nodiscard]] Cube cube(const Match& match) const;
+  /// The match as cubes that have no packet in common.
+  [[nodiscard]] std::vector<Cube> cubes(const Match& match) const;
   /// Some packet of the cube: free bits are zero.
   [[nodiscard]] Packet member(const Cube& cube) const;
 
@@ -39,7 +48,16 @@ class PacketSpace {
     MatchField field;
     unsigned shift;
   };
+  struct Ports {
+    MatchField field;
+    PortCode code;
+  };
+  [[nodiscard]] const PortCode* code_of(MatchField field) const;
+  void narrow(const FieldMatch& part, Cube& cube) const;
+
+  bool coded_ = true;  ///< all matches ask for spans of ports
   std::vector<U128> looked_at_ = std::vector<U128>(kMatchFieldCount, 0);
+  std::array<Ports, 2> ports_ = {Ports{MatchField::kL4SrcPort}, Ports{MatchField::kL4DstPort}};
   std::vector<std::size_t> first_ = std::vector<std::size_t>(kMatchFieldCount, 0);
   std::vector<Bit> bits_;
 };

@@ -5,16 +5,21 @@
 namespace greynic::verify {
 namespace {
 
-constexpr std::size_t kMostMet = 256;     // steps of a place, by one cube
-constexpr int kMostVisits = 500;          // of places, by one cube
-constexpr std::size_t kMostPieces = 256;  // of one cube
-constexpr std::size_t kFewToMiss = 16;    // steps of a place, to be kept in mind
-constexpr std::size_t kMostMissed = 64;   // entries kept in mind at one place
+constexpr std::size_t kMostMet = 256;         // steps of a place, by one cube
+constexpr int kMostVisits = 500;              // of places, by one cube
+constexpr std::uint64_t kMostBack = 100'000;  // comparisons on the way back, by one cube
+constexpr std::size_t kMostPieces = 256;      // of one cube
+constexpr std::size_t kFewToMiss = 16;        // steps of a place, to be kept in mind
+constexpr std::size_t kMostMissed = 64;       // entries kept in mind at one place
 
 }  // namespace
 
 Regions::Regions(const Pool& pool, const Places& places)
-    : pool_(pool), places_(places), regions_(places.size()), steps_(pool, places) {
+    : pool_(pool),
+      places_(places),
+      regions_(places.size()),
+      ways_(places.size()),
+      steps_(pool, places) {
   const CubeBits none(pool.words, 0);
   regions_[places.start()] = {true, {none, none}, kEnd, 0, 0, nullptr, {}, false};
   regions_[places.start()].missed = std::make_shared<const std::vector<std::uint32_t>>();
@@ -50,6 +55,7 @@ void Regions::keep_in_mind(PlaceId place) {
 
 void Regions::come(PlaceId place, const Cube& common, PlaceId from, const Step* by_jump) {
   Region& region = regions_[place];
+  ways_[place].push_back({from, by_jump});
   if (!region.reached) {
     region = {true, common, from, regions_[from].depth + 1, 1, by_jump, {}, false};
     return;
@@ -106,6 +112,38 @@ bool Regions::walk(PlaceId at, Cube cube, PlaceId to, std::vector<Cube>& arrived
     at = places_[at].next;
   }
   if (at == to) arrived.push_back(std::move(cube));
+  return true;
+}
+
+bool Regions::none_comes(PlaceId place, const Cube& cube, std::uint64_t& comparisons) {
+  return end_before(place, cube, Pieces::kOne, comparisons) ||
+         end_before(place, cube, Pieces::kAll, comparisons);
+}
+
+/// In one piece: where a place leaves several of the cube, the whole cube goes on, which is no less.
+bool Regions::end_before(PlaceId place, const Cube& cube, Pieces pieces,
+                         std::uint64_t& comparisons) {
+  const std::uint64_t most = comparisons + kMostBack;
+  std::vector<std::pair<PlaceId, Cube>> open = {{place, cube}};
+  std::vector<Cube> missing;
+  while (!open.empty()) {
+    const auto [at, part] = std::move(open.back());
+    open.pop_back();
+    if (at == places_.start()) return false;
+    for (const Way& way : ways_[at]) {
+      missing.clear();
+      if (way.by_jump != nullptr) {
+        missing.push_back(part);
+        if (!narrow(pool_, way.by_jump->entry, missing.front())) missing.clear();
+      } else {
+        if (!miss(way.from, part, missing, comparisons)) return false;
+        if (pieces == Pieces::kOne && missing.size() > 1) missing.assign(1, part);
+      }
+      comparisons += 1 + missing.size();
+      if (comparisons > most) return false;
+      for (Cube& left : missing) open.emplace_back(way.from, std::move(left));
+    }
+  }
   return true;
 }
 

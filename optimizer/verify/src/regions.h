@@ -26,6 +26,10 @@ class Regions {
   /// The packets of a place that are also in an entry; false when there are none.
   [[nodiscard]] bool meet(PlaceId place, std::uint32_t entry, Cube& both) const;
 
+  /// No packet of the cube comes to the place, as is seen by going back over all ways that lead there; false
+  /// also where that is too much to do. Comparisons are counted.
+  [[nodiscard]] bool none_comes(PlaceId place, const Cube& cube, std::uint64_t& comparisons);
+
   /// Adds to `coming` cubes that hold what comes to the place of a cube from which missed() was
   /// taken away; comparisons are counted.
   void come_to(PlaceId place, const Cube& cube, std::vector<Cube>& coming,
@@ -42,6 +46,12 @@ class Regions {
     std::shared_ptr<const std::vector<std::uint32_t>> missed;  ///< shared along a way
     bool misses_kept = false;  ///< `missed` has all steps of the place before
   };
+  struct Way {
+    PlaceId from;
+    const Step* by_jump;  ///< null: by missing there
+  };
+  enum class Pieces : std::uint8_t { kOne, kAll };
+  bool end_before(PlaceId place, const Cube& cube, Pieces pieces, std::uint64_t& comparisons);
   void come(PlaceId place, const Cube& common, PlaceId from, const Step* by_jump);
   void keep_in_mind(PlaceId place);
   /// False when it takes too long to follow.
@@ -54,6 +64,7 @@ class Regions {
   const Pool& pool_;
   const Places& places_;
   std::vector<Region> regions_;
+  std::vector<std::vector<Way>> ways_;  ///< that lead to each place
   StepFinder steps_;
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <random>
 
+#include "src/port_runs.h"
 #include "src/rule_index.h"
 
 namespace greynic::verify {
@@ -16,7 +17,7 @@ std::string spelled(const Action& action) {
   return action.kind == ActionKind::kOther ? "'" + text + "'" : text;
 }
 
-/// A rule of the layout, without ranges; `jump` as in Entry.
+/// A rule of the layout; `jump` as in Entry.
 struct LayoutEntry {
   Match match;
   Actions actions;
@@ -38,10 +39,8 @@ class LayoutSide {
       matchers.emplace_back();
       for (const FlowRule& rule : matcher.rules) {
         const std::uint32_t jump = *continuation(rule, sides_.added, sides_.registers);
-        for (const Match& part : without_ranges(rule.match)) {
-          matchers.back().push_back(jump == kNoJump ? ended(part, plain(rule.actions))
-                                                    : LayoutEntry{part, {}, jump});
-        }
+        matchers.back().push_back(jump == kNoJump ? ended(rule.match, plain(rule.actions))
+                                                  : LayoutEntry{rule.match, {}, jump});
       }
     }
     tables_.insert_or_assign(table.id, std::move(matchers));
@@ -49,6 +48,17 @@ class LayoutSide {
 
   [[nodiscard]] const std::map<std::uint32_t, std::vector<LayoutMatcher>>& tables() const {
     return tables_;
+  }
+  /// Of ports, in all entries.
+  [[nodiscard]] bool asks_for_spans() const {
+    for (const auto& [id, matchers] : tables_) {
+      for (const LayoutMatcher& matcher : matchers) {
+        for (const LayoutEntry& entry : matcher) {
+          if (!verify::asks_for_spans(entry.match)) return false;
+        }
+      }
+    }
+    return true;
   }
 
  private:
@@ -129,12 +139,25 @@ Comparison comparison_of(const Sides& sides, const RulesSide& rules,
                          const std::set<Actions>& opened) {
   LayoutSide layout(sides, opened);
   Comparison made{sides.table, {}, {}};
-  made.ways = rules.ways();
   for (const LayoutTable* table : sides.tables) {
     layout.layout_table(*table);
     for (const Matcher& matcher : table->matchers) made.layout_rules += matcher.rules.size();
   }
-  for (const std::uint32_t way : made.ways) made.space.widen(rules[way].match);
+  const std::vector<std::uint32_t> ways = rules.ways();
+  std::vector<const Match*> matches;
+  std::vector<std::uint32_t> effects;
+  for (const std::uint32_t way : ways) {
+    matches.push_back(&rules[way].match);
+    effects.push_back(made.effects.number(rules[way].actions));
+  }
+  std::vector<PortRun> runs;
+  // Each way may be opened by itself where rules lead anywhere.
+  if (layout.asks_for_spans() && !sides.onward.leads_anywhere()) {
+    runs = port_runs(matches, effects);
+  } else {
+    for (std::uint32_t i = 0; i < ways.size(); ++i) runs.push_back({*matches[i], i});
+  }
+  for (const PortRun& run : runs) made.space.widen(run.match);
   for (const auto& [id, matchers] : layout.tables()) {
     for (const LayoutMatcher& matcher : matchers) {
       for (const LayoutEntry& entry : matcher) made.space.widen(entry.match);
@@ -142,9 +165,11 @@ Comparison comparison_of(const Sides& sides, const RulesSide& rules,
   }
   made.space.close();
   made.pool = Pool(made.space);
-  for (const std::uint32_t way : made.ways) {
-    const Entry entry{made.effects.number(rules[way].actions)};
-    made.pool.rules.push_back(made.pool.add(made.space.cube(rules[way].match), entry));
+  for (const PortRun& run : runs) {
+    for (const Cube& cube : made.space.cubes(run.match)) {
+      made.pool.rules.push_back(made.pool.add(cube, {effects[run.first]}));
+      made.ways.push_back(ways[run.first]);
+    }
   }
   for (const auto& [id, matchers] : layout.tables()) {
     auto& into = made.pool.matchers[id];
@@ -152,9 +177,10 @@ Comparison comparison_of(const Sides& sides, const RulesSide& rules,
       into.emplace_back();
       for (const LayoutEntry& entry : matcher) {
         const bool ends = entry.jump == kNoJump;
-        into.back().push_back(
-            made.pool.add(made.space.cube(entry.match),
-                          {ends ? made.effects.number(entry.actions) : kMiss, entry.jump}));
+        const Entry kept{ends ? made.effects.number(entry.actions) : kMiss, entry.jump};
+        for (const Cube& cube : made.space.cubes(entry.match)) {
+          into.back().push_back(made.pool.add(cube, kept));
+        }
       }
     }
   }
