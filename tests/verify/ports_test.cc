@@ -12,9 +12,9 @@
 #include "greynic/rules/read_rules.h"
 #include "greynic/rules/traffic.h"
 #include "greynic/verify/verify.h"
-#include "src/packet_space.h"
-#include "src/port_code.h"
-#include "src/port_runs.h"
+#include "src/space/packet_space.h"
+#include "src/space/port_code.h"
+#include "src/space/port_runs.h"
 
 namespace greynic::verify {
 namespace {

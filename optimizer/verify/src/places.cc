@@ -75,7 +75,7 @@ PlaceId Places::place_of(const std::vector<std::uint32_t>& matcher, PlaceId next
   if (fresh) {
     place.height = places_[place.next].height + 1;
     add_slots(place);
-    places_.emplace_back() = std::move(place);
+    places_.push_back(std::move(place));
   }
   return known->second;
 }

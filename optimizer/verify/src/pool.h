@@ -6,7 +6,7 @@
 #include <map>
 #include <vector>
 
-#include "packet_space.h"
+#include "src/space/packet_space.h"
 
 namespace greynic::verify {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <random>
 
-#include "src/port_runs.h"
 #include "src/rule_index.h"
+#include "src/space/port_runs.h"
 
 namespace greynic::verify {
 namespace {

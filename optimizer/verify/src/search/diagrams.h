@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "src/hashed_numbers.h"
-#include "src/packet_space.h"
+#include "src/space/packet_space.h"
 
 namespace greynic::verify {
 

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "src/packet_space.h"
+#include "src/space/packet_space.h"
 
 namespace greynic::verify {
 

@@ -1,4 +1,4 @@
-#include "packet_space.h"
+#include "src/space/packet_space.h"
 
 namespace greynic::verify {
 

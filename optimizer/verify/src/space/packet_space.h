@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "greynic/core/flow_rule.h"
-#include "port_code.h"
+#include "src/space/port_code.h"
 
 namespace greynic::verify {
 

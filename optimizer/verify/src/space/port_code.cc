@@ -1,4 +1,4 @@
-#include "port_code.h"
+#include "src/space/port_code.h"
 
 #include <algorithm>
 

@@ -1,11 +1,11 @@
-#include "port_runs.h"
+#include "src/space/port_runs.h"
 
 #include <algorithm>
 #include <map>
 #include <optional>
 #include <utility>
 
-#include "packet_space.h"
+#include "src/space/packet_space.h"
 
 namespace greynic::verify {
 namespace {
