@@ -20,6 +20,7 @@
 #include "src/fronts/fronts.h"
 #include "src/joined/join.h"
 #include "src/joined/shortcuts.h"
+#include "src/joined/usual.h"
 #include "src/scan/proof.h"
 #include "src/table_planner.h"
 #include "table_cut.h"
@@ -245,6 +246,10 @@ std::optional<Layout> joined_layout(const RuleSet& rules, const Traffic& traffic
     around.last_table = options.limits.last_table;
     around.most_added = joining.most_added;
     joined.rules = with_shortcuts(joined.rules, traffic, around).rules;
+    UsualOptions usual;
+    usual.first_added = joining.first_added;
+    usual.most_added = joining.most_added;
+    joined.rules = with_usual_ways(joined.rules, traffic, usual).rules;
   }
   auto made = lay_out_tables(joined.rules, traffic, options, Proven::kLater, drafts);
   if (made && made->layout.rule_count() > room) {

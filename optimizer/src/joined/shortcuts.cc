@@ -1,20 +1,19 @@
 #include "src/joined/shortcuts.h"
 
 #include <algorithm>
-#include <compare>
 #include <map>
 #include <optional>
 #include <set>
 #include <utility>
 
-#include "greynic/optimizer/optimize.h"
-#include "src/counted/walk.h"
+#include "src/joined/arrivals_by_rule.h"
 #include "src/joined/pipeline.h"
 #include "src/joined/residue.h"
 
 namespace greynic::optimizer {
 namespace {
 
+using joined::Arrivals;
 using joined::Cube;
 using joined::Deeds;
 using joined::Follower;
@@ -36,7 +35,7 @@ class Shortening {
                       : std::set<std::uint32_t>()),
         next_id_(options.first_free),
         room_(options.most_added) {
-    if (order_) find_arrivals(traffic);
+    if (order_) arrivals_ = joined::arrivals_by_rule(pipeline_, traffic, options.first_added);
   }
 
   ShortcutRules run() {
@@ -48,13 +47,8 @@ class Shortening {
   }
 
  private:
-  using Origins = std::vector<std::set<std::uint32_t>>;   ///< rules of the set, by rest
-  using Place = std::pair<std::uint32_t, std::uint32_t>;  ///< table and row
+  using Origins = std::vector<std::set<std::uint32_t>>;  ///< rules of the set, by rest
 
-  struct Arrivals {
-    Rows packets;
-    std::vector<double> share;
-  };
   /// What a table that leads around others asks and does.
   using Content = std::vector<std::pair<Cube, std::uint32_t>>;
   struct Around {
@@ -71,27 +65,6 @@ class Shortening {
     Origins origins;
     std::vector<std::size_t> passed;  ///< tables, by rest; of the entrance that passes fewest
   };
-
-  /// By rule of tables of the layout alone, to which packets come as they entered.
-  void find_arrivals(const Traffic& traffic) {
-    double all = 0.0;
-    for (const TrafficFlow& flow : traffic.flows) all += flow.weight;
-    const Layout layout = layout_in_rule_order(pipeline_.rules());
-    std::map<const FlowRule*, Place> places;
-    for (const LayoutTable& table : layout.tables) {
-      std::uint32_t row = 0;
-      for (const Matcher& matcher : table.matchers) {
-        for (const FlowRule& rule : matcher.rules) places[&rule] = {table.id, row++};
-      }
-    }
-    walk(layout, traffic, [&](const Step& step) {
-      if (step.rule == nullptr || step.table->id < options_.first_added) return;
-      const auto here =
-          arrivals_.try_emplace(places.at(step.rule), Arrivals{Rows(pipeline_.words()), {}}).first;
-      pipeline_.columns().pack(*step.packet, here->second.packets.add());
-      here->second.share.push_back(traffic.flows[step.flow].weight / all);
-    });
-  }
 
   /// What is known of the packets of each rule that leads to a table of the layout alone.
   void find_entrances() {
@@ -242,7 +215,7 @@ class Shortening {
   Deeds deeds_;
   std::uint32_t next_id_;
   std::size_t room_;
-  std::map<Place, Arrivals> arrivals_;
+  joined::ArrivalsByRule arrivals_;
   Follower::Ranks ranks_;
   std::map<std::uint32_t, std::set<Cube>> entrances_;  ///< by table
   std::map<std::uint32_t, Changed> changed_;           ///< by index of the rule
