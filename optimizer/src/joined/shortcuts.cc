@@ -1,6 +1,7 @@
 #include "src/joined/shortcuts.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -47,7 +48,7 @@ class Shortening {
   }
 
  private:
-  using Origins = std::vector<std::set<std::uint32_t>>;  ///< rules of the set, by rest
+  using Origins = std::vector<std::vector<std::uint32_t>>;  ///< rules of the set, by rest
 
   /// What a table that leads around others asks and does.
   using Content = std::vector<std::pair<Cube, std::uint32_t>>;
@@ -57,13 +58,15 @@ class Shortening {
   };
   struct Changed {
     std::uint32_t deed = 0;
-    std::set<std::uint32_t> origins;
+    std::vector<std::uint32_t> origins;
   };
   /// What all entrances of a table leave of an entry's packets.
   struct Left {
     Residue residue;
     Origins origins;
     std::vector<std::size_t> passed;  ///< tables, by rest; of the entrance that passes fewest
+    /// Visits of tables; of the first entrance alone when the residue is none. Less is saved before earlier tables.
+    double saved = 0.0;
   };
 
   /// What is known of the packets of each rule that leads to a table of the layout alone.
@@ -92,7 +95,7 @@ class Shortening {
   /// Followed up to tables of a rank; nothing where entrances leave something else each. `odd`: the one that
   /// was found different last, which is asked early.
   Left left_by_all(const Cube& cube, std::uint32_t deed, std::size_t end,
-                   std::vector<Follower>& followers, std::size_t& odd) {
+                   std::vector<Follower>& followers, const Arrivals& arrived, std::size_t& odd) {
     Left left;
     Residue first;  // with what is needless
     std::vector<std::size_t> needed;
@@ -106,7 +109,9 @@ class Shortening {
         if (residue.empty() || residue.size() > kMostLeft ||
             (i > 0 && !joined::alike(left.residue, residue))) {
           odd = std::max<std::size_t>(1, asked);
-          return {};
+          if (i == 0) left.saved = 1.0;  // not known: too much is left
+          left.residue.clear();
+          return left;
         }
         left.residue = std::move(residue);
         first = here;
@@ -115,10 +120,17 @@ class Shortening {
       left.passed.resize(needed.size(), pipeline_.tables().size());
       for (std::size_t r = 0; r < needed.size(); ++r) {
         const std::vector<std::uint32_t>& rules = here[needed[r]].rules;
-        left.origins[r].insert(rules.begin(), rules.end());
+        left.origins[r].insert(left.origins[r].end(), rules.begin(), rules.end());
         left.passed[r] = std::min(left.passed[r], rules.size());
       }
+      left.saved = i == 0 ? saved_by(left, arrived) : left.saved;
+      if (!(left.saved > 0.0)) return {};
     }
+    for (std::vector<std::uint32_t>& rules : left.origins) {
+      std::ranges::sort(rules);
+      rules.erase(std::ranges::unique(rules).begin(), rules.end());
+    }
+    left.saved = saved_by(left, arrived);
     return left;
   }
 
@@ -145,20 +157,21 @@ class Shortening {
     const Cube cube = pipeline_.cube(id, row);
     std::size_t odd = 1;
     // As far as all entrances leave the same.
-    Left left = left_by_all(cube, deed, ranks_.size(), followers, odd);
+    Left left = left_by_all(cube, deed, ranks_.size(), followers, arrived, odd);
     const std::set<std::size_t> ends = followers.front().ranks_met();
     for (auto end = ends.rbegin(); left.residue.empty() && end != ends.rend(); ++end) {
-      left = left_by_all(cube, deed, *end, followers, odd);
+      if (!(left.saved > 0.0)) return;
+      left = left_by_all(cube, deed, *end, followers, arrived, odd);
     }
-    if (left.residue.empty()) return;
-    const double saved = saved_by(left, arrived);
-    if (!(saved > 0.0)) return;
+    if (left.residue.empty() || !(left.saved > 0.0)) return;
     const std::uint32_t index = pipeline_.tables().at(id)[row];
     if (left.residue.size() == 1) {
       changed_[index] = {left.residue.front().deed, std::move(left.origins.front())};
-    } else if (Around* const around = table_for(left.residue, saved); around != nullptr) {
+    } else if (Around* const around = table_for(left.residue, left.saved); around != nullptr) {
       for (std::size_t r = 0; r < left.origins.size(); ++r) {
-        around->origins[r].merge(left.origins[r]);
+        std::vector<std::uint32_t> all;
+        std::ranges::set_union(around->origins[r], left.origins[r], std::back_inserter(all));
+        around->origins[r] = std::move(all);
       }
       changed_[index] = {deeds_.number({Action::jump(around->id)}), {}};
     }
@@ -200,7 +213,8 @@ class Shortening {
     return made;
   }
 
-  void add_lines(const std::set<std::uint32_t>& origins, std::vector<std::uint32_t>& lines) const {
+  void add_lines(const std::vector<std::uint32_t>& origins,
+                 std::vector<std::uint32_t>& lines) const {
     std::set<std::uint32_t> all(lines.begin(), lines.end());
     for (const std::uint32_t rule : origins) {
       const std::vector<std::uint32_t>& from = pipeline_.rules().rules[rule].from;
