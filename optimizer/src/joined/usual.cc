@@ -4,12 +4,14 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <unordered_map>
 #include <utility>
 
 #include "greynic/optimizer/optimize.h"
 #include "src/joined/arrivals_by_rule.h"
 #include "src/joined/pipeline.h"
 #include "src/joined/residue.h"
+#include "src/key_table.h"
 
 namespace greynic::optimizer {
 namespace {
@@ -77,6 +79,9 @@ class UsualWays {
     const std::uint32_t deed = deeds_->number(pipeline_.rule(id, row).actions);
     const std::optional<std::uint32_t> next = (*deeds_)[deed].next;
     if (!next) return;
+    double all = 0.0;
+    for (const double share : arrived.share) all += share;
+    if (all < options_.least_share) return;
     Cube known = pipeline_.cube(id, row);
     std::vector<Word> mask = known.mask;
     if (const auto common = common_.find(id); common != common_.end()) {
@@ -94,7 +99,7 @@ class UsualWays {
       double share = 0.0;
       double heaviest = 0.0;
     };
-    std::map<std::vector<Word>, Alike> kinds;
+    std::unordered_map<std::vector<Word>, Alike, RowHash> kinds;
     for (std::size_t p = 0; p < arrived.share.size(); ++p) {
       std::vector<Word> value(arrived.packets[p], arrived.packets[p] + mask.size());
       for (std::size_t w = 0; w < mask.size(); ++w) value[w] &= mask[w];
@@ -102,9 +107,13 @@ class UsualWays {
       kind.share += arrived.share[p];
       kind.heaviest = std::max(kind.heaviest, arrived.share[p]);
     }
+    std::map<std::vector<Word>, Alike> usual;  // in an order of its own
     for (const auto& [value, kind] : kinds) {
       const double worth = drawn_ ? kind.share - kind.heaviest : kind.share;
-      if (worth < options_.least_share) continue;
+      if (worth >= options_.least_share) usual.emplace(value, kind);
+    }
+    for (const auto& [value, kind] : usual) {
+      const double worth = drawn_ ? kind.share - kind.heaviest : kind.share;
       const std::optional<std::uint32_t> hit =
           hit_behind(*next, behind, arrived.packets[kind.packet], (*deeds_)[deed].set);
       if (!hit) continue;
