@@ -125,7 +125,8 @@ int main(int argc, char** argv) {
   }
   if (settings.file.empty()) {
     fmt::print(
-        "usage: pipeline_bench FILE [--growth G] [--apart] [--last-table N] [--made-for SEED] [--packets N] "
+        "usage: pipeline_bench FILE [--growth G] [--apart] [--last-table N] [--made-for SEED] "
+        "[--packets N] "
         "[SEED...]\n");
     return 2;
   }

@@ -53,26 +53,18 @@ TEST(Usual, TablesDoTheSameToEveryPacketFromEveryEntrance) {
   EXPECT_GE(changed, 50U);
 }
 
-FlowRule rule_of(std::uint32_t table, RulePriority priority, std::vector<Action> actions) {
-  FlowRule rule;
-  rule.table = table;
-  rule.priority = priority;
-  rule.actions = std::move(actions);
-  return rule;
-}
-
 // Claim:  packets without marks do at once what the next table does to them; those with marks, of which no two are
 //         alike, go on as before; nothing is known behind an unknown action.
 // Oracle: by hand.
 TEST(Usual, WritesWhatMostPacketsDoBeforeTheRule) {
   for (const bool known : {true, false}) {
     RuleSet rules;
-    rules.rules.push_back(rule_of(0, 0, {Action::jump(1)}));
+    rules.rules.push_back(rule_for_all(0, 0, {Action::jump(1)}));
     if (!known)
       rules.rules.back().actions.insert(rules.rules.back().actions.begin(), Action::other("x"));
-    rules.rules.push_back(rule_of(1, 0, {Action::drop()}));
+    rules.rules.push_back(rule_for_all(1, 0, {Action::drop()}));
     rules.rules.back().match.set(MatchField::kReg0, 1, 3);
-    rules.rules.push_back(rule_of(1, 1, {Action::forward("p1")}));
+    rules.rules.push_back(rule_for_all(1, 1, {Action::forward("p1")}));
     Traffic traffic;
     traffic.drawn = true;
     for (U128 mark : {0, 4, 8, 1, 2}) {  // in the bits that are asked for, three alike
