@@ -19,6 +19,8 @@
 #include "src/factored/factor.h"
 #include "src/fronts/fronts.h"
 #include "src/joined/join.h"
+#include "src/joined/shortcuts.h"
+#include "src/joined/usual.h"
 #include "src/scan/proof.h"
 #include "src/table_planner.h"
 #include "table_cut.h"
@@ -235,8 +237,20 @@ Result<OptimizedLayout> lay_out_tables(const RuleSet& rules, const Traffic& traf
 std::optional<Layout> joined_layout(const RuleSet& rules, const Traffic& traffic,
                                     const OptimizeOptions& options, std::size_t room,
                                     const JoinOptions& joining, bool asked, Drafts& drafts) {
-  const JoinedRules joined = join_tables(rules, traffic, joining);
+  JoinedRules joined = join_tables(rules, traffic, joining);
   if (joined.joins == 0 && asked) return std::nullopt;
+  if (joining.first_added != JoinOptions::kNoTables) {
+    ShortcutOptions around;
+    around.first_added = joining.first_added;
+    around.first_free = first_free_table(joined.rules);
+    around.last_table = options.limits.last_table;
+    around.most_added = joining.most_added;
+    joined.rules = with_shortcuts(joined.rules, traffic, around).rules;
+    UsualOptions usual;
+    usual.first_added = joining.first_added;
+    usual.most_added = joining.most_added;
+    joined.rules = with_usual_ways(joined.rules, traffic, usual).rules;
+  }
   auto made = lay_out_tables(joined.rules, traffic, options, Proven::kLater, drafts);
   if (made && made->layout.rule_count() > room) {
     OptimizeOptions smaller = options;

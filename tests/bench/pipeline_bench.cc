@@ -1,8 +1,9 @@
 /// Where the packets of a pipeline try their matchers, table by table:
 ///
-///     pipeline_bench FILE [--growth G] [--apart] [--made-for SEED] [--packets N] [SEED...]
+///     pipeline_bench FILE [--growth G] [--apart] [--last-table N] [--made-for SEED] [--packets N] [SEED...]
 ///
-/// The layout is made for the packets of seed 1, or of SEED, N inside each rule (3, as `greynic optimize` draws); with --apart no tables are joined.
+/// The layout is made for the packets of seed 1, or of SEED, N inside each rule (3, as `greynic optimize` draws); with --apart no tables are joined;
+/// with --last-table there are no ids beyond, and of protocols no part is looked at, as in Open vSwitch (253).
 /// Then it is judged by those packets, and by packets that it was not made for, one inside each rule, of each further
 /// seed. Tables are listed for the last. A visit is one packet at one table of the rules; what is tried in tables
 /// behind it counts there.
@@ -111,6 +112,9 @@ int main(int argc, char** argv) {
       settings.made_for = std::stoull(argv[++i]);
     } else if (argument == "--packets" && i + 1 < argc) {
       settings.packets = std::stoull(argv[++i]);
+    } else if (argument == "--last-table" && i + 1 < argc) {
+      settings.options.limits.last_table = static_cast<std::uint32_t>(std::stoul(argv[++i]));
+      settings.options.limits.whole_fields = {MatchField::kIpProtocol, MatchField::kEtherType};
     } else if (argument == "--apart") {
       settings.options.join_tables = false;
     } else if (settings.file.empty()) {
@@ -121,7 +125,8 @@ int main(int argc, char** argv) {
   }
   if (settings.file.empty()) {
     fmt::print(
-        "usage: pipeline_bench FILE [--growth G] [--apart] [--made-for SEED] [--packets N] "
+        "usage: pipeline_bench FILE [--growth G] [--apart] [--last-table N] [--made-for SEED] "
+        "[--packets N] "
         "[SEED...]\n");
     return 2;
   }

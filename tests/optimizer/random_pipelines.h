@@ -4,10 +4,22 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "random_rules.h"
 
 namespace greynic {
+
+/// For every packet that comes to the table.
+inline FlowRule rule_for_all(std::uint32_t table, RulePriority priority,
+                             std::vector<Action> actions) {
+  FlowRule rule;
+  rule.table = table;
+  rule.priority = priority;
+  rule.actions = std::move(actions);
+  return rule;
+}
 
 /// `tables` tables. Some rules jump to a later one, of which some set bits on their way, and some do what
 /// nobody knows; many tables end with a rule for all packets.

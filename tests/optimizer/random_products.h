@@ -85,4 +85,47 @@ inline RuleSet small_product_pipeline(std::size_t count, std::uint32_t tables, s
   return set;
 }
 
+/// Three tables, of which the first and the last are one product: what the first lets by marks packets and goes on, what the
+/// last lets by ends. Other rules stand before and behind in both, and in between some look at marks; now and
+/// then a rule of the product is missing in the last.
+inline RuleSet small_repeated_product(std::uint64_t seed) {
+  std::mt19937_64 random(seed ^ 0x2e9ea7);
+  const auto is_product = [](const FlowRule& rule) { return rule.actions.front().text >= "p4"; };
+  RuleSet set;
+  for (FlowRule& rule : small_product_rules(0, seed)) {
+    if (is_product(rule) || random() % 3 == 0) {
+      rule.actions = {{.kind = ActionKind::kSetField,
+                       .field = MatchField::kReg2,
+                       .value = 1 + random() % (seed % 3 + 1),
+                       .bits = 3},
+                      Action::jump(1)};
+    }
+    set.rules.push_back(std::move(rule));
+  }
+  for (unsigned i = 0; i < random() % 4; ++i) {
+    FlowRule rule;
+    rule.table = 1;
+    rule.priority = static_cast<RulePriority>(i);
+    const bool marked = random() % 2 == 0;
+    const MatchField field = marked ? MatchField::kReg2 : MatchField::kIpProtocol;
+    rule.match.set(field, random() & 3, 3);
+    if (random() % 3 == 0) rule.actions.push_back(Action::other("learn"));
+    rule.actions.push_back(random() % 2 == 0 ? Action::jump(2) : Action::forward("p8"));
+    set.rules.push_back(std::move(rule));
+  }
+  FlowRule on;
+  on.table = 1;
+  on.priority = 9;
+  on.actions = {Action::jump(2)};
+  set.rules.push_back(std::move(on));
+  for (FlowRule& rule : small_product_rules(2, seed)) {
+    if (random() % 200 == 0 && seed % 4 == 0) continue;
+    if (!is_product(rule) && random() % 2 == 0) rule.match.set(MatchField::kReg2, random() & 3, 3);
+    set.rules.push_back(std::move(rule));
+  }
+  std::uint32_t line = 0;
+  for (FlowRule& rule : set.rules) rule.from = {line++};
+  return set;
+}
+
 }  // namespace greynic

@@ -5,22 +5,16 @@
 #include <optional>
 #include <queue>
 
-#include "src/problem.h"
+#include "src/joined/pipeline.h"
 
 namespace greynic::optimizer {
 namespace {
 
 constexpr std::size_t kMostLookedInto = 2048;  ///< rules of a table that another is joined with
-constexpr std::size_t kMostActions =
-    64;  ///< of a rule that is written out, once for each behind it
 
-bool is_jump(const Action& action) { return action.kind == ActionKind::kJump; }
-
-/// What these do to a packet is known.
-bool is_clear(const Action& action) {
-  return action.kind == ActionKind::kSetField || action.kind == ActionKind::kForward ||
-         action.kind == ActionKind::kCount;
-}
+using joined::Cube;
+using joined::Pipeline;
+using joined::table_behind;
 
 /// A rule as a row, and what became of it.
 struct Piece {
@@ -32,52 +26,38 @@ struct Piece {
   std::vector<std::uint32_t> next;     ///< pieces in its place, first wins; itself when empty
 };
 
-/// The table that a rule jumps to as its last action; -1: none, or not only there.
-std::int64_t table_behind(const std::vector<Action>& actions) {
-  if (actions.empty() || !is_jump(actions.back())) return -1;
-  if (std::ranges::count_if(actions, is_jump) != 1) return -1;
-  return static_cast<std::int64_t>(actions.back().number);
-}
-
 class Joiner {
  public:
   Joiner(const RuleSet& rules, const Traffic& traffic, const JoinOptions& options)
-      : rules_(rules),
-        options_(options),
-        tables_(rules_by_table(rules)),
-        columns_(all_bits(rules, every(rules))),
-        words_(columns_.words()),
-        room_(options.most_added) {
+      : options_(options), pipeline_(rules), words_(pipeline_.words()), room_(options.most_added) {
     for (const TrafficFlow& flow : traffic.flows) all_ += flow.weight;
     for (const TrafficFlow& flow : traffic.flows) {
-      if (!tables_.contains(flow.table)) continue;
+      if (!pipeline_.tables().contains(flow.table)) continue;
       Arrivals& here = arrivals_.try_emplace(flow.table, Arrivals{Rows(words_), {}}).first->second;
-      columns_.pack(flow.packet, here.packets.add());
+      pipeline_.columns().pack(flow.packet, here.packets.add());
       here.share.push_back(flow.weight / all_);
-    }
-    for (const auto& [id, members] : tables_) {
-      Ternaries& rows = rows_.try_emplace(id, Ternaries(words_)).first->second;
-      for (const std::uint32_t rule : members) {
-        columns_.pack(rules.rules[rule].match, rows.value.add(), rows.mask.add());
-      }
     }
   }
 
   JoinedRules run() {
-    JoinedRules made{{{}, rules_.source}, 0};
-    if (!find_order()) return made;
+    const std::vector<FlowRule>& given = pipeline_.rules().rules;
+    JoinedRules made{{{}, pipeline_.rules().source}, 0};
+    const auto order = pipeline_.order();
+    if (!order) return made;
+    common_ = pipeline_.common_of_added(*order, options_.first_added);
+    with_misses_ = pipeline_.added_with_misses(*order, options_.first_added);
     std::map<std::uint32_t, std::vector<FlowRule>> changed;
-    for (const std::uint32_t id : order_) {
+    for (const std::uint32_t id : *order) {
       const std::size_t before = joins_;
       auto rules = joined(id);
       if (joins_ > before) changed.emplace(id, std::move(rules));
     }
-    for (const auto& [id, members] : tables_) {
+    for (const auto& [id, members] : pipeline_.tables()) {
       if (const auto found = changed.find(id); found != changed.end()) {
         made.rules.rules.insert(made.rules.rules.end(), found->second.begin(), found->second.end());
         continue;
       }
-      for (const std::uint32_t rule : members) made.rules.rules.push_back(rules_.rules[rule]);
+      for (const std::uint32_t rule : members) made.rules.rules.push_back(given[rule]);
     }
     made.joins = joins_;
     return made;
@@ -96,91 +76,14 @@ class Joiner {
       return worth != other.worth ? worth < other.worth : piece > other.piece;
     }
   };
-  /// Bits that the actions set.
-  struct Written {
-    std::vector<Word> value;
-    std::vector<Word> mask;
-  };
-
-  static std::vector<std::uint32_t> every(const RuleSet& rules) {
-    std::vector<std::uint32_t> all(rules.rules.size());
-    for (std::uint32_t i = 0; i < all.size(); ++i) all[i] = i;
-    return all;
-  }
-
-  /// Each table before those that it leads to; false where jumps lead in a circle.
-  bool find_order() {
-    std::map<std::uint32_t, std::vector<std::uint32_t>> leads_to;
-    for (const auto& [id, members] : tables_) {
-      auto& to = leads_to[id];
-      for (const std::uint32_t rule : members) {
-        for (const Action& action : rules_.rules[rule].actions) {
-          const auto target = static_cast<std::uint32_t>(action.number);
-          if (is_jump(action) && tables_.contains(target)) to.push_back(target);
-        }
-      }
-      std::sort(to.begin(), to.end());
-      to.erase(std::unique(to.begin(), to.end()), to.end());
-    }
-    enum class State : std::uint8_t { kNew, kOpen, kDone };
-    std::map<std::uint32_t, State> state;
-    std::vector<std::pair<std::uint32_t, std::size_t>> way;
-    for (const auto& entry : tables_) {
-      if (state[entry.first] == State::kDone) continue;
-      way.emplace_back(entry.first, 0);
-      while (!way.empty()) {
-        auto& [id, at] = way.back();
-        state[id] = State::kOpen;
-        if (at == leads_to[id].size()) {
-          state[id] = State::kDone;
-          order_.push_back(id);
-          way.pop_back();
-          continue;
-        }
-        const std::uint32_t target = leads_to[id][at++];
-        if (state[target] == State::kOpen) return false;
-        if (state[target] == State::kNew) way.emplace_back(target, 0);
-      }
-    }
-    std::reverse(order_.begin(), order_.end());
-    find_common();
-    return true;
-  }
-
-  /// To tables of the layout alone packets come by its rules' jumps, and nothing else is done on the way.
-  void find_common() {
-    for (const std::uint32_t id : order_) {
-      const auto here = common_.find(id);
-      const std::vector<std::uint32_t>& members = tables_.at(id);
-      for (std::uint32_t row = 0; row < members.size(); ++row) {
-        const std::int64_t to = table_behind(rules_.rules[members[row]].actions);
-        if (to < std::int64_t{options_.first_added}) continue;
-        const Ternaries& rows = rows_.at(id);
-        Written cube{{rows.value[row], rows.value[row] + words_},
-                     {rows.mask[row], rows.mask[row] + words_}};
-        for (std::size_t w = 0; w < words_ && here != common_.end(); ++w) {
-          cube.value[w] |= here->second.value[w] & ~cube.mask[w];
-          cube.mask[w] |= here->second.mask[w];
-        }
-        const auto [known, fresh] = common_.try_emplace(static_cast<std::uint32_t>(to), cube);
-        for (std::size_t w = 0; w < words_ && !fresh; ++w) {
-          Written& common = known->second;
-          common.mask[w] &= cube.mask[w] & ~(common.value[w] ^ cube.value[w]);
-          common.value[w] &= common.mask[w];
-        }
-      }
-    }
-  }
-
   std::vector<FlowRule> joined(std::uint32_t id) {
     pieces_.clear();
     choices_ = {};
     arrived_ = arrivals_.contains(id) ? &arrivals_.at(id) : nullptr;
     within_ = common_.contains(id) ? &common_.at(id) : nullptr;
-    const auto& members = tables_.at(id);
-    const Ternaries& rows = rows_.at(id);
-    for (std::uint32_t row = 0; row < members.size(); ++row) {
-      const FlowRule& rule = rules_.rules[members[row]];
+    const Ternaries& rows = pipeline_.rows(id);
+    for (std::uint32_t row = 0; row < rows.size(); ++row) {
+      const FlowRule& rule = pipeline_.rule(id, row);
       pieces_.push_back({{rows.value[row], rows.value[row] + words_},
                          {rows.mask[row], rows.mask[row] + words_},
                          rule.actions,
@@ -194,8 +97,8 @@ class Joiner {
         if (hits[i] != kNoRow) pieces_[hits[i]].packets.push_back(i);
       }
     }
-    if (members.size() <= kMostLookedInto) {
-      for (std::uint32_t piece = 0; piece < members.size(); ++piece) consider(piece);
+    if (rows.size() <= kMostLookedInto) {
+      for (std::uint32_t piece = 0; piece < rows.size(); ++piece) consider(piece);
     }
     while (!choices_.empty()) {
       const Choice best = choices_.top();
@@ -205,76 +108,23 @@ class Joiner {
       open(best.piece);
     }
     std::vector<FlowRule> rules;
-    for (std::uint32_t piece = 0; piece < members.size(); ++piece) write(piece, id, rules);
+    for (std::uint32_t piece = 0; piece < rows.size(); ++piece) write(piece, id, rules);
     send_on();
     arrivals_.erase(id);
     return rules;
   }
 
-  [[nodiscard]] Written written(const std::vector<Action>& actions) const {
-    Match match;
-    for (const Action& action : actions) {
-      if (action.kind != ActionKind::kSetField) continue;
-      U128 value = action.value & action.bits;
-      U128 bits = action.bits;
-      for (const FieldMatch& part : match.fields()) {
-        if (part.field != action.field) continue;
-        value |= part.value & ~action.bits;
-        bits |= part.bits;
-      }
-      match.set(action.field, value, bits);
-    }
-    Written result{std::vector<Word>(words_, 0), std::vector<Word>(words_, 0)};
-    columns_.pack(match, result.value.data(), result.mask.data());
-    return result;
-  }
-
   /// The table that the piece can be joined with.
   [[nodiscard]] std::optional<std::uint32_t> joinable(const Piece& piece) const {
-    const std::int64_t behind = table_behind(piece.actions);
-    const auto id = static_cast<std::uint32_t>(behind);
-    if (behind < 0 || !tables_.contains(id) || tables_.at(id).size() > kMostLookedInto ||
-        piece.actions.size() > kMostActions) {
-      return std::nullopt;
-    }
-    const Word* const first = rows_.at(id).mask[0];
-    const bool takes_all = std::all_of(first, first + words_, [](Word word) { return word == 0; });
-    const bool clear = std::all_of(piece.actions.begin(), piece.actions.end() - 1, is_clear);
-    return takes_all || clear ? std::optional(id) : std::nullopt;
+    return pipeline_.next(piece.actions, kMostLookedInto);
   }
 
-  /// Calls visit(row, value, mask) for each row of the next table that packets of the piece may hit,
-  /// with what they then have in common; the last is kNoRow where some may miss.
+  /// As Pipeline::for_each_behind, for all packets that hit the piece.
   template <typename Visit>
   void for_each_behind(const Piece& piece, std::uint32_t id, const Visit& visit) const {
-    const Ternaries& rows = rows_.at(id);
-    const Written set = written(piece.actions);
-    Written held{piece.value, piece.mask};  // of all packets that hit the piece
-    for (std::size_t w = 0; w < words_ && within_ != nullptr; ++w) {
-      held.value[w] |= within_->value[w] & ~held.mask[w];
-      held.mask[w] |= within_->mask[w];
-    }
-    std::vector<Word> value(words_);
-    std::vector<Word> mask(words_);
-    for (std::uint32_t row = 0; row < rows.size(); ++row) {
-      const Word* const v = rows.value[row];
-      const Word* const m = rows.mask[row];
-      bool meets = true;
-      bool all = true;
-      for (std::size_t w = 0; w < words_ && meets; ++w) {
-        const Word asked = m[w] & ~set.mask[w];
-        meets = ((v[w] ^ set.value[w]) & m[w] & set.mask[w]) == 0 &&
-                ((v[w] ^ held.value[w]) & asked & held.mask[w]) == 0;
-        const Word more = asked & ~held.mask[w];
-        all = all && more == 0;
-        value[w] = piece.value[w] | (v[w] & more);
-        mask[w] = piece.mask[w] | more;
-      }
-      if (!meets) continue;
-      visit(row, value, mask);
-      if (all) return;
-    }
-    visit(kNoRow, piece.value, piece.mask);
+    const Cube cube{piece.value, piece.mask};
+    pipeline_.for_each_behind(id, cube, within_ == nullptr ? cube : both(cube, *within_),
+                              pipeline_.written(piece.actions), visit);
   }
 
   void consider(std::uint32_t number) {
@@ -286,13 +136,17 @@ class Joiner {
     std::size_t found = 0;
     std::size_t missed = 0;
     bool acts_on_its_way = false;  // to a table that only the layout has
+    bool misses = false;           // in such a table, for the one behind
     for_each_behind(piece, *id, [&](std::uint32_t row, const auto&, const auto&) {
       ++(row == kNoRow ? missed : found);
-      if (row == kNoRow || piece.actions.size() == 1) return;
-      const std::int64_t next = table_behind(rules_.rules[tables_.at(*id)[row]].actions);
-      acts_on_its_way = acts_on_its_way || next >= std::int64_t{options_.first_added};
+      if (row == kNoRow) return;
+      const std::int64_t next = table_behind(pipeline_.rule(*id, row).actions);
+      if (next < std::int64_t{options_.first_added}) return;
+      acts_on_its_way = acts_on_its_way || piece.actions.size() > 1;
+      misses = misses || (*id < options_.first_added &&
+                          with_misses_.contains(static_cast<std::uint32_t>(next)));
     });
-    if (found == 0 || acts_on_its_way) return;
+    if (found == 0 || acts_on_its_way || misses) return;
     const std::size_t added = found + missed - 1;
     if (added > 0 && within_ != nullptr) return;  // many tables of classes would have it
     const double worth = added == 0 ? 1.0 : share / static_cast<double>(added);
@@ -303,7 +157,6 @@ class Joiner {
     ++joins_;
     const Piece piece = pieces_[number];
     const std::uint32_t id = *joinable(piece);
-    const auto& members = tables_.at(id);
     std::vector<std::uint32_t> next;
     for_each_behind(
         piece, id,
@@ -311,13 +164,9 @@ class Joiner {
           next.push_back(static_cast<std::uint32_t>(pieces_.size()));
           pieces_.push_back({value, mask, piece.actions, piece.from, {}, {}});
           if (row == kNoRow) return;
-          const FlowRule& rule = rules_.rules[members[row]];
+          const FlowRule& rule = pipeline_.rule(id, row);
           Piece& made = pieces_.back();
-          made.actions.pop_back();
-          const bool drops = rule.actions.size() == 1 && rule.actions.front() == Action::drop();
-          if (!drops || made.actions.empty()) {
-            made.actions.insert(made.actions.end(), rule.actions.begin(), rule.actions.end());
-          }
+          made.actions = joined::followed_by(std::move(made.actions), rule.actions);
           made.from.insert(made.from.end(), rule.from.begin(), rule.from.end());
         });
     for (const std::uint32_t packet : piece.packets) {
@@ -342,7 +191,7 @@ class Joiner {
     for (const std::uint32_t part : piece.next) write(part, id, rules);
     if (!piece.next.empty()) return;
     FlowRule rule;
-    rule.match = columns_.unpack(piece.value.data(), piece.mask.data());
+    rule.match = pipeline_.columns().unpack(piece.value.data(), piece.mask.data());
     rule.priority = static_cast<RulePriority>(rules.size());
     rule.table = id;
     rule.actions = piece.actions;
@@ -358,9 +207,9 @@ class Joiner {
     for (const Piece& piece : pieces_) {
       const std::int64_t behind = table_behind(piece.actions);
       const auto id = static_cast<std::uint32_t>(behind);
-      if (piece.packets.empty() || behind < 0 || !tables_.contains(id)) continue;
+      if (piece.packets.empty() || behind < 0 || !pipeline_.tables().contains(id)) continue;
       Arrivals& there = arrivals_.try_emplace(id, Arrivals{Rows(words_), {}}).first->second;
-      const Written set = written(piece.actions);
+      const Cube set = pipeline_.written(piece.actions);
       for (const std::uint32_t packet : piece.packets) {
         Word* const to = there.packets.add();
         const Word* const was = arrived_->packets[packet];
@@ -372,24 +221,21 @@ class Joiner {
     }
   }
 
-  const RuleSet& rules_;
   const JoinOptions& options_;
-  const RulesOfTable tables_;
-  const Columns columns_;
+  const Pipeline pipeline_;
   const std::size_t words_;
   std::size_t room_;
   double all_ = 0.0;
-  std::map<std::uint32_t, Ternaries> rows_;
   std::map<std::uint32_t, Arrivals> arrivals_;
-  std::vector<std::uint32_t> order_;
   std::size_t joins_ = 0;
-  std::map<std::uint32_t, Written>
+  std::set<std::uint32_t> with_misses_;  ///< tables of the layout alone
+  std::map<std::uint32_t, Cube>
       common_;  ///< of the packets that come to tables of the layout alone
   // Of the table at hand:
   std::vector<Piece> pieces_;
   std::priority_queue<Choice> choices_;
   const Arrivals* arrived_ = nullptr;
-  const Written* within_ = nullptr;  ///< what its packets have in common
+  const Cube* within_ = nullptr;  ///< what its packets have in common
 };
 
 }  // namespace

@@ -10,14 +10,6 @@
 namespace greynic::optimizer {
 namespace {
 
-FlowRule rule_of(std::uint32_t table, RulePriority priority, std::vector<Action> actions) {
-  FlowRule rule;
-  rule.table = table;
-  rule.priority = priority;
-  rule.actions = std::move(actions);
-  return rule;
-}
-
 // Claim:  whatever table a packet comes to, the same is done to it in the end, in the same order, and the
 //         traffic tries no more matchers than without joined tables.
 // Oracle: each of 1,024 packets followed through all tables by core's lookup, one rule after another.
@@ -59,11 +51,11 @@ TEST(Joined, PassesTablesThatDoOneThingToWhatComes) {
   RuleSet rules;
   const Action set{
       .kind = ActionKind::kSetField, .field = MatchField::kReg0, .value = 1, .bits = 1};
-  rules.rules.push_back(rule_of(0, 0, {set, Action::jump(1)}));
-  rules.rules.push_back(rule_of(1, 0, {Action::drop()}));
+  rules.rules.push_back(rule_for_all(0, 0, {set, Action::jump(1)}));
+  rules.rules.push_back(rule_for_all(1, 0, {Action::drop()}));
   rules.rules.back().match.set(MatchField::kReg0, 0, 1);
-  rules.rules.push_back(rule_of(1, 1, {Action::jump(2)}));
-  rules.rules.push_back(rule_of(2, 0, {Action::forward("p1")}));
+  rules.rules.push_back(rule_for_all(1, 1, {Action::jump(2)}));
+  rules.rules.push_back(rule_for_all(2, 0, {Action::forward("p1")}));
   Traffic traffic;
   traffic.flows.push_back({});
   const JoinedRules joined = join_tables(rules, traffic, {});
@@ -78,10 +70,10 @@ TEST(Joined, PassesTablesThatDoOneThingToWhatComes) {
 // Oracle: by hand.
 TEST(Joined, StopsBehindUnknownActions) {
   RuleSet rules;
-  rules.rules.push_back(rule_of(0, 0, {Action::other("ct(commit)"), Action::jump(1)}));
-  rules.rules.push_back(rule_of(1, 0, {Action::forward("p1")}));
+  rules.rules.push_back(rule_for_all(0, 0, {Action::other("ct(commit)"), Action::jump(1)}));
+  rules.rules.push_back(rule_for_all(1, 0, {Action::forward("p1")}));
   rules.rules.back().match.set(MatchField::kReg0, 1, 1);
-  rules.rules.push_back(rule_of(1, 1, {Action::forward("p2")}));
+  rules.rules.push_back(rule_for_all(1, 1, {Action::forward("p2")}));
   Traffic traffic;
   traffic.flows.push_back({});
   EXPECT_EQ(join_tables(rules, traffic, {.most_added = 10}).joins, 0U);
@@ -90,8 +82,8 @@ TEST(Joined, StopsBehindUnknownActions) {
 // Claim:  where jumps lead in a circle, nothing is joined.
 TEST(Joined, LeavesCirclesAlone) {
   RuleSet rules;
-  rules.rules.push_back(rule_of(0, 0, {Action::jump(1)}));
-  rules.rules.push_back(rule_of(1, 0, {Action::jump(0)}));
+  rules.rules.push_back(rule_for_all(0, 0, {Action::jump(1)}));
+  rules.rules.push_back(rule_for_all(1, 0, {Action::jump(0)}));
   Traffic traffic;
   traffic.flows.push_back({});
   EXPECT_EQ(join_tables(rules, traffic, {.most_added = 10}).joins, 0U);
