@@ -322,7 +322,9 @@ std::optional<Configuration> PlanRows::next(const Session& session, const Holds&
     asked_ = plan_;
   }
   std::erase_if(asked_, [&](const Levels& row) { return open_in(row) == 0; });
-  const bool searched = session.asked() > seen_ + 1;
+  const bool searched = session.asked() > seen_ + 1 ||
+                        std::any_of(asked_.begin(), asked_.end(),
+                                    [&](const Levels& row) { return is_explained(row_of(row)); });
   seen_ = session.asked();
   if (searched) plan_rest(is_explained, is_allowed);
   const Levels baseline = levels_of(session.configuration(session.baseline()));
