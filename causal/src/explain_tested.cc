@@ -108,7 +108,13 @@ Result<void> Explainer::explain_checked(Id id, const WallCheck& likely) {
 }
 
 Result<void> Explainer::confirm(Id id, const Before& before) {
-  auto check = check_wall(session_, id, Check::kAfterSearch);
+  // Each cause was a wall by itself, so this is one.
+  if (error_of_row_ && explanation_.causes.size() > before.causes) return {};
+  // Walls of other causes say nothing of one that no cause was found for.
+  if (explanation_.causes.size() == before.causes && session_.tests_of(id) == 1) {
+    if (auto done = session_.measure({&id, 1}, "is it a wall?"); !done) return done;
+  }
+  auto check = error_of_row_ ? settle_row(id) : check_wall(session_, id, Check::kAfterSearch);
   if (check && check->verdict == Verdict::kWall) {
     explanation_.walls[before.walls] = wall_of(id);
     assign_causes();
@@ -184,7 +190,7 @@ void Explainer::keep_evidence(Cause& cause, const FoundCause& found, const Cause
 /// Small noise: step by step. Large: by all tests at once.
 Result<CausesOfWall> Explainer::causes_of(Settings& settings) {
   const Id wall = session_.id_of(settings.wall());
-  if (!session_.is_noisy(wall) && !may_be_noisy(session_, wall)) {
+  if (!session_.is_noisy(wall) && (error_of_row_ || !may_be_noisy(session_, wall))) {
     session_.leave_when_noisy(wall);
     WitnessSearch search(session_, settings);
     if (walks_plan_) search.leave_healers_to_plan();

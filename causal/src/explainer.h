@@ -45,6 +45,8 @@ class Explainer {
   [[nodiscard]] Result<void> confirm(Id id, const Before& before);
   [[nodiscard]] Result<void> judge_run();
   [[nodiscard]] Result<void> walk_plan();
+  [[nodiscard]] Result<void> judge_row(const Configuration& row, double error);
+  [[nodiscard]] Result<WallCheck> settle_row(Id id);
   [[nodiscard]] Result<void> ask_what_waited();
   void sort_out(Id id, Verdict verdict);
   [[nodiscard]] Wall wall_of(Id id) const;
@@ -88,6 +90,8 @@ class Explainer {
   std::vector<Waiting> waiting_;
   std::size_t too_short_ = 0;
   bool walks_plan_ = false;
+  bool knows_walls_ = false;            ///< one row of the plan was checked by itself
+  std::optional<double> error_of_row_;  ///< that is judged as such rows are
   bool all_complete_ = true;
   bool sure_of_wall_ = true;  ///< of the one that is explained; it may be likely only
   double complete_ = 1.0;

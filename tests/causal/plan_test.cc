@@ -103,6 +103,26 @@ TEST(Plan, RowsThatWereToldAreLeftOut) {
   EXPECT_EQ(count(explained(campaign, plan, rate), "looking for a wall"), 5);
 }
 
+// Claim:  what only a row with a known cause has is asked without that cause, so what it hides is found; no pair
+//         that holds the cause is asked.
+// Method: c0 is a cause by itself, and no other row than the second one has both c1 and c2, which are one too.
+TEST(Plan, AKnownCauseHidesNoOther) {
+  Campaign campaign = campaign_of_six();
+  campaign.design = {.kind = DesignKind::kCovering, .strength = 2};
+  const std::vector<Configuration> plan = {with(campaign, {0}), with(campaign, {0, 1, 2}),
+                                           with(campaign, {1}), with(campaign, {2, 3})};
+  const auto explanation = explained(campaign, plan, [](const Configuration& configuration) {
+    const bool both = is_set(configuration, "c1") && is_set(configuration, "c2");
+    return is_set(configuration, "c0") || both ? 60.0 : 100.0;
+  });
+  ASSERT_EQ(explanation.causes.size(), 2U) << to_text(explanation);
+  int with_first = 0;
+  for (const TrailTest& test : explanation.trail) {
+    with_first += test.why == "looking for a wall" && is_set(test.configuration, "c0") ? 1 : 0;
+  }
+  EXPECT_EQ(with_first, 1);
+}
+
 // Claim:  where repeats agree to the last digit there is no noise, however much clear configurations differ.
 // Oracle: nothing is judged by all answers at once, as it is under noise.
 TEST(Plan, RatesThatRepeatAreNoNoise) {

@@ -1,0 +1,337 @@
+#include "plan_rows.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace greynic::causal {
+namespace {
+
+constexpr double kToldByClear = -1.0;           // log odds
+constexpr std::size_t kMostPlaces = 4'000'000;  // of choices of levels
+constexpr std::size_t kMostWork = 1'000'000;    // rows times choices, where levels move
+constexpr double kHeat = 0.4;                   // how much a move may lose, in choices
+constexpr std::size_t kMovesToAdd = 2'000;      // before there is a row more,
+constexpr std::size_t kMovesToDrop = 20'000;    // and before there is one less
+constexpr int kTriesToHeal = 60;
+constexpr int kTriesEach = 12;
+constexpr std::size_t kAbsent = SIZE_MAX;  // level of a factor that a row does not have
+
+bool is_in(const Configuration& part, const Configuration& whole) {
+  return std::all_of(part.levels().begin(), part.levels().end(), [&](const auto& one) {
+    const FactorValue* level = whole.find(one.first);
+    return level != nullptr && *level == one.second;
+  });
+}
+
+}  // namespace
+
+PlanRows::PlanRows(const Campaign& campaign, std::vector<Configuration> rows)
+    : campaign_(campaign), rows_(std::move(rows)) {
+  const Design& design = campaign.design;
+  const auto named = [&](const Configuration& row) {
+    return std::any_of(campaign.seeds.begin(), campaign.seeds.end(),
+                       [&](const Configuration& seed) { return is_in(seed, row); });
+  };
+  by_name_ = static_cast<std::size_t>(std::stable_partition(rows_.begin(), rows_.end(), named) -
+                                      rows_.begin());
+  bool conditions = false;
+  for (std::size_t i = 0; i < campaign.factors.size(); ++i) {
+    conditions = conditions || !campaign.factors[i].only_if.empty();
+    if (campaign.factors[i].levels.size() > 1) varied_.push_back(i);
+  }
+  if (design.kind != DesignKind::kCovering || conditions) return;
+  covers_ = true;
+  std::vector<std::size_t> of(varied_.size());
+  std::iota(of.begin(), of.end(), std::size_t{0});
+  add_choices(of, static_cast<std::size_t>(design.strength));
+  for (const StrengthGroup& group : design.groups) {
+    of.clear();
+    for (std::size_t i = 0; i < varied_.size(); ++i) {
+      const auto& names = group.factors;
+      if (std::find(names.begin(), names.end(), campaign.factors[varied_[i]].name) != names.end())
+        of.push_back(i);
+    }
+    add_choices(of, static_cast<std::size_t>(group.strength));
+  }
+  if (!covers_) return;
+  moves_ = rows_.size() * choices_.size() <= kMostWork;
+  // What no row of the plan has is forbidden, or not asked for.
+  for (const Configuration& row : rows_) {
+    const Levels levels = levels_of(row);
+    for (const Choice& choice : choices_) open_[place_of(choice, levels)] = true;
+  }
+}
+
+void PlanRows::add_choices(const std::vector<std::size_t>& of, std::size_t strength) {
+  strength = std::min(strength, of.size());
+  std::vector<std::size_t> places(strength);
+  std::iota(places.begin(), places.end(), std::size_t{0});
+  while (covers_ && strength > 0) {
+    Choice choice;
+    choice.first = open_.size();
+    std::size_t count = 1;
+    for (const std::size_t place : places) {
+      choice.factors.push_back(of[place]);
+      choice.strides.push_back(count);
+      count *= campaign_.factors[varied_[of[place]]].levels.size();
+    }
+    covers_ = open_.size() + count <= kMostPlaces;
+    if (!covers_) return;
+    choices_.push_back(std::move(choice));
+    open_.resize(open_.size() + count, false);
+    std::size_t i = strength;
+    while (i > 0 && places[i - 1] == of.size() - strength + i - 1) --i;
+    if (i == 0) return;
+    ++places[i - 1];
+    for (; i < strength; ++i) places[i] = places[i - 1] + 1;
+  }
+}
+
+PlanRows::Levels PlanRows::levels_of(const Configuration& row) const {
+  Levels levels(varied_.size(), kAbsent);
+  for (std::size_t i = 0; i < varied_.size(); ++i) {
+    const Factor& factor = campaign_.factors[varied_[i]];
+    const FactorValue* level = row.find(factor.name);
+    const auto found = level == nullptr
+                           ? factor.levels.end()
+                           : std::find(factor.levels.begin(), factor.levels.end(), *level);
+    if (found != factor.levels.end())
+      levels[i] = static_cast<std::size_t>(found - factor.levels.begin());
+  }
+  return levels;
+}
+
+Configuration PlanRows::row_of(const Levels& levels) const {
+  Configuration row = rows_.front();  // what does not vary is the same in all
+  for (std::size_t i = 0; i < varied_.size(); ++i) {
+    const Factor& factor = campaign_.factors[varied_[i]];
+    row.set(factor.name, factor.levels[levels[i]]);
+  }
+  return row;
+}
+
+/// One past the last where a level is none of the campaign's.
+std::size_t PlanRows::place_of(const Choice& choice, const Levels& levels) const {
+  std::size_t place = choice.first;
+  for (std::size_t i = 0; i < choice.factors.size(); ++i) {
+    const std::size_t level = levels[choice.factors[i]];
+    if (level == kAbsent) return open_.size();
+    place += level * choice.strides[i];
+  }
+  return place;
+}
+
+std::size_t PlanRows::open_in(const Levels& levels) const {
+  return static_cast<std::size_t>(
+      std::count_if(choices_.begin(), choices_.end(), [&](const Choice& choice) {
+        const std::size_t place = place_of(choice, levels);
+        return place < open_.size() && open_[place];
+      }));
+}
+
+void PlanRows::tell(const Levels& levels) {
+  for (const Choice& choice : choices_) {
+    const std::size_t place = place_of(choice, levels);
+    if (place < open_.size()) open_[place] = false;
+  }
+}
+
+void PlanRows::had(const Configuration& row) {
+  if (covers_) tell(levels_of(row));
+}
+
+void PlanRows::look_at_tests(const Session& session) {
+  looked_at_.resize(session.asked(), false);
+  for (Id id = 0; id < session.asked(); ++id) {
+    if (looked_at_[id] || session.tests_of(id) == 0 || session.evidence(id) > kToldByClear)
+      continue;
+    looked_at_[id] = true;
+    tell(levels_of(session.configuration(id)));
+  }
+}
+
+void PlanRows::count(const Levels& levels, bool more) {
+  for (const Choice& choice : choices_) {
+    const std::size_t place = place_of(choice, levels);
+    if (place >= open_.size() || !open_[place]) continue;
+    if (more && rows_with_[place]++ == 0) {
+      missing_[where_[place]] = missing_.back();
+      where_[missing_.back()] = where_[place];
+      missing_.pop_back();
+    } else if (!more && --rows_with_[place] == 0) {
+      where_[place] = missing_.size();
+      missing_.push_back(place);
+    }
+  }
+}
+
+/// The choice of this place, in these levels.
+void PlanRows::put(std::size_t place, Levels& levels) const {
+  const auto after =
+      std::upper_bound(choices_.begin(), choices_.end(), place,
+                       [](std::size_t one, const Choice& choice) { return one < choice.first; });
+  const Choice& choice = *std::prev(after);
+  std::size_t rest = place - choice.first;
+  for (const std::size_t factor : choice.factors) {
+    const std::size_t count = campaign_.factors[varied_[factor]].levels.size();
+    levels[factor] = rest % count;
+    rest /= count;
+  }
+}
+
+bool PlanRows::may_ask(const Levels& levels, const Holds& is_explained, const Holds& is_allowed) {
+  const auto [known, fresh] = may_ask_.emplace(levels, false);
+  if (fresh) {
+    const Configuration row = row_of(levels);
+    known->second = is_allowed(row) && !is_explained(row);
+  }
+  return known->second;
+}
+
+/// Choices that no row has are put into rows in turn, and rows that lose more than they win are left, mostly.
+/// True when all have a place.
+bool PlanRows::settle(std::size_t moves, const Holds& is_explained, const Holds& is_allowed) {
+  for (std::size_t i = 0; i < moves && !missing_.empty() && !asked_.empty(); ++i) {
+    const std::size_t place = missing_[random_.below(static_cast<std::uint32_t>(missing_.size()))];
+    Levels& row = asked_[random_.below(static_cast<std::uint32_t>(asked_.size()))];
+    Levels moved = row;
+    put(place, moved);
+    const std::size_t before = missing_.size();
+    count(row, false);
+    count(moved, true);
+    const double worse = static_cast<double>(missing_.size()) - static_cast<double>(before);
+    const double chance = random_.uniform();
+    const bool goes = (worse <= 0.0 || chance < std::exp(-worse / kHeat)) &&
+                      may_ask(moved, is_explained, is_allowed);
+    if (goes) {
+      row = std::move(moved);
+    } else {
+      count(moved, false);
+      count(row, true);
+    }
+  }
+  return missing_.empty();
+}
+
+/// A row with this choice that holds no known cause; nothing where there is none.
+std::optional<PlanRows::Levels> PlanRows::row_with(std::size_t place, const Holds& is_explained,
+                                                   const Holds& is_allowed) {
+  Levels wanted(varied_.size(), kAbsent);
+  put(place, wanted);
+  const auto has = [&](const Levels& levels) {
+    for (std::size_t i = 0; i < levels.size(); ++i) {
+      if (wanted[i] != kAbsent && wanted[i] != levels[i]) return false;
+    }
+    return true;
+  };
+  for (const Levels& of_plan : plan_) {
+    if (!has(of_plan)) continue;
+    if (may_ask(of_plan, is_explained, is_allowed)) return of_plan;
+    for (int tries = 0; tries < kTriesToHeal; ++tries) {
+      Levels moved = of_plan;
+      for (int changes = 0; changes <= tries / kTriesEach; ++changes) {
+        const std::size_t i = random_.below(static_cast<std::uint32_t>(moved.size()));
+        if (wanted[i] != kAbsent) continue;
+        const std::size_t levels = campaign_.factors[varied_[i]].levels.size();
+        moved[i] = random_.below(static_cast<std::uint32_t>(levels));
+      }
+      if (may_ask(moved, is_explained, is_allowed)) return moved;
+    }
+  }
+  return std::nullopt;
+}
+
+/// As few rows as hold all that is open, none with a known cause.
+void PlanRows::plan_rest(const Holds& is_explained, const Holds& is_allowed) {
+  may_ask_.clear();
+  std::erase_if(asked_, [&](const Levels& row) { return !may_ask(row, is_explained, is_allowed); });
+  rows_with_.assign(open_.size(), 0);
+  where_.assign(open_.size(), 0);
+  missing_.clear();
+  for (std::size_t place = 0; place < open_.size(); ++place) {
+    if (!open_[place]) continue;
+    where_[place] = missing_.size();
+    missing_.push_back(place);
+  }
+  for (const Levels& row : asked_) count(row, true);
+  while (!settle(kMovesToAdd, is_explained, is_allowed)) {
+    const std::size_t place = missing_.front();
+    if (auto row = row_with(place, is_explained, is_allowed)) {
+      count(*row, true);
+      asked_.push_back(std::move(*row));
+      continue;
+    }
+    open_[place] = false;  // it holds a known cause, or it is forbidden beside all others
+    where_[missing_.back()] = 0;
+    missing_.front() = missing_.back();
+    missing_.pop_back();
+  }
+  for (bool fewer = true; fewer && asked_.size() > 1;) {
+    const std::vector<Levels> before = asked_;
+    std::size_t least = SIZE_MAX;
+    std::size_t drop = 0;
+    for (std::size_t i = 0; i < asked_.size(); ++i) {
+      std::size_t alone = 0;
+      for (const Choice& choice : choices_) {
+        const std::size_t place = place_of(choice, asked_[i]);
+        alone += place < open_.size() && open_[place] && rows_with_[place] == 1 ? 1 : 0;
+      }
+      if (alone < least) drop = i;
+      least = std::min(least, alone);
+    }
+    count(asked_[drop], false);
+    asked_.erase(asked_.begin() + static_cast<std::ptrdiff_t>(drop));
+    fewer = settle(kMovesToDrop, is_explained, is_allowed);
+    if (fewer) continue;
+    for (const Levels& row : asked_) count(row, false);
+    asked_ = before;
+    for (const Levels& row : asked_) count(row, true);
+  }
+}
+
+/// Near the baseline a wall has few causes, and those are found in few tests.
+std::optional<Configuration> PlanRows::nearest(const Levels& baseline) {
+  std::optional<std::size_t> best;
+  std::size_t least = SIZE_MAX;
+  for (std::size_t i = 0; i < asked_.size(); ++i) {
+    if (open_in(asked_[i]) == 0) continue;
+    std::size_t far = 0;
+    for (std::size_t j = 0; j < baseline.size(); ++j) far += asked_[i][j] != baseline[j] ? 1 : 0;
+    if (far < least) best = i;
+    least = std::min(least, far);
+  }
+  if (!best) return std::nullopt;
+  const Configuration row = row_of(asked_[*best]);
+  asked_.erase(asked_.begin() + static_cast<std::ptrdiff_t>(*best));
+  return row;
+}
+
+std::optional<Configuration> PlanRows::next(const Session& session, const Holds& is_explained,
+                                            const Holds& is_allowed) {
+  if (covers_) look_at_tests(session);
+  while (next_ < rows_.size() && (!moves_ || next_ < by_name_)) {
+    const Configuration& row = rows_[next_++];
+    if (is_explained(row)) continue;
+    if (next_ > by_name_ && covers_ && open_in(levels_of(row)) == 0) continue;
+    return row;
+  }
+  if (!moves_) return std::nullopt;
+  if (plan_.empty()) {
+    for (const Configuration& row : rows_) plan_.push_back(levels_of(row));
+    asked_ = plan_;
+  }
+  std::erase_if(asked_, [&](const Levels& row) { return open_in(row) == 0; });
+  const bool searched = session.asked() > seen_ + 1 ||
+                        std::any_of(asked_.begin(), asked_.end(),
+                                    [&](const Levels& row) { return is_explained(row_of(row)); });
+  seen_ = session.asked();
+  if (searched) plan_rest(is_explained, is_allowed);
+  const Levels baseline = levels_of(session.configuration(session.baseline()));
+  if (auto row = nearest(baseline)) return row;
+  if (std::find(open_.begin(), open_.end(), true) == open_.end()) return std::nullopt;
+  plan_rest(is_explained, is_allowed);  // what only walls had
+  return nearest(baseline);
+}
+
+}  // namespace greynic::causal
