@@ -25,6 +25,8 @@ constexpr double kNearForLevel = 0.12;
 constexpr int kMostTooShort = 2;
 constexpr double kSurelyWall = 5.0;       // log odds
 constexpr std::size_t kOwnTests = 2;      // of a configuration, before the baseline is asked again
+constexpr double kOpen = 2.2;             // log odds of what a test left open, less than
+constexpr std::size_t kMostOpen = 8;      // of these since the baseline was tested
 constexpr std::size_t kFollowDrift = 24;  // tests, where nothing else is learned from each
 constexpr std::size_t kMostAtOnce = 4;    // tests of one configuration in a batch
 constexpr int kMostFirstTests = 6;        // of the baseline, until one gives a value
@@ -209,6 +211,10 @@ Result<void> Session::measure(std::span<const Id> ids, const std::string& why) {
   }
   if (!begun_ || (by_belief_ && tests_ % kFollowDrift != 0)) return {};
   refit();
+  for (const Id id : ids) {
+    if (std::abs(evidence(id)) < kOpen) ++open_since_baseline_;
+    if (id == baseline_) open_since_baseline_ = 0;
+  }
   for (std::size_t i = trail_.size() - observations->size(); i < trail_.size(); ++i) {
     trail_[i].after = chance_of(evidence(id_of(trail_[i].configuration)));
   }
@@ -304,8 +310,10 @@ void Session::ask_baseline_first(std::vector<Id>& next) const {
     return count > kOwnTests && count > tests_of(baseline_) &&
            model_.baseline_error() * std::sqrt(static_cast<double>(count)) > model_.sigma();
   };
-  if (!is_relative(campaign_.wall) || std::none_of(next.begin(), next.end(), waits)) return;
-  std::erase_if(next, waits);
+  if (!is_relative(campaign_.wall)) return;
+  const bool all_wait = open_since_baseline_ >= kMostOpen;
+  if (!all_wait && std::none_of(next.begin(), next.end(), waits)) return;
+  std::erase_if(next, [&](Id id) { return all_wait || waits(id); });
   next.push_back(baseline_);
 }
 

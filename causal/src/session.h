@@ -204,7 +204,8 @@ class Session {
   [[nodiscard]] Spread spread_of_repeats() const;
   /// Fails where it is time to leave because of noise.
   [[nodiscard]] Result<void> stay(std::size_t tests_of_question);
-  /// The baseline in place of what waits for it: its mean, and so the bound, is known less well.
+  /// The baseline in place of what waits for it: its mean, and so the bound, is known less well. All
+  /// wait where many tests of different configurations left them open: they may all lean on a baseline that is wrong.
   void ask_baseline_first(std::vector<Id>& next) const;
   void ask_several_times(std::vector<Id>& next) const;
   /// All answers of a long row lean on the baseline's mean.
@@ -240,6 +241,7 @@ class Session {
   bool lost_baseline_ = false;
   std::size_t tests_ = 0;
   std::optional<std::size_t> give_up_at_;
+  std::size_t open_since_baseline_ = 0;  ///< tests that left open what they asked
   std::optional<Id> leave_when_noisy_;
   std::size_t leave_from_ = 0;
   bool left_ = false;

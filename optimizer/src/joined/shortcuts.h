@@ -12,7 +12,7 @@
 /// marked and dropped, all else is marked and goes on to 47.
 ///
 /// Tables that only the layout has are come to by many rules. There, an entry is led around where all of
-/// them leave the same; rules that leave other things get a copy of the table.
+/// them leave the same.
 
 #include <cstdint>
 
