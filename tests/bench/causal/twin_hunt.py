@@ -120,6 +120,7 @@ CAMPAIGNS = {
             "C16": {"mtu_bytes": [1024], "post_batch": [32], "qp_count": [512]},
         }),
     "host": dict(
+        design="5-way",  # C9 has five parts; which of them a 4-way plan has together is chance
         shared={"transport": "RC", "operation": "WRITE", "message_bytes": 262144,
                 "post_batch": 16, "thread_count": 4},
         varied={
@@ -184,7 +185,7 @@ def campaign_of(name):
         "version": 1,
         "name": name,
         "factors": factors,
-        "design": "4-way" if shared else "3-way",
+        "design": plan.get("design", "4-way" if shared else "3-way"),
         "baseline": shared | {one: base for one, (_, base) in plan["varied"].items()},
         "wall": wall,
         "measure": {"repeats": 1, "seconds": 0.002 if shared else 0.005},
