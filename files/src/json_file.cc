@@ -67,7 +67,7 @@ class Builder final : public nlohmann::json_sax<json> {
   bool end_object() override { return close(); }
   bool end_array() override { return close(); }
   bool key(string_t& name) override {
-    take(kKeyBytes);
+    take(kKeyBytes + (name.size() > kInside ? static_cast<double>(name.size()) + 17.0 : 0.0));
     const auto [entry, is_first] = open_.back()->emplace(name, nullptr);
     if (!is_first) {
       throw Refused{ErrorCode::kBadInput,
@@ -91,7 +91,8 @@ class Builder final : public nlohmann::json_sax<json> {
   static constexpr double kFreeBytes = 192e6;
   static constexpr double kBytesForEach = 4.0;
   static constexpr double kValueBytes = 48.0;  // a list that grows is there twice for a moment
-  static constexpr double kKeyBytes = 160.0;
+  static constexpr double kKeyBytes = 96.0;    // a node of the object's map
+  static constexpr std::size_t kInside = 15;   // letters that a std::string holds within itself
 
   void take(double bytes) {
     left_ -= bytes;

@@ -197,6 +197,19 @@ TEST(ParseJson, RefusesWhatWouldHarm) {
   EXPECT_EQ(too_big.error().code, ErrorCode::kTooBig) << too_big.error().message;
 }
 
+// Claim:  what is refused for its size is counted as it lies in memory: a list of many small objects, as in a layout
+//         of 100,000 rules, is taken.
+// Method: 120,000 objects of ten keys, some 190 MB in memory, of 7 MB of text.
+TEST(ParseJson, TakesManySmallObjects) {
+  std::string text = "[0";
+  for (int i = 0; i < 120'000; ++i) {
+    text += R"(,{"a":1,"b":2,"c":3,"d":4,"e":5,"f":6,"g":7,"h":8,"i":9,"j":0})";
+  }
+  const auto read = parse_json(text + "]", "rules.json");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->size(), 120'001U);
+}
+
 TEST(ReadText, RefusesWhatIsNoUtf8WithItsPlace) {
   char path[] = "/tmp/greynic_text_XXXXXX";
   close(mkstemp(path));
