@@ -13,6 +13,7 @@ constexpr std::size_t kMostWork = 1'000'000;    // rows times choices, where lev
 constexpr double kHeat = 0.4;                   // how much a move may lose, in choices
 constexpr std::size_t kMovesToAdd = 2'000;      // before there is a row more,
 constexpr std::size_t kMovesToDrop = 20'000;    // and before there is one less
+constexpr std::size_t kMostLooks = 10'000'000;  // at choices, for one plan: some 0.1 s
 constexpr int kTriesToHeal = 60;
 constexpr int kTriesEach = 12;
 constexpr std::size_t kAbsent = SIZE_MAX;  // level of a factor that a row does not have
@@ -56,6 +57,10 @@ PlanRows::PlanRows(const Campaign& campaign, std::vector<Configuration> rows)
   }
   if (!covers_) return;
   moves_ = rows_.size() * choices_.size() <= kMostWork;
+  choices_with_.resize(varied_.size());
+  for (std::size_t i = 0; i < choices_.size(); ++i) {
+    for (const std::size_t factor : choices_[i].factors) choices_with_[factor].push_back(i);
+  }
   // What no row of the plan has is forbidden, or not asked for.
   for (const Configuration& row : rows_) {
     const Levels levels = levels_of(row);
@@ -151,18 +156,35 @@ void PlanRows::look_at_tests(const Session& session) {
   }
 }
 
+void PlanRows::count(std::size_t place, bool more) {
+  if (place >= open_.size() || !open_[place]) return;
+  if (more && rows_with_[place]++ == 0) {
+    missing_[where_[place]] = missing_.back();
+    where_[missing_.back()] = where_[place];
+    missing_.pop_back();
+  } else if (!more && --rows_with_[place] == 0) {
+    where_[place] = missing_.size();
+    missing_.push_back(place);
+  }
+}
+
 void PlanRows::count(const Levels& levels, bool more) {
-  for (const Choice& choice : choices_) {
-    const std::size_t place = place_of(choice, levels);
-    if (place >= open_.size() || !open_[place]) continue;
-    if (more && rows_with_[place]++ == 0) {
-      missing_[where_[place]] = missing_.back();
-      where_[missing_.back()] = where_[place];
-      missing_.pop_back();
-    } else if (!more && --rows_with_[place] == 0) {
-      where_[place] = missing_.size();
-      missing_.push_back(place);
+  for (const Choice& choice : choices_) count(place_of(choice, levels), more);
+}
+
+/// As count() of both, but only of choices with a level that differs: a move is tried thousands of times.
+void PlanRows::move(const Levels& from, const Levels& to) {
+  for (std::size_t factor = 0; factor < from.size(); ++factor) {
+    if (from[factor] == to[factor]) continue;
+    for (const std::size_t number : choices_with_[factor]) {
+      const Choice& choice = choices_[number];
+      const auto first = std::find_if(choice.factors.begin(), choice.factors.end(),
+                                      [&](std::size_t other) { return from[other] != to[other]; });
+      if (*first != factor) continue;  // counted with that one
+      count(place_of(choice, from), false);
+      count(place_of(choice, to), true);
     }
+    looks_ += choices_with_[factor].size();
   }
 }
 
@@ -192,14 +214,14 @@ bool PlanRows::may_ask(const Levels& levels, const Holds& is_explained, const Ho
 /// Choices that no row has are put into rows in turn, and rows that lose more than they win are left, mostly.
 /// True when all have a place.
 bool PlanRows::settle(std::size_t moves, const Holds& is_explained, const Holds& is_allowed) {
-  for (std::size_t i = 0; i < moves && !missing_.empty() && !asked_.empty(); ++i) {
+  for (std::size_t i = 0; i < moves && looks_ < most_looks_ && !missing_.empty() && !asked_.empty();
+       ++i) {
     const std::size_t place = missing_[random_.below(static_cast<std::uint32_t>(missing_.size()))];
     Levels& row = asked_[random_.below(static_cast<std::uint32_t>(asked_.size()))];
     Levels moved = row;
     put(place, moved);
     const std::size_t before = missing_.size();
-    count(row, false);
-    count(moved, true);
+    move(row, moved);
     const double worse = static_cast<double>(missing_.size()) - static_cast<double>(before);
     const double chance = random_.uniform();
     const bool goes = (worse <= 0.0 || chance < std::exp(-worse / kHeat)) &&
@@ -207,8 +229,7 @@ bool PlanRows::settle(std::size_t moves, const Holds& is_explained, const Holds&
     if (goes) {
       row = std::move(moved);
     } else {
-      count(moved, false);
-      count(row, true);
+      move(moved, row);
     }
   }
   return missing_.empty();
@@ -244,6 +265,7 @@ std::optional<PlanRows::Levels> PlanRows::row_with(std::size_t place, const Hold
 
 /// As few rows as hold all that is open, none with a known cause.
 void PlanRows::plan_rest(const Holds& is_explained, const Holds& is_allowed) {
+  most_looks_ = looks_ + kMostLooks;
   may_ask_.clear();
   std::erase_if(asked_, [&](const Levels& row) { return !may_ask(row, is_explained, is_allowed); });
   rows_with_.assign(open_.size(), 0);
@@ -267,7 +289,7 @@ void PlanRows::plan_rest(const Holds& is_explained, const Holds& is_allowed) {
     missing_.front() = missing_.back();
     missing_.pop_back();
   }
-  for (bool fewer = true; fewer && asked_.size() > 1;) {
+  for (bool fewer = true; fewer && asked_.size() > 1 && looks_ < most_looks_;) {
     const std::vector<Levels> before = asked_;
     std::size_t least = SIZE_MAX;
     std::size_t drop = 0;

@@ -50,7 +50,9 @@ class PlanRows {
   [[nodiscard]] std::size_t open_in(const Levels& levels) const;
   void tell(const Levels& levels);
   void look_at_tests(const Session& session);
+  void count(std::size_t place, bool more);
   void count(const Levels& levels, bool more);
+  void move(const Levels& from, const Levels& to);
   void put(std::size_t place, Levels& levels) const;
   [[nodiscard]] bool may_ask(const Levels& levels, const Holds& is_explained,
                              const Holds& is_allowed);
@@ -68,6 +70,7 @@ class PlanRows {
   std::size_t by_name_ = 0;
   std::vector<std::size_t> varied_;
   std::vector<Choice> choices_;
+  std::vector<std::vector<std::size_t>> choices_with_;  ///< by factor
   std::vector<bool> open_;
   std::vector<Levels> plan_;   ///< its rows
   std::vector<Levels> asked_;  ///< rows that are left
@@ -77,6 +80,8 @@ class PlanRows {
   std::vector<std::size_t> where_;    ///< in the list of these
   std::map<Levels, bool> may_ask_;
   statistics::Random random_{1};
+  std::size_t looks_ = 0;  // at choices, when rows were moved
+  std::size_t most_looks_ = 0;
   std::size_t seen_ = 0;         // configurations that were asked about
   std::vector<bool> looked_at_;  // tests
 };

@@ -121,20 +121,21 @@ TEST(Planted, AWeakCauseBesideAStrongOneIsNotLost) {
   EXPECT_LE(outcomes.falsely_complete, 1) << outcomes.wrong;
 }
 
+const Family kMaskedLevels{.name = "masked",
+                           .most_factors = 96,
+                           .most_order = 3,
+                           .least_causes = 2,
+                           .most_causes = 3,
+                           .numbers = true,
+                           .intervals = 0.35,
+                           .overlap = true};
+
 // Claim:  where the first test of the baseline was far off, the baseline is tested again before a
 //         weak wall is called clear.
 // Method: cases in which it was: 100 scored 92.7, and a wall of 13 to 16 % lay beside deeper ones.
 TEST(Planted, ABadFirstBaselineHidesNoCause) {
-  const Family family{.name = "masked",
-                      .most_factors = 96,
-                      .most_order = 3,
-                      .least_causes = 2,
-                      .most_causes = 3,
-                      .numbers = true,
-                      .intervals = 0.35,
-                      .overlap = true};
   for (const std::uint64_t seed : {952002897ULL, 952003033ULL, 952003138ULL, 952003152ULL}) {
-    const Outcomes outcomes = explain_cases(family, seed, 1);
+    const Outcomes outcomes = explain_cases(kMaskedLevels, seed, 1);
     EXPECT_EQ(outcomes.right, 1) << outcomes.wrong;
   }
 }
@@ -144,15 +145,7 @@ TEST(Planted, ABadFirstBaselineHidesNoCause) {
 // Method: a case whose first two tests of the baseline, of three in a hundred noise, scored 95 and 97 for 99, beside
 //         walls at 84: 150 tests of these, and none of the baseline, led to no cause.
 TEST(Planted, ABadBaselineLeavesNotAllOpen) {
-  const Outcomes outcomes = explain_cases({.name = "masked",
-                                           .most_factors = 96,
-                                           .most_order = 3,
-                                           .least_causes = 2,
-                                           .most_causes = 3,
-                                           .numbers = true,
-                                           .intervals = 0.35,
-                                           .overlap = true},
-                                          88001264042ULL, 1);
+  const Outcomes outcomes = explain_cases(kMaskedLevels, 88001264042ULL, 1);
   EXPECT_EQ(outcomes.right, 1) << outcomes.wrong;
 }
 

@@ -160,7 +160,7 @@ void find_planted_bugs(Pipelines pipeline, std::uint64_t cases) {
           << "seed " << seed << ", way " << way << ": " << to_string(shown.packet);
     }
   }
-  for (const int count : caught) EXPECT_GT(count, static_cast<int>(cases / 8));
+  for (const int count : caught) EXPECT_GE(count, static_cast<int>(cases / 8));
   EXPECT_GT(harmless, static_cast<int>(cases / 8));
   testing::Test::RecordProperty("caught", std::accumulate(caught.begin(), caught.end(), 0));
   testing::Test::RecordProperty("harmless", harmless);

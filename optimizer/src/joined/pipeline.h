@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <numeric>
 #include <optional>
-#include <ranges>
 #include <set>
 #include <vector>
 
@@ -82,7 +82,9 @@ class Pipeline {
   template <typename Visit>
   void for_each_behind(std::uint32_t table, const Cube& cube, const Cube& held, const Cube& set,
                        const Visit& visit) const {
-    for_each_behind(table, std::views::iota(std::uint32_t{0}, size(table)), cube, held, set, visit);
+    std::vector<std::uint32_t> all(size(table));
+    std::iota(all.begin(), all.end(), std::uint32_t{0});
+    for_each_behind(table, all, cube, held, set, visit);
   }
   /// The same, of some of the rows.
   template <typename Some, typename Visit>

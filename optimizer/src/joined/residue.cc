@@ -50,14 +50,15 @@ Residue Follower::follow(const Cube& cube, std::uint32_t deed, std::size_t end) 
 
 const std::vector<std::uint32_t>& Follower::rows_met(std::uint32_t table, const Cube& set) {
   const auto [known, fresh] = rows_met_.try_emplace({table, set});
+  std::vector<std::uint32_t>& rows = known->second;
   if (fresh) {
     pipeline_.for_each_behind(table, pipeline_.any(), entrance_, set,
                               [&](std::uint32_t row, const auto&, const auto&) {
-                                if (row != kNoRow) known->second.push_back(row);
+                                if (row != kNoRow) rows.push_back(row);
                               });
     ranks_met_.insert(ranks_.at(table));
   }
-  return known->second;
+  return rows;
 }
 
 bool Follower::expand(const Rest& rest, Residue& residue) {

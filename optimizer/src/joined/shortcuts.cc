@@ -128,7 +128,7 @@ class Shortening {
     }
     for (std::vector<std::uint32_t>& rules : left.origins) {
       std::ranges::sort(rules);
-      rules.erase(std::ranges::unique(rules).begin(), rules.end());
+      rules.erase(std::unique(rules.begin(), rules.end()), rules.end());
     }
     left.saved = saved_by(left, arrived);
     return left;

@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """S1 to S9 and Collie's C1 to C18 on the twin, from the covering plan: no run, no witness and no hint.
 
-    python3 tests/bench/causal/twin_hunt.py build/release/bin/greynic [CAMPAIGN...]
+    python3 tests/bench/causal/twin_hunt.py build/release/bin/greynic [--five-way] [--plan N] [CAMPAIGN...]
+
+C5, C9 and C18 have five parts: whether a 4-way plan has them together is chance. With --five-way, the plans of
+their campaigns are 5-way. --plan N makes other plans: each must have a row with three random levels, of seed N.
 
 A campaign is a workload with its settings, not a defect: all defects that its settings can bring
 about are on at once. Its plan is walked, each wall is explained, and what a known cause explains is
@@ -11,8 +14,10 @@ which docs/twin/defects.md says that each part holds; parts that the workload sh
 Collie calls slow what stays below a rate that its RNIC always reaches. Here that is a rate of packets
 between the lowest of any configuration without defects and the highest with one.
 """
+import argparse
 import json
 import pathlib
+import random
 import subprocess
 import sys
 import tempfile
@@ -120,7 +125,6 @@ CAMPAIGNS = {
             "C16": {"mtu_bytes": [1024], "post_batch": [32], "qp_count": [512]},
         }),
     "host": dict(
-        design="5-way",  # C9 has five parts; which of them a 4-way plan has together is chance
         shared={"transport": "RC", "operation": "WRITE", "message_bytes": 262144,
                 "post_batch": 16, "thread_count": 4},
         varied={
@@ -171,7 +175,15 @@ def factor(levels):
     return {"type": "categorical" if isinstance(levels[0], str) else "numeric", "levels": levels}
 
 
-def campaign_of(name):
+def strength_of(name, five_way):
+    """No less than the largest number of parts, with --five-way; but for C6, which is no least cause at these levels."""
+    plan = CAMPAIGNS[name]
+    most = max(sum(len(held) < len(plan["varied"][one][0]) for one, held in parts.items())
+               for defect, parts in plan["needs"].items() if defect != "C6")
+    return max(4 if "shared" in plan else 3, most if five_way else 0)
+
+
+def campaign_of(name, options):
     plan = CAMPAIGNS[name]
     shared = plan.get("shared", {})
     factors = {one: factor([level]) for one, level in shared.items()}
@@ -181,11 +193,16 @@ def campaign_of(name):
         wall = {"metric": "packet_rate_mpps", "below": plan["below"]}
     if "metric" in plan:
         wall = {"metric": plan["metric"], "above_baseline_by": 0.5}
-    return {
+    asked = {}
+    if options.plan:
+        drawn = random.Random(f"{name} {options.plan}")
+        asked["seeds"] = [{one: drawn.choice(plan["varied"][one][0])
+                           for one in drawn.sample(sorted(plan["varied"]), 3)}]
+    return asked | {
         "version": 1,
         "name": name,
         "factors": factors,
-        "design": plan.get("design", "4-way" if shared else "3-way"),
+        "design": f"{strength_of(name, options.five_way)}-way",
         "baseline": shared | {one: base for one, (_, base) in plan["varied"].items()},
         "wall": wall,
         "measure": {"repeats": 1, "seconds": 0.002 if shared else 0.005},
@@ -205,9 +222,9 @@ def levels_of(term, levels):
     return sorted(level for level in levels if holds and holds(level))
 
 
-def explain(program, folder, name):
+def explain(program, folder, name, options):
     path = folder / (name + ".json")
-    path.write_text(json.dumps(campaign_of(name)))
+    path.write_text(json.dumps(campaign_of(name, options)))
     made = subprocess.run(
         [program, "explain", path, "--target", f"twin:cx6?defects={CAMPAIGNS[name]['on']}",
          "--most-tests", "2000", "--json"], capture_output=True, text=True)
@@ -216,10 +233,10 @@ def explain(program, folder, name):
     return json.loads(made.stdout)
 
 
-def hunt(program, folder, name):
+def hunt(program, folder, name, options):
     """Prints what was named, and gives how many defects were, how many not, and the tests."""
     plan = CAMPAIGNS[name]
-    told = explain(program, folder, name)
+    told = explain(program, folder, name, options)
     causes = [{term["factor"]: levels_of(term, plan["varied"][term["factor"]][0])
                for term in cause["terms"]} for cause in told["causes"]]
     wanted = {defect: {one: sorted(levels) for one, levels in parts.items()}
@@ -235,12 +252,19 @@ def hunt(program, folder, name):
 
 
 def main():
-    names = sys.argv[2:] or list(CAMPAIGNS)
-    unknown = [name for name in names if name not in CAMPAIGNS]
-    if len(sys.argv) < 2 or unknown:
-        sys.exit(__doc__ + f"\nCampaigns: {', '.join(CAMPAIGNS)}")
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program")
+    parser.add_argument("campaigns", nargs="*", metavar="CAMPAIGN", help=", ".join(CAMPAIGNS))
+    parser.add_argument("--five-way", action="store_true")
+    parser.add_argument("--plan", type=int, default=0)
+    options = parser.parse_intermixed_args()
+    unknown = [name for name in options.campaigns if name not in CAMPAIGNS]
+    if unknown:
+        parser.error(f"no campaign {', '.join(unknown)}; there are {', '.join(CAMPAIGNS)}")
     with tempfile.TemporaryDirectory() as folder:
-        rows = [hunt(sys.argv[1], pathlib.Path(folder), name) for name in names]
+        rows = [hunt(options.program, pathlib.Path(folder), name, options)
+                for name in options.campaigns or CAMPAIGNS]
     named, missed, tests = (sum(column) for column in zip(*rows))
     print(f"{named} of {named + missed} named in {tests} tests")
     return 1 if missed else 0
