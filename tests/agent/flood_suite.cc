@@ -188,7 +188,7 @@ TEST(Floods, OfFramesThatAskForAnswersCostLittle) {
     for (int i = 0; i < sized(1000, 100) && flooder.say(burst, false); ++i) {
     }
   }
-  EXPECT_LT(agent.peak_bytes(), before + (sized<std::size_t>(128, 1024) << 20));
+  EXPECT_LT(agent.peak_bytes(), before + (sized<std::size_t>(24, 1024) << 20));
   EXPECT_TRUE(agent.measures(reason)) << reason;
 }
 

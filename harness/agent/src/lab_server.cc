@@ -68,6 +68,9 @@ void limit(grpc::ServerBuilder& builder, const std::string& program,
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, milliseconds(std::chrono::minutes(1)));
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, milliseconds(std::chrono::seconds(20)));
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  // Pings too many are not counted: while an answer cannot be sent, gRPC keeps an error for each of these,
+  // without a bound. That answers wait does have one.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
 }
 
 /// gRPC measures messages, but keeps headers that do not end at up to twelve times their size. Each
