@@ -60,14 +60,20 @@ class Builder final : public nlohmann::json_sax<json> {
   bool number_float(number_float_t value, const string_t& /*as written*/) override {
     return put(value) != nullptr;
   }
-  bool string(string_t& value) override { return put(std::move(value)) != nullptr; }
+  bool string(string_t& value) override {
+    take(kStringBytes + letters(value));
+    return put(std::move(value)) != nullptr;
+  }
   bool binary(binary_t& /*value*/) override { return false; }  // no text has any
-  bool start_object(std::size_t /*size*/) override { return open(json::object()); }
-  bool start_array(std::size_t /*size*/) override { return open(json::array()); }
-  bool end_object() override { return close(); }
-  bool end_array() override { return close(); }
+  bool start_object(std::size_t /*size*/) override { return open(json::object(), kObjectBytes); }
+  bool start_array(std::size_t /*size*/) override { return open(json::array(), kListBytes); }
+  bool end_object() override { return end_array(); }
+  bool end_array() override {
+    open_.pop_back();
+    return true;
+  }
   bool key(string_t& name) override {
-    take(kKeyBytes + (name.size() > kInside ? static_cast<double>(name.size()) + 17.0 : 0.0));
+    take(kKeyBytes + letters(name));
     const auto [entry, is_first] = open_.back()->emplace(name, nullptr);
     if (!is_first) {
       throw Refused{ErrorCode::kBadInput,
@@ -90,9 +96,16 @@ class Builder final : public nlohmann::json_sax<json> {
   // What a document may take in memory: about four times its text, and so much for small ones.
   static constexpr double kFreeBytes = 192e6;
   static constexpr double kBytesForEach = 4.0;
-  static constexpr double kValueBytes = 48.0;  // a list that grows is there twice for a moment
-  static constexpr double kKeyBytes = 96.0;    // a node of the object's map
-  static constexpr std::size_t kInside = 15;   // letters that a std::string holds within itself
+  static constexpr double kElementBytes = 48.0;  // a list that grows is there twice for a moment
+  static constexpr double kKeyBytes = 96.0;      // a node of the object's map, with key and value
+  static constexpr double kObjectBytes = 64.0;
+  static constexpr double kListBytes = 48.0;
+  static constexpr double kStringBytes = 48.0;
+  static constexpr std::size_t kInside = 15;  // letters that a std::string holds within itself
+
+  static double letters(const std::string& text) {
+    return text.size() > kInside ? static_cast<double>(text.size()) + 17.0 : 0.0;
+  }
 
   void take(double bytes) {
     left_ -= bytes;
@@ -105,27 +118,22 @@ class Builder final : public nlohmann::json_sax<json> {
 
   template <typename Value>
   json* put(Value&& value) {
-    take(kValueBytes);
     if (open_.empty()) {
       into_ = std::forward<Value>(value);
       return &into_;
     }
     if (open_.back()->is_array()) {
+      take(kElementBytes);
       return &open_.back()->emplace_back(std::forward<Value>(value));
     }
     *member_ = std::forward<Value>(value);
     return member_;
   }
-  bool open(json value) {
+  bool open(json value, double bytes) {
+    take(bytes);
     open_.push_back(put(std::move(value)));
     return true;
   }
-  bool close() {
-    take(kValueBytes);
-    open_.pop_back();
-    return true;
-  }
-
   json& into_;
   std::vector<json*> open_;  ///< lists and objects that have not ended, from the outermost
   json* member_ = nullptr;   ///< of the innermost object: what its last key names

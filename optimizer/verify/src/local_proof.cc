@@ -1,9 +1,12 @@
 #include "local_proof.h"
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
+#include <utility>
 
 #include "cover.h"
+#include "indexed_rules.h"
 #include "regions.h"
 #include "rule_index.h"
 #include "witnesses.h"
@@ -13,6 +16,8 @@ namespace {
 
 constexpr std::size_t kMostLeft = 100'000;      // cubes; beyond it all packets are looked at
 constexpr std::uint32_t kNoBound = 0xffffffff;  // no rule has this number
+constexpr std::size_t kFewJumps = 8;  // to one place, that do not pay a list of what they pass by
+
 
 /// Walks the tree of places from the end upwards, with the rules of S present in an index.
 class Prover {
@@ -36,6 +41,7 @@ class Prover {
       if (regions_.reached(place)) above[places_[place].next].push_back(place);
     }
     std::vector<std::vector<PlaceId>> open = {above[kEnd]};
+    levels_.resize(1);
     std::vector<PlaceId> way;
     double seen = 0.0;
     if (places_.start() == kEnd) rules_of_no_place();
@@ -65,17 +71,18 @@ class Prover {
   }
 
   void enter(PlaceId place) {
-    RuleNumbers fresh;
     const std::uint32_t height = places_[place].height;
+    levels_.resize(height);
+    levels_.emplace_back();
     for (const std::uint32_t rule : witnesses_.of_place(place)) {
       if (count_[rule]++ > 0) continue;
       since_[rule] = height;
       present_.insert(rule);
-      fresh.push_back(rule);
+      levels_[height].add(rule);
     }
     comparisons_ += witnesses_.of_place(place).size();
     entries_do_right(place);
-    ways_do_right(place, fresh);
+    ways_do_right(place, levels_[height].all());
     if (place == places_.start()) rules_of_no_place();
   }
 
@@ -110,6 +117,7 @@ class Prover {
   void ways_do_right(PlaceId place, const RuleNumbers& fresh) {
     const Place& here = places_[place];
     std::vector<RuleNumbers> of_step(here.steps.size());
+    std::vector<std::uint32_t> met;
     const auto goes_on = [&](std::uint32_t rule) {
       return since_[rule] <= places_[here.next].height;
     };
@@ -125,42 +133,81 @@ class Prover {
         }
         continue;
       }
+      regions_.steps().meeting(place, cube, met, comparisons_);
       std::vector<std::uint32_t> taken;
-      comparisons_ += here.steps.size();
-      for (std::size_t i = 0; i < here.steps.size(); ++i) {
-        if (!meets(pool_, here.steps[i].entry, cube)) continue;
-        taken.push_back(here.steps[i].entry);
-        of_step[i].push_back(rule);
+      for (const std::uint32_t step : met) {
+        taken.push_back(here.steps[step].entry);
+        of_step[step].push_back(rule);
       }
       changes_nothing(place, cube, rule, std::move(taken), goes_on);
       if (too_much()) return;
     }
-    for (std::size_t i = 0; i < here.steps.size() && !too_much(); ++i) {
-      if (here.steps[i].jumps) jump_does_right(place, here.steps[i], of_step[i]);
+    jumps_do_right(place, of_step);
+  }
+
+  /// Thousands of jumps of a place may lead to the same one: what is tried there is looked through once.
+  void jumps_do_right(PlaceId place, const std::vector<RuleNumbers>& fresh) {
+    const Place& here = places_[place];
+    std::vector<std::uint32_t> jumps;
+    for (std::uint32_t i = 0; i < here.steps.size(); ++i) {
+      if (here.steps[i].jumps) jumps.push_back(i);
+    }
+    const auto to = [&](std::uint32_t step) { return here.steps[step].to; };
+    std::stable_sort(jumps.begin(), jumps.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return to(a) < to(b); });
+    for (std::size_t begin = 0, end = 0; begin < jumps.size() && !too_much(); begin = end) {
+      while (end < jumps.size() && to(jumps[end]) == to(jumps[begin])) ++end;
+      const bool many = end - begin > kFewJumps;
+      Target target = target_of(place, to(jumps[begin]), many);
+      for (std::size_t i = begin; i < end && !too_much(); ++i) {
+        jump_does_right(place, here.steps[jumps[i]].entry, target, many, fresh[jumps[i]]);
+      }
     }
   }
 
-  void jump_does_right(PlaceId place, const Step& step, const RuleNumbers& fresh) {
-    Cube cube;
-    if (!regions_.meet(place, step.entry, cube)) return;
-    const PlaceId met = places_.meeting(step.to, places_[place].next);
+  /// A place that jumps lead to, seen from where they are.
+  struct Target {
+    PlaceId met = kEnd;    ///< where packets are on the own way of the place again
+    IndexedRules passed;   ///< of the places that they come by until then
+    IndexedRules skipped;  ///< others of the places of the own way that they pass by, where jumps are many
+  };
+
+  Target target_of(PlaceId place, PlaceId to, bool many) {
+    Target target;
+    const PlaceId next = places_[place].next;
+    target.met = places_.meeting(to, next);
     ++stamp_now_;
-    std::uint32_t bound = kNoBound;
-    for (PlaceId at = step.to; at != met; at = places_[at].next) {
+    for (PlaceId at = to; at != target.met; at = places_[at].next) {
       comparisons_ += witnesses_.of_place(at).size();
       for (const std::uint32_t rule : witnesses_.of_place(at)) {
-        stamp_[rule] = stamp_now_;
-        if (met != places_[place].next && contains(pool_, pool_.rules[rule], cube)) {
-          bound = std::min(bound, rule);
-        }
+        if (std::exchange(stamp_[rule], stamp_now_) != stamp_now_) target.passed.add(rule);
       }
     }
+    if (!many) return target;
+    for (PlaceId at = next; at != target.met; at = places_[at].next) {
+      comparisons_ += levels_[places_[at].height].all().size();
+      for (const std::uint32_t rule : levels_[places_[at].height].all()) {
+        if (stamp_[rule] != stamp_now_) target.skipped.add(rule);
+      }
+    }
+    return target;
+  }
+
+  void jump_does_right(PlaceId place, std::uint32_t entry, Target& target, bool many,
+                       const RuleNumbers& fresh) {
+    Cube cube;
+    if (!regions_.meet(place, entry, cube)) return;
     const auto goes_on = [&](std::uint32_t rule) {
-      return stamp_[rule] == stamp_now_ || since_[rule] <= places_[met].height;
+      return stamp_[rule] == stamp_now_ || since_[rule] <= places_[target.met].height;
     };
     RuleNumbers asked = fresh;
-    if (met != places_[place].next) {
-      present_.meeting(cube.value.data(), cube.fixed.data(), bound, asked, comparisons_);
+    // Those behind a rule that has all of the cube where it leads need not be asked.
+    if (target.met != places_[place].next) {
+      const std::uint32_t bound = target.passed.first_containing(pool_, cube, comparisons_);
+      if (many) target.skipped.meeting(pool_, cube, bound, asked, comparisons_);
+      for (PlaceId at = places_[place].next; at != target.met && !many; at = places_[at].next) {
+        levels_[places_[at].height].meeting(pool_, cube, bound, asked, comparisons_);
+      }
     }
     for (const std::uint32_t rule : asked) {
       if (goes_on(rule)) continue;
@@ -219,6 +266,7 @@ class Prover {
     const auto takes_all = [&](std::uint32_t taker) { return contains(pool_, taker, cube); };
     if (std::any_of(takers.begin(), takers.end(), takes_all)) return;
     if (std::any_of(missed.begin(), missed.end(), takes_all)) return;
+    if (regions_.leaves_before(place, cube, comparisons_)) return;
     std::vector<Cube> parts;
     subtract(pool_, cube, takers, parts, comparisons_);
     takers.insert(takers.end(), missed.begin(), missed.end());
@@ -246,6 +294,8 @@ class Prover {
   std::vector<std::uint32_t> since_;  ///< by rule: height of the lowest of these
   std::vector<std::uint32_t> stamp_;  ///< by rule: the jump that has it in the set where it goes on
   std::uint32_t stamp_now_ = 0;
+  /// By height, of the way from the end to here: rules that the place is the lowest to add to S.
+  std::vector<IndexedRules> levels_;
   std::vector<Cube> left_;
 };
 

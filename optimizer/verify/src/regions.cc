@@ -147,6 +147,20 @@ bool Regions::end_before(PlaceId place, const Cube& cube, Pieces pieces,
   return true;
 }
 
+bool Regions::leaves_before(PlaceId place, const Cube& cube, std::uint64_t& comparisons) {
+  Cube part = cube;
+  for (PlaceId at = place; regions_[at].before != kEnd; at = regions_[at].before) {
+    const Region& region = regions_[at];
+    ++comparisons;
+    if (region.edges > 1 || region.misses_kept) continue;
+    if (region.by_jump != nullptr ? !narrow(pool_, region.by_jump->entry, part)
+                                  : steps_.one_takes(region.before, part, comparisons)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 void Regions::come_to(PlaceId place, const Cube& cube, std::vector<Cube>& coming,
                       std::uint64_t& comparisons) {
   std::vector<Cube> pieces = {cube};

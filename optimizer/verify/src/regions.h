@@ -30,10 +30,16 @@ class Regions {
   /// also where that is too much to do. Comparisons are counted.
   [[nodiscard]] bool none_comes(PlaceId place, const Cube& cube, std::uint64_t& comparisons);
 
+  /// All packets of the cube leave at one of the places that lie on every way here, by one step of it, or by none that
+  /// leads here: seen at once, however many ways there are.
+  [[nodiscard]] bool leaves_before(PlaceId place, const Cube& cube, std::uint64_t& comparisons);
+
   /// Adds to `coming` cubes that hold what comes to the place of a cube from which missed() was
   /// taken away; comparisons are counted.
   void come_to(PlaceId place, const Cube& cube, std::vector<Cube>& coming,
                std::uint64_t& comparisons);
+
+  StepFinder& steps() { return steps_; }
 
  private:
   struct Region {

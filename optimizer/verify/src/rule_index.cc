@@ -4,6 +4,8 @@
 #include <bit>
 #include <numeric>
 
+#include "cover.h"
+
 namespace greynic::verify {
 
 RuleIndex::RuleIndex(const Pool& pool, const std::vector<std::uint32_t>& rules)
@@ -132,6 +134,30 @@ void RuleIndex::meeting(const std::uint64_t* value, const std::uint64_t* fixed, 
     }
   }
   std::sort(found.begin(), found.end());
+}
+
+std::uint32_t RuleIndex::first_containing(const Cube& cube, std::uint64_t& comparisons) const {
+  std::uint32_t first = kNoRule;
+  open_.assign(1, 0);
+  while (!open_.empty()) {
+    const Node& node = nodes_[open_.back()];
+    open_.pop_back();
+    ++comparisons;
+    if (node.count == 0 || node.first >= first) continue;
+    if (node.bit == kNone) {
+      comparisons += node.places.size();
+      for (const std::uint32_t place : node.places) {
+        if (present_[place] && place < first && contains(pool_, rules_[place], cube)) first = place;
+      }
+      continue;
+    }
+    // A rule that looks where the cube is open contains none of it.
+    const bool known = (cube.fixed[node.bit / 64] >> node.bit % 64 & 1) != 0;
+    const unsigned wanted = cube.value[node.bit / 64] >> node.bit % 64 & 1;
+    if (known && node.child[wanted] != kNone) open_.push_back(node.child[wanted]);
+    if (node.child[2] != kNone) open_.push_back(node.child[2]);
+  }
+  return first;
 }
 
 }  // namespace greynic::verify

@@ -7,6 +7,7 @@
 /// are present, and the first of these.
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "pool.h"
@@ -15,6 +16,7 @@ namespace greynic::verify {
 
 class RuleIndex {
  public:
+  static constexpr std::uint32_t kNoRule = 0xffffffff;
   /// Over these rules of the pool; none is present at first. They are asked for by their places in
   /// `rules`.
   RuleIndex(const Pool& pool, const std::vector<std::uint32_t>& rules);
@@ -26,6 +28,8 @@ class RuleIndex {
   /// in `comparisons`.
   void meeting(const std::uint64_t* value, const std::uint64_t* fixed, std::uint32_t bound,
                std::vector<std::uint32_t>& found, std::uint64_t& comparisons) const;
+  /// The first present rule that contains the cube; kNoRule when none does.
+  [[nodiscard]] std::uint32_t first_containing(const Cube& cube, std::uint64_t& comparisons) const;
 
  private:
   static constexpr std::uint32_t kNone = 0xffffffff;
@@ -50,6 +54,19 @@ class RuleIndex {
   std::vector<std::uint32_t> leaf_of_;
   std::vector<bool> present_;
   mutable std::vector<std::uint32_t> open_;  ///< nodes that meeting() has to look at
+};
+
+/// Some entries of the pool, all present.
+struct FullIndex {
+  FullIndex(const Pool& pool, std::vector<std::uint32_t> some)
+      : entries(std::move(some)), index(pool, entries) {
+    for (std::uint32_t i = 0; i < entries.size(); ++i) index.insert(i);
+  }
+  FullIndex(const FullIndex&) = delete;
+  FullIndex& operator=(const FullIndex&) = delete;
+
+  const std::vector<std::uint32_t> entries;
+  RuleIndex index;
 };
 
 }  // namespace greynic::verify

@@ -1,29 +1,44 @@
 #include "step_finder.h"
 
+#include <algorithm>
+
 #include "cover.h"
 
 namespace greynic::verify {
 
+FullIndex* StepFinder::index_of(PlaceId place) {
+  constexpr std::size_t kFewSteps = 16;
+  const auto& steps = places_[place].steps;
+  if (steps.size() <= kFewSteps) return nullptr;
+  if (const auto known = indexes_.find(place); known != indexes_.end()) return &known->second;
+  std::vector<std::uint32_t> entries;
+  for (const Step& step : steps) entries.push_back(step.entry);
+  return &indexes_.try_emplace(place, pool_, std::move(entries)).first->second;
+}
+
 void StepFinder::meeting(PlaceId place, const Cube& cube, std::vector<std::uint32_t>& steps,
                          std::uint64_t& comparisons) {
-  constexpr std::size_t kFewSteps = 16;  // looked through without an index
-  const auto& all = places_[place].steps;
-  steps.clear();
-  if (all.size() <= kFewSteps) {
-    comparisons += all.size();
-    for (std::uint32_t i = 0; i < all.size(); ++i) {
-      if (meets(pool_, all[i].entry, cube)) steps.push_back(i);
-    }
+  if (const FullIndex* const all = index_of(place)) {
+    all->index.meeting(cube.value.data(), cube.fixed.data(), RuleIndex::kNoRule, steps,
+                       comparisons);
     return;
   }
-  StepIndex& held = indexes_[place];
-  if (!held.index) {
-    for (const Step& step : all) held.entries.push_back(step.entry);
-    held.index = std::make_unique<RuleIndex>(pool_, held.entries);
-    for (std::uint32_t i = 0; i < all.size(); ++i) held.index->insert(i);
+  const auto& all = places_[place].steps;
+  comparisons += all.size();
+  steps.clear();
+  for (std::uint32_t i = 0; i < all.size(); ++i) {
+    if (meets(pool_, all[i].entry, cube)) steps.push_back(i);
   }
-  const auto count = static_cast<std::uint32_t>(all.size());
-  held.index->meeting(cube.value.data(), cube.fixed.data(), count, steps, comparisons);
+}
+
+bool StepFinder::one_takes(PlaceId place, const Cube& cube, std::uint64_t& comparisons) {
+  if (const FullIndex* const all = index_of(place)) {
+    return all->index.first_containing(cube, comparisons) != RuleIndex::kNoRule;
+  }
+  const auto& all = places_[place].steps;
+  comparisons += all.size();
+  return std::any_of(all.begin(), all.end(),
+                     [&](const Step& step) { return contains(pool_, step.entry, cube); });
 }
 
 }  // namespace greynic::verify

@@ -3,7 +3,6 @@
 /// The steps of places that a cube meets.
 
 #include <map>
-#include <memory>
 #include <vector>
 
 #include "places.h"
@@ -18,15 +17,16 @@ class StepFinder {
   /// Numbers of the place's steps, ascending; comparisons are counted.
   void meeting(PlaceId place, const Cube& cube, std::vector<std::uint32_t>& steps,
                std::uint64_t& comparisons);
+  /// Does one step of the place take all packets of the cube?
+  [[nodiscard]] bool one_takes(PlaceId place, const Cube& cube, std::uint64_t& comparisons);
 
  private:
-  struct StepIndex {
-    std::vector<std::uint32_t> entries;
-    std::unique_ptr<RuleIndex> index;
-  };
+  /// Null where there are so few steps that they are looked through.
+  FullIndex* index_of(PlaceId place);
+
   const Pool& pool_;
   const Places& places_;
-  std::map<PlaceId, StepIndex> indexes_;  ///< of places with many steps
+  std::map<PlaceId, FullIndex> indexes_;
 };
 
 }  // namespace greynic::verify

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "cover.h"
 
@@ -21,7 +22,8 @@ Witnesses::Witnesses(const Pool& pool, const Places& places, const Regions& regi
       most_(most_comparisons),
       of_place_(places.size()),
       last_of_(places.size()),
-      added_at_(pool.rules.size(), kEnd) {
+      added_at_(pool.rules.size(), kEnd),
+      followed_at_(places.size(), kEnd) {
   for (std::uint32_t rule = 0; rule < pool.rules.size(); ++rule) {
     by_effect_[pool.entries[pool.rules[rule]].effect].push_back(rule);
   }
@@ -47,6 +49,7 @@ void Witnesses::find(PlaceId place) {
     }
     last_of_[place].push_back(last);
     if (!step.jumps || !regions_.reached(step.to)) continue;
+    if (std::exchange(followed_at_[step.to], place) == place) continue;
     const PlaceId met = places_.meeting(step.to, places_[place].next);
     for (PlaceId at = step.to; at != met; at = places_[at].next) {
       comparisons_ += of_place_[at].size();
@@ -68,12 +71,12 @@ RuleNumbers Witnesses::candidates(std::uint32_t effect, const Cube& cube) {
     return result;
   }
   auto& held = indexes_[effect];
-  if (!held.index) {
-    for (const std::uint32_t rule : found->second) held.rules.push_back(pool_.rules[rule]);
-    held.index = std::make_unique<RuleIndex>(pool_, held.rules);
-    for (std::uint32_t i = 0; i < held.rules.size(); ++i) held.index->insert(i);
+  if (!held) {
+    std::vector<std::uint32_t> entries;
+    for (const std::uint32_t rule : found->second) entries.push_back(pool_.rules[rule]);
+    held = std::make_unique<FullIndex>(pool_, std::move(entries));
   }
-  held.index->meeting(cube.value.data(), cube.fixed.data(), 0xffffffff, result, comparisons_);
+  held->index.meeting(cube.value.data(), cube.fixed.data(), 0xffffffff, result, comparisons_);
   for (std::uint32_t& place : result) place = found->second[place];
   return result;
 }

@@ -39,14 +39,11 @@ class Witnesses {
   std::uint64_t& comparisons_;
   std::uint64_t most_;
   std::map<std::uint32_t, RuleNumbers> by_effect_;
-  struct EffectIndex {
-    RuleNumbers rules;  ///< entries of the pool
-    std::unique_ptr<RuleIndex> index;
-  };
-  std::map<std::uint32_t, EffectIndex> indexes_;  ///< of effects that many rules have
+  std::map<std::uint32_t, std::unique_ptr<FullIndex>> indexes_;  ///< of effects that many rules have
   std::vector<RuleNumbers> of_place_;
   std::vector<RuleNumbers> last_of_;
-  std::vector<PlaceId> added_at_;  ///< by rule
+  std::vector<PlaceId> added_at_;     ///< by rule
+  std::vector<PlaceId> followed_at_;  ///< by place: the last one whose jump to it was followed
 };
 
 }  // namespace greynic::verify
