@@ -70,15 +70,14 @@ bool has_models(const json& document) {
 Result<Layout> layout_from_json(const json& document, const std::string& source) {
   if (auto fits = check_schema(document, "layout", source); !fits) return pass_on(fits);
   Layout layout;
+  std::set<std::uint32_t> ids;
   try {
     for (const json& table_json : document.at("tables")) {
       const std::string at_table = fmt::format("/tables/{}", layout.tables.size());
       LayoutTable table;
       table.id = table_json.at("id").get<std::uint32_t>();
       table.software = table_json.value("software", false);
-      for (const LayoutTable& other : layout.tables) {
-        if (other.id == table.id) return bad_value(source, at_table + "/id", "stands twice");
-      }
+      if (!ids.insert(table.id).second) return bad_value(source, at_table + "/id", "stands twice");
       for (const json& matcher_json : table_json.at("matchers")) {
         const std::string here = fmt::format("{}/matchers/{}", at_table, table.matchers.size());
         Matcher matcher;
