@@ -119,13 +119,14 @@ Costed TablePlanner::with_more_shared(chained::TableSearch& search, chained::Tab
                                       Costed best) const {
   constexpr double kMuch = 1.1;
   constexpr int kMostRounds = 4;
-  Costed tried = best;
+  Costed tried = std::move(best);
+  best = {};
   for (int round = 0; round < kMostRounds && !tried.tables.empty(); ++round) {
     const auto before = static_cast<double>(rules_in(tried.tables));
     tried.tables = share_equal_tables(std::move(tried.tables));
     const auto after = static_cast<double>(rules_in(tried.tables));
     const bool fits = after <= static_cast<double>(room_.most_rules);
-    if (fits && tried.cost <= best.cost) best = tried;
+    if (best.tables.empty() || (fits && tried.cost <= best.cost)) best = std::move(tried);
     const double spare = static_cast<double>(room_.most_rules) / after;
     if (before < kMuch * after || spare < kMuch) break;
     options.most_rules = static_cast<std::size_t>(before * spare);

@@ -40,14 +40,21 @@ class Writer {
   void write(std::uint32_t number) {
     const Columns& columns = units_.problem->columns;
     LayoutTable table{id_[number], {}};
+    table.matchers.reserve(plan_[number].matchers.size() + 1);
     const auto position = [&] { return static_cast<RulePriority>(table.matchers.size()); };
     for (const PlanMatcher& planned : plan_[number].matchers) {
       Matcher matcher{mask_of(planned), position(), {}};
+      matcher.rules.reserve(planned.entries.size());
       for (std::size_t i = 0; i < planned.entries.size(); ++i) {
         const PlanEntry& entry = planned.entries[i];
         FlowRule rule;
-        if (entry.unit != kNowhere) rule = rules_.rules[units_.rule[entry.unit]];
-        if (entry.unit == kNowhere) rule.actions = {Action::jump(id_of(entry.table))};
+        if (entry.unit == kNowhere) {
+          rule.actions = {Action::jump(id_of(entry.table))};
+        } else {
+          const FlowRule& given = rules_.rules[units_.rule[entry.unit]];
+          rule.actions = given.actions;
+          rule.from = given.from;
+        }
         rule.match = columns.unpack(planned.values[i], planned.mask.data());
         for (std::size_t field = 0; field < kPortFields; ++field) {
           if (planned.as_range[field]) set_range(rule.match, field, entry.spans[field]);
