@@ -37,6 +37,7 @@ class Grower {
     plan_.emplace_back();
     grow(std::move(root), 0, kNowhere, {0, options_.most_jumps});
     if (entries_ > options_.most_rules) return {{}, filtered_};
+    for (const auto& [table, chain] : chains_) put_chain(chain, table);
     return {std::move(plan_), filtered_};
   }
 
@@ -195,14 +196,17 @@ class Grower {
       }
       return;
     }
-    const Problem chain = written_out(units_, node);
+    chains_.emplace_back(table, written_out(units_, node));
+    entries_ += chains_.back().second.rows.size();
+  }
+
+  void put_chain(const Problem& chain, std::uint32_t table) {
     for (const Group& group : chain_of(chain).groups) {
       PlanMatcher matcher(chain.rows.mask[group.rows.front()], packets_.words());
       for (const std::uint32_t row : group.rows) {
         matcher.values.add(chain.rows.value[row]);
         matcher.entries.push_back({chain.rule[row], kNowhere, chain.weight[row]});
       }
-      entries_ += matcher.entries.size();
       plan_[table].matchers.push_back(std::move(matcher));
     }
   }
@@ -216,24 +220,28 @@ class Grower {
     if (parts.parts.empty()) return false;
     if (parts.parts.size() + plan_.size() > options_.most_tables) return false;
     const std::size_t words = mask.size();
-    std::map<std::uint64_t, std::uint32_t> part_of;
+    const auto value_of = [&](std::size_t part) {
+      return node.rows.hull.value[parts.parts[part].example];
+    };
+    part_keys_.restart(parts.parts.size());
     std::vector<Node> inside;
-    for (std::uint32_t i = 0; i < parts.parts.size(); ++i) {
-      const CutParts::Part& part = parts.parts[i];
-      const Word* value = node.rows.hull.value[part.example];
-      part_of[hash_under(value, mask.data(), words)] = i;
+    inside.reserve(parts.parts.size());
+    std::vector<Word> bits(words);
+    for (std::size_t i = 0; i < parts.parts.size(); ++i) {
+      part_keys_.number(hash_under(value_of(i), mask.data(), words));
       inside.emplace_back(words);
       inside[i].filters = node.filters;
       for (std::size_t w = 0; w < words; ++w) inside[i].decided[w] = node.decided[w] | mask[w];
-      std::vector<Word> bits(words);
-      for (std::size_t w = 0; w < words; ++w) bits[w] = value[w] & mask[w];
-      for (const std::uint32_t row : part.rows) {
+      for (std::size_t w = 0; w < words; ++w) bits[w] = value_of(i)[w] & mask[w];
+      for (const std::uint32_t row : parts.parts[i].rows) {
         units_.add_within(inside[i].rows, node.rows, row, bits.data(), mask.data());
       }
     }
+    std::vector<std::uint32_t> undecided;
     for (const std::uint32_t packet : node.packets) {
-      const auto found = part_of.find(hash_under(packets_[packet], mask.data(), words));
-      if (found != part_of.end()) inside[found->second].packets.push_back(packet);
+      const std::uint32_t part =
+          part_keys_.lookup(hash_under(packets_[packet], mask.data(), words));
+      (part == kNoRow ? undecided : inside[part].packets).push_back(packet);
     }
     // The rest, and the packets that no part decides.
     rest.decided = node.decided;
@@ -257,32 +265,21 @@ class Grower {
       after = static_cast<std::uint32_t>(plan_.size());
       plan_.emplace_back();
     }
-    std::vector<std::uint32_t> undecided;
-    {
-      // A packet is decided in its part when its unit is there.
-      for (std::uint32_t i = 0; i < inside.size(); ++i) {
-        for (std::uint32_t row = 0; row < inside[i].rows.size(); ++row) {
-          local_[inside[i].rows.unit[row]] = row;
-        }
-        for (const std::uint32_t packet : inside[i].packets) {
-          const std::uint32_t unit = decider_[packet];
-          const bool here = ends[i] || (unit != kNoRow && local_[unit] != kNoRow);
-          if (!here) undecided.push_back(packet);
-        }
-        for (const std::uint32_t unit : inside[i].rows.unit) local_[unit] = kNoRow;
+    // A packet is decided in its part when its unit is there.
+    for (std::size_t i = 0; i < inside.size(); ++i) {
+      if (ends[i]) continue;
+      for (const std::uint32_t unit : inside[i].rows.unit) local_[unit] = 0;
+      for (const std::uint32_t packet : inside[i].packets) {
+        const std::uint32_t unit = decider_[packet];
+        if (unit == kNoRow || local_[unit] == kNoRow) undecided.push_back(packet);
       }
-      for (const std::uint32_t packet : node.packets) {
-        if (!part_of.contains(hash_under(packets_[packet], mask.data(), words))) {
-          undecided.push_back(packet);
-        }
-      }
-      std::sort(undecided.begin(), undecided.end());
+      for (const std::uint32_t unit : inside[i].rows.unit) local_[unit] = kNoRow;
     }
+    std::sort(undecided.begin(), undecided.end());
     std::size_t last = way.jumps;  // jumps that lead to the parts' ends
-    for (std::uint32_t i = 0; i < inside.size(); ++i) {
-      std::vector<Word> bits(words);
-      const Word* value = node.rows.hull.value[parts.parts[i].example];
-      for (std::size_t w = 0; w < words; ++w) bits[w] = value[w] & mask[w];
+    entries_ += parts.parts.size() * (comes_back ? 2 : 1);
+    for (std::size_t i = 0; i < inside.size(); ++i) {
+      for (std::size_t w = 0; w < words; ++w) bits[w] = value_of(i)[w] & mask[w];
       matcher.values.add(bits.data());
       PlanEntry entry;
       for (const std::uint32_t packet : inside[i].packets) entry.weight += packet_weight_[packet];
@@ -295,7 +292,6 @@ class Grower {
       }
       matcher.entries.push_back(entry);
     }
-    entries_ += matcher.entries.size() + (comes_back ? parts.parts.size() : 0);
     plan_[table].matchers.push_back(std::move(matcher));
     rest.packets = std::move(undecided);
     if (after == exit) {
@@ -469,8 +465,11 @@ class Grower {
   std::vector<std::uint32_t> row_inside_;  ///< for inherit
   KeyNumbers kinds_;                       ///< for scout
   KeyNumbers classes_;                     ///< for scout
+  KeyNumbers part_keys_;                   ///< for make_cut
   std::array<std::vector<Word>, kPortFields> port_bits_;
   Plan plan_;
+  /// The ends of tables, made once it is known that the plan is small enough.
+  std::vector<std::pair<std::uint32_t, Problem>> chains_;
   std::size_t entries_ = 0;  ///< of the matchers so far
   bool filtered_ = false;
 };
