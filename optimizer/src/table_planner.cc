@@ -155,12 +155,11 @@ Costed TablePlanner::costed(std::vector<LayoutTable> tables) const {
 }
 
 Costed TablePlanner::with_filters_or_without(chained::TableSearch& search,
-                                             chained::TableOptions options) const {
-  auto filtered = search.lay_out(options);
-  Costed best = costed(std::move(filtered.tables));
-  if (!filtered.filtered) return best;
-  options.filters = false;
-  Costed without = costed(search.lay_out(options).tables);
+                                             const chained::TableOptions& options) const {
+  auto made = search.lay_out(options);
+  Costed best = costed(std::move(made.tables));
+  if (made.without.empty()) return best;
+  Costed without = costed(std::move(made.without));
   return without.cost < best.cost ? without : best;
 }
 

@@ -68,7 +68,7 @@ class TablePlanner {
   [[nodiscard]] Costed joined(const Problem& problem, const std::vector<std::uint32_t>& decider,
                               std::size_t most_ranges) const;
   [[nodiscard]] Costed with_filters_or_without(chained::TableSearch& search,
-                                               chained::TableOptions options) const;
+                                               const chained::TableOptions& options) const;
   [[nodiscard]] Costed with_more_shared(chained::TableSearch& search,
                                         chained::TableOptions options, Costed best) const;
   void consider(bool single_table, Costed& best);

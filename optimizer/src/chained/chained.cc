@@ -134,30 +134,48 @@ LaidOut TableSearch::lay_out(const TableOptions& options) {
   if (conflicts_.most != options.most_conflicts) {
     conflicts_ = conflicts_of(units_, units_.rows, options.most_conflicts);
   }
-  bool filtered = false;
-  Plan best;
+  // A plan with filters and one without, each at the first price at which it fits.
+  Plan filtered;
+  Plan without;
   const auto grow = [&](const GrowOptions& limits) {
-    Grown grown = grow_plan(units_, conflicts_, packets_, packet_weight_, decider_, limits);
-    filtered = filtered || grown.filtered;
-    return std::move(grown.plan);
+    return grow_plan(units_, conflicts_, packets_, packet_weight_, decider_, limits);
   };
-  for (int round = 0; round < rounds && best.empty(); ++round, price *= kDearer) {
-    Plan plan = grow({price, options.most_tables, options.most_rules, kMostJumps, options.filters,
-                      options.chains_as_made});
+  const auto fits = [&](Plan& plan) {
     const std::size_t entries = entries_of(plan);
     if (plan.empty() || entries > options.most_rules || plan.size() > options.most_tables + 1) {
-      continue;
+      return false;
     }
     if (!few_recipes) inline_exits(plan, options.most_rules - entries);  // copies matchers
     if (few_recipes &&
         recipes_of(plan, units_.problem->columns, *options.limits) > options.limits->most_recipes) {
-      continue;
+      return false;
     }
-    if (longest_way(plan) > kMostJumps) continue;
-    best = std::move(plan);
+    return longest_way(plan) <= kMostJumps;
+  };
+  for (int round = 0; round < rounds && (filtered.empty() || without.empty());
+       ++round, price *= kDearer) {
+    GrowOptions limits{price, options.most_tables, options.most_rules, kMostJumps};
+    limits.chains_as_made = options.chains_as_made;
+    if (filtered.empty()) {
+      limits.without_too = without.empty();
+      Grown grown = grow(limits);
+      const bool complete = !grown.plan.empty();
+      if (fits(grown.plan)) filtered = std::move(grown.plan);
+      if (!grown.filtered && !filtered.empty()) break;  // without filters it is the same
+      if (without.empty() && fits(grown.without)) without = std::move(grown.without);
+      if (complete || !grown.filtered) continue;
+    }
+    if (!without.empty()) continue;
+    limits.filters = false;
+    if (Plan plan = grow(limits).plan; fits(plan)) without = std::move(plan);
   }
-  if (best.empty()) best = grow({price, 0, static_cast<std::size_t>(-1), 0, false});
-  return {Writer(rules_, units_, best, options).run(), filtered};
+  if (filtered.empty()) {
+    filtered = grow({price, 0, static_cast<std::size_t>(-1), 0, false}).plan;
+  }
+  LaidOut result{Writer(rules_, units_, filtered, options).run(), {}};
+  filtered = {};
+  if (!without.empty()) result.without = Writer(rules_, units_, without, options).run();
+  return result;
 }
 
 }  // namespace greynic::optimizer::chained

@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <numeric>
+#include <utility>
 
 #include "src/chained/cut.h"
 #include "src/chained/key_numbers.h"
@@ -24,6 +25,7 @@ class Grower {
         packet_weight_(packet_weight),
         decider_(decider),
         options_(options),
+        filters_(options.filters),
         chooser_(units, packets, packet_weight, decider, options.entry_price),
         local_(units.rows.size(), kNoRow),
         row_inside_(units.rows.size(), kNoRow) {}
@@ -36,9 +38,14 @@ class Grower {
     std::iota(root.packets.begin(), root.packets.end(), 0U);
     plan_.emplace_back();
     grow(std::move(root), 0, kNowhere, {0, options_.most_jumps});
-    if (entries_ > options_.most_rules) return {{}, filtered_};
-    for (const auto& [table, chain] : chains_) put_chain(chain, table);
-    return {std::move(plan_), filtered_};
+    Grown grown;
+    grown.plan = finished_plan();
+    grown.filtered = filtered_;
+    if (!forks_.empty() && !grown.plan.empty()) {
+      leave_filters_out();
+      grown.without = finished_plan();
+    }
+    return grown;
   }
 
  private:
@@ -50,6 +57,56 @@ class Grower {
     /// A part gets some of what is left, so that there is some for the rest.
     [[nodiscard]] Way into_part() const { return {jumps + 1, jumps + 1 + (most - jumps) / 4}; }
   };
+
+  /// Where the first filter on the way to a node came, and what is in the plan since.
+  struct Fork {
+    Node node;
+    std::uint32_t table;
+    std::uint32_t exit;
+    Way way;
+    std::size_t matchers;  ///< in the table before
+    std::size_t entries;   ///< by the filter and all behind it
+    std::size_t begin;     ///< of the tables that were added
+    std::size_t end = 0;
+  };
+
+  /// Empty when it has too many rules.
+  Plan finished_plan() {
+    if (entries_ > options_.most_rules) return {};
+    for (const auto& [table, chain] : chains_) put_chain(chain, table);
+    chains_.clear();
+    return plan_;
+  }
+
+  void leave_filters_out() {
+    for (Fork& fork : std::exchange(forks_, {})) {
+      auto& matchers = plan_[fork.table].matchers;
+      matchers.erase(matchers.begin() + static_cast<std::ptrdiff_t>(fork.matchers), matchers.end());
+      for (std::size_t table = fork.begin; table < fork.end; ++table) plan_[table] = {};
+      entries_ -= fork.entries;
+      filters_ = false;
+      grow(std::move(fork.node), fork.table, fork.exit, fork.way);
+    }
+  }
+
+  std::size_t grow_filtered(Node node, const Filter& filter, std::uint32_t table,
+                            std::uint32_t exit, Way way) {
+    filtered_ = true;
+    const bool forks = options_.without_too && node.filters == 0;
+    const std::size_t number = forks_.size();
+    const std::size_t before = entries_;
+    if (forks) {
+      forks_.push_back({node, table, exit, way, plan_[table].matchers.size(), 0, plan_.size()});
+    }
+    std::size_t deepest = 0;
+    Node left = put_filter(std::move(node), filter, table, exit, way, deepest);
+    deepest = std::max(deepest, grow(std::move(left), table, exit, way));
+    if (forks) {
+      forks_[number].entries = entries_ - before;
+      forks_[number].end = plan_.size();
+    }
+    return deepest;
+  }
 
   /// Puts the matchers of a node into a table, at the end of what is there. The most jumps that
   /// lead to the tables that jump to the exit.
@@ -71,11 +128,9 @@ class Grower {
         finish(node, table);
         return deepest;
       }
-      const auto filter = options_.filters && !is_short ? chooser_.best_filter(node) : std::nullopt;
+      const auto filter = filters_ && !is_short ? chooser_.best_filter(node) : std::nullopt;
       if (filter) {
-        filtered_ = true;
-        node = put_filter(std::move(node), *filter, table, exit, way, deepest);
-        continue;
+        return std::max(deepest, grow_filtered(std::move(node), *filter, table, exit, way));
       }
       constexpr std::size_t kFewCuts = 3;
       constexpr std::size_t kManyCuts = 24;
@@ -460,6 +515,7 @@ class Grower {
   const std::vector<double>& packet_weight_;
   const std::vector<std::uint32_t>& decider_;
   const GrowOptions& options_;
+  bool filters_;  ///< may be put in
   CutChooser chooser_;
   std::vector<std::uint32_t> local_;       ///< by unit: its row in the node at hand
   std::vector<std::uint32_t> row_inside_;  ///< for inherit
@@ -468,10 +524,11 @@ class Grower {
   KeyNumbers part_keys_;                   ///< for make_cut
   std::array<std::vector<Word>, kPortFields> port_bits_;
   Plan plan_;
-  /// The ends of tables, made once it is known that the plan is small enough.
+  /// Ends of tables, made once it is known that the plan is small enough.
   std::vector<std::pair<std::uint32_t, Problem>> chains_;
   std::size_t entries_ = 0;  ///< of the matchers so far
   bool filtered_ = false;
+  std::vector<Fork> forks_;
 };
 
 }  // namespace
