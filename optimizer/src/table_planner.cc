@@ -108,7 +108,9 @@ Costed TablePlanner::joined(const Problem& problem, const std::vector<std::uint3
   Costed best = with_filters_or_without(search, options);
   if (best.p99 > kLong) {
     options.most_conflicts *= kMore;
+    options.least_price = best.price;  // more rules leave rests, with copies: no lower price fits
     Costed again = with_filters_or_without(search, options);
+    options.least_price = 0.0;
     if (again.cost < best.cost) best = std::move(again);
   }
   return with_more_shared(search, options, std::move(best));
@@ -158,9 +160,12 @@ Costed TablePlanner::with_filters_or_without(chained::TableSearch& search,
                                              const chained::TableOptions& options) const {
   auto made = search.lay_out(options);
   Costed best = costed(std::move(made.tables));
-  if (made.without.empty()) return best;
-  Costed without = costed(std::move(made.without));
-  return without.cost < best.cost ? without : best;
+  if (!made.without.empty()) {
+    Costed without = costed(std::move(made.without));
+    if (without.cost < best.cost) best = std::move(without);
+  }
+  best.price = made.price;
+  return best;
 }
 
 /// Where limits are not kept, with fewer and fewer tables.

@@ -17,6 +17,7 @@ struct Costed {
   std::vector<LayoutTable> tables;
   double cost = std::numeric_limits<double>::infinity();  ///< so, where a limit is not kept
   std::size_t p99 = 0;  ///< 99 % of the packets try at most so many
+  double price = 0.0;   ///< of an entry, at which the search found tables that fit
 };
 
 /// What an input table may become.

@@ -130,13 +130,14 @@ LaidOut TableSearch::lay_out(const TableOptions& options) {
       options.limits != nullptr && options.limits->most_recipes != LayoutLimits::kNoLimit;
   const int rounds = few_recipes ? 16 : 8;
   constexpr std::size_t kMostJumps = 60;  // devices and core's look_up follow 64
-  double price = 1.0 / static_cast<double>(options.most_rules);  // of an entry
+  double price = std::max(options.least_price, 1.0 / static_cast<double>(options.most_rules));
   if (conflicts_.most != options.most_conflicts) {
     conflicts_ = conflicts_of(units_, units_.rows, options.most_conflicts);
   }
   // A plan with filters and one without, each at the first price at which it fits.
   Plan filtered;
   Plan without;
+  double first_price = 0.0;
   const auto grow = [&](const GrowOptions& limits) {
     return grow_plan(units_, conflicts_, packets_, packet_weight_, decider_, limits);
   };
@@ -150,7 +151,9 @@ LaidOut TableSearch::lay_out(const TableOptions& options) {
         recipes_of(plan, units_.problem->columns, *options.limits) > options.limits->most_recipes) {
       return false;
     }
-    return longest_way(plan) <= kMostJumps;
+    if (longest_way(plan) > kMostJumps) return false;
+    if (first_price == 0.0) first_price = price;
+    return true;
   };
   for (int round = 0; round < rounds && (filtered.empty() || without.empty());
        ++round, price *= kDearer) {
@@ -172,7 +175,7 @@ LaidOut TableSearch::lay_out(const TableOptions& options) {
   if (filtered.empty()) {
     filtered = grow({price, 0, static_cast<std::size_t>(-1), 0, false}).plan;
   }
-  LaidOut result{Writer(rules_, units_, filtered, options).run(), {}};
+  LaidOut result{Writer(rules_, units_, filtered, options).run(), {}, first_price};
   filtered = {};
   if (!without.empty()) result.without = Writer(rules_, units_, without, options).run();
   return result;

@@ -38,14 +38,12 @@ class Grower {
     std::iota(root.packets.begin(), root.packets.end(), 0U);
     plan_.emplace_back();
     grow(std::move(root), 0, kNowhere, {0, options_.most_jumps});
-    Grown grown;
-    grown.plan = finished_plan();
-    grown.filtered = filtered_;
-    if (!forks_.empty() && !grown.plan.empty()) {
-      leave_filters_out();
-      grown.without = finished_plan();
-    }
-    return grown;
+    if (!finish_plan()) return {{}, filtered_, {}};
+    if (forks_.empty()) return {std::move(plan_), filtered_, {}};
+    Plan filtered = plan_;
+    leave_filters_out();
+    if (!finish_plan()) plan_.clear();
+    return {std::move(filtered), filtered_, std::move(plan_)};
   }
 
  private:
@@ -70,12 +68,12 @@ class Grower {
     std::size_t end = 0;
   };
 
-  /// Empty when it has too many rules.
-  Plan finished_plan() {
-    if (entries_ > options_.most_rules) return {};
+  /// False when it has too many rules.
+  bool finish_plan() {
+    if (entries_ > options_.most_rules) return false;
     for (const auto& [table, chain] : chains_) put_chain(chain, table);
     chains_.clear();
-    return plan_;
+    return true;
   }
 
   void leave_filters_out() {
