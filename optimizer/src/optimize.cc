@@ -28,17 +28,24 @@
 namespace greynic::optimizer {
 namespace {
 
+/// Are there several tables?
+bool is_pipeline(const RuleSet& rules) {
+  return std::ranges::any_of(rules.rules, [&](const FlowRule& rule) {
+    return rule.table != rules.rules.front().table;
+  });
+}
+
 /// The packets that come to each input table: from outside, and by the rules' own jumps.
-std::map<std::uint32_t, Traffic> traffic_by_table(const Layout& in_order, const Traffic& traffic) {
+std::map<std::uint32_t, Traffic> traffic_by_table(const RuleSet& rules, const Traffic& traffic) {
   std::map<std::uint32_t, Traffic> by_table;
-  if (in_order.tables.size() == 1) {  // nothing but this table decides
-    const std::uint32_t only = in_order.tables.front().id;
+  if (!is_pipeline(rules)) {  // nothing but this table decides
+    const std::uint32_t only = rules.rules.front().table;
     for (const TrafficFlow& flow : traffic.flows) {
       if (flow.table == only) by_table[only].flows.push_back(flow);
     }
     return by_table;
   }
-  walk(in_order, traffic, [&](const Step& step) {
+  walk(layout_in_rule_order(rules), traffic, [&](const Step& step) {
     if (step.table == nullptr) return;
     const TrafficFlow& flow = traffic.flows[step.flow];
     by_table[step.table->id].flows.push_back({*step.packet, flow.weight, step.table->id});
@@ -172,12 +179,13 @@ Result<OptimizedLayout> lay_out_tables(const RuleSet& rules, const Traffic& traf
   OptimizedLayout result;
   Effects effects;
   QuickProver quick(proven == Proven::kLater);
-  RuleSet unproven{{}, rules.source};
+  RuleSet unproven{{}, rules.source};  // where there are several tables
   Layout unproven_layout;
+  bool all_unproven = false;
   const LayoutLimits& limits = options.limits;
   RecipeShares recipes(rules, limits);
   std::uint32_t next_table = first_free_table(rules);
-  auto arriving = traffic_by_table(layout_in_rule_order(rules), traffic);
+  auto arriving = traffic_by_table(rules, traffic);
   const RulesOfTable tables = rules_by_table(rules);
   // Where tables are few, those that more cuts take are missed elsewhere.
   const bool cuts_more = tables.size() > 1 && limits.last_table == LayoutLimits().last_table;
@@ -196,7 +204,7 @@ Result<OptimizedLayout> lay_out_tables(const RuleSet& rules, const Traffic& traf
                       id, draft_table(rules, members, arriving[id], options, room, effects, quick))
                   .first;
     }
-    const TableDraft& draft = known->second;
+    TableDraft& draft = known->second;
     result.rules_dropped += draft.dropped;
     result.bound.matchers += draft.bound.matchers;
     result.bound.matchers_tried +=
@@ -205,6 +213,12 @@ Result<OptimizedLayout> lay_out_tables(const RuleSet& rules, const Traffic& traf
     result.proof.pairs += draft.proof.pairs;
     result.proof.regions += draft.proof.regions;
     recipes.take(draft.tables);
+    if (tables.size() == 1) {  // nobody asks for this draft again
+      result.layout.tables = std::move(draft.tables);
+      draft.rules = {};
+      all_unproven = !draft.proven;
+      break;
+    }
     if (!draft.proven) {
       unproven.rules.insert(unproven.rules.end(), draft.rules.rules.begin(),
                             draft.rules.rules.end());
@@ -226,9 +240,9 @@ Result<OptimizedLayout> lay_out_tables(const RuleSet& rules, const Traffic& traf
                                     " rules for a device that takes " + to_string(limits));
   }
   if (proven == Proven::kLater) return result;
-  if (const auto shown = prove_either_way(unproven, unproven_layout, result.proof); !shown) {
-    return pass_on(shown);
-  }
+  const auto shown = all_unproven ? prove_either_way(rules, result.layout, result.proof)
+                                  : prove_either_way(unproven, unproven_layout, result.proof);
+  if (!shown) return pass_on(shown);
   return result;
 }
 
@@ -281,7 +295,7 @@ std::optional<OptimizedLayout> lay_out_products(const RuleSet& rules, const Traf
   factoring.price = kPrice / static_cast<double>(rules.rules.size());
   factoring.all_weight = 0.0;
   for (const TrafficFlow& flow : traffic.flows) factoring.all_weight += flow.weight;
-  const auto arriving = traffic_by_table(layout_in_rule_order(rules), traffic);
+  const auto arriving = traffic_by_table(rules, traffic);
   const FactoredRules factored = factor_tables(rules, arriving, factoring);
   const std::size_t room = room_for(rules, options);
   const std::size_t used = factored.rules.rules.size();
@@ -316,16 +330,17 @@ std::optional<OptimizedLayout> lay_out_products(const RuleSet& rules, const Traf
 
 /// Table by table, or with joined tables.
 Result<OptimizedLayout> lay_out(const RuleSet& rules, const Traffic& traffic,
-                                const OptimizeOptions& options, bool is_pipeline) {
+                                const OptimizeOptions& options) {
+  const bool several = is_pipeline(rules);
   const bool joins =
-      is_pipeline && options.join_tables && !options.single_table && options.limits.cuts_pay;
+      several && options.join_tables && !options.single_table && options.limits.cuts_pay;
   std::vector<std::string> notes;
   if (joins && options.limits.shared_tables) {
     if (auto made = lay_out_products(rules, traffic, options, notes)) return std::move(*made);
   }
   Drafts drafts;
   auto made = lay_out_tables(rules, traffic, options, Proven::kTableByTable, drafts);
-  if (!made || !is_pipeline) return made;
+  if (!made || !several) return made;
   OptimizedLayout& result = *made;
   result.notes.insert(result.notes.end(), notes.begin(), notes.end());
   const std::size_t room = room_for(rules, options);
@@ -357,14 +372,13 @@ Result<OptimizedLayout> optimize(const RuleSet& rules, const Traffic& traffic,
                                  const OptimizeOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   if (const auto checked = check(rules, traffic, options); !checked) return pass_on(checked);
-  const Layout in_order = layout_in_rule_order(rules);
-  auto made = lay_out(rules, traffic, options, in_order.tables.size() > 1);
+  auto made = lay_out(rules, traffic, options);
   if (!made) return made;
   OptimizedLayout& result = *made;
   auto notes = ambiguous_pairs(rules);
   result.notes.insert(result.notes.begin(), std::make_move_iterator(notes.begin()),
                       std::make_move_iterator(notes.end()));
-  result.before = cost_of(in_order, traffic);
+  result.before = cost_of(layout_in_rule_order(rules), traffic);
   result.after = cost_of(result.layout, traffic);
   for (LayoutCost* cost : {&result.before, &result.after}) {
     if (const auto predicted = predict(*cost, options.cost); !predicted) return pass_on(predicted);

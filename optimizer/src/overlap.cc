@@ -1,8 +1,8 @@
 #include "overlap.h"
 
 #include <algorithm>
+#include <bit>
 #include <memory>
-#include <unordered_map>
 
 #include "key_table.h"
 
@@ -101,30 +101,44 @@ void count_blocked(const Problem& problem, const std::vector<std::uint32_t>& ear
 
 namespace {
 
-/// Rows of one mask, found by exact comparison behind the hash.
+/// Rows of one mask, found by exact comparison behind the hash: open addressing, at most half full.
 class ExactTable {
  public:
   ExactTable(const Problem& problem, const std::vector<std::uint32_t>& rows, const Word* mask)
-      : problem_(problem), mask_(mask) {
-    for (const std::uint32_t row : rows) {
-      rows_[hash_under(problem.rows.value[row], mask, problem.rows.words())].push_back(row);
+      : problem_(problem),
+        mask_(mask),
+        rows_(rows),
+        slots_(std::bit_ceil(2 * rows.size()), kNoRow),
+        next_(rows.size(), kNoRow) {
+    for (std::uint32_t i = 0; i < rows.size(); ++i) {
+      std::uint32_t& slot = slots_[find(rows[i])];
+      next_[i] = slot;
+      slot = i;
     }
   }
   /// Calls visit(row) for each row whose value is that of `other` under the mask.
   template <typename Visit>
   void containing(std::uint32_t other, Visit visit) const {
-    const std::size_t words = problem_.rows.words();
-    const auto found = rows_.find(hash_under(problem_.rows.value[other], mask_, words));
-    if (found == rows_.end()) return;
-    for (const std::uint32_t row : found->second) {
-      if (matches(problem_.rows.value[row], mask_, problem_.rows.value[other], words)) visit(row);
-    }
+    for (std::uint32_t i = slots_[find(other)]; i != kNoRow; i = next_[i]) visit(rows_[i]);
   }
 
  private:
+  /// The slot of the rows whose value is that of `other`, or the one where they would be.
+  [[nodiscard]] std::size_t find(std::uint32_t other) const {
+    const std::size_t words = problem_.rows.words();
+    const Word* value = problem_.rows.value[other];
+    for (std::size_t i = hash_under(value, mask_, words);; ++i) {
+      const std::size_t place = i & (slots_.size() - 1);
+      if (slots_[place] == kNoRow) return place;
+      if (matches(problem_.rows.value[rows_[slots_[place]]], mask_, value, words)) return place;
+    }
+  }
+
   const Problem& problem_;
   const Word* mask_;
-  std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> rows_;
+  const std::vector<std::uint32_t>& rows_;
+  std::vector<std::uint32_t> slots_;  ///< places in rows_
+  std::vector<std::uint32_t> next_;   ///< by place: another of equal value
 };
 
 bool covers(const Word* wide, const Word* narrow, std::size_t words) {

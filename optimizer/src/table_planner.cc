@@ -108,7 +108,9 @@ Costed TablePlanner::joined(const Problem& problem, const std::vector<std::uint3
   Costed best = with_filters_or_without(search, options);
   if (best.p99 > kLong) {
     options.most_conflicts *= kMore;
+    options.least_price = best.price;  // more rules leave rests, with copies: no lower price fits
     Costed again = with_filters_or_without(search, options);
+    options.least_price = 0.0;
     if (again.cost < best.cost) best = std::move(again);
   }
   return with_more_shared(search, options, std::move(best));
@@ -119,13 +121,14 @@ Costed TablePlanner::with_more_shared(chained::TableSearch& search, chained::Tab
                                       Costed best) const {
   constexpr double kMuch = 1.1;
   constexpr int kMostRounds = 4;
-  Costed tried = best;
+  Costed tried = std::move(best);
+  best = {};
   for (int round = 0; round < kMostRounds && !tried.tables.empty(); ++round) {
     const auto before = static_cast<double>(rules_in(tried.tables));
     tried.tables = share_equal_tables(std::move(tried.tables));
     const auto after = static_cast<double>(rules_in(tried.tables));
     const bool fits = after <= static_cast<double>(room_.most_rules);
-    if (fits && tried.cost <= best.cost) best = tried;
+    if (best.tables.empty() || (fits && tried.cost <= best.cost)) best = std::move(tried);
     const double spare = static_cast<double>(room_.most_rules) / after;
     if (before < kMuch * after || spare < kMuch) break;
     options.most_rules = static_cast<std::size_t>(before * spare);
@@ -154,13 +157,15 @@ Costed TablePlanner::costed(std::vector<LayoutTable> tables) const {
 }
 
 Costed TablePlanner::with_filters_or_without(chained::TableSearch& search,
-                                             chained::TableOptions options) const {
-  auto filtered = search.lay_out(options);
-  Costed best = costed(std::move(filtered.tables));
-  if (!filtered.filtered) return best;
-  options.filters = false;
-  Costed without = costed(search.lay_out(options).tables);
-  return without.cost < best.cost ? without : best;
+                                             const chained::TableOptions& options) const {
+  auto made = search.lay_out(options);
+  Costed best = costed(std::move(made.tables));
+  if (!made.without.empty()) {
+    Costed without = costed(std::move(made.without));
+    if (without.cost < best.cost) best = std::move(without);
+  }
+  best.price = made.price;
+  return best;
 }
 
 /// Where limits are not kept, with fewer and fewer tables.

@@ -17,6 +17,7 @@ struct Costed {
   std::vector<LayoutTable> tables;
   double cost = std::numeric_limits<double>::infinity();  ///< so, where a limit is not kept
   std::size_t p99 = 0;  ///< 99 % of the packets try at most so many
+  double price = 0.0;   ///< of an entry, at which the search found tables that fit
 };
 
 /// What an input table may become.
@@ -68,7 +69,7 @@ class TablePlanner {
   [[nodiscard]] Costed joined(const Problem& problem, const std::vector<std::uint32_t>& decider,
                               std::size_t most_ranges) const;
   [[nodiscard]] Costed with_filters_or_without(chained::TableSearch& search,
-                                               chained::TableOptions options) const;
+                                               const chained::TableOptions& options) const;
   [[nodiscard]] Costed with_more_shared(chained::TableSearch& search,
                                         chained::TableOptions options, Costed best) const;
   void consider(bool single_table, Costed& best);

@@ -1,10 +1,10 @@
 #include "ternary.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <map>
 #include <numeric>
-#include <unordered_map>
 
 namespace greynic::optimizer {
 namespace {
@@ -94,33 +94,59 @@ Match Columns::unpack(const Word* value, const Word* mask) const {
   return match;
 }
 
-int best_split(const Ternaries& rows, std::span<const std::uint32_t> members,
-               const std::vector<Word>& decided) {
-  constexpr std::size_t kSample = 128;
-  const std::size_t words = rows.words();
-  const std::size_t step = std::max<std::size_t>(1, members.size() / kSample);
-  std::vector<std::uint16_t> zeros(words * 64, 0);
-  std::vector<std::uint16_t> ones(words * 64, 0);
-  for (std::size_t i = 0; i < members.size(); i += step) {
-    const Word* value = rows.value[members[i]];
-    const Word* mask = rows.mask[members[i]];
-    for (std::size_t w = 0; w < words; ++w) {
-      for (Word rest = mask[w] & ~decided[w]; rest != 0; rest &= rest - 1) {
-        const std::size_t column = w * 64 + static_cast<std::size_t>(std::countr_zero(rest));
-        ++((value[w] & rest & (~rest + 1)) != 0 ? ones : zeros)[column];
-      }
+namespace {
+
+/// Counts up to 255 bits in each column of a word, all columns at once: plane i holds bit i of each count.
+class ColumnCounts {
+ public:
+  void add(Word bits) {
+    for (std::size_t i = 0; bits != 0; ++i) {
+      const Word carry = planes_[i] & bits;
+      planes_[i] ^= bits;
+      bits = carry;
     }
   }
+  [[nodiscard]] unsigned operator[](unsigned column) const {
+    unsigned count = 0;
+    for (unsigned i = 0; i < planes_.size(); ++i) {
+      count |= static_cast<unsigned>(planes_[i] >> column & 1) << i;
+    }
+    return count;
+  }
+
+ private:
+  std::array<Word, 8> planes_{};
+};
+
+}  // namespace
+
+int best_split(const Ternaries& rows, std::span<const std::uint32_t> members,
+               const std::vector<Word>& decided) {
+  constexpr std::size_t kSample = 128;  // at least, and less than twice as many
+  const std::size_t step = std::max<std::size_t>(1, members.size() / kSample);
   int best = -1;
   unsigned best_score = 0;
-  for (std::size_t column = 0; column < zeros.size(); ++column) {
-    // Both sides lose rows: the smaller loss counts most, the larger one breaks ties.
-    const unsigned low = std::min(zeros[column], ones[column]);
-    const unsigned high = std::max(zeros[column], ones[column]);
-    const unsigned score = low * 4 + high;
-    if (score > best_score) {
-      best_score = score;
-      best = static_cast<int>(column);
+  for (std::size_t w = 0; w < rows.words(); ++w) {
+    ColumnCounts zeros;
+    ColumnCounts ones;
+    Word seen = 0;
+    for (std::size_t i = 0; i < members.size(); i += step) {
+      const Word open = rows.mask[members[i]][w] & ~decided[w];
+      const Word value = rows.value[members[i]][w];
+      ones.add(open & value);
+      zeros.add(open & ~value);
+      seen |= open;
+    }
+    for (; seen != 0; seen &= seen - 1) {
+      const auto column = static_cast<unsigned>(std::countr_zero(seen));
+      // Both sides lose rows: the smaller loss counts most, the larger one breaks ties.
+      const unsigned low = std::min(zeros[column], ones[column]);
+      const unsigned high = std::max(zeros[column], ones[column]);
+      const unsigned score = low * 4 + high;
+      if (score > best_score) {
+        best_score = score;
+        best = static_cast<int>(w * 64 + column);
+      }
     }
   }
   return best;
@@ -186,29 +212,51 @@ class Classifier {
 };
 
 /// Rows by mask, each mask with the first row of every value. Rows that no split separates (short
-/// masks on different fields) are found this way in one step for each mask.
+/// masks on different fields) are found this way in one step for each mask; so are those of a few matchers.
 class MaskIndex {
  public:
-  explicit MaskIndex(const Ternaries& rows) : rows_(rows) {
-    std::map<std::vector<Word>, std::size_t> known;
+  /// Where there are more masks, the index is not made.
+  MaskIndex(const Ternaries& rows, std::size_t most_masks) : rows_(rows) {
+    std::map<std::vector<Word>, std::uint32_t> known;
+    std::vector<std::uint32_t> group_of(rows.size());
     for (std::uint32_t row = 0; row < rows.size(); ++row) {
       const Word* mask = rows.mask[row];
-      const auto [place, fresh] = known.try_emplace({mask, mask + rows.words()}, groups_.size());
-      if (fresh) groups_.push_back({row, {}});
-      groups_[place->second].rows.try_emplace(hash_under(rows.value[row], mask, rows.words()), row);
+      if (row > 0 && std::equal(mask, mask + rows.words(), rows.mask[row - 1])) {
+        group_of[row] = group_of[row - 1];
+      } else {
+        const auto next = static_cast<std::uint32_t>(groups_.size());
+        const auto [place, fresh] = known.try_emplace({mask, mask + rows.words()}, next);
+        if (fresh) groups_.push_back({row});
+        group_of[row] = place->second;
+      }
+      ++groups_[group_of[row]].slots;
+      if (groups_.size() > most_masks) return;
     }
+    std::size_t all = 0;
+    for (Group& group : groups_) {
+      group.slots = std::bit_ceil(2 * group.slots);
+      group.begin = all;
+      all += group.slots;
+    }
+    slots_.resize(all);
+    for (std::uint32_t row = 0; row < rows.size(); ++row) {
+      const Group& group = groups_[group_of[row]];
+      const std::uint64_t key = hash_under(rows.value[row], rows.mask[row], rows.words());
+      Slot& slot = slots_[find(group, key)];
+      if (slot.row == kNoRow) slot = {key, row};
+    }
+    made_ = true;
   }
 
-  [[nodiscard]] std::size_t masks() const { return groups_.size(); }
+  [[nodiscard]] bool made() const { return made_; }
 
   [[nodiscard]] std::uint32_t first(const Word* packet) const {
     std::uint32_t best = kNoRow;
     for (const Group& group : groups_) {  // in order of their first rows
       if (group.first > best) break;
-      const auto found =
-          group.rows.find(hash_under(packet, rows_.mask[group.first], rows_.words()));
-      if (found == group.rows.end() || found->second > best) continue;
-      const std::uint32_t row = found->second;
+      const std::uint32_t row =
+          slots_[find(group, hash_under(packet, rows_.mask[group.first], rows_.words()))].row;
+      if (row >= best) continue;
       if (matches(rows_.value[row], rows_.mask[row], packet, rows_.words())) best = row;
     }
     return best;
@@ -217,20 +265,35 @@ class MaskIndex {
  private:
   struct Group {
     std::uint32_t first;
-    std::unordered_map<std::uint64_t, std::uint32_t> rows;
+    std::size_t begin = 0;
+    std::size_t slots = 0;  ///< at most half full
   };
+  struct Slot {
+    std::uint64_t key = 0;
+    std::uint32_t row = kNoRow;
+  };
+  [[nodiscard]] std::size_t find(const Group& group, std::uint64_t key) const {
+    for (std::size_t i = key;; ++i) {
+      const std::size_t place = group.begin + (i & (group.slots - 1));
+      if (slots_[place].row == kNoRow || slots_[place].key == key) return place;
+    }
+  }
+
   const Ternaries& rows_;
   std::vector<Group> groups_;
+  std::vector<Slot> slots_;
+  bool made_ = false;
 };
 
 }  // namespace
 
 std::vector<std::uint32_t> first_matches(const Ternaries& rows, const Rows& packets) {
-  constexpr std::size_t kFewMasks = 400;
+  constexpr std::size_t kFewRows = 12;
   constexpr std::size_t kManyRows = 2000;
-  if (rows.size() > kManyRows) {
-    const MaskIndex index(rows);
-    if (index.masks() <= kFewMasks) {
+  constexpr std::size_t kFewPackets = 2;
+  if (rows.size() > kFewRows && packets.size() > kFewPackets) {
+    const MaskIndex index(rows, rows.size() > kManyRows ? 400 : 32);
+    if (index.made()) {
       std::vector<std::uint32_t> hits;
       hits.reserve(packets.size());
       for (std::size_t i = 0; i < packets.size(); ++i) hits.push_back(index.first(packets[i]));

@@ -40,14 +40,21 @@ class Writer {
   void write(std::uint32_t number) {
     const Columns& columns = units_.problem->columns;
     LayoutTable table{id_[number], {}};
+    table.matchers.reserve(plan_[number].matchers.size() + 1);
     const auto position = [&] { return static_cast<RulePriority>(table.matchers.size()); };
     for (const PlanMatcher& planned : plan_[number].matchers) {
       Matcher matcher{mask_of(planned), position(), {}};
+      matcher.rules.reserve(planned.entries.size());
       for (std::size_t i = 0; i < planned.entries.size(); ++i) {
         const PlanEntry& entry = planned.entries[i];
         FlowRule rule;
-        if (entry.unit != kNowhere) rule = rules_.rules[units_.rule[entry.unit]];
-        if (entry.unit == kNowhere) rule.actions = {Action::jump(id_of(entry.table))};
+        if (entry.unit == kNowhere) {
+          rule.actions = {Action::jump(id_of(entry.table))};
+        } else {
+          const FlowRule& given = rules_.rules[units_.rule[entry.unit]];
+          rule.actions = given.actions;
+          rule.from = given.from;
+        }
         rule.match = columns.unpack(planned.values[i], planned.mask.data());
         for (std::size_t field = 0; field < kPortFields; ++field) {
           if (planned.as_range[field]) set_range(rule.match, field, entry.spans[field]);
@@ -123,34 +130,55 @@ LaidOut TableSearch::lay_out(const TableOptions& options) {
       options.limits != nullptr && options.limits->most_recipes != LayoutLimits::kNoLimit;
   const int rounds = few_recipes ? 16 : 8;
   constexpr std::size_t kMostJumps = 60;  // devices and core's look_up follow 64
-  double price = 1.0 / static_cast<double>(options.most_rules);  // of an entry
+  double price = std::max(options.least_price, 1.0 / static_cast<double>(options.most_rules));
   if (conflicts_.most != options.most_conflicts) {
     conflicts_ = conflicts_of(units_, units_.rows, options.most_conflicts);
   }
-  bool filtered = false;
-  Plan best;
+  // A plan with filters and one without, each at the first price at which it fits.
+  Plan filtered;
+  Plan without;
+  double first_price = 0.0;
   const auto grow = [&](const GrowOptions& limits) {
-    Grown grown = grow_plan(units_, conflicts_, packets_, packet_weight_, decider_, limits);
-    filtered = filtered || grown.filtered;
-    return std::move(grown.plan);
+    return grow_plan(units_, conflicts_, packets_, packet_weight_, decider_, limits);
   };
-  for (int round = 0; round < rounds && best.empty(); ++round, price *= kDearer) {
-    Plan plan = grow({price, options.most_tables, options.most_rules, kMostJumps, options.filters,
-                      options.chains_as_made});
+  const auto fits = [&](Plan& plan) {
     const std::size_t entries = entries_of(plan);
     if (plan.empty() || entries > options.most_rules || plan.size() > options.most_tables + 1) {
-      continue;
+      return false;
     }
     if (!few_recipes) inline_exits(plan, options.most_rules - entries);  // copies matchers
     if (few_recipes &&
         recipes_of(plan, units_.problem->columns, *options.limits) > options.limits->most_recipes) {
-      continue;
+      return false;
     }
-    if (longest_way(plan) > kMostJumps) continue;
-    best = std::move(plan);
+    if (longest_way(plan) > kMostJumps) return false;
+    if (first_price == 0.0) first_price = price;
+    return true;
+  };
+  for (int round = 0; round < rounds && (filtered.empty() || without.empty());
+       ++round, price *= kDearer) {
+    GrowOptions limits{price, options.most_tables, options.most_rules, kMostJumps};
+    limits.chains_as_made = options.chains_as_made;
+    if (filtered.empty()) {
+      limits.without_too = without.empty();
+      Grown grown = grow(limits);
+      const bool complete = !grown.plan.empty();
+      if (fits(grown.plan)) filtered = std::move(grown.plan);
+      if (!grown.filtered && !filtered.empty()) break;  // without filters it is the same
+      if (without.empty() && fits(grown.without)) without = std::move(grown.without);
+      if (complete || !grown.filtered) continue;
+    }
+    if (!without.empty()) continue;
+    limits.filters = false;
+    if (Plan plan = grow(limits).plan; fits(plan)) without = std::move(plan);
   }
-  if (best.empty()) best = grow({price, 0, static_cast<std::size_t>(-1), 0, false});
-  return {Writer(rules_, units_, best, options).run(), filtered};
+  if (filtered.empty()) {
+    filtered = grow({price, 0, static_cast<std::size_t>(-1), 0, false}).plan;
+  }
+  LaidOut result{Writer(rules_, units_, filtered, options).run(), {}, first_price};
+  filtered = {};
+  if (!without.empty()) result.without = Writer(rules_, units_, without, options).run();
+  return result;
 }
 
 }  // namespace greynic::optimizer::chained

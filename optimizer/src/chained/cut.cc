@@ -94,16 +94,19 @@ std::vector<Cut> CutChooser::best_cuts(const Node& node, double chain, std::size
   const bool large = node.rows.size() > 20'000;
   const auto singles = candidates(node, large ? 4 : 6);
   const KindSums sums(node);
-  std::set<std::vector<Word>> tried;
+  const std::array<std::size_t, 2> beam = {large ? 1U : 3U, 1U};
+  KeyNumbers& tried = scratch_.tried;
+  tried.restart(singles.size() * (1 + beam[0] + beam[1]));
   std::vector<Cut> found;  // cheapest first
+  std::vector<Cut> bounds;
+  const auto bound = [&](const std::vector<Word>& mask) {
+    const std::uint32_t known = tried.count();
+    if (tried.number(hash_under(mask.data(), mask.data(), mask.size())) != known) return;
+    const double least = least_cost(node, sums, mask);
+    if (least < chain) bounds.push_back({mask, least});
+  };
   // Cheapest bound first: once so many cuts cost less than the next bound, none behind it matters.
-  const auto try_masks = [&](std::vector<std::vector<Word>> masks) {
-    std::vector<Cut> bounds;
-    for (auto& mask : masks) {
-      if (!tried.insert(mask).second) continue;
-      const double least = least_cost(node, sums, mask);
-      if (least < chain) bounds.push_back({std::move(mask), least});
-    }
+  const auto try_bounds = [&] {
     std::sort(bounds.begin(), bounds.end(), cheaper);
     for (Cut& cut : bounds) {
       if (found.size() == most && cut.cost >= found.back().cost) break;
@@ -111,18 +114,20 @@ std::vector<Cut> CutChooser::best_cuts(const Node& node, double chain, std::size
       found.insert(std::upper_bound(found.begin(), found.end(), cut, cheaper), std::move(cut));
       if (found.size() > most) found.pop_back();
     }
+    bounds.clear();
   };
-  try_masks(singles);
-  const std::array<std::size_t, 2> beam = {large ? 1U : 3U, 1U};
+  for (const auto& mask : singles) bound(mask);
+  try_bounds();
+  std::vector<Word> wider;
   for (const std::size_t width : beam) {
-    std::vector<std::vector<Word>> wider;
     for (std::size_t i = 0; i < std::min(width, found.size()); ++i) {
       for (const auto& extra : singles) {
-        wider.push_back(found[i].mask);
-        for (std::size_t w = 0; w < extra.size(); ++w) wider.back()[w] |= extra[w];
+        wider = found[i].mask;
+        for (std::size_t w = 0; w < extra.size(); ++w) wider[w] |= extra[w];
+        bound(wider);
       }
     }
-    try_masks(std::move(wider));
+    try_bounds();
   }
   return found;
 }

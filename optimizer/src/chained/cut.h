@@ -91,7 +91,7 @@ class CutChooser {
   /// Rows of the rest that a row may take along: as many as its packets are worth.
   [[nodiscard]] std::size_t most_copies(const Node& node, std::size_t row) const;
 
-  /// What cost_of works with.
+  /// What best_cuts and cost_of work with.
   struct Scratch {
     std::vector<std::uint8_t> covers;   ///< by kind: looks at all bits of the cut
     std::vector<std::uint32_t> inside;  ///< by kind: its number in a part
@@ -99,6 +99,7 @@ class CutChooser {
     std::vector<Word> parted;           ///< bits that part no matchers in a part
     std::vector<std::uint8_t> open;     ///< by that number: some bit is still looked at
     KeyNumbers keys;                    ///< of kinds, then of parts
+    KeyNumbers tried;                   ///< masks, for best_cuts
     std::vector<std::uint32_t> part;    ///< by row; kNoRow: the rest
     std::vector<std::pair<std::uint32_t, Share>> in_parts;
     std::vector<double> rest_weight;   ///< by class of kinds; negative: no row in the rest

@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <numeric>
+#include <utility>
 
 #include "src/chained/cut.h"
 #include "src/chained/key_numbers.h"
@@ -24,6 +25,7 @@ class Grower {
         packet_weight_(packet_weight),
         decider_(decider),
         options_(options),
+        filters_(options.filters),
         chooser_(units, packets, packet_weight, decider, options.entry_price),
         local_(units.rows.size(), kNoRow),
         row_inside_(units.rows.size(), kNoRow) {}
@@ -36,8 +38,12 @@ class Grower {
     std::iota(root.packets.begin(), root.packets.end(), 0U);
     plan_.emplace_back();
     grow(std::move(root), 0, kNowhere, {0, options_.most_jumps});
-    if (entries_ > options_.most_rules) return {{}, filtered_};
-    return {std::move(plan_), filtered_};
+    if (!finish_plan()) return {{}, filtered_, {}};
+    if (forks_.empty()) return {std::move(plan_), filtered_, {}};
+    Plan filtered = plan_;
+    leave_filters_out();
+    if (!finish_plan()) plan_.clear();
+    return {std::move(filtered), filtered_, std::move(plan_)};
   }
 
  private:
@@ -49,6 +55,56 @@ class Grower {
     /// A part gets some of what is left, so that there is some for the rest.
     [[nodiscard]] Way into_part() const { return {jumps + 1, jumps + 1 + (most - jumps) / 4}; }
   };
+
+  /// Where the first filter on the way to a node came, and what is in the plan since.
+  struct Fork {
+    Node node;
+    std::uint32_t table;
+    std::uint32_t exit;
+    Way way;
+    std::size_t matchers;  ///< in the table before
+    std::size_t entries;   ///< by the filter and all behind it
+    std::size_t begin;     ///< of the tables that were added
+    std::size_t end = 0;
+  };
+
+  /// False when it has too many rules.
+  bool finish_plan() {
+    if (entries_ > options_.most_rules) return false;
+    for (const auto& [table, chain] : chains_) put_chain(chain, table);
+    chains_.clear();
+    return true;
+  }
+
+  void leave_filters_out() {
+    for (Fork& fork : std::exchange(forks_, {})) {
+      auto& matchers = plan_[fork.table].matchers;
+      matchers.erase(matchers.begin() + static_cast<std::ptrdiff_t>(fork.matchers), matchers.end());
+      for (std::size_t table = fork.begin; table < fork.end; ++table) plan_[table] = {};
+      entries_ -= fork.entries;
+      filters_ = false;
+      grow(std::move(fork.node), fork.table, fork.exit, fork.way);
+    }
+  }
+
+  std::size_t grow_filtered(Node node, const Filter& filter, std::uint32_t table,
+                            std::uint32_t exit, Way way) {
+    filtered_ = true;
+    const bool forks = options_.without_too && node.filters == 0;
+    const std::size_t number = forks_.size();
+    const std::size_t before = entries_;
+    if (forks) {
+      forks_.push_back({node, table, exit, way, plan_[table].matchers.size(), 0, plan_.size()});
+    }
+    std::size_t deepest = 0;
+    Node left = put_filter(std::move(node), filter, table, exit, way, deepest);
+    deepest = std::max(deepest, grow(std::move(left), table, exit, way));
+    if (forks) {
+      forks_[number].entries = entries_ - before;
+      forks_[number].end = plan_.size();
+    }
+    return deepest;
+  }
 
   /// Puts the matchers of a node into a table, at the end of what is there. The most jumps that
   /// lead to the tables that jump to the exit.
@@ -70,11 +126,9 @@ class Grower {
         finish(node, table);
         return deepest;
       }
-      const auto filter = options_.filters && !is_short ? chooser_.best_filter(node) : std::nullopt;
+      const auto filter = filters_ && !is_short ? chooser_.best_filter(node) : std::nullopt;
       if (filter) {
-        filtered_ = true;
-        node = put_filter(std::move(node), *filter, table, exit, way, deepest);
-        continue;
+        return std::max(deepest, grow_filtered(std::move(node), *filter, table, exit, way));
       }
       constexpr std::size_t kFewCuts = 3;
       constexpr std::size_t kManyCuts = 24;
@@ -195,14 +249,17 @@ class Grower {
       }
       return;
     }
-    const Problem chain = written_out(units_, node);
+    chains_.emplace_back(table, written_out(units_, node));
+    entries_ += chains_.back().second.rows.size();
+  }
+
+  void put_chain(const Problem& chain, std::uint32_t table) {
     for (const Group& group : chain_of(chain).groups) {
       PlanMatcher matcher(chain.rows.mask[group.rows.front()], packets_.words());
       for (const std::uint32_t row : group.rows) {
         matcher.values.add(chain.rows.value[row]);
         matcher.entries.push_back({chain.rule[row], kNowhere, chain.weight[row]});
       }
-      entries_ += matcher.entries.size();
       plan_[table].matchers.push_back(std::move(matcher));
     }
   }
@@ -216,24 +273,28 @@ class Grower {
     if (parts.parts.empty()) return false;
     if (parts.parts.size() + plan_.size() > options_.most_tables) return false;
     const std::size_t words = mask.size();
-    std::map<std::uint64_t, std::uint32_t> part_of;
+    const auto value_of = [&](std::size_t part) {
+      return node.rows.hull.value[parts.parts[part].example];
+    };
+    part_keys_.restart(parts.parts.size());
     std::vector<Node> inside;
-    for (std::uint32_t i = 0; i < parts.parts.size(); ++i) {
-      const CutParts::Part& part = parts.parts[i];
-      const Word* value = node.rows.hull.value[part.example];
-      part_of[hash_under(value, mask.data(), words)] = i;
+    inside.reserve(parts.parts.size());
+    std::vector<Word> bits(words);
+    for (std::size_t i = 0; i < parts.parts.size(); ++i) {
+      part_keys_.number(hash_under(value_of(i), mask.data(), words));
       inside.emplace_back(words);
       inside[i].filters = node.filters;
       for (std::size_t w = 0; w < words; ++w) inside[i].decided[w] = node.decided[w] | mask[w];
-      std::vector<Word> bits(words);
-      for (std::size_t w = 0; w < words; ++w) bits[w] = value[w] & mask[w];
-      for (const std::uint32_t row : part.rows) {
+      for (std::size_t w = 0; w < words; ++w) bits[w] = value_of(i)[w] & mask[w];
+      for (const std::uint32_t row : parts.parts[i].rows) {
         units_.add_within(inside[i].rows, node.rows, row, bits.data(), mask.data());
       }
     }
+    std::vector<std::uint32_t> undecided;
     for (const std::uint32_t packet : node.packets) {
-      const auto found = part_of.find(hash_under(packets_[packet], mask.data(), words));
-      if (found != part_of.end()) inside[found->second].packets.push_back(packet);
+      const std::uint32_t part =
+          part_keys_.lookup(hash_under(packets_[packet], mask.data(), words));
+      (part == kNoRow ? undecided : inside[part].packets).push_back(packet);
     }
     // The rest, and the packets that no part decides.
     rest.decided = node.decided;
@@ -257,32 +318,21 @@ class Grower {
       after = static_cast<std::uint32_t>(plan_.size());
       plan_.emplace_back();
     }
-    std::vector<std::uint32_t> undecided;
-    {
-      // A packet is decided in its part when its unit is there.
-      for (std::uint32_t i = 0; i < inside.size(); ++i) {
-        for (std::uint32_t row = 0; row < inside[i].rows.size(); ++row) {
-          local_[inside[i].rows.unit[row]] = row;
-        }
-        for (const std::uint32_t packet : inside[i].packets) {
-          const std::uint32_t unit = decider_[packet];
-          const bool here = ends[i] || (unit != kNoRow && local_[unit] != kNoRow);
-          if (!here) undecided.push_back(packet);
-        }
-        for (const std::uint32_t unit : inside[i].rows.unit) local_[unit] = kNoRow;
+    // A packet is decided in its part when its unit is there.
+    for (std::size_t i = 0; i < inside.size(); ++i) {
+      if (ends[i]) continue;
+      for (const std::uint32_t unit : inside[i].rows.unit) local_[unit] = 0;
+      for (const std::uint32_t packet : inside[i].packets) {
+        const std::uint32_t unit = decider_[packet];
+        if (unit == kNoRow || local_[unit] == kNoRow) undecided.push_back(packet);
       }
-      for (const std::uint32_t packet : node.packets) {
-        if (!part_of.contains(hash_under(packets_[packet], mask.data(), words))) {
-          undecided.push_back(packet);
-        }
-      }
-      std::sort(undecided.begin(), undecided.end());
+      for (const std::uint32_t unit : inside[i].rows.unit) local_[unit] = kNoRow;
     }
+    std::sort(undecided.begin(), undecided.end());
     std::size_t last = way.jumps;  // jumps that lead to the parts' ends
-    for (std::uint32_t i = 0; i < inside.size(); ++i) {
-      std::vector<Word> bits(words);
-      const Word* value = node.rows.hull.value[parts.parts[i].example];
-      for (std::size_t w = 0; w < words; ++w) bits[w] = value[w] & mask[w];
+    entries_ += parts.parts.size() * (comes_back ? 2 : 1);
+    for (std::size_t i = 0; i < inside.size(); ++i) {
+      for (std::size_t w = 0; w < words; ++w) bits[w] = value_of(i)[w] & mask[w];
       matcher.values.add(bits.data());
       PlanEntry entry;
       for (const std::uint32_t packet : inside[i].packets) entry.weight += packet_weight_[packet];
@@ -295,7 +345,6 @@ class Grower {
       }
       matcher.entries.push_back(entry);
     }
-    entries_ += matcher.entries.size() + (comes_back ? parts.parts.size() : 0);
     plan_[table].matchers.push_back(std::move(matcher));
     rest.packets = std::move(undecided);
     if (after == exit) {
@@ -464,15 +513,20 @@ class Grower {
   const std::vector<double>& packet_weight_;
   const std::vector<std::uint32_t>& decider_;
   const GrowOptions& options_;
+  bool filters_;  ///< may be put in
   CutChooser chooser_;
   std::vector<std::uint32_t> local_;       ///< by unit: its row in the node at hand
   std::vector<std::uint32_t> row_inside_;  ///< for inherit
   KeyNumbers kinds_;                       ///< for scout
   KeyNumbers classes_;                     ///< for scout
+  KeyNumbers part_keys_;                   ///< for make_cut
   std::array<std::vector<Word>, kPortFields> port_bits_;
   Plan plan_;
+  /// Ends of tables, made once it is known that the plan is small enough.
+  std::vector<std::pair<std::uint32_t, Problem>> chains_;
   std::size_t entries_ = 0;  ///< of the matchers so far
   bool filtered_ = false;
+  std::vector<Fork> forks_;
 };
 
 }  // namespace

@@ -22,12 +22,14 @@ struct GrowOptions {
   std::size_t most_rules = 0;   ///< the search gives up beyond
   std::size_t most_jumps = 0;   ///< that follow one another
   bool filters = true;          ///< may be put in
+  bool without_too = false;     ///< where filters are put in, the plan without is wanted, too
   bool chains_as_made = false;  ///< chains are priced with what waits in them
 };
 
 struct Grown {
   Plan plan;              ///< empty when it would have too many rules
   bool filtered = false;  ///< a filter was put in; without, options.filters changed nothing
+  Plan without;           ///< as plan, but without filters: only what they change is grown again
 };
 
 /// `conflicts`: of the units' rows. `decider`: for each packet its unit, kNoRow when none; packets

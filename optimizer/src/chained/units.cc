@@ -379,14 +379,16 @@ Conflicts conflicts_within(const Units& units, const Conflicts& among, const Uni
   for (std::uint32_t row = 0; row < inner.size(); ++row) {
     row_inside[from[row]] = row;
     auto& before = result.before[row];
-    if (among.many[from[row]]) {  // there are more than listed
-      if (!finder) finder = std::make_unique<ConflictFinder>(units, inner, among.most);
-      result.many[row] = finder->find(row, before);
-      continue;
-    }
     for (const std::uint32_t listed : among.before[from[row]]) {
       const std::uint32_t other = row_inside[listed];
       if (other != kNoRow && units.overlap(inner, other, inner, row)) before.push_back(other);
+    }
+    if (!among.many[from[row]]) continue;
+    result.many[row] = before.size() > among.most;  // of which not all were listed
+    if (!result.many[row]) {
+      before.clear();
+      if (!finder) finder = std::make_unique<ConflictFinder>(units, inner, among.most);
+      result.many[row] = finder->find(row, before);
     }
   }
   for (std::uint32_t row = 0; row < inner.size(); ++row) row_inside[from[row]] = kNoRow;
