@@ -11,7 +11,8 @@
 ///     a b | b c | a c         b | c | a        what each two have
 ///
 /// A wall by one cause of two is shallower than a wall by both. Where noise is large and the baseline
-/// seems slower than it is, that one passes for clear, and only walls by both are left.
+/// seems slower than it is, that one passes for clear, and only walls by both are left. So do walls that
+/// lack a setting which is no term: what was learned from such an answer speaks for it.
 
 namespace greynic::causal {
 namespace {
@@ -61,7 +62,13 @@ std::vector<std::vector<Conjunction>> Structures::alike(const std::vector<Conjun
   if (causes.size() > 2) add(of_each_two);
   for (std::size_t c = 0; c < causes.size(); ++c) {
     const std::size_t terms = causes[c].size();
-    if (terms < kLeastParted || terms > kMostParted) continue;
+    if (terms < kLeastParted) continue;
+    for (std::size_t t = 0; t < terms; ++t) {
+      std::vector<Conjunction> less = causes;
+      less[c].erase(less[c].begin() + static_cast<std::ptrdiff_t>(t));
+      add(std::move(less));
+    }
+    if (terms > kMostParted) continue;
     for (std::size_t part = 1; part < (std::size_t{1} << (terms - 1)); ++part) {
       std::vector<Conjunction> parted = causes;
       parted[c].clear();

@@ -200,5 +200,18 @@ TEST(Structures, CausesAreHeldAgainstPairsOfThem) {
   }
 }
 
+// Claim:  a cause with a setting too many is held against the cause without it.
+// Oracle: settings by bits; beside another cause, too.
+TEST(Structures, CausesAreHeldAgainstThemselvesWithoutATerm) {
+  for (const unsigned extra : {0b1U, 0b10U, 0b100U}) {
+    const std::vector<std::vector<Conjunction>> all =
+        Structures::alike({cause_of(0b111), cause_of(0b11000)});
+    const std::vector<unsigned> wanted = {0b111U & ~extra, 0b11000U};
+    EXPECT_TRUE(std::any_of(all.begin(), all.end(), [&](const auto& one) {
+      return present_of(one) == wanted;
+    })) << extra;
+  }
+}
+
 }  // namespace
 }  // namespace greynic::causal
