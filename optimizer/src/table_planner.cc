@@ -99,6 +99,7 @@ Costed TablePlanner::joined(const Problem& problem, const std::vector<std::uint3
                             std::size_t most_ranges) const {
   constexpr std::size_t kLong = 64;
   constexpr std::size_t kMore = 3;
+  constexpr std::size_t kMostListed = 50'000'000;  // conflicts, of four bytes each
   chained::TableOptions options{room_.table, room_.first_free, room_.most_rules, room_.most_tables};
   options.limits = &room_.limits;
   options.chains_as_made = room_.chains_as_made;
@@ -106,12 +107,14 @@ Costed TablePlanner::joined(const Problem& problem, const std::vector<std::uint3
                               most_ranges);
   if (most_ranges > 0 && !search.has_ranges()) return {};
   Costed best = with_filters_or_without(search, options);
-  if (best.p99 > kLong) {
+  const std::size_t rows = problem.rows.size();
+  while (best.p99 > kLong && options.most_conflicts * kMore * rows <= kMostListed) {
     options.most_conflicts *= kMore;
     options.least_price = best.price;  // more rules leave rests, with copies: no lower price fits
     Costed again = with_filters_or_without(search, options);
     options.least_price = 0.0;
-    if (again.cost < best.cost) best = std::move(again);
+    if (!(again.cost < best.cost)) break;
+    best = std::move(again);
   }
   return with_more_shared(search, options, std::move(best));
 }

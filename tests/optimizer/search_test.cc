@@ -6,6 +6,7 @@
 #include <array>
 #include <random>
 
+#include "greynic/optimizer/optimize.h"
 #include "greynic/rules/made_filters.h"
 #include "greynic/rules/read_rules.h"
 #include "greynic/rules/traffic.h"
@@ -136,6 +137,21 @@ TEST(GrowPlan, LeavesFiltersOutWhereOnlyTheyAreGrownAgain) {
   EXPECT_FALSE(alone.filtered);
   EXPECT_TRUE(Sum(both.without) == Sum(alone.plan));
   EXPECT_FALSE(Sum(both.plan) == Sum(alone.plan));
+}
+
+// Claim:  as long as some packets wait for many matchers and it pays, more of what must come before a rule is listed:
+//         a set whose rules have up to 2,000 such rules tries a tenth less than with 300 listed (112.6).
+// Oracle: core's walk of the layout, as cost_of() counts it.
+TEST(Search, ListsMoreConflictsWhileThatPays) {
+  const auto text = rules::made_filters({"ipc", 2000, 2});
+  ASSERT_TRUE(text) << text.error().message;
+  const auto rules = rules::parse_rules(*text, "ipc", rules::Format::kClassbench);
+  ASSERT_TRUE(rules) << rules.error().message;
+  OptimizeOptions options;
+  options.max_growth = 2.0;
+  const auto made = optimize(*rules, rules::uniform_traffic(*rules, 1), options);
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_LT(made->after.matchers_tried, 106.0);
 }
 
 }  // namespace
