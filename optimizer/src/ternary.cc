@@ -106,12 +106,15 @@ class ColumnCounts {
       bits = carry;
     }
   }
-  [[nodiscard]] unsigned operator[](unsigned column) const {
-    unsigned count = 0;
-    for (unsigned i = 0; i < planes_.size(); ++i) {
-      count |= static_cast<unsigned>(planes_[i] >> column & 1) << i;
+  [[nodiscard]] std::array<std::uint8_t, 64> by_column() const {
+    std::array<std::uint8_t, 64> counts{};
+    for (std::size_t i = 0; i < planes_.size(); ++i) {
+      for (Word left = planes_[i]; left != 0; left &= left - 1) {
+        counts[static_cast<std::size_t>(std::countr_zero(left))] |=
+            static_cast<std::uint8_t>(1U << i);
+      }
     }
-    return count;
+    return counts;
   }
 
  private:
@@ -127,16 +130,18 @@ int best_split(const Ternaries& rows, std::span<const std::uint32_t> members,
   int best = -1;
   unsigned best_score = 0;
   for (std::size_t w = 0; w < rows.words(); ++w) {
-    ColumnCounts zeros;
-    ColumnCounts ones;
+    ColumnCounts with_zero;
+    ColumnCounts with_one;
     Word seen = 0;
     for (std::size_t i = 0; i < members.size(); i += step) {
       const Word open = rows.mask[members[i]][w] & ~decided[w];
       const Word value = rows.value[members[i]][w];
-      ones.add(open & value);
-      zeros.add(open & ~value);
+      with_one.add(open & value);
+      with_zero.add(open & ~value);
       seen |= open;
     }
+    const auto zeros = with_zero.by_column();
+    const auto ones = with_one.by_column();
     for (; seen != 0; seen &= seen - 1) {
       const auto column = static_cast<unsigned>(std::countr_zero(seen));
       // Both sides lose rows: the smaller loss counts most, the larger one breaks ties.

@@ -160,26 +160,6 @@ class Grower {
 
   [[nodiscard]] bool room_for_tables() const { return plan_.size() < options_.most_tables; }
 
-  /// Leaves out what stands behind a unit that takes all packets; whether there is one.
-  static bool end_at_last_word(Node& node) {
-    for (std::size_t row = 0; row < node.rows.size(); ++row) {
-      if (!node.rows.takes_all(row)) continue;
-      if (row + 1 == node.rows.size()) return true;
-      UnitRows kept(node.rows.hull.words());
-      for (std::size_t i = 0; i <= row; ++i) {
-        kept.add(node.rows.hull.value[i], node.rows.hull.mask[i], node.rows.ports[i],
-                 node.rows.unit[i]);
-      }
-      node.rows = std::move(kept);
-      if (node.conflicts.before.size() > row + 1) {
-        node.conflicts.before.resize(row + 1);
-        node.conflicts.many.resize(row + 1);
-      }
-      return true;
-    }
-    return false;
-  }
-
   void scout(Node& node) {
     const std::size_t n = node.rows.size();
     for (std::uint32_t row = 0; row < n; ++row) local_[node.rows.unit[row]] = row;

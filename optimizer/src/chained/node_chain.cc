@@ -8,6 +8,25 @@
 
 namespace greynic::optimizer::chained {
 
+bool end_at_last_word(Node& node) {
+  for (std::size_t row = 0; row < node.rows.size(); ++row) {
+    if (!node.rows.takes_all(row)) continue;
+    if (row + 1 == node.rows.size()) return true;
+    UnitRows kept(node.rows.hull.words());
+    for (std::size_t i = 0; i <= row; ++i) {
+      kept.add(node.rows.hull.value[i], node.rows.hull.mask[i], node.rows.ports[i],
+               node.rows.unit[i]);
+    }
+    node.rows = std::move(kept);
+    if (node.conflicts.before.size() > row + 1) {
+      node.conflicts.before.resize(row + 1);
+      node.conflicts.many.resize(row + 1);
+    }
+    return true;
+  }
+  return false;
+}
+
 Problem written_out(const Units& units, const Node& node) {
   Problem chain(units.problem->columns, node.decided.size());
   std::unordered_set<std::vector<Word>, RowHash> known;

@@ -7,6 +7,9 @@
 
 namespace greynic::optimizer::chained {
 
+/// Leaves out what stands behind a unit that takes all packets; whether there is one.
+bool end_at_last_word(Node& node);
+
 /// The rows of a node, with ports written out; `rule` are units. In a region two rows may look at the same: the
 /// earlier is kept.
 [[nodiscard]] Problem written_out(const Units& units, const Node& node);
