@@ -192,5 +192,24 @@ TEST(Floods, OfFramesThatAskForAnswersCostLittle) {
   EXPECT_TRUE(agent.measures(reason)) << reason;
 }
 
+// Claim:  who asks for answers without end and reads them is cut, too, once that is more than a message may hold; and
+//         an honest caller is served meanwhile.
+TEST(Floods, OfFramesWhoseAnswersAreReadAreCut) {
+  ChildAgent agent;
+  std::string burst;
+  for (int i = 0; i < 1000; ++i) burst += frame(kPing, 0, 0, std::string(8, 'p'));
+  std::size_t sent = 0;
+  std::thread flooding([&] {
+    Flooder flooder(agent.address(), "127.0.0.2");
+    while (sent < (std::size_t{1} << 30) && flooder.say(burst, true)) sent += burst.size();
+  });
+  std::string reason;
+  EXPECT_TRUE(agent.measures(reason)) << reason;
+  flooding.join();
+  EXPECT_LT(sent, std::size_t{96} << 20);
+  EXPECT_GT(sent, std::size_t{1} << 20);
+  EXPECT_TRUE(agent.measures(reason)) << reason;
+}
+
 }  // namespace
 }  // namespace greynic::agent
