@@ -97,8 +97,8 @@ std::vector<Costed> TablePlanner::joined() const {
 
 Costed TablePlanner::joined(const Problem& problem, const std::vector<std::uint32_t>& decider,
                             std::size_t most_ranges) const {
-  constexpr std::size_t kLong = 64;
-  constexpr std::size_t kMore = 3;
+  constexpr std::size_t kLong = 16;
+  constexpr std::size_t kMore = 9;
   constexpr std::size_t kMostListed = 50'000'000;  // conflicts, of four bytes each
   chained::TableOptions options{room_.table, room_.first_free, room_.most_rules, room_.most_tables};
   options.limits = &room_.limits;

@@ -1,6 +1,7 @@
 #include "src/chained/chained.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "src/chained/grow.h"
@@ -130,7 +131,9 @@ LaidOut TableSearch::lay_out(const TableOptions& options) {
       options.limits != nullptr && options.limits->most_recipes != LayoutLimits::kNoLimit;
   const int rounds = few_recipes ? 16 : 8;
   constexpr std::size_t kMostJumps = 60;  // devices and core's look_up follow 64
-  double price = std::max(options.least_price, 1.0 / static_cast<double>(options.most_rules));
+  const double least_price =
+      std::max(options.least_price, 1.0 / static_cast<double>(options.most_rules));
+  double price = least_price;
   if (conflicts_.most != options.most_conflicts) {
     conflicts_ = conflicts_of(units_, units_.rows, options.most_conflicts);
   }
@@ -171,6 +174,18 @@ LaidOut TableSearch::lay_out(const TableOptions& options) {
     if (!without.empty()) continue;
     limits.filters = false;
     if (Plan plan = grow(limits).plan; fits(plan)) without = std::move(plan);
+  }
+  // Below the first price that fits there may be room for more, or a price between it and one that does not fit.
+  const bool with =
+      without.empty() || (!filtered.empty() && tried_in(filtered) <= tried_in(without));
+  Plan& best = with ? filtered : without;
+  if (!best.empty() && (first_price > least_price || options.least_price == 0.0)) {
+    const double lower = first_price > least_price ? std::sqrt(kDearer) : kDearer;
+    GrowOptions limits{first_price / lower, options.most_tables, options.most_rules, kMostJumps};
+    limits.chains_as_made = options.chains_as_made;
+    limits.filters = with;
+    Plan plan = grow(limits).plan;
+    if (fits(plan) && tried_in(plan) < tried_in(best)) best = std::move(plan);
   }
   if (filtered.empty()) {
     filtered = grow({price, 0, static_cast<std::size_t>(-1), 0, false}).plan;

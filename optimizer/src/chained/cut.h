@@ -25,13 +25,25 @@ struct CutParts {
   std::vector<std::uint32_t> part_of_row;  ///< kNoRow: the rest
 };
 
-/// A matcher that sends packets with low ports away; behind it some units look at no port.
+/// Matchers that send packets with low ports away; behind them some units look at no port.
 struct Guard {
+  /// One prefix of the low ports: the prefixes differ in length.
+  struct Away {
+    std::vector<Word> mask;
+    std::vector<std::vector<Word>> values;  ///< by protocol of the units that are freed
+  };
   std::size_t field = 0;
-  std::uint32_t set = 0;  ///< units with this port set are freed of it
-  std::vector<Word> mask;
-  std::vector<std::vector<Word>> values;  ///< one for each protocol of those units
+  std::vector<Away> away;
+  std::vector<Word> headers;        ///< bits of the protocol, where they are not decided yet
+  std::vector<std::uint32_t> sets;  ///< units with these port sets are freed of them; ascending
   double cost = 0.0;
+
+  [[nodiscard]] bool frees(std::uint32_t set) const;
+  /// All packets of the row go away.
+  [[nodiscard]] bool holds(const Units& units, const UnitRows& rows, std::size_t row) const;
+  /// Some packets of the row go away, with this number among the protocols.
+  [[nodiscard]] bool meets(const Units& units, const UnitRows& rows, std::size_t row,
+                           std::size_t protocol) const;
 };
 
 /// Packets that rows of two kinds may match, told apart. Three regions: without the bits of any row
@@ -49,8 +61,9 @@ struct Filter {
   return true;
 }
 
-/// What a port set leaves out, when that is one prefix from port 0 on.
-[[nodiscard]] std::optional<Prefix> left_out(const std::vector<Prefix>& set, const Slot& slot);
+/// What a port set leaves out, when that is all ports up to some number, in few prefixes, shortest first; else
+/// empty. 1025:65535 leaves out 0 to 1023, and 1024.
+[[nodiscard]] std::vector<Prefix> left_out(const std::vector<Prefix>& set, const Slot& slot);
 
 /// A node's weights by kind, for a bound on what cuts cost.
 struct KindSums {

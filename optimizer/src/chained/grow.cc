@@ -52,6 +52,7 @@ class Grower {
     std::size_t jumps;
     std::size_t most;
     [[nodiscard]] bool open() const { return jumps + 3 <= most; }
+    [[nodiscard]] bool one_more() const { return jumps < most; }
     /// A part gets some of what is left, so that there is some for the rest.
     [[nodiscard]] Way into_part() const { return {jumps + 1, jumps + 1 + (most - jumps) / 4}; }
   };
@@ -122,18 +123,19 @@ class Grower {
       const double chain =
           options_.chains_as_made ? cost_as_made(units_, node, hoped, missing(node)) : hoped;
       const bool is_short = !(node.all_weight > 0.0) || chain <= kShort * node.all_weight;
-      if (!room_for_tables() || !way.open()) {
+      if (!room_for_tables() || !way.one_more()) {
         finish(node, table);
         return deepest;
       }
-      const auto filter = filters_ && !is_short ? chooser_.best_filter(node) : std::nullopt;
+      const bool may_cut = !is_short && way.open();
+      const auto filter = filters_ && may_cut ? chooser_.best_filter(node) : std::nullopt;
       if (filter) {
         return std::max(deepest, grow_filtered(std::move(node), *filter, table, exit, way));
       }
       constexpr std::size_t kFewCuts = 3;
       constexpr std::size_t kManyCuts = 24;
       const std::vector<Cut> cuts =
-          is_short ? std::vector<Cut>{} : chooser_.best_cuts(node, chain, kFewCuts);
+          may_cut ? chooser_.best_cuts(node, chain, kFewCuts) : std::vector<Cut>{};
       const auto guard = chooser_.best_guard(node);
       if (guard && guard->cost < chain && (cuts.empty() || guard->cost < cuts.front().cost)) {
         node = put_guard(std::move(node), *guard, table, exit, way, deepest);
@@ -193,7 +195,8 @@ class Grower {
           const std::uint32_t set = node.rows.ports[row][field];
           if (set == 0 || units_.as_range[field]) continue;
           const auto all = static_cast<double>(units_.sets[set].size());
-          masks *= left_out(units_.sets[set], units_.slot[field]) ? 2.0 : all;
+          const std::size_t guards = left_out(units_.sets[set], units_.slot[field]).size();
+          masks *= guards > 0 ? std::min(all, 1.0 + static_cast<double>(guards)) : all;
           written *= all;
         }
         node.kind_masks.push_back(masks);
@@ -343,78 +346,87 @@ class Grower {
   /// Puts the guard into the table, and grows what jumps away; what is behind it.
   Node put_guard(Node node, const Guard& guard, std::uint32_t table, std::uint32_t exit,
                  const Way& way, std::size_t& deepest) {
-    const std::size_t words = guard.mask.size();
-    PlanMatcher matcher(guard.mask.data(), words);
-    Node behind(words);
-    behind.decided = node.decided;
-    behind.filters = node.filters;
+    const std::size_t words = guard.headers.size();
+    const auto inside = [&](const std::vector<Word>& decided) {
+      Node made(words);
+      made.decided = decided;
+      made.filters = node.filters;
+      return made;
+    };
+    // Low ports of one prefix are decided where they lead to; of several, the protocol is.
+    const Guard::Away& first = guard.away.front();
+    const bool lone = guard.away.size() == 1;
+    const std::vector<Word>& known = lone ? first.mask : guard.headers;
+    std::vector<Word> decided(words);
+    for (std::size_t w = 0; w < words; ++w) decided[w] = node.decided[w] | known[w];
     std::vector<Node> low;
-    for (const auto& value : guard.values) {
-      low.emplace_back(words);
-      low.back().filters = node.filters;
-      for (std::size_t w = 0; w < words; ++w)
-        low.back().decided[w] = node.decided[w] | guard.mask[w];
+    for (std::size_t protocol = 0; protocol < first.values.size(); ++protocol) {
+      low.push_back(inside(decided));
       std::vector<std::uint32_t> from;
       for (std::uint32_t row = 0; row < node.rows.size(); ++row) {
-        if (!units_.meets(node.rows, row, value.data(), guard.mask.data())) continue;
-        units_.add_within(low.back().rows, node.rows, row, value.data(), guard.mask.data());
+        if (!guard.meets(units_, node.rows, row, protocol)) continue;
+        units_.add_within(low.back().rows, node.rows, row, first.values[protocol].data(),
+                          known.data());
         from.push_back(row);
       }
       inherit(node, std::move(from), low.back());
-      matcher.values.add(value.data());
     }
-    const auto holds = [&](const Word* bits, const std::vector<Word>& value) {
-      return matches(value.data(), guard.mask.data(), bits, words);
-    };
+    std::vector<PlanMatcher> matchers;
+    for (const Guard::Away& away : guard.away) {
+      matchers.emplace_back(away.mask.data(), words);
+      for (const auto& value : away.values) {
+        matchers.back().values.add(value.data());
+        matchers.back().entries.emplace_back();
+      }
+    }
+    Node behind = inside(node.decided);
     for (const std::uint32_t packet : node.packets) {
       Node* place = &behind;
-      for (std::size_t i = 0; i < low.size(); ++i) {
-        if (holds(packets_[packet], guard.values[i])) place = &low[i];
+      for (std::size_t i = 0; i < matchers.size(); ++i) {
+        for (std::size_t protocol = 0; protocol < low.size(); ++protocol) {
+          const Guard::Away& away = guard.away[i];
+          if (!matches(away.values[protocol].data(), away.mask.data(), packets_[packet], words))
+            continue;
+          place = &low[protocol];
+          matchers[i].entries[protocol].weight += packet_weight_[packet];
+        }
       }
       place->packets.push_back(packet);
     }
     std::vector<std::uint32_t> from;
     for (std::uint32_t row = 0; row < node.rows.size(); ++row) {
+      if (guard.holds(units_, node.rows, row)) continue;
       const Word* value = node.rows.hull.value[row];
       const Word* mask = node.rows.hull.mask[row];
-      bool looks = true;
-      for (std::size_t w = 0; w < words; ++w) looks = looks && (guard.mask[w] & ~mask[w]) == 0;
-      bool inside = false;
-      bool freed = false;
-      for (const auto& guarded : guard.values) {
-        inside = inside || (looks && holds(value, guarded));
-        bool protocol = true;
-        for (std::size_t w = 0; w < words; ++w) {
-          Word header = guard.mask[w];
-          protocol = protocol && ((value[w] ^ guarded[w]) & header & mask[w]) == 0 &&
-                     (header & ~mask[w] & ~port_bits(guard.field)[w]) == 0;
-        }
-        freed = freed || protocol;
-      }
-      if (inside) continue;
       PortIds ports = node.rows.ports[row];
-      if (freed && ports[guard.field] == guard.set) ports[guard.field] = 0;
+      const bool freed = guard.frees(ports[guard.field]) && covers_all(mask, guard.headers);
+      if (freed) ports[guard.field] = 0;
       behind.rows.add(value, mask, ports, node.rows.unit[row]);
       from.push_back(row);
     }
     inherit(node, std::move(from), behind);
-    for (Node& part : low) {
-      PlanEntry entry;
-      for (const std::uint32_t packet : part.packets) entry.weight += packet_weight_[packet];
-      const bool empty = part.rows.size() == 0;
-      if (!empty && part.rows.takes_all(0)) {
-        entry.unit = part.rows.unit[0];
+    for (std::size_t protocol = 0; protocol < low.size(); ++protocol) {
+      PlanEntry to;
+      const bool empty = low[protocol].rows.size() == 0;
+      if (!empty && low[protocol].rows.takes_all(0)) {
+        to.unit = low[protocol].rows.unit[0];
       } else if (empty && exit != kNowhere) {
-        entry.table = exit;
+        to.table = exit;
       } else {
-        entry.table = static_cast<std::uint32_t>(plan_.size());
+        to.table = static_cast<std::uint32_t>(plan_.size());
         plan_.emplace_back();
-        deepest = std::max(deepest, grow(std::move(part), entry.table, exit, way.into_part()));
+        deepest =
+            std::max(deepest, grow(std::move(low[protocol]), to.table, exit, way.into_part()));
       }
-      matcher.entries.push_back(entry);
+      for (PlanMatcher& matcher : matchers) {
+        to.weight = matcher.entries[protocol].weight;
+        matcher.entries[protocol] = to;
+      }
     }
-    entries_ += matcher.entries.size();
-    plan_[table].matchers.push_back(std::move(matcher));
+    for (PlanMatcher& matcher : matchers) {
+      entries_ += matcher.entries.size();
+      plan_[table].matchers.push_back(std::move(matcher));
+    }
     return behind;
   }
 
@@ -478,15 +490,6 @@ class Grower {
     return without;
   }
 
-  [[nodiscard]] const std::vector<Word>& port_bits(std::size_t field) {
-    auto& bits = port_bits_[field];
-    if (bits.empty()) {
-      bits.assign(packets_.words(), 0);
-      units_.slot[field].set(units_.slot[field].all(), bits.data());
-    }
-    return bits;
-  }
-
   Units& units_;
   const Conflicts& conflicts_;  ///< of all units
   const Rows& packets_;
@@ -500,7 +503,6 @@ class Grower {
   KeyNumbers kinds_;                       ///< for scout
   KeyNumbers classes_;                     ///< for scout
   KeyNumbers part_keys_;                   ///< for make_cut
-  std::array<std::vector<Word>, kPortFields> port_bits_;
   Plan plan_;
   /// Ends of tables, made once it is known that the plan is small enough.
   std::vector<std::pair<std::uint32_t, Problem>> chains_;

@@ -75,25 +75,28 @@ class ExitInliner {
     offers_.push({table.missing / std::max(price, 0.5), price, number});
   }
 
+  /// Of the packets that come to the exit, those who miss here make the same share everywhere.
   void take_in(PlanTable& table) {
     const std::uint32_t from = table.exit;
     const bool last = --entrances_[from] == 0;
     PlanTable& next = plan_[from];
-    double passing = table.missing;
-    for (PlanMatcher& matcher : next.matchers) {
-      table.matchers.push_back(matcher);
-      for (const PlanEntry& entry : matcher.entries) {
-        if (!last && entry.table != kNowhere) ++entrances_[entry.table];
-      }
-    }
-    // Its share of those who miss there, as all who come there miss alike.
     double all = next.missing;
     for (const PlanMatcher& matcher : next.matchers) {
       for (const PlanEntry& entry : matcher.entries) all += entry.weight;
     }
-    passing = all > 0.0 ? passing * next.missing / all : 0.0;
+    const double share = last ? 1.0 : all > 0.0 ? std::min(1.0, table.missing / all) : 0.0;
+    for (PlanMatcher& matcher : next.matchers) {
+      table.matchers.push_back(matcher);
+      for (std::size_t i = 0; i < matcher.entries.size(); ++i) {
+        PlanEntry& entry = matcher.entries[i];
+        table.matchers.back().entries[i].weight = entry.weight * share;
+        entry.weight *= 1.0 - share;
+        if (!last && entry.table != kNowhere) ++entrances_[entry.table];
+      }
+    }
     table.exit = next.exit;
-    table.missing = passing;
+    table.missing = next.missing * share;
+    next.missing *= 1.0 - share;
     if (next.exit != kNowhere && !last) ++entrances_[next.exit];
     if (last) next = {};
   }
@@ -110,6 +113,19 @@ std::size_t entries_of(const Plan& plan) {
   std::size_t count = 0;
   for (const PlanTable& table : plan) count += entries_in(table);
   return count;
+}
+
+double tried_in(const Plan& plan) {
+  double tried = 0.0;
+  for (const PlanTable& table : plan) {
+    double position = 0.0;
+    for (const PlanMatcher& matcher : table.matchers) {
+      position += 1.0;
+      for (const PlanEntry& entry : matcher.entries) tried += position * entry.weight;
+    }
+    tried += (table.exit == kNowhere ? position : position + 1.0) * table.missing;
+  }
+  return tried;
 }
 
 std::size_t longest_way(const Plan& plan) {

@@ -45,6 +45,9 @@ using Plan = std::vector<PlanTable>;  ///< the first is the input table
 /// Rules that the plan makes, a jump for each exit included.
 [[nodiscard]] std::size_t entries_of(const Plan& plan);
 
+/// The mean of matchers tried, by the weights of its entries.
+[[nodiscard]] double tried_in(const Plan& plan);
+
 /// The most jumps that can follow one another.
 [[nodiscard]] std::size_t longest_way(const Plan& plan);
 
