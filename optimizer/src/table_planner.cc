@@ -163,9 +163,9 @@ Costed TablePlanner::with_filters_or_without(chained::TableSearch& search,
                                              const chained::TableOptions& options) const {
   auto made = search.lay_out(options);
   Costed best = costed(std::move(made.tables));
-  if (!made.without.empty()) {
-    Costed without = costed(std::move(made.without));
-    if (without.cost < best.cost) best = std::move(without);
+  if (!made.other.empty()) {
+    Costed other = costed(std::move(made.other));
+    if (other.cost < best.cost) best = std::move(other);
   }
   best.price = made.price;
   return best;

@@ -1,10 +1,9 @@
 #include "src/chained/chained.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 
-#include "src/chained/grow.h"
+#include "src/chained/plan_search.h"
 
 namespace greynic::optimizer::chained {
 namespace {
@@ -126,73 +125,23 @@ TableSearch::TableSearch(const RuleSet& rules, const Problem& problem, const Row
 }
 
 LaidOut TableSearch::lay_out(const TableOptions& options) {
-  constexpr double kDearer = 2.5;
-  const bool few_recipes =
-      options.limits != nullptr && options.limits->most_recipes != LayoutLimits::kNoLimit;
-  const int rounds = few_recipes ? 16 : 8;
-  constexpr std::size_t kMostJumps = 60;  // devices and core's look_up follow 64
-  const double least_price =
-      std::max(options.least_price, 1.0 / static_cast<double>(options.most_rules));
-  double price = least_price;
   if (conflicts_.most != options.most_conflicts) {
     conflicts_ = conflicts_of(units_, units_.rows, options.most_conflicts);
   }
-  // A plan with filters and one without, each at the first price at which it fits.
-  Plan filtered;
-  Plan without;
-  double first_price = 0.0;
-  const auto grow = [&](const GrowOptions& limits) {
-    return grow_plan(units_, conflicts_, packets_, packet_weight_, decider_, limits);
-  };
-  const auto fits = [&](Plan& plan) {
-    const std::size_t entries = entries_of(plan);
-    if (plan.empty() || entries > options.most_rules || plan.size() > options.most_tables + 1) {
-      return false;
-    }
-    if (!few_recipes) inline_exits(plan, options.most_rules - entries);  // copies matchers
-    if (few_recipes &&
-        recipes_of(plan, units_.problem->columns, *options.limits) > options.limits->most_recipes) {
-      return false;
-    }
-    if (longest_way(plan) > kMostJumps) return false;
-    if (first_price == 0.0) first_price = price;
-    return true;
-  };
-  for (int round = 0; round < rounds && (filtered.empty() || without.empty());
-       ++round, price *= kDearer) {
-    GrowOptions limits{price, options.most_tables, options.most_rules, kMostJumps};
-    limits.chains_as_made = options.chains_as_made;
-    if (filtered.empty()) {
-      limits.without_too = without.empty();
-      Grown grown = grow(limits);
-      const bool complete = !grown.plan.empty();
-      if (fits(grown.plan)) filtered = std::move(grown.plan);
-      if (!grown.filtered && !filtered.empty()) break;  // without filters it is the same
-      if (without.empty() && fits(grown.without)) without = std::move(grown.without);
-      if (complete || !grown.filtered) continue;
-    }
-    if (!without.empty()) continue;
-    limits.filters = false;
-    if (Plan plan = grow(limits).plan; fits(plan)) without = std::move(plan);
+  PlanLimits limits{options.most_rules, options.most_tables, options.least_price};
+  limits.chains_as_made = options.chains_as_made;
+  if (options.limits != nullptr && options.limits->most_recipes != LayoutLimits::kNoLimit) {
+    limits.prices = 16;
+    limits.copies = false;  // of matchers, which take recipes
+    limits.keeps_to = [&](const Plan& plan) {
+      return recipes_of(plan, units_.problem->columns, *options.limits) <=
+             options.limits->most_recipes;
+    };
   }
-  // Below the first price that fits there may be room for more, or a price between it and one that does not fit.
-  const bool with =
-      without.empty() || (!filtered.empty() && tried_in(filtered) <= tried_in(without));
-  Plan& best = with ? filtered : without;
-  if (!best.empty() && (first_price > least_price || options.least_price == 0.0)) {
-    const double lower = first_price > least_price ? std::sqrt(kDearer) : kDearer;
-    GrowOptions limits{first_price / lower, options.most_tables, options.most_rules, kMostJumps};
-    limits.chains_as_made = options.chains_as_made;
-    limits.filters = with;
-    Plan plan = grow(limits).plan;
-    if (fits(plan) && tried_in(plan) < tried_in(best)) best = std::move(plan);
-  }
-  if (filtered.empty()) {
-    filtered = grow({price, 0, static_cast<std::size_t>(-1), 0, false}).plan;
-  }
-  LaidOut result{Writer(rules_, units_, filtered, options).run(), {}, first_price};
-  filtered = {};
-  if (!without.empty()) result.without = Writer(rules_, units_, without, options).run();
+  FoundPlans found = search_plans({units_, conflicts_, packets_, packet_weight_, decider_}, limits);
+  LaidOut result{Writer(rules_, units_, found.best, options).run(), {}, found.price};
+  found.best = {};
+  if (!found.other.empty()) result.other = Writer(rules_, units_, found.other, options).run();
   return result;
 }
 

@@ -16,14 +16,15 @@ struct TableOptions {
   bool chains_as_made = false;   ///< chains are priced with what waits in them
   /// Rules that must come before another, as far as they are listed: a rule with more stays in rests.
   std::size_t most_conflicts = 100;
-  double least_price = 0.0;  ///< of an entry: at lower ones no plan fits
+  double least_price = 0.0;              ///< of an entry: at lower ones no plan fits
   const LayoutLimits* limits = nullptr;  ///< of the device; null: none
 };
 
 struct LaidOut {
-  std::vector<LayoutTable> tables;   ///< the input table's first
-  std::vector<LayoutTable> without;  ///< without filters; empty where none was put in
-  double price = 0.0;                ///< of an entry, the first at which either fitted
+  std::vector<LayoutTable> tables;  ///< the input table's first
+  std::vector<LayoutTable>
+      other;           ///< with filters where the first has none, or without; may be empty
+  double price = 0.0;  ///< of an entry, the first at which either fitted
 };
 
 /// What all layouts of one input table have in common, found once.

@@ -16,26 +16,21 @@ namespace {
 
 class Grower {
  public:
-  Grower(Units& units, const Conflicts& conflicts, const Rows& packets,
-         const std::vector<double>& packet_weight, const std::vector<std::uint32_t>& decider,
-         const GrowOptions& options)
+  Grower(Units& units, const Rows& packets, const std::vector<double>& packet_weight,
+         const std::vector<std::uint32_t>& decider, const GrowOptions& options)
       : units_(units),
-        conflicts_(conflicts),
         packets_(packets),
         packet_weight_(packet_weight),
         decider_(decider),
         options_(options),
         filters_(options.filters),
+        first_(options.first),
         chooser_(units, packets, packet_weight, decider, options.entry_price),
         local_(units.rows.size(), kNoRow),
         row_inside_(units.rows.size(), kNoRow) {}
 
-  Grown run() {
-    Node root(packets_.words());
-    root.rows = units_.rows;
-    root.conflicts = conflicts_;
-    root.packets.resize(packets_.size());
-    std::iota(root.packets.begin(), root.packets.end(), 0U);
+  Grown run(const Conflicts& conflicts) {
+    Node root = whole(conflicts);
     plan_.emplace_back();
     grow(std::move(root), 0, kNowhere, {0, options_.most_jumps});
     if (!finish_plan()) return {{}, filtered_, {}};
@@ -46,7 +41,32 @@ class Grower {
     return {std::move(filtered), filtered_, std::move(plan_)};
   }
 
+  std::vector<FirstStep> first_steps(const Conflicts& conflicts, std::size_t most) {
+    Node root = whole(conflicts);
+    std::vector<FirstStep> steps;
+    scout(root);
+    if (root.rows.size() == 0) return steps;
+    for (Cut& cut : chooser_.best_cuts(root, chooser_.chain(root), most)) {
+      steps.push_back({false, std::move(cut.mask)});
+    }
+    if (chooser_.best_guard(root)) steps.push_back({true, {}});
+    return steps;
+  }
+
  private:
+  [[nodiscard]] Node whole(const Conflicts& conflicts) const {
+    Node root(packets_.words());
+    root.rows = units_.rows;
+    root.conflicts = conflicts;
+    root.packets.resize(packets_.size());
+    std::iota(root.packets.begin(), root.packets.end(), 0U);
+    return root;
+  }
+
+  [[nodiscard]] bool too_much() const {
+    return entries_ > options_.most_rules || tried_ > options_.most_tried;
+  }
+
   /// Jumps that lead to a table, and that may lead on from there or from its rests.
   struct Way {
     std::size_t jumps;
@@ -65,13 +85,14 @@ class Grower {
     Way way;
     std::size_t matchers;  ///< in the table before
     std::size_t entries;   ///< by the filter and all behind it
+    double tried;          ///< there
     std::size_t begin;     ///< of the tables that were added
     std::size_t end = 0;
   };
 
   /// False when it has too many rules.
   bool finish_plan() {
-    if (entries_ > options_.most_rules) return false;
+    if (too_much()) return false;
     for (const auto& [table, chain] : chains_) put_chain(chain, table);
     chains_.clear();
     return true;
@@ -83,6 +104,7 @@ class Grower {
       matchers.erase(matchers.begin() + static_cast<std::ptrdiff_t>(fork.matchers), matchers.end());
       for (std::size_t table = fork.begin; table < fork.end; ++table) plan_[table] = {};
       entries_ -= fork.entries;
+      tried_ -= fork.tried;
       filters_ = false;
       grow(std::move(fork.node), fork.table, fork.exit, fork.way);
     }
@@ -94,14 +116,17 @@ class Grower {
     const bool forks = options_.without_too && node.filters == 0;
     const std::size_t number = forks_.size();
     const std::size_t before = entries_;
+    const double tried_before = tried_;
     if (forks) {
-      forks_.push_back({node, table, exit, way, plan_[table].matchers.size(), 0, plan_.size()});
+      forks_.push_back(
+          {node, table, exit, way, plan_[table].matchers.size(), 0, 0.0, plan_.size()});
     }
     std::size_t deepest = 0;
     Node left = put_filter(std::move(node), filter, table, exit, way, deepest);
     deepest = std::max(deepest, grow(std::move(left), table, exit, way));
     if (forks) {
       forks_[number].entries = entries_ - before;
+      forks_[number].tried = tried_ - tried_before;
       forks_[number].end = plan_.size();
     }
     return deepest;
@@ -111,7 +136,7 @@ class Grower {
   /// lead to the tables that jump to the exit.
   std::size_t grow(Node node, std::uint32_t table, std::uint32_t exit, Way way) {
     std::size_t deepest = way.jumps;
-    while (entries_ <= options_.most_rules) {
+    while (!too_much()) {
       if (end_at_last_word(node)) exit = kNowhere;
       scout(node);
       plan_[table].exit = exit;
@@ -124,10 +149,11 @@ class Grower {
           options_.chains_as_made ? cost_as_made(units_, node, hoped, missing(node)) : hoped;
       const bool is_short = !(node.all_weight > 0.0) || chain <= kShort * node.all_weight;
       if (!room_for_tables() || !way.one_more()) {
-        finish(node, table);
+        finish(node, chain, table);
         return deepest;
       }
       const bool may_cut = !is_short && way.open();
+      if (may_cut && begin_as_told(node, table, exit, way, deepest)) continue;
       const auto filter = filters_ && may_cut ? chooser_.best_filter(node) : std::nullopt;
       if (filter) {
         return std::max(deepest, grow_filtered(std::move(node), *filter, table, exit, way));
@@ -152,12 +178,28 @@ class Grower {
         made = std::any_of(more.begin(), more.end(), make);
       }
       if (!made) {
-        finish(node, table);
+        finish(node, chain, table);
         return deepest;
       }
       node = std::move(rest);
     }
     return deepest;
+  }
+
+  /// Takes the first step that is asked for; false where none is, or it comes to nothing.
+  bool begin_as_told(Node& node, std::uint32_t& table, std::uint32_t exit, Way& way,
+                     std::size_t& deepest) {
+    const FirstStep* const step = std::exchange(first_, nullptr);
+    if (step == nullptr) return false;
+    if (step->guard) {
+      const auto guard = chooser_.best_guard(node);
+      if (guard) node = put_guard(std::move(node), *guard, table, exit, way, deepest);
+      return guard.has_value();
+    }
+    Node rest(packets_.words());
+    if (!make_cut(node, step->mask, table, exit, rest, way, deepest)) return false;
+    node = std::move(rest);
+    return true;
   }
 
   [[nodiscard]] bool room_for_tables() const { return plan_.size() < options_.most_tables; }
@@ -224,7 +266,8 @@ class Grower {
   }
 
   /// The node as a chain, the end of its table.
-  void finish(const Node& node, std::uint32_t table) {
+  void finish(const Node& node, double chain, std::uint32_t table) {
+    tried_ += chain;
     if (units_.as_range[0] || units_.as_range[1]) {
       for (PlanMatcher& matcher : range_chain(units_, node)) {
         entries_ += matcher.entries.size();
@@ -255,6 +298,7 @@ class Grower {
     const CutParts parts = chooser_.split(node, mask);
     if (parts.parts.empty()) return false;
     if (parts.parts.size() + plan_.size() > options_.most_tables) return false;
+    tried_ += node.all_weight;
     const std::size_t words = mask.size();
     const auto value_of = [&](std::size_t part) {
       return node.rows.hull.value[parts.parts[part].example];
@@ -423,6 +467,7 @@ class Grower {
         matcher.entries[protocol] = to;
       }
     }
+    tried_ += node.all_weight * static_cast<double>(matchers.size());
     for (PlanMatcher& matcher : matchers) {
       entries_ += matcher.entries.size();
       plan_[table].matchers.push_back(std::move(matcher));
@@ -491,12 +536,12 @@ class Grower {
   }
 
   Units& units_;
-  const Conflicts& conflicts_;  ///< of all units
   const Rows& packets_;
   const std::vector<double>& packet_weight_;
   const std::vector<std::uint32_t>& decider_;
   const GrowOptions& options_;
-  bool filters_;  ///< may be put in
+  bool filters_;            ///< may be put in
+  const FirstStep* first_;  ///< still to be taken
   CutChooser chooser_;
   std::vector<std::uint32_t> local_;       ///< by unit: its row in the node at hand
   std::vector<std::uint32_t> row_inside_;  ///< for inherit
@@ -507,16 +552,26 @@ class Grower {
   /// Ends of tables, made once it is known that the plan is small enough.
   std::vector<std::pair<std::uint32_t, Problem>> chains_;
   std::size_t entries_ = 0;  ///< of the matchers so far
+  double tried_ = 0.0;       ///< in them
   bool filtered_ = false;
   std::vector<Fork> forks_;
 };
 
 }  // namespace
 
+std::vector<FirstStep> first_steps(Units& units, const Conflicts& conflicts, const Rows& packets,
+                                   const std::vector<double>& packet_weight,
+                                   const std::vector<std::uint32_t>& decider, double entry_price,
+                                   std::size_t most) {
+  GrowOptions options;
+  options.entry_price = entry_price;
+  return Grower(units, packets, packet_weight, decider, options).first_steps(conflicts, most);
+}
+
 Grown grow_plan(Units& units, const Conflicts& conflicts, const Rows& packets,
                 const std::vector<double>& packet_weight, const std::vector<std::uint32_t>& decider,
                 const GrowOptions& options) {
-  return Grower(units, conflicts, packets, packet_weight, decider, options).run();
+  return Grower(units, packets, packet_weight, decider, options).run(conflicts);
 }
 
 }  // namespace greynic::optimizer::chained

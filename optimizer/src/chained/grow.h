@@ -12,18 +12,30 @@
 ///   - a guard: ports below 1024, say, jump away; behind it a unit for 1024:65535 looks at no port.
 /// What looks cheapest is done; parts are priced as the trees that they become, by a rule of thumb.
 
+#include <limits>
+
+#include "src/chained/node.h"
 #include "src/chained/plan.h"
 
 namespace greynic::optimizer::chained {
+
+/// What a plan begins with: a guard, or a cut by a mask.
+struct FirstStep {
+  bool guard = false;
+  std::vector<Word> mask;
+};
 
 struct GrowOptions {
   double entry_price = 0.0;     ///< of one entry, in share of packets x matchers tried
   std::size_t most_tables = 0;  ///< that may be added
   std::size_t most_rules = 0;   ///< the search gives up beyond
   std::size_t most_jumps = 0;   ///< that follow one another
-  bool filters = true;          ///< may be put in
-  bool without_too = false;     ///< where filters are put in, the plan without is wanted, too
-  bool chains_as_made = false;  ///< chains are priced with what waits in them
+  /// Matchers tried on the mean, beyond which the search gives up; chains are taken as hoped for.
+  double most_tried = std::numeric_limits<double>::infinity();
+  bool filters = true;               ///< may be put in
+  bool without_too = false;          ///< where filters are put in, the plan without is wanted, too
+  bool chains_as_made = false;       ///< chains are priced with what waits in them
+  const FirstStep* first = nullptr;  ///< null: what looks cheapest
 };
 
 struct Grown {
@@ -31,6 +43,13 @@ struct Grown {
   bool filtered = false;  ///< a filter was put in; without, options.filters changed nothing
   Plan without;           ///< as plan, but without filters: only what they change is grown again
 };
+
+/// First steps that look cheap, the cheapest cut first.
+[[nodiscard]] std::vector<FirstStep> first_steps(Units& units, const Conflicts& conflicts,
+                                                 const Rows& packets,
+                                                 const std::vector<double>& packet_weight,
+                                                 const std::vector<std::uint32_t>& decider,
+                                                 double entry_price, std::size_t most);
 
 /// `conflicts`: of the units' rows. `decider`: for each packet its unit, kNoRow when none; packets
 /// are packed as the problem's rows.

@@ -1,0 +1,141 @@
+#include "src/chained/plan_search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace greynic::optimizer::chained {
+namespace {
+
+constexpr double kDearer = 2.5;
+constexpr std::size_t kMostJumps = 60;  // devices and core's look_up follow 64
+
+class PlanSearch {
+ public:
+  PlanSearch(const Growing& growing, const PlanLimits& limits)
+      : growing_(growing),
+        limits_(limits),
+        least_price_(std::max(limits.least_price, 1.0 / static_cast<double>(limits.most_rules))) {}
+
+  FoundPlans run() {
+    find_prices();
+    const bool with =
+        without_.plan.empty() || (!filtered_.plan.empty() && filtered_.tried <= without_.tried);
+    Kept& best = with ? filtered_ : without_;
+    if (!best.plan.empty()) improve(best, with);
+    FoundPlans found;
+    found.price = first_price_;
+    if (best.plan.empty()) {
+      found.best = grow({price_, 0, static_cast<std::size_t>(-1), 0, kNoBound, false}).plan;
+      return found;
+    }
+    found.best = std::move(best.plan);
+    found.other = std::move((with ? without_ : filtered_).plan);
+    return found;
+  }
+
+ private:
+  static constexpr double kNoBound = std::numeric_limits<double>::infinity();
+
+  struct Kept {
+    Plan plan;  ///< empty: none fits yet
+    double price = 0.0;
+    double tried = 0.0;
+    double as_grown = 0.0;  ///< matchers tried before copies were made
+  };
+
+  [[nodiscard]] Grown grow(const GrowOptions& options) {
+    return grow_plan(growing_.units, growing_.conflicts, growing_.packets, growing_.packet_weight,
+                     growing_.decider, options);
+  }
+
+  [[nodiscard]] GrowOptions options_at(double price) const {
+    GrowOptions options{price, limits_.most_tables, limits_.most_rules, kMostJumps};
+    options.chains_as_made = limits_.chains_as_made;
+    return options;
+  }
+
+  /// A plan with filters and one without, each at the first price at which it fits.
+  void find_prices() {
+    price_ = least_price_;
+    for (int round = 0; round < limits_.prices && (filtered_.plan.empty() || without_.plan.empty());
+         ++round, price_ *= kDearer) {
+      GrowOptions options = options_at(price_);
+      if (filtered_.plan.empty()) {
+        options.without_too = without_.plan.empty();
+        Grown grown = grow(options);
+        const bool complete = !grown.plan.empty();
+        fits(std::move(grown.plan), price_, filtered_);
+        if (!grown.filtered && !filtered_.plan.empty()) return;  // without filters it is the same
+        if (without_.plan.empty()) fits(std::move(grown.without), price_, without_);
+        if (complete || !grown.filtered) continue;
+      }
+      if (!without_.plan.empty()) continue;
+      options.filters = false;
+      fits(grow(options).plan, price_, without_);
+    }
+  }
+
+  /// Keeps the plan when it fits and is better; whether it fits.
+  bool fits(Plan plan, double price, Kept& kept) {
+    const std::size_t entries = entries_of(plan);
+    if (plan.empty() || entries > limits_.most_rules || plan.size() > limits_.most_tables + 1) {
+      return false;
+    }
+    const double as_grown = tried_in(plan);
+    if (limits_.copies) inline_exits(plan, limits_.most_rules - entries);
+    if (limits_.keeps_to && !limits_.keeps_to(plan)) return false;
+    if (longest_way(plan) > kMostJumps) return false;
+    if (first_price_ == 0.0) first_price_ = price;
+    const double tried = tried_in(plan);
+    if (kept.plan.empty() || tried < kept.tried) {
+      kept = {std::move(plan), price, tried, as_grown};
+    }
+    return true;
+  }
+
+  /// Other first steps; then a lower price, for what room is left.
+  void improve(Kept& best, bool filters) {
+    constexpr std::size_t kCuts = 4;
+    constexpr double kCopiesSave = 1.1;
+    GrowOptions options = options_at(best.price);
+    options.filters = filters;
+    const auto attempt = [&](double price) {
+      options.entry_price = price;
+      options.most_tried = best.as_grown * kCopiesSave;
+      return fits(grow(options).plan, price, best);
+    };
+    const std::vector<FirstStep> steps =
+        first_steps(growing_.units, growing_.conflicts, growing_.packets, growing_.packet_weight,
+                    growing_.decider, best.price, kCuts);
+    const FirstStep* taken = nullptr;
+    for (const FirstStep& step : steps) {
+      const double before = best.tried;
+      const double price = best.price;
+      options.first = &step;
+      if (!attempt(price)) attempt(price * kDearer);
+      if (best.tried < before) taken = &step;
+    }
+    options.first = taken;
+    const bool lowest = best.price <= least_price_;
+    if (!lowest || limits_.least_price == 0.0) {
+      attempt(best.price / (lowest ? kDearer : std::sqrt(kDearer)));
+    }
+  }
+
+  const Growing& growing_;
+  const PlanLimits& limits_;
+  double least_price_;
+  double price_ = 0.0;
+  double first_price_ = 0.0;
+  Kept filtered_;
+  Kept without_;
+};
+
+}  // namespace
+
+FoundPlans search_plans(const Growing& growing, const PlanLimits& limits) {
+  return PlanSearch(growing, limits).run();
+}
+
+}  // namespace greynic::optimizer::chained

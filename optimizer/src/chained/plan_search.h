@@ -1,0 +1,41 @@
+#pragma once
+
+/// The best plan that fits, of many: at several prices of an entry, and with several first steps.
+///
+/// The dearer an entry, the fewer a plan has, so prices rise until one fits. What a cut costs is an estimate, and
+/// the first one decides for all packets: so plans that begin with others of the cheapest are grown as well.
+
+#include <functional>
+
+#include "src/chained/grow.h"
+
+namespace greynic::optimizer::chained {
+
+/// What the search works with; all must outlive it.
+struct Growing {
+  Units& units;
+  const Conflicts& conflicts;
+  const Rows& packets;
+  const std::vector<double>& packet_weight;
+  const std::vector<std::uint32_t>& decider;  ///< units by packet
+};
+
+struct PlanLimits {
+  std::size_t most_rules = 0;   ///< jumps included
+  std::size_t most_tables = 0;  ///< that may be added
+  double least_price = 0.0;     ///< of an entry: at lower ones no plan fits
+  int prices = 8;               ///< that are tried until one fits
+  bool chains_as_made = false;  ///< chains are priced with what waits in them
+  bool copies = true;           ///< of matchers are made with the entries that are left
+  std::function<bool(const Plan&)> keeps_to;  ///< other limits; empty: none
+};
+
+struct FoundPlans {
+  Plan best;           ///< one chain, where nothing else fits
+  Plan other;          ///< with filters where the best has none, or without; may be empty
+  double price = 0.0;  ///< of an entry, the first at which either fitted
+};
+
+[[nodiscard]] FoundPlans search_plans(const Growing& growing, const PlanLimits& limits);
+
+}  // namespace greynic::optimizer::chained
