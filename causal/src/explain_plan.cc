@@ -8,7 +8,7 @@
 namespace greynic::causal {
 namespace {
 
-constexpr double kErrorOfLikely = 0.1;  // of a wall: the search there shows it, if there is none
+constexpr double kErrorOfLikely = 0.3;  // of a wall: the search there shows it, if there is none
 
 bool have_same_terms(const CausesOfWall& a, const CausesOfWall& b) {
   const auto same = [](const FoundCause& one, const FoundCause& other) {
