@@ -2,38 +2,16 @@
 
 #include <set>
 
+#include "greynic/core/check.h"
 #include "greynic/files/core_json.h"
 #include "greynic/files/json_file.h"
 #include "greynic/files/output_file.h"
+#include "layout_reader.h"
+#include "layout_writer.h"
 
 namespace greynic::files {
 
 using nlohmann::json;
-
-json to_json(const Layout& layout) {
-  json tables = json::array();
-  for (const LayoutTable& table : layout.tables) {
-    json matchers = json::array();
-    for (const Matcher& matcher : table.matchers) {
-      json rules = json::array();
-      for (const FlowRule& rule : matcher.rules) {
-        json actions = json::array();
-        for (const Action& action : rule.actions) actions.push_back(to_json(action));
-        rules.push_back({{"match", to_json(rule.match)},
-                         {"actions", std::move(actions)},
-                         {"weight", rule.weight},
-                         {"from", rule.from}});
-      }
-      matchers.push_back({{"mask", to_json(matcher.mask)},
-                          {"priority", matcher.priority},
-                          {"rules", std::move(rules)}});
-      if (matcher.idle_seconds > 0) matchers.back()["idle_seconds"] = matcher.idle_seconds;
-    }
-    tables.push_back({{"id", table.id}, {"matchers", std::move(matchers)}});
-    if (table.software) tables.back()["software"] = true;
-  }
-  return {{"version", 1}, {"tables", std::move(tables)}};
-}
 
 namespace {
 
@@ -46,7 +24,7 @@ Result<FlowRule> layout_rule_from_json(const json& object, const Matcher& matche
   auto match = match_from_json(object.at("match"), source, here + "/match");
   if (!match) return pass_on(match);
   rule.match = std::move(*match);
-  if (rule.match.mask() != matcher.mask) {
+  if (!is_under(rule.match, matcher.mask)) {
     return bad_value(source, here + "/match",
                      fmt::format("looks at {}, but its matcher's mask is {}",
                                  to_string(rule.match.mask()), to_string(matcher.mask)));
@@ -63,6 +41,41 @@ Result<FlowRule> layout_rule_from_json(const json& object, const Matcher& matche
 
 bool has_models(const json& document) {
   return document.is_object() && document.contains("models");
+}
+
+/// Of a layout, or of layouts for models. It comes of the text, so that the format is written in one place.
+template <typename Written>
+json document_of(const Written& layout) {
+  std::string text;
+  const auto written = write_text_of(layout, [&](std::string_view piece) -> Result<void> {
+    text += piece;
+    return {};
+  });
+  GREYNIC_CHECK(written.has_value());
+  return json::parse(text);
+}
+
+template <typename Written>
+Result<void> write_file_of(const Written& layout, const std::string& path) {
+  auto file = OutputFile::open(path);
+  if (!file) return pass_on(file);
+  const auto to_file = [&](std::string_view text) { return file->write(text); };
+  if (auto written = write_text_of(layout, to_file); !written) return written;
+  return file->finish();
+}
+
+/// Nothing where the text is not as good layouts are: what is wrong, its tree tells.
+std::optional<ModelLayouts> layouts_by_parts(std::string_view text) {
+  auto parts = layout_parts(text);
+  if (!parts) return std::nullopt;
+  auto layouts = model_layouts_from_json(parts->frame, {});
+  if (!layouts || layouts->size() != parts->tables.size()) return std::nullopt;
+  for (std::size_t i = 0; i < layouts->size(); ++i) {
+    Layout& layout = (*layouts)[i].layout;
+    layout.tables = std::move(parts->tables[i]);
+    if (endless_jumps(layout)) return std::nullopt;
+  }
+  return std::move(*layouts);
 }
 
 }  // namespace
@@ -107,34 +120,25 @@ Result<Layout> layout_from_json(const json& document, const std::string& source)
   return layout;
 }
 
-Result<Layout> read_layout(const std::string& path) {
-  auto text = read_text(path);
-  if (!text) return pass_on(text);
-  auto document = parse_json(*text, path);
+Result<Layout> layout_from_text(std::string_view text, const std::string& source) {
+  if (auto layouts = layouts_by_parts(text); layouts && is_for_all(*layouts)) {
+    return std::move(layouts->front().layout);
+  }
+  const auto document = parse_json(text, source);
   if (!document) return pass_on(document);
   if (has_models(*document)) {
     return fail(ErrorCode::kBadInput,
-                path +
+                source +
                     ": has a layout for each model of a fleet, and here one layout is asked for; "
                     "`apply`, `verify` and `tune --layout` take it whole");
   }
-  return layout_from_json(*document, path);
+  return layout_from_json(*document, source);
 }
 
-Result<void> write_layout(const Layout& layout, const std::string& path) {
-  return write_text(path, json_text(to_json(layout), 1) + "\n");
-}
-
-json to_json(const ModelLayouts& layouts) {
-  if (layouts.size() == 1 && layouts.front().models.empty()) {
-    return to_json(layouts.front().layout);
-  }
-  json models = json::array();
-  for (const ModelLayout& part : layouts) {
-    json one = to_json(part.layout);
-    models.push_back({{"names", part.models}, {"tables", std::move(one["tables"])}});
-  }
-  return {{"version", 1}, {"models", std::move(models)}};
+Result<Layout> read_layout(const std::string& path) {
+  const auto text = read_text(path);
+  if (!text) return pass_on(text);
+  return layout_from_text(*text, path);
 }
 
 Result<ModelLayouts> model_layouts_from_json(const json& document, const std::string& source) {
@@ -163,16 +167,27 @@ Result<ModelLayouts> model_layouts_from_json(const json& document, const std::st
   return layouts;
 }
 
-Result<ModelLayouts> read_model_layouts(const std::string& path) {
-  auto text = read_text(path);
-  if (!text) return pass_on(text);
-  auto document = parse_json(*text, path);
+Result<ModelLayouts> model_layouts_from_text(std::string_view text, const std::string& source) {
+  if (auto layouts = layouts_by_parts(text)) return std::move(*layouts);
+  const auto document = parse_json(text, source);
   if (!document) return pass_on(document);
-  return model_layouts_from_json(*document, path);
+  return model_layouts_from_json(*document, source);
 }
 
+Result<ModelLayouts> read_model_layouts(const std::string& path) {
+  const auto text = read_text(path);
+  if (!text) return pass_on(text);
+  return model_layouts_from_text(*text, path);
+}
+
+json to_json(const Layout& layout) { return document_of(layout); }
+json to_json(const ModelLayouts& layouts) { return document_of(layouts); }
+
+Result<void> write_layout(const Layout& layout, const std::string& path) {
+  return write_file_of(layout, path);
+}
 Result<void> write_model_layouts(const ModelLayouts& layouts, const std::string& path) {
-  return write_text(path, json_text(to_json(layouts), 1) + "\n");
+  return write_file_of(layouts, path);
 }
 
 }  // namespace greynic::files

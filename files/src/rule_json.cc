@@ -2,6 +2,7 @@
 
 #include "greynic/files/core_json.h"
 #include "greynic/files/json_file.h"
+#include "rule_text.h"
 
 namespace greynic::files {
 
@@ -65,20 +66,62 @@ std::optional<std::string> as_text(const json& value) {
   return std::nullopt;
 }
 
-}  // namespace
-
-json to_json(const Match& match) {
+json object_of(FieldTexts texts) {
   json object = json::object();
-  for (const FieldMatch& entry : match.fields()) {
-    object[std::string(info(entry.field).name)] = masked_text(entry.field, entry.value, entry.bits);
-  }
-  for (const FieldRange& range : match.ranges()) {
-    object[std::string(info(range.field).name)] = field_value_to_string(range.field, range.low) +
-                                                  std::string(kTo) +
-                                                  field_value_to_string(range.field, range.high);
-  }
+  for (auto& [name, text] : texts) object[std::string(name)] = std::move(text);
   return object;
 }
+
+}  // namespace
+
+bool set_from_text(Match& match, MatchField field, std::string_view text) {
+  if (const auto range = range_from_text(field, text)) {
+    match.set_range(field, range->low, range->high);
+    return true;
+  }
+  const auto masked = masked_from_text(field, text);
+  if (masked) match.set(field, masked->value, masked->bits);
+  return masked.has_value();
+}
+
+bool add_from_text(Mask& mask, MatchField field, std::string_view text) {
+  if (text == kAsRange) {
+    mask.add_range(field);
+    return true;
+  }
+  const auto bits = field_value_from_string(field, text);
+  if (bits) mask.add(field, *bits);
+  return bits.has_value();
+}
+
+FieldTexts texts_of(const Match& match) {
+  FieldTexts texts;
+  texts.reserve(match.fields().size() + match.ranges().size());
+  for (const FieldMatch& entry : match.fields()) {
+    texts.emplace_back(info(entry.field).name, masked_text(entry.field, entry.value, entry.bits));
+  }
+  for (const FieldRange& range : match.ranges()) {
+    texts.emplace_back(info(range.field).name, field_value_to_string(range.field, range.low) +
+                                                   std::string(kTo) +
+                                                   field_value_to_string(range.field, range.high));
+  }
+  return texts;
+}
+
+FieldTexts texts_of(const Mask& mask) {
+  FieldTexts texts;
+  texts.reserve(mask.fields().size() + mask.ranges().size());
+  for (const FieldMask& entry : mask.fields()) {
+    const auto high = static_cast<std::uint64_t>(entry.bits >> 64);
+    const auto low = static_cast<std::uint64_t>(entry.bits);
+    texts.emplace_back(info(entry.field).name, high != 0 ? fmt::format("0x{:x}{:016x}", high, low)
+                                                         : fmt::format("0x{:x}", low));
+  }
+  for (const MatchField field : mask.ranges()) texts.emplace_back(info(field).name, kAsRange);
+  return texts;
+}
+
+json to_json(const Match& match) { return object_of(texts_of(match)); }
 
 Result<Match> match_from_json(const json& object, const std::string& source,
                               const std::string& json_path) {
@@ -89,34 +132,18 @@ Result<Match> match_from_json(const json& object, const std::string& source,
     const auto field = match_field_named(name);
     if (!field) return bad_value(source, here, "is not a match field (docs/formats/layout.md)");
     const auto text = as_text(value);
-    if (const auto range = text ? range_from_text(*field, *text) : std::nullopt) {
-      match.set_range(*field, range->low, range->high);
-      continue;
-    }
-    const auto masked = text ? masked_from_text(*field, *text) : std::nullopt;
-    if (!masked) {
+    if (!text || !set_from_text(match, *field, *text)) {
       return bad_value(source, here,
                        fmt::format("{} is no value of this {}-bit field; write value, "
                                    "address/length or value/mask, without bits outside the mask, "
                                    "or low..high where the matcher compares a range",
                                    json_text(value), info(*field).width_bits));
     }
-    match.set(*field, masked->value, masked->bits);
   }
   return match;
 }
 
-json to_json(const Mask& mask) {
-  json object = json::object();
-  for (const FieldMask& entry : mask.fields()) {
-    const auto high = static_cast<std::uint64_t>(entry.bits >> 64);
-    const auto low = static_cast<std::uint64_t>(entry.bits);
-    object[std::string(info(entry.field).name)] =
-        high != 0 ? fmt::format("0x{:x}{:016x}", high, low) : fmt::format("0x{:x}", low);
-  }
-  for (const MatchField field : mask.ranges()) object[std::string(info(field).name)] = kAsRange;
-  return object;
-}
+json to_json(const Mask& mask) { return object_of(texts_of(mask)); }
 
 Result<Mask> mask_from_json(const json& object, const std::string& source,
                             const std::string& json_path) {
@@ -127,48 +154,55 @@ Result<Mask> mask_from_json(const json& object, const std::string& source,
     const auto field = match_field_named(name);
     if (!field) return bad_value(source, here, "is not a match field (docs/formats/layout.md)");
     const auto text = as_text(value);
-    if (text == kAsRange) {
-      mask.add_range(*field);
-      continue;
-    }
-    const auto bits = text ? field_value_from_string(*field, *text) : std::nullopt;
-    if (!bits) {
+    if (!text || !add_from_text(mask, *field, *text)) {
       return bad_value(source, here,
                        fmt::format("{} is no mask of this {}-bit field", json_text(value),
                                    info(*field).width_bits));
     }
-    mask.add(*field, *bits);
   }
   return mask;
 }
 
 json to_json(const Action& action) {
+  json object = json::object();
   switch (action.kind) {
     case ActionKind::kForward:
-      return {{"forward", action.text}};
+      object["forward"] = action.text;
+      break;
     case ActionKind::kDrop:
-      return {{"drop", true}};
+      object["drop"] = true;
+      break;
     case ActionKind::kJump:
-      return {{"jump", action.number}};
+      object["jump"] = action.number;
+      break;
     case ActionKind::kSetField:
-      return {{"set_field", info(action.field).name},
-              {"to", masked_text(action.field, action.value, action.bits)}};
+      object["set_field"] = info(action.field).name;
+      object["to"] = masked_text(action.field, action.value, action.bits);
+      break;
     case ActionKind::kVxlanEncap:
-      return {{"vxlan_encap", action.number}, {"options", action.text}};
+      object["vxlan_encap"] = action.number;
+      object["options"] = action.text;
+      break;
     case ActionKind::kVxlanDecap:
-      return {{"vxlan_decap", true}};
+      object["vxlan_decap"] = true;
+      break;
     case ActionKind::kPushVlan:
-      return {{"push_vlan", action.number}};
+      object["push_vlan"] = action.number;
+      break;
     case ActionKind::kPopVlan:
-      return {{"pop_vlan", true}};
+      object["pop_vlan"] = true;
+      break;
     case ActionKind::kCount:
-      return {{"count", true}};
+      object["count"] = true;
+      break;
     case ActionKind::kMeter:
-      return {{"meter", action.number}};
+      object["meter"] = action.number;
+      break;
     case ActionKind::kOther:
-      return {{"other", action.text}};
+      object["other"] = action.text;
+      break;
   }
-  return nullptr;
+  return object;
 }
 
 Result<Action> action_from_json(const json& object, const std::string& source,

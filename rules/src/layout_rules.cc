@@ -8,12 +8,7 @@
 namespace greynic::rules {
 
 Result<RuleSet> parse_layout_rules(std::string_view text, const std::string& source) {
-  const auto document = files::parse_json(text, source);
-  if (!document) return pass_on(document);
-  if (const auto checked = files::check_schema(*document, "layout", source); !checked) {
-    return pass_on(checked);
-  }
-  auto read = files::layout_from_json(*document, source);
+  auto read = files::layout_from_text(text, source);
   if (!read) return pass_on(read);
   const Layout layout = without_ranges(std::move(*read));
   RuleSet set{{}, source};

@@ -184,10 +184,14 @@ Target layout() {
       "layout",
       {R"({"version":1,"tables":[{"id":0,"matchers":[{"mask":{"ipv4_src":"0xff000000"},"priority":0,"rules":[{"match":{"ipv4_src":"10.0.0.0/8"},"actions":[{"jump":3},{"vxlan_encap":100,"options":"x"},{"other":"note"}],"weight":0.5,"from":[1]}]}]}]})"},
       [](std::string_view text) {
+        const auto at_once = files::layout_from_text(text, kSource);
+        claim_sound(at_once);
         const auto document = files::parse_json(text, kSource);
         if (!document) return;
         const auto read = files::layout_from_json(*document, kSource);
         claim_sound(read);
+        claim(read ? at_once && *at_once == *read : !at_once,
+              "a layout reads from its text as from its tree");
         if (!read) return;
         // What was read is written as something that reads the same.
         const auto again = files::layout_from_json(files::to_json(*read), kSource);
@@ -201,10 +205,14 @@ Target layouts_of_models() {
       "layouts_of_models",
       {R"({"version":1,"models":[{"names":["cx4","cx5"],"tables":[{"id":0,"matchers":[{"mask":{"ipv4_src":"0xff000000"},"priority":0,"rules":[{"match":{"ipv4_src":"10.0.0.0/8"},"actions":[{"vxlan_encap":100}]}]}]}]},{"names":["e810"],"tables":[]}]})"},
       [](std::string_view text) {
+        const auto at_once = files::model_layouts_from_text(text, kSource);
+        claim_sound(at_once);
         const auto document = files::parse_json(text, kSource);
         if (!document) return;
         const auto read = files::model_layouts_from_json(*document, kSource);
         claim_sound(read);
+        claim(read ? at_once && *at_once == *read : !at_once,
+              "layouts of models read from their text as from its tree");
         if (!read) return;
         const auto again = files::model_layouts_from_json(files::to_json(*read), kSource);
         claim_sound(again);

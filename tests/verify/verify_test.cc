@@ -345,7 +345,8 @@ TEST(Verify, FindsWhatManySmallMatchersLeave) {
   for (std::uint32_t length = 32; length > 24; --length) {
     for (std::uint32_t i = 0; i < 12; ++i) {
       Match network;
-      network.set(MatchField::kIpv4Src, (length * 12 + i) << 16, ~std::uint32_t{0} << (32 - length));
+      network.set(MatchField::kIpv4Src, (length * 12 + i) << 16,
+                  ~std::uint32_t{0} << (32 - length));
       add(network, fmt::format("network{}", rules.rules.size()));
     }
   }
@@ -367,6 +368,56 @@ TEST(Verify, FindsWhatManySmallMatchersLeave) {
   ASSERT_TRUE(wrong) << wrong.error().message;
   ASSERT_FALSE(wrong->equivalent);
   EXPECT_FALSE(treated_alike(rules, layout, 0, wrong->counterexample->packet));
+}
+
+// Claim:  what many rules leave of a cube is judged to the last part, also where the first hundred parts never come.
+// Oracle: core's slow lookup of the counterexample.
+// Method: packets to the lower half of addresses go to another table, and with them all hosts. Of the others, two rules
+//         decide, at first in their order; then the later one comes first.
+TEST(Verify, LooksAtAllThatManyRulesLeave) {
+  RuleSet rules;
+  const auto rule_for = [](MatchField field, U128 value, U128 bits, const std::string& port) {
+    FlowRule rule;
+    rule.match.set(field, value, bits);
+    rule.actions = {Action::forward(port)};
+    return rule;
+  };
+  std::vector<FlowRule> hosts;
+  for (std::uint32_t i = 0; i < 100; ++i) {
+    hosts.push_back(rule_for(MatchField::kIpv4Dst, i * 21'000'001U, 0xffffffff, "host"));
+  }
+  const FlowRule first = rule_for(MatchField::kIpTtl, 1, 255, "first");
+  const FlowRule later = rule_for(MatchField::kIpProtocol, 6, 255, "later");
+  rules.rules = hosts;
+  rules.rules.push_back(first);
+  rules.rules.push_back(later);
+  for (std::size_t i = 0; i < rules.rules.size(); ++i) {
+    rules.rules[i].priority = static_cast<RulePriority>(i);
+  }
+  const auto matcher_of = [](const std::vector<FlowRule>& some) {
+    return Matcher{some.front().match.mask(), 0, some};
+  };
+  std::vector<FlowRule> jumps;
+  for (std::uint32_t i = 0; i < 32; ++i) {
+    jumps.push_back(rule_for(MatchField::kIpv4Dst, i << 26, 0xfc000000, ""));
+    jumps.back().actions = {Action::jump(1)};
+  }
+  VerifyOptions options;
+  options.most_nodes = 0;
+  const LayoutTable other{1, {matcher_of(hosts), matcher_of({first}), matcher_of({later})}};
+  const Layout right{
+      {{0, {matcher_of(jumps), matcher_of({first}), matcher_of({later}), matcher_of(hosts)}},
+       other}};
+  const auto alike = verify(rules, right, options);
+  ASSERT_TRUE(alike) << alike.error().message;
+  EXPECT_TRUE(alike->equivalent);
+  const Layout wrong{
+      {{0, {matcher_of(jumps), matcher_of({later}), matcher_of(hosts), matcher_of({first})}},
+       other}};
+  const auto judged = verify(rules, wrong, options);
+  ASSERT_TRUE(judged) << judged.error().message;
+  ASSERT_FALSE(judged->equivalent);
+  EXPECT_FALSE(treated_alike(rules, wrong, 0, judged->counterexample->packet));
 }
 
 TEST(Verify, SaysSoWhenTheComparisonsDoNotSuffice) {

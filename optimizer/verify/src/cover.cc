@@ -10,17 +10,18 @@ constexpr std::uint64_t kMostSteps = 200'000;  // of one subtraction
 class Subtraction {
  public:
   Subtraction(const Pool& pool, const Cube& cube, const std::vector<std::uint32_t>& takers,
-              std::vector<Cube>& left)
-      : pool_(pool), cube_(cube), left_(left), takers_(takers) {}
+              std::vector<Cube>& left, std::size_t most)
+      : pool_(pool), cube_(cube), left_(left), takers_(takers), parts_left_(most) {}
 
-  void run() { run(0, takers_.size()); }
+  /// False when there are too many parts.
+  bool run() { return run(0, takers_.size()); }
 
   [[nodiscard]] std::uint64_t steps() const { return steps_; }
 
  private:
   /// Halves the cube where the widest taker that meets it ends, until it is inside of one. The
   /// takers in question lie at these places of takers_; those that meet the cube go behind them.
-  void run(std::size_t begin, std::size_t end) {
+  bool run(std::size_t begin, std::size_t end) {
     steps_ += end - begin + 1;
     std::uint32_t widest = 0;
     int fewest = 1 << 20;
@@ -34,15 +35,17 @@ class Subtraction {
       fewest = open;
       widest = taker;
     }
-    if (fewest > 0) halve(widest, first);
+    const bool done = fewest == 0 || halve(widest, first);
     takers_.resize(first);
+    return done;
   }
 
-  void halve(std::uint32_t widest, std::size_t first) {
+  bool halve(std::uint32_t widest, std::size_t first) {
     const std::size_t last = takers_.size();
     if (first == last || steps_ > kMostSteps) {
+      if (parts_left_-- == 0) return false;
       left_.push_back(cube_);
-      return;
+      return true;
     }
     const std::size_t w = first_open_word(widest);
     const std::uint64_t open = pool_.fixed(widest)[w] & ~cube_.fixed[w];
@@ -50,10 +53,11 @@ class Subtraction {
     cube_.fixed[w] |= bit;
     for (const std::uint64_t side : {std::uint64_t{0}, bit}) {
       cube_.value[w] = (cube_.value[w] & ~bit) | side;
-      run(first, last);
+      if (!run(first, last)) return false;
     }
     cube_.fixed[w] &= ~bit;
     cube_.value[w] &= ~bit;
+    return true;
   }
 
   /// Bits at which the taker looks and that the cube leaves open; -1 when they do not meet.
@@ -78,6 +82,7 @@ class Subtraction {
   Cube cube_;
   std::vector<Cube>& left_;
   std::vector<std::uint32_t> takers_;  ///< all; then, halving by halving, those still in question
+  std::size_t parts_left_;
   std::uint64_t steps_ = 0;
 };
 
@@ -111,11 +116,12 @@ bool narrow(const Pool& pool, std::uint32_t entry, Cube& cube) {
   return true;
 }
 
-void subtract(const Pool& pool, const Cube& cube, const std::vector<std::uint32_t>& takers,
-              std::vector<Cube>& left, std::uint64_t& comparisons) {
-  Subtraction subtraction(pool, cube, takers, left);
-  subtraction.run();
+bool subtract(const Pool& pool, const Cube& cube, const std::vector<std::uint32_t>& takers,
+              std::vector<Cube>& left, std::uint64_t& comparisons, std::size_t most) {
+  Subtraction subtraction(pool, cube, takers, left, most);
+  const bool few = subtraction.run();
   comparisons += subtraction.steps();
+  return few;
 }
 
 }  // namespace greynic::verify

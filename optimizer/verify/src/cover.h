@@ -3,6 +3,7 @@
 /// Cubes against entries of a pool.
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "pool.h"
@@ -15,8 +16,10 @@ namespace greynic::verify {
 bool narrow(const Pool& pool, std::uint32_t entry, Cube& cube);
 
 /// Adds to `left` the parts of the cube that none of `takers` (entries of the pool) contains; the
-/// whole of what is left when that takes too many steps. Comparisons are counted.
-void subtract(const Pool& pool, const Cube& cube, const std::vector<std::uint32_t>& takers,
-              std::vector<Cube>& left, std::uint64_t& comparisons);
+/// whole of what is left when that takes too many steps. Comparisons are counted. False when there
+/// are more than `most` parts: it ends there, and what it added is of no use.
+bool subtract(const Pool& pool, const Cube& cube, const std::vector<std::uint32_t>& takers,
+              std::vector<Cube>& left, std::uint64_t& comparisons,
+              std::size_t most = std::numeric_limits<std::size_t>::max());
 
 }  // namespace greynic::verify

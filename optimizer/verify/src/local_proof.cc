@@ -16,8 +16,10 @@ namespace {
 
 constexpr std::size_t kMostLeft = 100'000;      // cubes; beyond it all packets are looked at
 constexpr std::uint32_t kNoBound = 0xffffffff;  // no rule has this number
-constexpr std::size_t kFewJumps = 8;  // to one place, that do not pay a list of what they pass by
-
+// Parts of a cube: with so many open, it pays to ask first whether any of it comes to the place.
+constexpr std::size_t kFewOpen = 64;
+constexpr std::size_t kFewParts = 64;  // each asked for by itself
+constexpr std::size_t kFewJumps = 8;   // to one place, that do not pay a list of what they pass by
 
 /// Walks the tree of places from the end upwards, with the rules of S present in an index.
 class Prover {
@@ -167,9 +169,10 @@ class Prover {
 
   /// A place that jumps lead to, seen from where they are.
   struct Target {
-    PlaceId met = kEnd;    ///< where packets are on the own way of the place again
-    IndexedRules passed;   ///< of the places that they come by until then
-    IndexedRules skipped;  ///< others of the places of the own way that they pass by, where jumps are many
+    PlaceId met = kEnd;   ///< where packets are on the own way of the place again
+    IndexedRules passed;  ///< of the places that they come by until then
+    IndexedRules
+        skipped;  ///< others of the places of the own way that they pass by, where jumps are many
   };
 
   Target target_of(PlaceId place, PlaceId to, bool many) {
@@ -264,21 +267,23 @@ class Prover {
     const auto& missed = regions_.missed(place);
     comparisons_ += takers.size() + missed.size() + 1;
     const auto takes_all = [&](std::uint32_t taker) { return contains(pool_, taker, cube); };
-    if (std::any_of(takers.begin(), takers.end(), takes_all)) return;
     if (std::any_of(missed.begin(), missed.end(), takes_all)) return;
     if (regions_.leaves_before(place, cube, comparisons_)) return;
-    std::vector<Cube> parts;
-    subtract(pool_, cube, takers, parts, comparisons_);
-    takers.insert(takers.end(), missed.begin(), missed.end());
+    if (std::any_of(takers.begin(), takers.end(), takes_all)) return;
+    std::vector<std::uint32_t> all = takers;
+    all.insert(all.end(), missed.begin(), missed.end());
     std::vector<Cube> open;
-    subtract(pool_, cube, takers, open, comparisons_);
-    if (open.empty()) return;
-    constexpr std::size_t kFew = 16;
-    if (parts.size() <= kFew) {
+    const bool few_open = subtract(pool_, cube, all, open, comparisons_, kFewOpen);
+    if (few_open && open.empty()) return;
+    std::vector<Cube> parts;
+    if (subtract(pool_, cube, takers, parts, comparisons_, kFewParts)) {
       std::erase_if(
           parts, [&](const Cube& part) { return regions_.none_comes(place, part, comparisons_); });
       open.clear();
       for (const Cube& part : parts) subtract(pool_, part, missed, open, comparisons_);
+    } else if (!few_open) {
+      open.clear();
+      subtract(pool_, cube, all, open, comparisons_);
     }
     for (const Cube& part : open) regions_.come_to(place, part, left_, comparisons_);
   }

@@ -29,6 +29,7 @@ Places::Places(const Pool& pool, std::uint32_t first_table) : pool_(pool), place
   const Start start = start_of(first_table);
   start_ = start.place;
   most_jumps_ = start.jumps;
+  by_text_ = {};  // as long as all entries
 }
 
 Places::Start Places::start_of(std::uint32_t table) {
@@ -46,12 +47,13 @@ Places::Start Places::start_of(std::uint32_t table) {
 PlaceId Places::place_of(const std::vector<std::uint32_t>& matcher, PlaceId next, int& jumps) {
   Place place{{}, next, 0, {}};
   std::string text;
-  std::set<std::vector<std::uint64_t>> seen;  // of two rules alike in a matcher the first decides
+  // Values and fixed bits: of two rules alike in a matcher the first decides.
+  std::set<std::vector<std::uint64_t>> seen;
   for (const std::uint32_t number : matcher) {
     const Entry& entry = pool_.entries[number];
     const std::uint64_t* const value = pool_.value(number);
     const std::uint64_t* const fixed = pool_.fixed(number);
-    if (!seen.emplace(value, value + 2 * pool_.words).second) continue;  // and fixed
+    if (matcher.size() > 1 && !seen.emplace(value, value + 2 * pool_.words).second) continue;
     Step step{number, entry.jump != kNoJump, kEnd};
     if (step.jumps) {
       const Start to = start_of(entry.jump);

@@ -3,7 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <list>
 #include <random>
+#include <utility>
 
 #include "src/rule_index.h"
 #include "src/space/port_runs.h"
@@ -17,10 +19,10 @@ std::string spelled(const Action& action) {
   return action.kind == ActionKind::kOther ? "'" + text + "'" : text;
 }
 
-/// A rule of the layout; `jump` as in Entry.
+/// A rule of the layout, or of the set behind it; `jump` as in Entry.
 struct LayoutEntry {
-  Match match;
-  Actions actions;
+  const Match* match;
+  const Actions* actions;  ///< plain where it ends
   std::uint32_t jump = kNoJump;
 };
 using LayoutMatcher = std::vector<LayoutEntry>;
@@ -40,7 +42,7 @@ class LayoutSide {
       for (const FlowRule& rule : matcher.rules) {
         const std::uint32_t jump = *continuation(rule, sides_.added, sides_.registers);
         matchers.back().push_back(jump == kNoJump ? ended(rule.match, plain(rule.actions))
-                                                  : LayoutEntry{rule.match, {}, jump});
+                                                  : LayoutEntry{&rule.match, &rule.actions, jump});
       }
     }
     tables_.insert_or_assign(table.id, std::move(matchers));
@@ -54,7 +56,7 @@ class LayoutSide {
     for (const auto& [id, matchers] : tables_) {
       for (const LayoutMatcher& matcher : matchers) {
         for (const LayoutEntry& entry : matcher) {
-          if (!verify::asks_for_spans(entry.match)) return false;
+          if (!verify::asks_for_spans(*entry.match)) return false;
         }
       }
     }
@@ -64,7 +66,7 @@ class LayoutSide {
  private:
   LayoutEntry ended(const Match& match, const Actions& actions) {
     const bool further = opened_.contains(actions) && may_follow(sides_, actions);
-    return {match, actions, further ? table_behind(actions) : kNoJump};
+    return {&match, &actions, further ? table_behind(actions) : kNoJump};
   }
 
   /// The next table, as packets see it that come with these actions.
@@ -77,10 +79,11 @@ class LayoutSide {
     Mask mask;
     // Counted when it was opened.
     const auto ways = sides_.onward.one_table_on({{}, actions}, RulesSide::kMostBytes);
-    for (const Way& way : ways.value_or(std::vector<Way>{})) {
+    ways_.push_back(ways.value_or(std::vector<Way>{}));
+    for (const Way& way : ways_.back()) {
       if (matchers.empty() || !(way.match.mask() == mask)) matchers.emplace_back();
       mask = way.match.mask();
-      matchers.back().push_back(way.actions == actions ? LayoutEntry{way.match, actions}
+      matchers.back().push_back(way.actions == actions ? LayoutEntry{&way.match, &way.actions}
                                                        : ended(way.match, way.actions));
     }
     tables_.insert_or_assign(id, std::move(matchers));
@@ -92,6 +95,7 @@ class LayoutSide {
   TableIds used_;
   std::uint32_t free_ = kNoJump - 1;
   std::map<Actions, std::uint32_t> behind_;
+  std::list<std::vector<Way>> ways_;  ///< of the tables behind
   std::map<std::uint32_t, std::vector<LayoutMatcher>> tables_;
 };
 
@@ -151,24 +155,26 @@ Comparison comparison_of(const Sides& sides, const RulesSide& rules,
     effects.push_back(made.effects.number(rules[way].actions));
   }
   std::vector<PortRun> runs;
+  std::vector<std::pair<const Match*, std::uint32_t>> rules_side;  // with the first of its ways
   // Each way may be opened by itself where rules lead anywhere.
   if (layout.asks_for_spans() && !sides.onward.leads_anywhere()) {
     runs = port_runs(matches, effects);
+    for (const PortRun& run : runs) rules_side.emplace_back(&run.match, run.first);
   } else {
-    for (std::uint32_t i = 0; i < ways.size(); ++i) runs.push_back({*matches[i], i});
+    for (std::uint32_t i = 0; i < ways.size(); ++i) rules_side.emplace_back(matches[i], i);
   }
-  for (const PortRun& run : runs) made.space.widen(run.match);
+  for (const auto& [match, first] : rules_side) made.space.widen(*match);
   for (const auto& [id, matchers] : layout.tables()) {
     for (const LayoutMatcher& matcher : matchers) {
-      for (const LayoutEntry& entry : matcher) made.space.widen(entry.match);
+      for (const LayoutEntry& entry : matcher) made.space.widen(*entry.match);
     }
   }
   made.space.close();
   made.pool = Pool(made.space);
-  for (const PortRun& run : runs) {
-    for (const Cube& cube : made.space.cubes(run.match)) {
-      made.pool.rules.push_back(made.pool.add(cube, {effects[run.first]}));
-      made.ways.push_back(ways[run.first]);
+  for (const auto& [match, first] : rules_side) {
+    for (const Cube& cube : made.space.cubes(*match)) {
+      made.pool.rules.push_back(made.pool.add(cube, {effects[first]}));
+      made.ways.push_back(ways[first]);
     }
   }
   for (const auto& [id, matchers] : layout.tables()) {
@@ -177,8 +183,8 @@ Comparison comparison_of(const Sides& sides, const RulesSide& rules,
       into.emplace_back();
       for (const LayoutEntry& entry : matcher) {
         const bool ends = entry.jump == kNoJump;
-        const Entry kept{ends ? made.effects.number(entry.actions) : kMiss, entry.jump};
-        for (const Cube& cube : made.space.cubes(entry.match)) {
+        const Entry kept{ends ? made.effects.number(*entry.actions) : kMiss, entry.jump};
+        for (const Cube& cube : made.space.cubes(*entry.match)) {
           into.back().push_back(made.pool.add(cube, kept));
         }
       }

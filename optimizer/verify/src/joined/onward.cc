@@ -55,14 +55,15 @@ std::optional<Match> narrowed(const Way& way, const Match& asked) {
 
 }  // namespace
 
-Actions plain(const Actions& actions) {
+const Actions& plain(const Actions& actions) {
+  static const Actions kNothing;
   const bool drops = actions.size() == 1 && actions.front().kind == ActionKind::kDrop;
-  return drops ? Actions{} : actions;
+  return drops ? kNothing : actions;
 }
 
 Actions followed_by(const Actions& actions, const Actions& then) {
   Actions all(actions.begin(), actions.end() - 1);
-  const Actions rest = plain(then);
+  const Actions& rest = plain(then);
   all.insert(all.end(), rest.begin(), rest.end());
   return all;
 }

@@ -23,7 +23,7 @@ namespace greynic::verify {
 using Actions = std::vector<Action>;
 
 /// A lone drop does nothing, too.
-[[nodiscard]] Actions plain(const Actions& actions);
+[[nodiscard]] const Actions& plain(const Actions& actions);
 
 /// Actions that end with a jump, and those of a rule where it leads.
 [[nodiscard]] Actions followed_by(const Actions& actions, const Actions& then);

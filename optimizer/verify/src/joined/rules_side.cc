@@ -6,7 +6,8 @@ namespace greynic::verify {
 
 RulesSide::RulesSide(const std::vector<const FlowRule*>& rules, const Onward& onward)
     : onward_(onward), rules_(static_cast<std::uint32_t>(rules.size())) {
-  for (const FlowRule* rule : rules) nodes_.push_back({{rule->match, plain(rule->actions)}, {}});
+  nodes_.reserve(rules.size());
+  for (const FlowRule* rule : rules) nodes_.push_back({&rule->match, &plain(rule->actions), {}});
 }
 
 std::vector<std::uint32_t> RulesSide::ways() const {
@@ -25,10 +26,12 @@ void RulesSide::add_ways(std::uint32_t way, std::vector<std::uint32_t>& ways) co
 
 void RulesSide::look_behind(std::uint32_t way) {
   if (!nodes_[way].behind.empty() || is_full()) return;
-  if (!onward_.next(nodes_[way].way.actions)) return;
-  for (Way& further : ways_behind(nodes_[way].way)) {
+  const Seen seen = (*this)[way];
+  if (!onward_.next(seen.actions)) return;
+  behind_.push_back(ways_behind({seen.match, seen.actions}));
+  for (const Way& further : behind_.back()) {
     nodes_[way].behind.push_back(static_cast<std::uint32_t>(nodes_.size()));
-    nodes_.push_back({std::move(further), {}});
+    nodes_.push_back({&further.match, &further.actions, {}});
   }
 }
 
@@ -47,13 +50,13 @@ void RulesSide::count_behind(const Actions& actions) { (void)ways_behind({{}, ac
 void RulesSide::mark_open(std::uint32_t way) {
   if (nodes_[way].opened) return;
   nodes_[way].opened = true;
-  const Actions actions = nodes_[way].way.actions;
+  const Actions actions = *nodes_[way].actions;
   if (++opened_[actions] != kMany || looked_through_ > kMostLookedThrough) return;
   // What misses the next table keeps its actions, and is not asked again.
   const std::size_t known = nodes_.size();
   looked_through_ += known;
   for (std::uint32_t other = 0; other < known; ++other) {
-    if (nodes_[other].opened || nodes_[other].way.actions != actions) continue;
+    if (nodes_[other].opened || *nodes_[other].actions != actions) continue;
     look_behind(other);
     nodes_[other].opened = !nodes_[other].behind.empty();
   }
@@ -68,14 +71,14 @@ bool RulesSide::open(std::uint32_t way) {
 
 bool RulesSide::open_until(std::uint32_t way, const Packet& packet, const Actions& wanted) {
   std::vector<std::uint32_t> passed;
-  while (nodes_[way].way.actions != wanted) {
+  while (*nodes_[way].actions != wanted) {
     look_behind(way);
     const auto& behind = nodes_[way].behind;
     const auto hit = std::find_if(behind.begin(), behind.end(), [&](std::uint32_t further) {
-      return nodes_[further].way.match.matches(packet);
+      return nodes_[further].match->matches(packet);
     });
     // What misses the next table has the same actions as before.
-    if (hit == behind.end() || nodes_[*hit].way.actions == nodes_[way].way.actions) return false;
+    if (hit == behind.end() || *nodes_[*hit].actions == *nodes_[way].actions) return false;
     passed.push_back(way);
     way = *hit;
   }

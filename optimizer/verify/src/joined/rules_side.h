@@ -4,6 +4,7 @@
 /// so on: as far as a layout goes at once.
 
 #include <cstdint>
+#include <list>
 #include <map>
 #include <vector>
 
@@ -13,12 +14,18 @@ namespace greynic::verify {
 
 class RulesSide {
  public:
-  /// First wins.
+  /// First wins. The rules must outlive this.
   RulesSide(const std::vector<const FlowRule*>& rules, const Onward& onward);
 
   /// The ways that stand for the rules, in order.
   [[nodiscard]] std::vector<std::uint32_t> ways() const;
-  [[nodiscard]] const Way& operator[](std::uint32_t way) const { return nodes_[way].way; }
+  struct Seen {
+    const Match& match;
+    const Actions& actions;  ///< plain
+  };
+  [[nodiscard]] Seen operator[](std::uint32_t way) const {
+    return {*nodes_[way].match, *nodes_[way].actions};
+  }
   /// Opens a way, and those behind it, until a packet of it has met `wanted`; false when it never does.
   bool open_until(std::uint32_t way, const Packet& packet, const Actions& wanted);
   /// Opens one way; false when nothing is known of what is behind it. Where many of the same actions were opened, all
@@ -38,7 +45,8 @@ class RulesSide {
 
  private:
   struct Node {
-    Way way;
+    const Match* match;
+    const Actions* actions;
     std::vector<std::uint32_t> behind;  ///< empty until it was asked for
     bool opened = false;
   };
@@ -52,7 +60,8 @@ class RulesSide {
 
   const Onward& onward_;
   std::vector<Node> nodes_;
-  std::uint32_t rules_ = 0;  ///< the first nodes
+  std::list<std::vector<Way>> behind_;  ///< what nodes are made of that are no rules
+  std::uint32_t rules_ = 0;             ///< the first nodes
   std::size_t bytes_left_ = kMostBytes;
   std::map<Actions, std::size_t> opened_;
   std::size_t looked_through_ = 0;
