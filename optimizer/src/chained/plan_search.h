@@ -27,7 +27,7 @@ struct PlanLimits {
   int prices = 8;               ///< that are tried until one fits
   bool chains_as_made = false;  ///< chains are priced with what waits in them
   bool copies = true;           ///< of matchers are made with the entries that are left
-  std::function<bool(const Plan&)> keeps_to;  ///< other limits; empty: none
+  std::function<bool(const Plan&)> keeps_to{};  ///< other limits; empty: none
 };
 
 struct FoundPlans {

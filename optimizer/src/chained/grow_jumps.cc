@@ -1,0 +1,242 @@
+/// What sends packets to tables of their own: cuts, guards and filters.
+
+#include <map>
+
+#include "src/chained/grower.h"
+
+namespace greynic::optimizer::chained {
+
+bool Grower::make_cut(Node& node, const std::vector<Word>& mask, std::uint32_t& table,
+                      std::uint32_t exit, Node& rest, Way& way, std::size_t& deepest) {
+  const CutParts parts = chooser_.split(node, mask);
+  if (parts.parts.empty()) return false;
+  if (parts.parts.size() + plan_.size() > options_.most_tables) return false;
+  tried_ += node.all_weight;
+  const std::size_t words = mask.size();
+  const auto value_of = [&](std::size_t part) {
+    return node.rows.hull.value[parts.parts[part].example];
+  };
+  part_keys_.restart(parts.parts.size());
+  std::vector<Node> inside;
+  inside.reserve(parts.parts.size());
+  std::vector<Word> bits(words);
+  for (std::size_t i = 0; i < parts.parts.size(); ++i) {
+    part_keys_.number(hash_under(value_of(i), mask.data(), words));
+    inside.emplace_back(words);
+    inside[i].filters = node.filters;
+    for (std::size_t w = 0; w < words; ++w) inside[i].decided[w] = node.decided[w] | mask[w];
+    for (std::size_t w = 0; w < words; ++w) bits[w] = value_of(i)[w] & mask[w];
+    for (const std::uint32_t row : parts.parts[i].rows) {
+      units_.add_within(inside[i].rows, node.rows, row, bits.data(), mask.data());
+    }
+  }
+  std::vector<std::uint32_t> undecided;
+  for (const std::uint32_t packet : node.packets) {
+    const std::uint32_t part = part_keys_.lookup(hash_under(packets_[packet], mask.data(), words));
+    (part == kNoRow ? undecided : inside[part].packets).push_back(packet);
+  }
+  // The rest, and the packets that no part decides.
+  rest.decided = node.decided;
+  rest.filters = node.filters;
+  for (const std::uint32_t row : parts.rest) {
+    rest.rows.add(node.rows.hull.value[row], node.rows.hull.mask[row], node.rows.ports[row],
+                  node.rows.unit[row]);
+  }
+  PlanMatcher matcher(mask.data(), words);
+  bool comes_back = false;
+  std::vector<bool> ends;
+  for (std::size_t i = 0; i < inside.size(); ++i) {
+    ends.push_back(end_at_last_word(inside[i]));
+    comes_back = comes_back || !ends.back();
+    inherit(node, parts.parts[i].rows, inside[i]);
+  }
+  inherit(node, parts.rest, rest);
+  const bool something_left = rest.rows.size() > 0;
+  std::uint32_t after = exit;
+  if (comes_back && something_left) {
+    after = static_cast<std::uint32_t>(plan_.size());
+    plan_.emplace_back();
+  }
+  // A packet is decided in its part when its unit is there.
+  for (std::size_t i = 0; i < inside.size(); ++i) {
+    if (ends[i]) continue;
+    for (const std::uint32_t unit : inside[i].rows.unit) local_[unit] = 0;
+    for (const std::uint32_t packet : inside[i].packets) {
+      const std::uint32_t unit = decider_[packet];
+      if (unit == kNoRow || local_[unit] == kNoRow) undecided.push_back(packet);
+    }
+    for (const std::uint32_t unit : inside[i].rows.unit) local_[unit] = kNoRow;
+  }
+  std::sort(undecided.begin(), undecided.end());
+  std::size_t last = way.jumps;  // jumps that lead to the parts' ends
+  entries_ += parts.parts.size() * (comes_back ? 2 : 1);
+  for (std::size_t i = 0; i < inside.size(); ++i) {
+    for (std::size_t w = 0; w < words; ++w) bits[w] = value_of(i)[w] & mask[w];
+    matcher.values.add(bits.data());
+    PlanEntry entry;
+    for (const std::uint32_t packet : inside[i].packets) entry.weight += packet_weight_[packet];
+    if (inside[i].rows.takes_all(0)) {
+      entry.unit = inside[i].rows.unit[0];
+    } else {
+      entry.table = static_cast<std::uint32_t>(plan_.size());
+      plan_.emplace_back();
+      last = std::max(last, grow(std::move(inside[i]), entry.table, after, way.into_part()));
+    }
+    matcher.entries.push_back(entry);
+  }
+  plan_[table].matchers.push_back(std::move(matcher));
+  rest.packets = std::move(undecided);
+  if (after == exit) {
+    deepest = std::max(deepest, last);
+  } else {
+    way.jumps = last + 1;
+    plan_[table].exit = after;
+    plan_[table].missing = 0.0;
+    for (const std::uint32_t packet : rest.packets) plan_[table].missing += packet_weight_[packet];
+    table = after;
+  }
+  return true;
+}
+
+Node Grower::put_guard(Node node, const Guard& guard, std::uint32_t table, std::uint32_t exit,
+                       const Way& way, std::size_t& deepest) {
+  const std::size_t words = guard.headers.size();
+  const auto inside = [&](const std::vector<Word>& decided) {
+    Node made(words);
+    made.decided = decided;
+    made.filters = node.filters;
+    return made;
+  };
+  // Low ports of one prefix are decided where they lead to; of several, the protocol is.
+  const Guard::Away& first = guard.away.front();
+  const bool lone = guard.away.size() == 1;
+  const std::vector<Word>& known = lone ? first.mask : guard.headers;
+  std::vector<Word> decided(words);
+  for (std::size_t w = 0; w < words; ++w) decided[w] = node.decided[w] | known[w];
+  std::vector<Node> low;
+  for (std::size_t protocol = 0; protocol < first.values.size(); ++protocol) {
+    low.push_back(inside(decided));
+    std::vector<std::uint32_t> from;
+    for (std::uint32_t row = 0; row < node.rows.size(); ++row) {
+      if (!guard.meets(units_, node.rows, row, protocol)) continue;
+      units_.add_within(low.back().rows, node.rows, row, first.values[protocol].data(),
+                        known.data());
+      from.push_back(row);
+    }
+    inherit(node, std::move(from), low.back());
+  }
+  std::vector<PlanMatcher> matchers;
+  for (const Guard::Away& away : guard.away) {
+    matchers.emplace_back(away.mask.data(), words);
+    for (const auto& value : away.values) {
+      matchers.back().values.add(value.data());
+      matchers.back().entries.emplace_back();
+    }
+  }
+  Node behind = inside(node.decided);
+  for (const std::uint32_t packet : node.packets) {
+    Node* place = &behind;
+    for (std::size_t i = 0; i < matchers.size(); ++i) {
+      for (std::size_t protocol = 0; protocol < low.size(); ++protocol) {
+        const Guard::Away& away = guard.away[i];
+        if (!matches(away.values[protocol].data(), away.mask.data(), packets_[packet], words))
+          continue;
+        place = &low[protocol];
+        matchers[i].entries[protocol].weight += packet_weight_[packet];
+      }
+    }
+    place->packets.push_back(packet);
+  }
+  std::vector<std::uint32_t> from;
+  for (std::uint32_t row = 0; row < node.rows.size(); ++row) {
+    if (guard.holds(units_, node.rows, row)) continue;
+    const Word* value = node.rows.hull.value[row];
+    const Word* mask = node.rows.hull.mask[row];
+    PortIds ports = node.rows.ports[row];
+    const bool freed = guard.frees(ports[guard.field]) && covers_all(mask, guard.headers);
+    if (freed) ports[guard.field] = 0;
+    behind.rows.add(value, mask, ports, node.rows.unit[row]);
+    from.push_back(row);
+  }
+  inherit(node, std::move(from), behind);
+  for (std::size_t protocol = 0; protocol < low.size(); ++protocol) {
+    PlanEntry to;
+    const bool empty = low[protocol].rows.size() == 0;
+    if (!empty && low[protocol].rows.takes_all(0)) {
+      to.unit = low[protocol].rows.unit[0];
+    } else if (empty && exit != kNowhere) {
+      to.table = exit;
+    } else {
+      to.table = static_cast<std::uint32_t>(plan_.size());
+      plan_.emplace_back();
+      deepest = std::max(deepest, grow(std::move(low[protocol]), to.table, exit, way.into_part()));
+    }
+    for (PlanMatcher& matcher : matchers) {
+      to.weight = matcher.entries[protocol].weight;
+      matcher.entries[protocol] = to;
+    }
+  }
+  tried_ += node.all_weight * static_cast<double>(matchers.size());
+  for (PlanMatcher& matcher : matchers) {
+    entries_ += matcher.entries.size();
+    plan_[table].matchers.push_back(std::move(matcher));
+  }
+  return behind;
+}
+
+std::uint32_t Grower::send_away(const Node& node, const std::vector<Word>& mask,
+                                std::uint32_t table, Node& with, Node& without) {
+  const std::size_t words = mask.size();
+  PlanMatcher matcher(mask.data(), words);
+  std::map<std::uint64_t, std::size_t> known;
+  const auto target = static_cast<std::uint32_t>(plan_.size());
+  plan_.emplace_back();
+  std::vector<std::uint32_t> from;
+  for (std::uint32_t row = 0; row < node.rows.size(); ++row) {
+    const Word* value = node.rows.hull.value[row];
+    if (!covers_all(node.rows.hull.mask[row], mask)) {
+      without.rows.add(value, node.rows.hull.mask[row], node.rows.ports[row], node.rows.unit[row]);
+      from.push_back(row);
+      continue;
+    }
+    if (!known.try_emplace(hash_under(value, mask.data(), words), matcher.entries.size()).second)
+      continue;
+    Word* bits = matcher.values.add();
+    for (std::size_t w = 0; w < words; ++w) bits[w] = value[w] & mask[w];
+    matcher.entries.push_back({kNowhere, target, 0.0});
+  }
+  inherit(node, std::move(from), without);
+  for (const std::uint32_t packet : node.packets) {
+    const auto found = known.find(hash_under(packets_[packet], mask.data(), words));
+    (found == known.end() ? without : with).packets.push_back(packet);
+    if (found != known.end()) matcher.entries[found->second].weight += packet_weight_[packet];
+  }
+  entries_ += matcher.entries.size();
+  plan_[table].matchers.push_back(std::move(matcher));
+  return target;
+}
+
+Node Grower::put_filter(Node node, const Filter& filter, std::uint32_t table, std::uint32_t exit,
+                        const Way& way, std::size_t& deepest) {
+  const auto child = [&] {
+    Node made(filter.first.size());
+    made.decided = node.decided;
+    made.filters = node.filters + 1;
+    return made;
+  };
+  Node without = child();
+  Node one = child();
+  Node other = child();
+  Node both = child();
+  const std::uint32_t first = send_away(node, filter.first, table, one, without);
+  one.rows = node.rows;
+  one.conflicts = node.conflicts;
+  const std::uint32_t second = send_away(one, filter.second, first, both, other);
+  both.rows = std::move(node.rows);
+  both.conflicts = std::move(node.conflicts);
+  deepest = std::max(deepest, grow(std::move(other), first, exit, {way.jumps + 1, way.most}));
+  deepest = std::max(deepest, grow(std::move(both), second, exit, {way.jumps + 2, way.most}));
+  return without;
+}
+
+}  // namespace greynic::optimizer::chained

@@ -1,0 +1,150 @@
+#pragma once
+
+/// What grow_plan works with: the nodes still to be grown, and the plan so far.
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "src/chained/cut.h"
+#include "src/chained/grow.h"
+#include "src/chained/key_numbers.h"
+#include "src/chained/node_chain.h"
+#include "src/chained/range_chain.h"
+
+namespace greynic::optimizer::chained {
+
+class Grower {
+ public:
+  Grower(Units& units, const Rows& packets, const std::vector<double>& packet_weight,
+         const std::vector<std::uint32_t>& decider, const GrowOptions& options)
+      : units_(units),
+        packets_(packets),
+        packet_weight_(packet_weight),
+        decider_(decider),
+        options_(options),
+        filters_(options.filters),
+        first_(options.first),
+        chooser_(units, packets, packet_weight, decider, options.entry_price),
+        local_(units.rows.size(), kNoRow),
+        row_inside_(units.rows.size(), kNoRow) {}
+
+  Grown run(const Conflicts& conflicts);
+
+  std::vector<FirstStep> first_steps(const Conflicts& conflicts, std::size_t most);
+
+ private:
+  [[nodiscard]] Node whole(const Conflicts& conflicts) const;
+
+  [[nodiscard]] bool too_much() const {
+    return entries_ > options_.most_rules || tried_ > options_.most_tried;
+  }
+
+  /// Jumps that lead to a table, and that may lead on from there or from its rests.
+  struct Way {
+    std::size_t jumps;
+    std::size_t most;
+    [[nodiscard]] bool open() const { return jumps + 3 <= most; }
+    [[nodiscard]] bool one_more() const { return jumps < most; }
+    /// A part gets some of what is left, so that there is some for the rest.
+    [[nodiscard]] Way into_part() const { return {jumps + 1, jumps + 1 + (most - jumps) / 4}; }
+  };
+
+  /// Where the first filter on the way to a node came, and what is in the plan since.
+  struct Fork {
+    Node node;
+    std::uint32_t table;
+    std::uint32_t exit;
+    Way way;
+    std::size_t matchers;  ///< in the table before
+    std::size_t entries;   ///< by the filter and all behind it
+    double tried;          ///< there
+    std::size_t begin;     ///< of the tables that were added
+    std::size_t end = 0;
+  };
+
+  /// False when it has too many rules.
+  bool finish_plan() {
+    if (too_much()) return false;
+    for (const auto& [table, chain] : chains_) put_chain(chain, table);
+    chains_.clear();
+    return true;
+  }
+
+  void leave_filters_out();
+
+  std::size_t grow_filtered(Node node, const Filter& filter, std::uint32_t table,
+                            std::uint32_t exit, Way way);
+
+  /// Puts the matchers of a node into a table, at the end of what is there. The most jumps that
+  /// lead to the tables that jump to the exit.
+  std::size_t grow(Node node, std::uint32_t table, std::uint32_t exit, Way way);
+
+  /// Takes the first step that is asked for; false where none is, or it comes to nothing.
+  bool begin_as_told(Node& node, std::uint32_t& table, std::uint32_t exit, Way& way,
+                     std::size_t& deepest);
+
+  [[nodiscard]] bool room_for_tables() const { return plan_.size() < options_.most_tables; }
+
+  void scout(Node& node);
+
+  /// What of the conflicts of a node is left in a region inside of it, of its rows `from`.
+  void inherit(const Node& node, std::vector<std::uint32_t> from, Node& inside) {
+    from.resize(inside.rows.size());
+    inside.conflicts = conflicts_within(units_, node.conflicts, inside.rows, from, row_inside_);
+  }
+
+  [[nodiscard]] double missing(const Node& node) const {
+    double hit = 0.0;
+    for (const double weight : node.weight) hit += weight;
+    return std::max(0.0, node.all_weight - hit);
+  }
+
+  /// The node as a chain, the end of its table.
+  void finish(const Node& node, double chain, std::uint32_t table);
+
+  void put_chain(const Problem& chain, std::uint32_t table);
+
+  /// Puts the cut into the table and grows its parts. What is left to do goes to `rest`, in a table
+  /// of its own when parts come back to it: then `table` becomes that one. False when the cut comes
+  /// to nothing.
+  bool make_cut(Node& node, const std::vector<Word>& mask, std::uint32_t& table, std::uint32_t exit,
+                Node& rest, Way& way, std::size_t& deepest);
+
+  /// Puts the guard into the table, and grows what jumps away; what is behind it.
+  Node put_guard(Node node, const Guard& guard, std::uint32_t table, std::uint32_t exit,
+                 const Way& way, std::size_t& deepest);
+
+  /// Sends the packets that some row of `mask` may match to a new table. Into `with` and `without`
+  /// go the packets with and without the bits of such a row; `without` loses these rows.
+  std::uint32_t send_away(const Node& node, const std::vector<Word>& mask, std::uint32_t table,
+                          Node& with, Node& without);
+
+  /// Puts the filter into the table, and grows what jumps away. What is left is decided by the rows
+  /// that do not look at all bits of the first mask.
+  Node put_filter(Node node, const Filter& filter, std::uint32_t table, std::uint32_t exit,
+                  const Way& way, std::size_t& deepest);
+
+  Units& units_;
+  const Rows& packets_;
+  const std::vector<double>& packet_weight_;
+  const std::vector<std::uint32_t>& decider_;
+  const GrowOptions& options_;
+  bool filters_;            ///< may be put in
+  const FirstStep* first_;  ///< still to be taken
+  CutChooser chooser_;
+  std::vector<std::uint32_t> local_;       ///< by unit: its row in the node at hand
+  std::vector<std::uint32_t> row_inside_;  ///< for inherit
+  KeyNumbers kinds_;                       ///< for scout
+  KeyNumbers classes_;                     ///< for scout
+  KeyNumbers part_keys_;                   ///< for make_cut
+  Plan plan_;
+  /// Ends of tables, made once it is known that the plan is small enough.
+  std::vector<std::pair<std::uint32_t, Problem>> chains_;
+  std::size_t entries_ = 0;  ///< of the matchers so far
+  double tried_ = 0.0;       ///< in them
+  bool filtered_ = false;
+  std::vector<Fork> forks_;
+};
+
+}  // namespace greynic::optimizer::chained
