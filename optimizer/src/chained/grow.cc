@@ -8,12 +8,12 @@ Grown Grower::run(const Conflicts& conflicts) {
   Node root = whole(conflicts);
   plan_.emplace_back();
   grow(std::move(root), 0, kNowhere, {0, options_.most_jumps});
-  if (!finish_plan()) return {{}, filtered_, {}};
-  if (forks_.empty()) return {std::move(plan_), filtered_, {}};
+  if (!finish_plan()) return {{}, filtered_, {}, work_};
+  if (forks_.empty()) return {std::move(plan_), filtered_, {}, work_};
   Plan filtered = plan_;
   leave_filters_out();
   if (!finish_plan()) plan_.clear();
-  return {std::move(filtered), filtered_, std::move(plan_)};
+  return {std::move(filtered), filtered_, std::move(plan_), work_};
 }
 
 std::vector<FirstStep> Grower::first_steps(const Conflicts& conflicts, std::size_t most) {
@@ -75,6 +75,7 @@ std::size_t Grower::grow(Node node, std::uint32_t table, std::uint32_t exit, Way
   while (!too_much()) {
     if (end_at_last_word(node)) exit = kNowhere;
     scout(node);
+    work_ += node.rows.size();
     plan_[table].exit = exit;
     plan_[table].missing = missing(node);
     deepest = std::max(deepest, way.jumps);

@@ -143,6 +143,7 @@ class Grower {
   std::vector<std::pair<std::uint32_t, Problem>> chains_;
   std::size_t entries_ = 0;  ///< of the matchers so far
   double tried_ = 0.0;       ///< in them
+  std::size_t work_ = 0;
   bool filtered_ = false;
   std::vector<Fork> forks_;
 };

@@ -45,8 +45,10 @@ class PlanSearch {
   };
 
   [[nodiscard]] Grown grow(const GrowOptions& options) {
-    return grow_plan(growing_.units, growing_.conflicts, growing_.packets, growing_.packet_weight,
-                     growing_.decider, options);
+    Grown grown = grow_plan(growing_.units, growing_.conflicts, growing_.packets,
+                            growing_.packet_weight, growing_.decider, options);
+    work_ += grown.work;
+    return grown;
   }
 
   [[nodiscard]] GrowOptions options_at(double price) const {
@@ -97,6 +99,7 @@ class PlanSearch {
   /// Other first steps; then a lower price, for what room is left.
   void improve(Kept& best, bool filters) {
     constexpr std::size_t kCuts = 4;
+    constexpr std::size_t kMostWork = 1'500'000;  // what 10,000 rules take; some seconds
     constexpr double kCopiesSave = 1.1;
     GrowOptions options = options_at(best.price);
     options.filters = filters;
@@ -110,6 +113,7 @@ class PlanSearch {
                     growing_.decider, best.price, kCuts);
     const FirstStep* taken = nullptr;
     for (const FirstStep& step : steps) {
+      if (work_ > kMostWork) break;
       const double before = best.tried;
       const double price = best.price;
       options.first = &step;
@@ -130,6 +134,7 @@ class PlanSearch {
   double first_price_ = 0.0;
   Kept filtered_;
   Kept without_;
+  std::size_t work_ = 0;  ///< of all plans grown
 };
 
 }  // namespace
