@@ -201,6 +201,8 @@ void Grower::finish(const Node& node, double chain, std::uint32_t table) {
 }
 
 void Grower::put_chain(const Problem& chain, std::uint32_t table) {
+  constexpr std::size_t kRowsAUnit = 1000;  // rows of a long chain are held against one another
+  work_ += chain.rows.size() * chain.rows.size() / kRowsAUnit;
   for (const Group& group : chain_of(chain).groups) {
     PlanMatcher matcher(chain.rows.mask[group.rows.front()], packets_.words());
     for (const std::uint32_t row : group.rows) {

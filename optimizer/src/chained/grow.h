@@ -42,7 +42,7 @@ struct Grown {
   Plan plan;              ///< empty when it would have too many rules
   bool filtered = false;  ///< a filter was put in; without, options.filters changed nothing
   Plan without;           ///< as plan, but without filters: only what they change is grown again
-  std::size_t work = 0;   ///< units of all nodes looked at
+  std::size_t work = 0;   ///< units of all nodes looked at, and what chains take, in as much
 };
 
 /// First steps that look cheap, the cheapest cut first.

@@ -99,7 +99,7 @@ class PlanSearch {
   /// Other first steps; then a lower price, for what room is left.
   void improve(Kept& best, bool filters) {
     constexpr std::size_t kCuts = 4;
-    constexpr std::size_t kMostWork = 1'500'000;  // what 10,000 rules take; some seconds
+    constexpr std::size_t kMostWork = 3'000'000;  // several times what 10,000 rules take
     constexpr double kCopiesSave = 1.1;
     GrowOptions options = options_at(best.price);
     options.filters = filters;
