@@ -141,6 +141,7 @@ class Prover {
         taken.push_back(here.steps[step].entry);
         of_step[step].push_back(rule);
       }
+      if (places_.take_all(place, cube, met.size())) continue;
       changes_nothing(place, cube, rule, std::move(taken), goes_on);
       if (too_much()) return;
     }

@@ -133,6 +133,18 @@ bool Places::looks_at(PlaceId id, const Cube& cube) const {
   return true;
 }
 
+std::size_t Places::parts(PlaceId id, const Cube& cube) const {
+  constexpr int kMany = 32;
+  const std::uint64_t* const bits = mask(id);
+  int open = 0;
+  for (std::size_t w = 0; w < pool_.words; ++w) open += std::popcount(bits[w] & ~cube.fixed[w]);
+  return std::size_t{1} << static_cast<unsigned>(std::min(open, kMany));
+}
+
+bool Places::take_all(PlaceId id, const Cube& cube, std::size_t steps) const {
+  return places_[id].masks.size() == 1 && steps == parts(id, cube);
+}
+
 PlaceId Places::meeting(PlaceId a, PlaceId b) const {
   while (a != b) {
     PlaceId& higher = places_[a].height >= places_[b].height ? a : b;

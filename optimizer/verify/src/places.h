@@ -55,6 +55,10 @@ class Places {
   [[nodiscard]] std::uint32_t effect_of(const std::uint64_t* value) const;
   /// Does the cube fix all bits that the place looks at?
   [[nodiscard]] bool looks_at(PlaceId id, const Cube& cube) const;
+  /// Packets of the cube that the place tells apart, of one mask; many are all the same.
+  [[nodiscard]] std::size_t parts(PlaceId id, const Cube& cube) const;
+  /// Do so many steps, which the cube meets, take all of its packets? Steps of one mask have none in common.
+  [[nodiscard]] bool take_all(PlaceId id, const Cube& cube, std::size_t steps) const;
   /// Where two ways meet again.
   [[nodiscard]] PlaceId meeting(PlaceId a, PlaceId b) const;
 

@@ -76,6 +76,7 @@ bool Regions::miss(PlaceId place, const Cube& cube, std::vector<Cube>& missing,
                    std::uint64_t& comparisons) {
   std::vector<std::uint32_t> taken;
   steps_.meeting(place, cube, taken, comparisons);
+  if (places_.take_all(place, cube, taken.size())) return true;
   if (taken.size() > kMostMet) return false;
   for (std::uint32_t& step : taken) step = places_[place].steps[step].entry;
   subtract(pool_, cube, taken, missing, comparisons);
@@ -154,7 +155,7 @@ bool Regions::leaves_before(PlaceId place, const Cube& cube, std::uint64_t& comp
     ++comparisons;
     if (region.edges > 1 || region.misses_kept) continue;
     if (region.by_jump != nullptr ? !narrow(pool_, region.by_jump->entry, part)
-                                  : steps_.one_takes(region.before, part, comparisons)) {
+                                  : steps_.take_all(region.before, part, comparisons)) {
       return true;
     }
   }

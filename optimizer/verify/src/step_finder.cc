@@ -31,14 +31,21 @@ void StepFinder::meeting(PlaceId place, const Cube& cube, std::vector<std::uint3
   }
 }
 
-bool StepFinder::one_takes(PlaceId place, const Cube& cube, std::uint64_t& comparisons) {
-  if (const FullIndex* const all = index_of(place)) {
-    return all->index.first_containing(cube, comparisons) != RuleIndex::kNoRule;
+bool StepFinder::take_all(PlaceId place, const Cube& cube, std::uint64_t& comparisons) {
+  if (FullIndex* const all = index_of(place);
+      all != nullptr && all->index.first_containing(cube, comparisons) != RuleIndex::kNoRule) {
+    return true;
   }
-  const auto& all = places_[place].steps;
-  comparisons += all.size();
-  return std::any_of(all.begin(), all.end(),
-                     [&](const Step& step) { return contains(pool_, step.entry, cube); });
+  if (places_[place].masks.size() == 1 &&
+      places_[place].steps.size() < places_.parts(place, cube)) {
+    return false;
+  }
+  std::vector<std::uint32_t> met;
+  meeting(place, cube, met, comparisons);
+  return places_.take_all(place, cube, met.size()) ||
+         std::ranges::any_of(met, [&](std::uint32_t step) {
+           return contains(pool_, places_[place].steps[step].entry, cube);
+         });
 }
 
 }  // namespace greynic::verify

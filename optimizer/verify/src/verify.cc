@@ -18,6 +18,7 @@ namespace {
 constexpr std::uint64_t kFirstLooks = 4;  // at packets of each rule of the layout
 constexpr std::uint64_t kMostDiagramSteps =
     400'000'000;                        // on diagrams of bits, for all tables: some twenty seconds
+constexpr std::uint64_t kDearer = 10;   // a node of a search than a comparison of the local proof
 constexpr std::size_t kMostJumps = 64;  // as core's look_up; a longer chain is a loop
 
 bool does_the_same(const FlowRule& a, const FlowRule& b) {
@@ -179,15 +180,16 @@ Result<std::optional<Difference>> decide(const Comparison& sides, const VerifyOp
   if (!left.all) left.cubes.push_back(whole);
   if (left.cubes.empty()) return std::optional<Difference>{};
   limits.comparisons_left =
-      options.quick ? options.most_comparisons - std::min(options.most_comparisons, comparisons)
-                    : std::numeric_limits<std::uint64_t>::max();
+      options.quick
+          ? (options.most_comparisons - std::min(options.most_comparisons, comparisons)) / kDearer
+          : std::numeric_limits<std::uint64_t>::max();
   const std::uint64_t before = limits.comparisons_left;
   DifferenceSearch search(sides.pool, places);
   for (const Cube& region : left.cubes) {
     auto found = search.find(region, limits);
     if (!found || *found) return found;
   }
-  if (options.quick) verdict.comparisons += before - limits.comparisons_left;
+  if (options.quick) verdict.comparisons += (before - limits.comparisons_left) * kDearer;
   return std::optional<Difference>{};
 }
 
