@@ -17,6 +17,7 @@
 #include "src/entering.h"
 #include "src/overlap.h"
 #include "src/problem.h"
+#include "src/spend/spend.h"
 #include "src/table_planner.h"
 
 namespace greynic::optimizer {
@@ -173,7 +174,7 @@ TEST(PlanSearch, IsNeverWorseThanTheFirstPlanThatFits) {
                                                 table.entered.weight, decider, options)
                                  .plan;
         if (plan.empty() || chained::entries_of(plan) > most) continue;
-        chained::inline_exits(plan, most - chained::entries_of(plan));
+        spend::spend(plan, most - chained::entries_of(plan), units.effect, true);
         first = std::min(first, chained::tried_in(plan));
       }
     }

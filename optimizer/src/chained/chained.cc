@@ -130,9 +130,9 @@ LaidOut TableSearch::lay_out(const TableOptions& options) {
   }
   PlanLimits limits{options.most_rules, options.most_tables, options.least_price};
   limits.chains_as_made = options.chains_as_made;
+  limits.unites = options.unites;
   if (options.limits != nullptr && options.limits->most_recipes != LayoutLimits::kNoLimit) {
     limits.prices = 16;
-    limits.copies = false;  // of matchers, which take recipes
     limits.keeps_to = [&](const Plan& plan) {
       return recipes_of(plan, units_.problem->columns, *options.limits) <=
              options.limits->most_recipes;

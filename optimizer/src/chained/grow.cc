@@ -1,5 +1,7 @@
 #include "src/chained/grow.h"
 
+#include <set>
+
 #include "src/chained/grower.h"
 
 namespace greynic::optimizer::chained {
@@ -16,15 +18,31 @@ Grown Grower::run(const Conflicts& conflicts) {
   return {std::move(filtered), filtered_, std::move(plan_), work_};
 }
 
-std::vector<FirstStep> Grower::first_steps(const Conflicts& conflicts, std::size_t most) {
+std::vector<FirstStep> Grower::first_steps(const Conflicts& conflicts, std::size_t cheapest,
+                                           std::size_t most) {
+  constexpr std::size_t kCuts = 60;  // that are looked through
+  constexpr double kAlike = 1.002;
   Node root = whole(conflicts);
   std::vector<FirstStep> steps;
   scout(root);
   if (root.rows.size() == 0) return steps;
-  for (Cut& cut : chooser_.best_cuts(root, chooser_.chain(root), most)) {
+  const Columns& columns = units_.problem->columns;
+  std::set<std::vector<MatchField>> known;
+  double last = -1.0;
+  for (Cut& cut : chooser_.best_cuts(root, chooser_.chain(root), kCuts)) {
+    if (steps.size() >= most) break;
+    if (cut.cost <= last * kAlike) continue;  // it parts packets much as the one before
+    last = cut.cost;
+    std::vector<MatchField> fields;
+    const Mask mask = columns.unpack_mask(cut.mask.data());
+    for (const FieldMask& part : mask.fields()) fields.push_back(part.field);
+    if (!known.insert(std::move(fields)).second && steps.size() >= cheapest) continue;
     steps.push_back({false, std::move(cut.mask)});
   }
-  if (chooser_.best_guard(root)) steps.push_back({true, {}});
+  if (chooser_.best_guard(root)) {
+    steps.insert(steps.begin() + static_cast<std::ptrdiff_t>(std::min(cheapest, steps.size())),
+                 FirstStep{true, {}});
+  }
   return steps;
 }
 
@@ -216,10 +234,11 @@ void Grower::put_chain(const Problem& chain, std::uint32_t table) {
 std::vector<FirstStep> first_steps(Units& units, const Conflicts& conflicts, const Rows& packets,
                                    const std::vector<double>& packet_weight,
                                    const std::vector<std::uint32_t>& decider, double entry_price,
-                                   std::size_t most) {
+                                   std::size_t cheapest, std::size_t most) {
   GrowOptions options;
   options.entry_price = entry_price;
-  return Grower(units, packets, packet_weight, decider, options).first_steps(conflicts, most);
+  return Grower(units, packets, packet_weight, decider, options)
+      .first_steps(conflicts, cheapest, most);
 }
 
 Grown grow_plan(Units& units, const Conflicts& conflicts, const Rows& packets,

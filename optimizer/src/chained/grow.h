@@ -45,12 +45,14 @@ struct Grown {
   std::size_t work = 0;   ///< units of all nodes looked at, and what chains take, in as much
 };
 
-/// First steps that look cheap, the cheapest cut first.
+/// First steps that look cheap: the `cheapest` cuts, a guard, and up to `most` cuts in all of which each looks at
+/// fields that none before it does.
 [[nodiscard]] std::vector<FirstStep> first_steps(Units& units, const Conflicts& conflicts,
                                                  const Rows& packets,
                                                  const std::vector<double>& packet_weight,
                                                  const std::vector<std::uint32_t>& decider,
-                                                 double entry_price, std::size_t most);
+                                                 double entry_price, std::size_t cheapest,
+                                                 std::size_t most);
 
 /// `conflicts`: of the units' rows. `decider`: for each packet its unit, kNoRow when none; packets
 /// are packed as the problem's rows.

@@ -31,7 +31,8 @@ class Grower {
 
   Grown run(const Conflicts& conflicts);
 
-  std::vector<FirstStep> first_steps(const Conflicts& conflicts, std::size_t most);
+  std::vector<FirstStep> first_steps(const Conflicts& conflicts, std::size_t cheapest,
+                                     std::size_t most);
 
  private:
   [[nodiscard]] Node whole(const Conflicts& conflicts) const;

@@ -42,6 +42,12 @@ struct PlanTable {
 
 using Plan = std::vector<PlanTable>;  ///< the first is the input table
 
+/// Share of the packets that hit it.
+[[nodiscard]] double weight_of(const PlanMatcher& matcher);
+
+/// Rules that the table makes, a jump for its exit included.
+[[nodiscard]] std::size_t entries_in(const PlanTable& table);
+
 /// Rules that the plan makes, a jump for each exit included.
 [[nodiscard]] std::size_t entries_of(const Plan& plan);
 
@@ -50,9 +56,5 @@ using Plan = std::vector<PlanTable>;  ///< the first is the input table
 
 /// The most jumps that can follow one another.
 [[nodiscard]] std::size_t longest_way(const Plan& plan);
-
-/// Spends `room` more entries on copying the matchers of exits into the tables that lead there:
-/// each copy spares the packets that miss one lookup. What saves most for an entry comes first.
-void inline_exits(Plan& plan, std::size_t room);
 
 }  // namespace greynic::optimizer::chained

@@ -4,10 +4,14 @@
 #include <cmath>
 #include <utility>
 
+#include "src/spend/spend.h"
+
 namespace greynic::optimizer::chained {
 namespace {
 
 constexpr double kDearer = 2.5;
+constexpr double kSpendingSaves = 1.2;  // a plan that tries as many times more may get better
+constexpr double kSpendingSavesChains = 3.0;
 constexpr std::size_t kMostJumps = 60;  // devices and core's look_up follow 64
 
 class PlanSearch {
@@ -41,7 +45,6 @@ class PlanSearch {
     Plan plan;  ///< empty: none fits yet
     double price = 0.0;
     double tried = 0.0;
-    double as_grown = 0.0;  ///< matchers tried before copies were made
   };
 
   [[nodiscard]] Grown grow(const GrowOptions& options) {
@@ -84,47 +87,53 @@ class PlanSearch {
     if (plan.empty() || entries > limits_.most_rules || plan.size() > limits_.most_tables + 1) {
       return false;
     }
-    const double as_grown = tried_in(plan);
-    if (limits_.copies) inline_exits(plan, limits_.most_rules - entries);
-    if (limits_.keeps_to && !limits_.keeps_to(plan)) return false;
+    Plan as_grown;
+    if (limits_.keeps_to) as_grown = plan;
+    spend::spend(plan, limits_.most_rules - entries, growing_.units.effect, limits_.unites);
+    if (limits_.keeps_to && !limits_.keeps_to(plan)) {
+      plan = std::move(as_grown);
+      if (!limits_.keeps_to(plan)) return false;
+    }
     if (longest_way(plan) > kMostJumps) return false;
     if (first_price_ == 0.0) first_price_ = price;
     const double tried = tried_in(plan);
     if (kept.plan.empty() || tried < kept.tried) {
-      kept = {std::move(plan), price, tried, as_grown};
+      kept = {std::move(plan), price, tried};
     }
     return true;
   }
 
-  /// Other first steps; then a lower price, for what room is left.
+  /// Other first steps; then other prices: higher ones leave more room to spend, a lower one less.
   void improve(Kept& best, bool filters) {
-    constexpr std::size_t kCuts = 4;
+    constexpr std::size_t kCheapest = 3;
+    constexpr std::size_t kCuts = 8;
     constexpr std::size_t kMostWork = 3'000'000;  // several times what 10,000 rules take
-    constexpr double kCopiesSave = 1.1;
     GrowOptions options = options_at(best.price);
     options.filters = filters;
-    const auto attempt = [&](double price) {
+    const auto attempt = [&](double price, double saved = kSpendingSaves) {
       options.entry_price = price;
-      options.most_tried = best.as_grown * kCopiesSave;
+      options.most_tried = best.tried * saved;
       return fits(grow(options).plan, price, best);
     };
     const std::vector<FirstStep> steps =
         first_steps(growing_.units, growing_.conflicts, growing_.packets, growing_.packet_weight,
-                    growing_.decider, best.price, kCuts);
+                    growing_.decider, best.price, kCheapest, kCuts);
     const FirstStep* taken = nullptr;
-    for (const FirstStep& step : steps) {
-      if (work_ > kMostWork) break;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      if (work_ > (i <= kCheapest ? kMostWork : kMostWork / 3)) break;
       const double before = best.tried;
       const double price = best.price;
-      options.first = &step;
+      options.first = &steps[i];
       if (!attempt(price)) attempt(price * kDearer);
-      if (best.tried < before) taken = &step;
+      if (best.tried < before) taken = &steps[i];
     }
     options.first = taken;
-    const bool lowest = best.price <= least_price_;
-    if (!lowest || limits_.least_price == 0.0) {
-      attempt(best.price / (lowest ? kDearer : std::sqrt(kDearer)));
-    }
+    const double price = best.price;
+    for (const double dearer : {std::sqrt(kDearer), kDearer}) attempt(price * dearer);
+    const bool lowest = limits_.least_price == 0.0 && price <= least_price_;
+    attempt(price / (lowest ? kDearer : std::sqrt(kDearer)));
+    options.most_tables = 0;  // one chain, for which all is spent
+    attempt(price, kSpendingSavesChains);
   }
 
   const Growing& growing_;

@@ -2,8 +2,9 @@
 
 /// The best plan that fits, of many: at several prices of an entry, and with several first steps.
 ///
-/// The dearer an entry, the fewer a plan has, so prices rise until one fits. What a cut costs is an estimate, and
-/// the first one decides for all packets: so plans that begin with others of the cheapest are grown as well.
+/// The dearer an entry, the fewer a plan has, so prices rise until one fits; what it leaves is spent
+/// (src/spend). What a cut costs is an estimate, and the first one decides for all packets: so plans that begin with
+/// others are grown as well.
 
 #include <functional>
 
@@ -26,7 +27,7 @@ struct PlanLimits {
   double least_price = 0.0;     ///< of an entry: at lower ones no plan fits
   int prices = 8;               ///< that are tried until one fits
   bool chains_as_made = false;  ///< chains are priced with what waits in them
-  bool copies = true;           ///< of matchers are made with the entries that are left
+  bool unites = true;           ///< entries that are left may make one matcher of two
   std::function<bool(const Plan&)> keeps_to{};  ///< other limits; empty: none
 };
 

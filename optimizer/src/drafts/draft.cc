@@ -59,8 +59,9 @@ class Drafting {
 
   /// Are the rules left out that decide nothing?
   bool run(bool some_decide_nothing) {
-    for (Costed& candidate : joined_) {
-      if (!draft_.proven && planner_.suffices(candidate)) take(candidate);
+    if (take_what_suffices() && !draft_.proven) {
+      joined_ = planner_.joined(false);
+      take_what_suffices();
     }
     if (draft_.proven) return true;
     bool drops = true;
@@ -81,6 +82,17 @@ class Drafting {
   }
 
  private:
+  /// Whether anything does; the best of it that can be proven is taken.
+  bool take_what_suffices() {
+    bool some = false;
+    for (Costed& candidate : joined_) {
+      if (draft_.proven || !planner_.suffices(candidate)) continue;
+      some = true;
+      take(candidate);
+    }
+    return some;
+  }
+
   void take(Costed& candidate) {
     Layout layout{std::move(candidate.tables)};
     candidate.tables.clear();
@@ -102,7 +114,7 @@ bool QuickProver::proves(const RuleSet& rules, const Layout& layout, Proof& proo
   if (later_) return true;
   verify::VerifyOptions options;
   options.quick = true;
-  options.most_comparisons = std::min(options.most_comparisons, left_);
+  options.most_comparisons = std::min(kMostOnce, left_);
   if (has_ranges(layout)) options.most_comparisons = std::min(options.most_comparisons, kRanges);
   const auto verdict = verify::verify(rules, layout, options);
   if (!verdict) {

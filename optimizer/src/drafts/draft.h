@@ -24,7 +24,8 @@ class QuickProver {
   [[nodiscard]] std::size_t refuted() const { return refuted_; }
 
  private:
-  static constexpr std::uint64_t kRanges = 200'000'000;  ///< masks are there, should this not do
+  static constexpr std::uint64_t kMostOnce = 700'000'000;  ///< what it leaves is for another layout
+  static constexpr std::uint64_t kRanges = 200'000'000;    ///< masks are there, should this not do
   bool later_;
   std::uint64_t left_ = 1'000'000'000;
   std::size_t refuted_ = 0;
