@@ -402,6 +402,7 @@ Views Depths::views(const std::vector<Tested>& all) const {
     }
     const std::vector<double> depths = depths_of_views(main->mean, bound, deepest);
     for (const double depth : depths) {
+      views.baselines.push_back(baseline);
       views.clear.push_back(if_none - std::log(static_cast<double>(depths.size())));
       std::vector<double>& evidence = views.evidence.emplace_back();
       for (std::size_t i = 0; i < all.size(); ++i) {

@@ -104,6 +104,8 @@ class Structures {
 
   /// Keeps what another one keeps, of the same tests; weigh() scores it.
   void adopt(const Structures& other);
+  /// How far the baselines of views lie apart, by the likely answers: a standard error.
+  [[nodiscard]] double baseline_error() const;
   /// Logarithm of the odds of all that are kept, together.
   [[nodiscard]] double log_odds() const;
 

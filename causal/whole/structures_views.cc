@@ -74,6 +74,19 @@ void Structures::choose_view(double heat) {
                                                       : draw(views_.clear, heat);
 }
 
+double Structures::baseline_error() const {
+  if (view_chances_.empty()) return 0.0;
+  const double best = *std::max_element(view_chances_.begin(), view_chances_.end());
+  double all = 0.0, sum = 0.0, squares = 0.0;
+  for (std::size_t v = 0; v < view_chances_.size(); ++v) {
+    const double chance = std::exp(view_chances_[v] - best);
+    all += chance;
+    sum += chance * views_.baselines[v];
+    squares += chance * views_.baselines[v] * views_.baselines[v];
+  }
+  return std::sqrt(std::max(0.0, squares / all - sum / all * (sum / all)));
+}
+
 /// What each view is worth by the likeliest answers.
 void Structures::weigh_views() {
   view_chances_.assign(views_.clear.size(), -1e300);
@@ -85,7 +98,7 @@ void Structures::weigh_views() {
 }
 
 void Structures::weigh(const std::vector<double>& evidence, int steps) {
-  weigh(Views{.clear = {0.0}, .evidence = {evidence}}, steps);
+  weigh(Views{.clear = {0.0}, .baselines = {0.0}, .evidence = {evidence}}, steps);
 }
 
 void Structures::weigh(const Views& views, int steps) {

@@ -9,6 +9,7 @@ namespace greynic::causal {
 struct Views {
   /// Of each view, as a logarithm: its odds, and how likely all tests are if none is of a wall.
   std::vector<double> clear;
+  std::vector<double> baselines;  ///< of each view, its mean
   /// Of each view and test: log p(readings | wall) - log p(readings | clear).
   std::vector<std::vector<double>> evidence;
 };

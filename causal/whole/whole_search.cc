@@ -16,7 +16,9 @@ constexpr std::size_t kLeastBeforeAnew = 10;  // tests, until all is learned ane
 constexpr double kShareBeforeAnew = 0.2;      // of those that were made
 constexpr double kMeanKnown = 0.3;  // its error, as a share of what lies between it and walls
 constexpr double kFoundKnown = 0.4;
-constexpr std::size_t kMostOfOne = 60;  // tests of one configuration
+constexpr double kBaselinesApart = 0.4;   // by the likely answers, of the way from it to the bound
+constexpr double kMostOfBaseline = 0.25;  // share of all tests, for that
+constexpr std::size_t kMostOfOne = 60;    // tests of one configuration
 constexpr std::size_t kMostUnchecked = 24;
 constexpr double kSurely = 12.0;     // log odds of a configuration
 constexpr double kFavourite = 0.97;  // chance, before its rivals are judged by themselves
@@ -25,7 +27,7 @@ constexpr std::size_t kLeastRivals = 4;
 constexpr std::size_t kRivalTests = 2000;  // rivals times configurations, for the sake of time
 constexpr double kLeastOfRival = 1e-5;     // chance
 constexpr double kHealed = -1.0;           // log odds that healed walls are walls, all together
-constexpr double kPartClear = -1.0;        // the same of a cause without one term
+constexpr double kPartClear = -2.5;        // the same of a cause without one term
 constexpr double kAgainst = 0.01;          // chance of what the tests say, by all likely answers
 
 double median(std::vector<double> values) {
@@ -309,11 +311,15 @@ bool WholeSearch::is_contradicted() const {
 
 /// What is clear by the likeliest answer says how slow the baseline is only if that answer is right, so
 /// its own tests must tell it from the bound too: as many as the root of all tests, which is where one
-/// standard that all others are held against is known best.
+/// standard that all others are held against is known best. Answers may also differ in the baseline alone: one
+/// calls shallow walls what is clear by the other, and slower. Only the baseline tells them apart.
 bool WholeSearch::needs_baseline() const {
   const double own = static_cast<double>(session_.tests_of(session_.baseline()));
-  if (own * own >= static_cast<double>(session_.tests())) return false;
   const double room = session_.model().scale().bound(depths_.baseline()) - depths_.baseline();
+  if (structures_.baseline_error() > kBaselinesApart * room &&
+      own < kMostOfBaseline * static_cast<double>(session_.tests()))
+    return true;
+  if (own * own >= static_cast<double>(session_.tests())) return false;
   return depths_.sigma() > kMeanKnown * room * std::sqrt(own);
 }
 

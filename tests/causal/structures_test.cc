@@ -105,6 +105,7 @@ TEST(Structures, AnAnswerIsJudgedByAllViews) {
   (void)structures.add_test({1, 0});
   (void)structures.add_test({0, 1});
   const Views views{.clear = {0.0, 0.0, 0.0, 0.0},
+                    .baselines = {0.0, 0.0, 0.0, 1.0},
                     .evidence = {{5.0, -30.0}, {5.0, -30.0}, {5.0, -30.0}, {-30.0, 6.0}}};
   structures.weigh(views, 40);
   const Structure& best = structures.likely().front();
