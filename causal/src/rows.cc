@@ -176,6 +176,7 @@ std::vector<Id> Session::seen_once(const Row& row, const Place& place) const {
   std::vector<Id> once;
   for (std::size_t step = place.step - std::min<std::size_t>(place.step, 1);
        by_bound_ && step <= place.step && step < row.steps.size(); ++step) {
+    if (row.last_is_known && step + 1 == row.steps.size()) continue;
     const Id id = row.steps[step];
     const bool far_off = evidence(id) > -kFarFromBound;  // no stall makes a test faster
     if (tests_of(id) == 1 && asked_[id].known < kConfirmed && far_off && !refused(id)) {

@@ -51,6 +51,8 @@ struct Row {
   double further = 0.0;  ///< odds that it holds a further cause: then it may stay one
   /// The first step is asked by itself where it is likely enough: its answer serves elsewhere too.
   bool ask_first = false;
+  /// The last step was shown to be a wall before, whatever this row says.
+  bool last_is_known = false;
 };
 
 struct Place {

@@ -59,7 +59,8 @@ Result<LevelSearch::Edge> LevelSearch::edge_towards(const std::string& factor,
                                                     const std::vector<std::size_t>& path,
                                                     bool away) {
   // From the far end to the wall's level: the first that is a wall.
-  Row row{.steps = {}, .before = {}, .never = 0.0, .why = "levels of " + factor};
+  Row row{
+      .steps = {}, .before = {}, .never = 0.0, .why = "levels of " + factor, .last_is_known = true};
   std::vector<std::size_t> levels;
   for (std::size_t i = path.size(); i-- > 0;) {
     const auto id = with_level(factor, numbers[path[i]]);

@@ -22,6 +22,11 @@ constexpr double kNoiseBelief = 1.0;
 constexpr double kLeastNoise = 0.002;
 constexpr std::size_t kMostDepths = 6;
 constexpr int kRounds = 3;
+constexpr int kBaselines = 4;  // of views, on each side of what the baseline's own tests say,
+constexpr double kBaselineStep = 0.7;  // standard errors apart
+constexpr double kDepthStep = 0.35;    // noises
+constexpr int kMostDepthsOfView = 8;
+constexpr double kLeastBeyond = 1e-3;  // from a baseline to its bound
 constexpr double kPartsOfWalls[] = {1.0 / 6.0, 0.5, 5.0 / 6.0};
 
 double log_sum(double a, double b) {
@@ -80,7 +85,8 @@ Depths::Chances Depths::chances(const Tested& one) const {
   chances.clear = log_sum(home, own);
   chances.at_baseline = std::exp(home - chances.clear);
   // The wall itself has all causes, so no other is much deeper than what was seen.
-  double deepest = 2.0 * bound - baseline_;
+  // But one that something else in it held back may be.
+  double deepest = std::max(2.0 * bound - baseline_, repeated_ + 2.0 * spread_);
   for (const Depth& depth : depths_) deepest = std::max(deepest, depth.mean + 2.0 * spread_);
   const double fresh = between(one.scores, bound, deepest) + std::log(kNewDepth);
   chances.wall = fresh;
@@ -92,6 +98,17 @@ Depths::Chances Depths::chances(const Tested& one) const {
   for (double& share : chances.at_depth) share = std::exp(share - chances.wall);
   chances.fresh = std::exp(fresh - chances.wall);
   return chances;
+}
+
+/// A stall is no depth, and hardly ever shows twice.
+void Depths::look_how_deep(const std::vector<Tested>& all) {
+  repeated_ = baseline_;
+  for (const Tested& one : all) {
+    if (one.scores.size() < 2) continue;
+    std::vector<double> sorted = one.scores;
+    std::sort(sorted.begin(), sorted.end());
+    repeated_ = std::max(repeated_, sorted[(sorted.size() - 1) / 2]);
+  }
 }
 
 void Depths::learn(const std::vector<Tested>& all) {
@@ -287,9 +304,8 @@ double Depths::log_chance_by_causes(const std::vector<Tested>& all) {
 
 /// From what was learned last, and from nothing: what passed for clear may be walls less deep than all
 /// that were seen, and no small step leads there.
-double Depths::gain_of_own(const std::vector<Tested>& all) const {
-  const double now = log_chance(all);
-  double best = now;
+double Depths::by_own(const std::vector<Tested>& all) const {
+  double best = log_chance(all);
   for (const bool anew : {false, true}) {
     Depths own = *this;
     if (anew) own.begin_anew(all);
@@ -299,7 +315,7 @@ double Depths::gain_of_own(const std::vector<Tested>& all) const {
     }
     best = std::max(best, own.log_chance_by_causes(all));
   }
-  return best - now;
+  return best;
 }
 
 double Depths::odds_beside(const std::vector<double>& of_baseline,
@@ -322,9 +338,85 @@ double Depths::odds_beside(const std::vector<double>& of_baseline,
   return wall - clear;
 }
 
-double Depths::log_chance_if_clear(std::vector<Tested> all) const {
-  for (Tested& one : all) one.wall = 0.0;
-  return log_chance(all);
+/// About the mean of the baseline's own tests, as far as these leave it open: what is clear by some answer
+/// says nothing of it here.
+std::vector<double> Depths::baselines_of_views(const std::vector<Tested>& all) const {
+  const auto own = std::find_if(all.begin(), all.end(), [](const Tested& one) {
+    return one.of_baseline && !one.scores.empty();
+  });
+  if (own == all.end()) return {baseline_};
+  std::vector<double> scores = own->scores;
+  std::sort(scores.begin(), scores.end());
+  double mean = scores[(scores.size() - 1) / 2];
+  double weight = 0.0;
+  for (int round = 0; round < kRounds; ++round) {
+    double sum = 0.0;
+    weight = 0.0;
+    for (const double score : scores) {
+      const double share = own_share(score, mean);
+      weight += share;
+      sum += share * score;
+    }
+    if (weight > 0.5) mean = sum / weight;
+  }
+  const double step = kBaselineStep * spread_ / std::sqrt(std::max(1.0, weight));
+  std::vector<double> baselines;
+  for (int i = -kBaselines; i <= kBaselines; ++i) baselines.push_back(mean + i * step);
+  return baselines;
+}
+
+/// Of the depth that most walls have: as it was learned, and all along from the bound to the deepest.
+std::vector<double> Depths::depths_of_views(double learned, double bound, double deepest) const {
+  std::vector<double> depths = {std::max(learned, bound)};
+  const double range = std::max(deepest - bound, 0.0);
+  const int count =
+      std::clamp(static_cast<int>(range / (kDepthStep * spread_)), 2, kMostDepthsOfView);
+  for (int i = 0; i < count; ++i) depths.push_back(bound + range * (i + 0.5) / count);
+  return depths;
+}
+
+/// The other depths move along with that one.
+Views Depths::views(const std::vector<Tested>& all) const {
+  const auto main =
+      std::max_element(depths_.begin(), depths_.end(),
+                       [](const Depth& a, const Depth& b) { return a.share < b.share; });
+  double deepest = bound_(baseline_);
+  for (const Depth& one : depths_) deepest = std::max(deepest, one.mean);
+  deepest += 2.0 * std::min(spread_, depth_error_);
+  const double z = std::log(sigma_ / kUsualNoise);
+  double always = -0.5 * kNoiseBelief * z * z;
+  for (const Tested& one : all) always += one.failures * std::log(fails_clear_);
+  const double of_failure = std::log(fails_wall_ / fails_clear_);
+  Views views;
+  for (const double baseline : baselines_of_views(all)) {
+    const double bound = std::max(bound_(baseline), baseline + kLeastBeyond);
+    const double below = std::max({deepest, repeated_ + 2.0 * spread_, 2.0 * bound - baseline});
+    std::vector<double> clear, fresh;
+    double if_none = always;
+    for (const Tested& one : all) {
+      const double home = table_.log_chance(one.scores, baseline) + std::log(1.0 - kOwnClear);
+      const double own = between(one.scores, baseline, bound) + std::log(kOwnClear);
+      clear.push_back(one.of_baseline ? home : log_sum(home, own));
+      fresh.push_back(between(one.scores, bound, below) + std::log(kNewDepth));
+      if_none += clear.back();
+    }
+    const std::vector<double> depths = depths_of_views(main->mean, bound, deepest);
+    for (const double depth : depths) {
+      views.baselines.push_back(baseline);
+      views.clear.push_back(if_none - std::log(static_cast<double>(depths.size())));
+      std::vector<double>& evidence = views.evidence.emplace_back();
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        double wall = fresh[i];
+        for (const Depth& one : depths_) {
+          const double mean = std::max(one.mean + depth - main->mean, bound);
+          wall = log_sum(wall, table_.log_chance(all[i].scores, mean) +
+                                   std::log((1.0 - kNewDepth) * one.share));
+        }
+        evidence.push_back(wall - clear[i] + all[i].failures * of_failure);
+      }
+    }
+  }
+  return views;
 }
 
 void Depths::judge(std::vector<Tested>& all) const {
@@ -335,6 +427,7 @@ void Depths::judge(std::vector<Tested>& all) const {
 }
 
 void Depths::fit(std::vector<Tested>& all) {
+  look_how_deep(all);
   for (int round = 0; round < kRounds; ++round) learn(all);
   join_depths();
   new_depth(all);

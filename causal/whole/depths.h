@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "values/mean_mixture.h"
+#include "views.h"
 
 namespace greynic::causal {
 
@@ -19,6 +20,7 @@ namespace greynic::causal {
 struct Tested {
   std::vector<double> scores;
   int failures = 0;
+  bool of_baseline = false;
   double wall = 0.5;         ///< chance that it is a wall, by all other knowledge
   std::uint32_t causes = 0;  ///< those that hold, where an answer says which
   double evidence = 0.0;     ///< log p(tests | wall) - log p(tests | clear)
@@ -30,13 +32,14 @@ class Depths {
   Depths(double baseline, double depth, double sigma, std::function<double(double)> bound);
   /// Learns from all, and sets the evidence of each.
   void fit(std::vector<Tested>& all);
+  /// A grid of baselines and depths around what was learned: an answer is judged by the sum over all of them,
+  /// so that none is likely for a baseline that it alone asks for.
+  [[nodiscard]] Views views(const std::vector<Tested>& all) const;
   /// Sets the evidence of each by what is known already.
   void judge(std::vector<Tested>& all) const;
-  /// How likely the tests are, as a logarithm, if none of them is a wall.
-  [[nodiscard]] double log_chance_if_clear(std::vector<Tested> all) const;
-  /// How much likelier the tests are, as a logarithm, if walls are those with `wall` of 1, as `causes`
-  /// says, and all is learned from that, than with what was learned last.
-  [[nodiscard]] double gain_of_own(const std::vector<Tested>& all) const;
+  /// How likely the tests are, as a logarithm, if walls are those with `wall` of 1, as `causes` says, and all is
+  /// learned from that.
+  [[nodiscard]] double by_own(const std::vector<Tested>& all) const;
   /// Log odds that these are walls, against the mean of the baseline's own tests, by these tests alone:
   /// what is clear by an answer says nothing of the baseline if the answer is wrong.
   [[nodiscard]] double odds_beside(const std::vector<double>& of_baseline,
@@ -64,10 +67,14 @@ class Depths {
   };
   [[nodiscard]] double own_share(double score, double mean) const;
   [[nodiscard]] double between(const std::vector<double>& scores, double low, double high) const;
+  [[nodiscard]] std::vector<double> baselines_of_views(const std::vector<Tested>& all) const;
+  [[nodiscard]] std::vector<double> depths_of_views(double learned, double bound,
+                                                    double deepest) const;
   [[nodiscard]] Chances chances(const Tested& one) const;
   [[nodiscard]] double log_chance(const std::vector<Tested>& all) const;
   void make_table();
   void learn(const std::vector<Tested>& all);
+  void look_how_deep(const std::vector<Tested>& all);
   [[nodiscard]] double log_chance_by_causes(const std::vector<Tested>& all);
   void begin_anew(const std::vector<Tested>& all);
   void new_depth(const std::vector<Tested>& all);
@@ -75,6 +82,7 @@ class Depths {
 
   std::function<double(double)> bound_;
   double baseline_;
+  double repeated_ = 0.0;  // the deepest that one configuration showed twice
   std::vector<Depth> depths_;
   double sigma_;
   double spread_;  // sigma, widened by what is not known of it

@@ -12,7 +12,6 @@ constexpr std::array<double, kMostOfWall + 1> kCausesBefore = {0.0,  0.80, 0.14,
 constexpr double kOpenEnd = 0.6;
 constexpr double kAmong = 0.3;
 constexpr double kEmergent = 0.05;  // odds of a cause to need that a term of another is absent
-constexpr std::size_t kMostKept = 1500;
 constexpr std::size_t kChains = 24;
 
 /// All settings of the one are settings of the other.
@@ -251,16 +250,6 @@ std::vector<TestSet> Structures::walls_of_each(const std::vector<Conjunction>& c
   return all;
 }
 
-double Structures::evidence_of(const TestSet& tests) const {
-  double sum = 0.0;
-  for (std::size_t w = 0; w < words_; ++w) {
-    std::uint64_t word = tests.word(w);
-    for (std::size_t byte = 0; word != 0; ++byte, word >>= 8)
-      sum += sums_[8 * w + byte][word & 255];
-  }
-  return sum;
-}
-
 Term Structures::usual_term(std::size_t setting) const { return habits_[setting]; }
 
 /// A position that was not tested before parts the classes that held it.
@@ -317,8 +306,9 @@ void Structures::keep(const std::vector<Conjunction>& causes, double before, dou
   if (!fresh) return;
   place->second.causes = causes;
   place->second.before = before;
-  place->second.score = score;
   place->second.walls = walls_of(causes, kNoTerm);
+  place->second.score = before + told_by_all(place->second.walls);
+  best_ = std::max(best_, place->second.score);
   if (kept_.size() > 2 * kMostKept) prune(kMostKept);
 }
 
@@ -341,30 +331,6 @@ void Structures::prune(std::size_t most) {
   });
 }
 
-void Structures::weigh(const std::vector<double>& evidence, int steps) {
-  evidence_ = evidence;
-  sums_.assign(8 * words_, {});
-  for (std::size_t test = 0; test < evidence.size(); ++test) {
-    std::array<double, 256>& sums = sums_[test / 8];
-    const std::size_t bit = std::size_t{1} << (test % 8);
-    for (std::size_t set = 0; set < 256; ++set) sums[set] += (set & bit) != 0 ? evidence[test] : 0;
-  }
-  best_ = -1e300;
-  for (auto& [key, structure] : kept_) {
-    structure.score = structure.before + evidence_of(structure.walls);
-    best_ = std::max(best_, structure.score);
-  }
-  settle();
-  if (steps == 0) return;
-  for (Chain& chain : chains_) {
-    restart(chain);
-    chain.score = odds_before(chain.causes) + evidence_of(walls_of(chain.causes, kNoTerm));
-    for (int i = 0; i < steps; ++i) step(chain);
-  }
-  prune(kMostKept);
-  settle();
-}
-
 void Structures::adopt(const Structures& other) {
   for (const auto& [key, structure] : other.kept_) kept_.try_emplace(key, structure);
 }
@@ -380,10 +346,12 @@ double Structures::log_odds() const {
 void Structures::settle() {
   likely_.clear();
   for (const auto& [key, structure] : kept_) likely_.push_back(structure);
-  if (!likely_.empty()) share_out();
+  if (likely_.empty()) return;
+  share_out();
+  weigh_views();
 }
 
-void Structures::judge_by_own(const std::function<double(const std::vector<TestSet>&)>& gain,
+void Structures::judge_by_own(const std::function<double(const std::vector<TestSet>&)>& by_own,
                               std::size_t most) {
   double weight = 0.0;
   double sum = 0.0;
@@ -391,7 +359,7 @@ void Structures::judge_by_own(const std::function<double(const std::vector<TestS
   for (std::size_t i = 0; i < likely_.size(); ++i) {
     Structure& one = likely_[i];
     const double share = std::exp(one.score - best);
-    const double more = i < most       ? gain(walls_of_each(one.causes))
+    const double more = i < most       ? by_own(walls_of_each(one.causes)) - told_by_all(one.walls)
                         : weight > 0.0 ? sum / weight
                                        : 0.0;
     one.score += more;

@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "greynic/statistics/random.h"
+#include "views.h"
 
 namespace greynic::causal {
 
@@ -80,6 +81,7 @@ inline constexpr std::size_t kMostOfWall = 6;  ///< causes
 inline constexpr std::array<double, kMostTerms + 1> kTermsBefore = {0.0,  0.22, 0.25,  0.22, 0.17,
                                                                     0.12, 0.01, 0.005, 0.005};
 inline constexpr double kFarBehind = 13.0;  ///< behind the best, in logarithms: not kept
+inline constexpr std::size_t kMostKept = 1500;
 inline constexpr std::size_t kNoTerm = static_cast<std::size_t>(-1);
 
 /// The setting is a term, or must be absent.
@@ -97,20 +99,24 @@ class Structures {
   std::size_t add_test(const Positions& positions);
   /// log p(readings | wall) - log p(readings | clear), of each test; the chains walk on from there.
   void weigh(const std::vector<double>& evidence, int steps);
+  /// The same, where it is not known which of these views holds: scores are of all of them together.
+  void weigh(const Views& views, int steps);
 
   /// Keeps what another one keeps, of the same tests; weigh() scores it.
   void adopt(const Structures& other);
+  /// How far the baselines of views lie apart, by the likely answers: a standard error.
+  [[nodiscard]] double baseline_error() const;
   /// Logarithm of the odds of all that are kept, together.
   [[nodiscard]] double log_odds() const;
 
-  /// Adds to the score of the likeliest, so many of them, what `gain` says of the walls of each cause. The rest
-  /// gains as much as these do in the mean.
-  void judge_by_own(const std::function<double(const std::vector<TestSet>&)>& gain,
+  /// Judges the likeliest, so many of them, by what `by_own` says of the walls of each cause, how likely all
+  /// tests are as a logarithm. The rest gains as much as these do in the mean.
+  void judge_by_own(const std::function<double(const std::vector<TestSet>&)>& by_own,
                     std::size_t most);
 
   /// Answers that call much the same configurations walls as the likeliest does, each judged with what
-  /// `gain` says of the walls of each cause: those that come near it are likely, too.
-  void judge_alike(const std::function<double(const std::vector<TestSet>&)>& gain);
+  /// `by_own` says of the walls of each cause: those that come near it are likely, too.
+  void judge_alike(const std::function<double(const std::vector<TestSet>&)>& by_own);
   [[nodiscard]] static std::vector<std::vector<Conjunction>> alike(
       const std::vector<Conjunction>& causes);
 
@@ -155,7 +161,12 @@ class Structures {
   [[nodiscard]] TestSet tests_of(const Conjunction& cause, std::size_t but) const;
   [[nodiscard]] std::vector<TestSet> walls_of_each(const std::vector<Conjunction>& causes) const;
   [[nodiscard]] TestSet walls_of(const std::vector<Conjunction>& causes, std::size_t but) const;
-  [[nodiscard]] double evidence_of(const TestSet& tests) const;
+  [[nodiscard]] double told_by(const TestSet& walls) const;
+  void add_up(const TestSet& walls, std::vector<float>& sums) const;
+  [[nodiscard]] double told_by_all(const TestSet& walls) const;
+  [[nodiscard]] std::vector<double> odds_of_views(const TestSet& walls) const;
+  void weigh_views();
+  void choose_view(double heat);
   [[nodiscard]] static double odds_of_count(std::size_t causes);
   [[nodiscard]] double odds_before(const Term& term) const;
   [[nodiscard]] double odds_before(const std::vector<Conjunction>& causes) const;
@@ -180,13 +191,17 @@ class Structures {
   void share_out();
   void heal();
   void doubt(const std::vector<std::vector<std::size_t>>& healings,
-             const std::vector<double>& told);
+             const std::vector<std::vector<double>>& told);
 
   std::vector<Axis> axes_;
   std::vector<double> order_odds_;  // of a cause of so many terms, for each choice of settings
   std::vector<Positions> tests_;
-  std::vector<double> evidence_;
-  std::vector<std::array<double, 256>> sums_;  // of evidence, for each byte of a TestSet
+  Views views_;
+  std::vector<float>
+      sums_;  // of evidence, for each byte of a TestSet, each value of it, and each view
+  std::size_t view_ = 0;  // of the chain that walks
+  std::vector<double> view_chances_;
+  mutable std::vector<float> sums_of_views_;  // of the last answer: not made anew for each
   std::size_t words_ = 1;
   std::vector<std::vector<Seen>> seen_;  // of each setting, positions but the baseline's
   std::vector<Term> habits_;             // the ends of each setting's term, when last it was one

@@ -82,7 +82,7 @@ std::vector<std::vector<Conjunction>> Structures::alike(const std::vector<Conjun
   return all;
 }
 
-void Structures::judge_alike(const std::function<double(const std::vector<TestSet>&)>& gain) {
+void Structures::judge_alike(const std::function<double(const std::vector<TestSet>&)>& by_own) {
   if (likely_.empty()) return;
   const double best = likely_.front().score;
   std::vector<Structure> more;
@@ -90,7 +90,7 @@ void Structures::judge_alike(const std::function<double(const std::vector<TestSe
     const double before = odds_before(causes);
     if (before < -1e200) continue;
     Structure one{.causes = causes, .before = before, .walls = walls_of(causes, kNoTerm)};
-    one.score = before + evidence_of(one.walls) + gain(walls_of_each(one.causes));
+    one.score = before + by_own(walls_of_each(one.causes));
     if (one.score < best - kFarBehind) continue;
     more.push_back(std::move(one));
   }

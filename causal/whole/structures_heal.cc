@@ -54,17 +54,17 @@ void Structures::heal() {
     }
   }
   healed_.clear();
-  std::vector<double> told;
+  std::vector<std::vector<double>> told;  // by each view
   for (const auto& healing : healings) {
     Positions healed = all_at_wall();
     for (const std::size_t setting : healing) {
       healed[setting] = static_cast<std::uint16_t>(axes_[setting].base);
     }
-    double evidence = 0.0;
+    std::vector<double>& evidence = told.emplace_back(views_.clear.size(), 0.0);
     for (std::size_t i = 0; i < tests_.size(); ++i) {
-      if (tests_[i] == healed) evidence += evidence_[i];
+      if (tests_[i] != healed) continue;
+      for (std::size_t v = 0; v < evidence.size(); ++v) evidence[v] += views_.evidence[v][i];
     }
-    told.push_back(evidence);
     healed_.push_back(std::move(healed));
   }
   doubt(healings, told);
@@ -73,23 +73,31 @@ void Structures::heal() {
 /// A further cause that shares no term with the others shows in every healed wall, so all of them
 /// speak against it together; one that shares terms shows where these are kept.
 void Structures::doubt(const std::vector<std::vector<std::size_t>>& healings,
-                       const std::vector<double>& told) {
+                       const std::vector<std::vector<double>>& told) {
   std::vector<std::size_t> terms;
   for (const auto& healing : healings) terms.insert(terms.end(), healing.begin(), healing.end());
   std::sort(terms.begin(), terms.end());
   terms.erase(std::unique(terms.begin(), terms.end()), terms.end());
   further_ = 0.0;
   further_at_.assign(healings.size(), 0.0);
+  const std::vector<double> views = odds_of_views(likely_.front().walls);
+  const double best = *std::max_element(views.begin(), views.end());
+  double all = 0.0;
+  for (const double view : views) all += std::exp(view - best);
+  std::vector<double> sums;
   const auto add = [&](double weight, const auto& shows) {
-    double sum = 0.0;
+    sums.assign(views.size(), 0.0);
     bool shown = false;
     for (std::size_t h = 0; h < healings.size(); ++h) {
       if (!shows(healings[h])) continue;
-      sum += told[h];
+      for (std::size_t v = 0; v < sums.size(); ++v) sums[v] += told[h][v];
       shown = true;
     }
     if (!shown) return;  // it would hold one of the others
-    const double odds = kFurtherBefore * weight * std::exp(std::min(sum, 50.0));
+    double told_by_views = 0.0;
+    for (std::size_t v = 0; v < sums.size(); ++v)
+      told_by_views += std::exp(std::min(views[v] - best + sums[v], 50.0)) / all;
+    const double odds = kFurtherBefore * weight * told_by_views;
     further_ += odds;
     for (std::size_t h = 0; h < healings.size(); ++h) {
       if (shows(healings[h])) further_at_[h] += odds;

@@ -59,7 +59,7 @@ void Structures::move_term(Chain& chain, std::size_t c, std::size_t but) {
     } else {
       for (std::size_t w = 0; w < words_; ++w) walls.word(w) = others.word(w) | base.word(w);
     }
-    scores.push_back(before + evidence_of(walls));
+    scores.push_back(before + told_by(walls));
     settings.push_back(s);
     befores.push_back(before);
   }
@@ -109,7 +109,7 @@ void Structures::move_absent(Chain& chain, std::size_t c) {
     causes[c] = option;
     const double before = odds_before(causes);
     if (before < -1e200) return true;
-    scores.push_back(before + evidence_of(walls_of(causes, kNoTerm)));
+    scores.push_back(before + told_by(walls_of(causes, kNoTerm)));
     keep(causes, before, scores.back());
     return false;
   });
@@ -156,7 +156,7 @@ void Structures::move_ends(Chain& chain, std::size_t c, std::size_t t) {
       walls.word(w) = others.word(w) | (base.word(w) & one.word(w));
     }
     const double mine = before + odds_before(option);
-    scores.push_back(mine + evidence_of(walls));
+    scores.push_back(mine + told_by(walls));
     causes[c][t] = option;
     keep(causes, mine, scores.back());
   }
@@ -191,10 +191,11 @@ void Structures::add_cause(Chain& chain) {
   const TestSet walls = walls_of(chain.causes, kNoTerm);
   std::vector<double> scores;
   std::vector<std::size_t> tests;
+  const std::vector<double>& evidence = views_.evidence[view_];
   for (std::size_t i = 0; i < tests_.size(); ++i) {
-    if (walls.has(i) || evidence_[i] < 0.5) continue;
+    if (walls.has(i) || evidence[i] < 0.5) continue;
     tests.push_back(i);
-    scores.push_back(std::min(evidence_[i], 6.0));
+    scores.push_back(std::min(evidence[i], 6.0));
   }
   if (tests.empty()) return;
   Chain longer = chain;
@@ -216,7 +217,7 @@ void Structures::drop_cause(Chain& chain, std::size_t cause) {
   std::vector<Conjunction> fewer = chain.causes;
   fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(cause));
   const double before = odds_before(fewer);
-  const double score = before + evidence_of(walls_of(fewer, kNoTerm));
+  const double score = before + told_by(walls_of(fewer, kNoTerm));
   keep(fewer, before, score);
   if (std::log(random_.uniform() + 1e-300) * chain.heat < score - chain.score) {
     chain.causes = std::move(fewer);

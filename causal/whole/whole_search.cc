@@ -16,7 +16,9 @@ constexpr std::size_t kLeastBeforeAnew = 10;  // tests, until all is learned ane
 constexpr double kShareBeforeAnew = 0.2;      // of those that were made
 constexpr double kMeanKnown = 0.3;  // its error, as a share of what lies between it and walls
 constexpr double kFoundKnown = 0.4;
-constexpr std::size_t kMostOfOne = 60;  // tests of one configuration
+constexpr double kBaselinesApart = 0.4;   // by the likely answers, of the way from it to the bound
+constexpr double kMostOfBaseline = 0.25;  // share of all tests, for that
+constexpr std::size_t kMostOfOne = 60;    // tests of one configuration
 constexpr std::size_t kMostUnchecked = 24;
 constexpr double kSurely = 12.0;     // log odds of a configuration
 constexpr double kFavourite = 0.97;  // chance, before its rivals are judged by themselves
@@ -25,18 +27,12 @@ constexpr std::size_t kLeastRivals = 4;
 constexpr std::size_t kRivalTests = 2000;  // rivals times configurations, for the sake of time
 constexpr double kLeastOfRival = 1e-5;     // chance
 constexpr double kHealed = -1.0;           // log odds that healed walls are walls, all together
-constexpr double kPartClear = -1.0;        // the same of a cause without one term
+constexpr double kPartClear = -2.5;        // the same of a cause without one term
 constexpr double kAgainst = 0.01;          // chance of what the tests say, by all likely answers
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values.empty() ? 0.0 : values[(values.size() - 1) / 2];
-}
-
-std::vector<double> evidence_of(const std::vector<Tested>& tested) {
-  std::vector<double> evidence;
-  for (const Tested& one : tested) evidence.push_back(one.evidence);
-  return evidence;
 }
 
 }  // namespace
@@ -112,7 +108,8 @@ void WholeSearch::read_tests() {
     if (!positions) continue;
     places_[id] = structures_.add_test(*positions);
     ids_.push_back(id);
-    tested_.push_back({.scores = {}, .wall = structures_.chance_of(*positions)});
+    tested_.push_back(
+        {.of_baseline = id == session_.baseline(), .wall = structures_.chance_of(*positions)});
   }
   for (std::size_t i = 0; i < ids_.size(); ++i) {
     tested_[i].scores = session_.scores_of(ids_[i]);
@@ -120,20 +117,21 @@ void WholeSearch::read_tests() {
   }
 }
 
-/// What is learned of noise and depths follows the favourite, and so speaks for it. Each rival is held
-/// against the tests with what would be learned if it were right.
+/// What is learned of noise and of several depths follows the favourite, and so speaks for it. Each rival is
+/// held against the tests with what would be learned if it were right. Of one cause, the views say enough.
 void WholeSearch::judge_rivals() {
   const auto& likely = structures_.likely();
   if (likely.empty() || likely.front().chance < kFavourite) return;
+  if (likely.front().causes.size() < 2) return;
   const std::size_t most = std::min(
       likely.size(), std::clamp(kRivalTests / (ids_.size() + 1), kLeastRivals, kMostRivals));
   std::size_t count = 1;
   while (count < most && likely[count].chance > kLeastOfRival) ++count;
-  structures_.judge_by_own([&](const std::vector<TestSet>& causes) { return gain_of_own(causes); },
+  structures_.judge_by_own([&](const std::vector<TestSet>& causes) { return by_own(causes); },
                            count);
 }
 
-double WholeSearch::gain_of_own(const std::vector<TestSet>& causes) const {
+double WholeSearch::by_own(const std::vector<TestSet>& causes) const {
   std::vector<Tested> all = tested_;
   for (std::size_t i = 0; i < all.size(); ++i) {
     all[i].causes = 0;
@@ -142,13 +140,13 @@ double WholeSearch::gain_of_own(const std::vector<TestSet>& causes) const {
     }
     all[i].wall = all[i].causes != 0 ? 1.0 : 0.0;
   }
-  return depths_.gain_of_own(all);
+  return depths_.by_own(all);
 }
 
 /// Before the search ends, the answer is held against those that explain the same walls otherwise.
 bool WholeSearch::stands() {
   if (!is_sure()) return false;
-  structures_.judge_alike([&](const std::vector<TestSet>& causes) { return gain_of_own(causes); });
+  structures_.judge_alike([&](const std::vector<TestSet>& causes) { return by_own(causes); });
   believe();
   return is_sure();
 }
@@ -195,6 +193,19 @@ bool WholeSearch::may_be_healed(const Positions& part) const {
   return !any || std::find(in_all.begin(), in_all.end(), true) != in_all.end();
 }
 
+/// Causes that were never tested by themselves: few tests may all fit an answer by chance, and this one fits no
+/// other.
+std::vector<Id> WholeSearch::never_alone() {
+  std::vector<Id> next;
+  const auto most = static_cast<std::size_t>(session_.options().batch);
+  for (const Conjunction& cause : structures_.likely().front().causes) {
+    Positions alone = terms_alone(cause);
+    const auto id = id_of(alone);
+    if (id && session_.tests_of(*id) == 0 && next.size() < most) next.push_back(*id);
+  }
+  return next;
+}
+
 /// Each cause without one of its terms, all else as in the baseline, until tests say that it is clear
 /// whatever else is set: no answer knows of settings that heal, so none of them doubts it.
 std::vector<Id> WholeSearch::doubtful_parts() {
@@ -225,18 +236,17 @@ void WholeSearch::begin_anew() {
   Depths depths(median(session_.scores_of(session_.baseline())), median(session_.scores_of(wall)),
                 depths_.sigma(), depths_.bound());
   std::vector<Tested> tested = tested_;
-  const double now = structures_.log_odds() + depths_.log_chance_if_clear(tested_);
-  depths.judge(tested);
+  const double now = structures_.log_odds();
   for (int round = 0; round < kRoundsAnew; ++round) {
-    structures.weigh(evidence_of(tested), round == 0 ? kFirstSteps : kSteps);
+    structures.weigh(depths.views(tested), round == 0 ? kFirstSteps : kSteps);
     believe(structures, tested);
     depths.fit(tested);
   }
-  structures.weigh(evidence_of(tested), kSteps);
-  const bool better = structures.log_odds() + depths.log_chance_if_clear(tested) > now;
+  structures.weigh(depths.views(tested), kSteps);
+  const bool better = structures.log_odds() > now;
   structures_.adopt(structures);
   if (!better) return;
-  structures_.weigh(evidence_of(tested), kFirstSteps);
+  structures_.weigh(depths.views(tested), kFirstSteps);
   depths_ = std::move(depths);
   tested_ = std::move(tested);
   believe();
@@ -246,7 +256,7 @@ void WholeSearch::learn(int steps) {
   read_tests();
   for (int round = 0; round < 2; ++round) {
     depths_.fit(tested_);
-    structures_.weigh(evidence_of(tested_), round == 0 ? 0 : steps);
+    structures_.weigh(depths_.views(tested_), round == 0 ? 0 : steps);
     if (round > 0) judge_rivals();
     believe();
   }
@@ -301,11 +311,15 @@ bool WholeSearch::is_contradicted() const {
 
 /// What is clear by the likeliest answer says how slow the baseline is only if that answer is right, so
 /// its own tests must tell it from the bound too: as many as the root of all tests, which is where one
-/// standard that all others are held against is known best.
+/// standard that all others are held against is known best. Answers may also differ in the baseline alone: one
+/// calls shallow walls what is clear by the other, and slower. Only the baseline tells them apart.
 bool WholeSearch::needs_baseline() const {
   const double own = static_cast<double>(session_.tests_of(session_.baseline()));
-  if (own * own >= static_cast<double>(session_.tests())) return false;
   const double room = session_.model().scale().bound(depths_.baseline()) - depths_.baseline();
+  if (structures_.baseline_error() > kBaselinesApart * room &&
+      own < kMostOfBaseline * static_cast<double>(session_.tests()))
+    return true;
+  if (own * own >= static_cast<double>(session_.tests())) return false;
   return depths_.sigma() > kMeanKnown * room * std::sqrt(own);
 }
 
@@ -393,6 +407,10 @@ Result<void> WholeSearch::search() {
     const bool stands_now = stands();
     std::vector<Id> next = stands_now ? doubtful_healing() : choose();
     if (stands_now) why_ = "healing all known causes";
+    if (next.empty() && stands_now) {
+      why_ = "the terms alone";
+      next = never_alone();
+    }
     if (next.empty() && stands_now) {
       why_ = "the terms but one";
       next = doubtful_parts();

@@ -40,7 +40,7 @@ class WholeSearch {
   static void believe(const Structures& structures, std::vector<Tested>& tested);
   void believe();
   void judge_rivals();
-  [[nodiscard]] double gain_of_own(const std::vector<TestSet>& causes) const;
+  [[nodiscard]] double by_own(const std::vector<TestSet>& causes) const;
   [[nodiscard]] bool stands();
   [[nodiscard]] std::vector<Id> doubtful_healing();
   [[nodiscard]] bool is_sure() const;
@@ -53,6 +53,7 @@ class WholeSearch {
   [[nodiscard]] Positions terms_alone(const Conjunction& cause) const;
   [[nodiscard]] std::vector<Positions> terms_but_one(const Conjunction& cause) const;
   [[nodiscard]] bool may_be_healed(const Positions& part) const;
+  [[nodiscard]] std::vector<Id> never_alone();
   [[nodiscard]] std::vector<Id> doubtful_parts();
   void add_checks(std::vector<Candidate>& all);
   void add_levels(std::vector<Candidate>& all, const Conjunction& cause, const Term& term);

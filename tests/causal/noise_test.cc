@@ -74,6 +74,65 @@ TEST(Noise, AFailedTestIsNoSecondValue) {
   EXPECT_EQ(explanation->finding, Finding::kWall) << to_text(*explanation);
 }
 
+/// Whether this case is named exactly, in how many tests.
+struct Named {
+  bool exactly = false;
+  int tests = 0;
+};
+
+Named named(const Family& family, std::uint64_t seed) {
+  PlantedCase planted(family, seed);
+  const causal::Laboratory laboratory = planted.laboratory();
+  ExplainOptions options;
+  options.witness = planted.witness;
+  const auto explanation = explain(planted.campaign, {}, options, &laboratory);
+  return {explanation && planted.exact(*explanation), planted.tests};
+}
+
+Family weak() {
+  return {.name = "weak",
+          .most_factors = 96,
+          .most_order = 3,
+          .noise = {0.15},
+          .least_drop = 0.12,
+          .most_drop = 0.2};
+}
+
+Family emergent() {
+  return {
+      .name = "emergent", .most_factors = 96, .least_order = 2, .most_order = 3, .emergent = true};
+}
+
+// Claim:  no answer is likely for a baseline that it alone asks for, so a search does not run away after it.
+// Method: a wall of 12 % under a bound of 9 %, whose own tests and the baseline's came out slow. Answers with
+//         terms too many made the baseline slower, until all walls passed for clear: 2,851 tests.
+TEST(Noise, NoAnswerBuysASlowBaseline) {
+  const Named told = named(weak(), 93001279062);
+  EXPECT_TRUE(told.exactly);
+  EXPECT_LT(told.tests, 400);
+}
+
+// Claim:  where likely answers differ in how slow the baseline is, the baseline is tested.
+// Method: a wall of 14 %. Tests of walls went on at even odds, 598 of them: another answer called them clear
+//         beside a baseline as slow.
+TEST(Noise, AnswersThatDifferInTheBaselineAskForIt) {
+  const Named told = named(weak(), 130005390101);
+  EXPECT_TRUE(told.exactly);
+  EXPECT_LT(told.tests, 200);
+}
+
+// Claim:  a wall that healing another wakes may be deeper than that one; it is no row of stalls.
+// Method: a wall of 12 %, and one of 37 % that sleeps in it, which took 968 tests.
+TEST(Noise, AWallThatWakesMayBeDeeper) {
+  const Named told = named(emergent(), 130003390044);
+  EXPECT_TRUE(told.exactly);
+  EXPECT_LT(told.tests, 100);
+}
+
+// Claim:  an answer that fits all tests is asked by itself before it is told.
+// Method: two causes share a setting, one needs it as in the baseline; 22 tests fit one term of the other.
+TEST(Noise, AnAnswerIsAskedByItself) { EXPECT_TRUE(named(emergent(), 140001420024).exactly); }
+
 // Claim:  of walls of 25 to 55 % under noise of 15 and 30 %, at most one in a hundred is refused: three
 //         values that lie close together by chance say less where the stated share is large.
 // Oracle: planted walls; there is one in every case. Nothing is searched: the allowance ends before.
@@ -131,7 +190,7 @@ TEST(Noise, NoBeliefHoldsItselfUp) {
     const auto explanation = explain(planted.campaign, {}, options, &laboratory);
     ASSERT_TRUE(explanation) << explanation.error().message;
     EXPECT_TRUE(planted.exact(*explanation)) << one.what << "\n" << to_text(*explanation);
-    EXPECT_LT(planted.tests, 4.5 * planted.bound().all()) << one.what;
+    EXPECT_LT(planted.tests, 5.0 * planted.bound().all()) << one.what;
   }
 }
 

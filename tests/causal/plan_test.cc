@@ -211,6 +211,33 @@ TEST(Plan, RepeatsBoundTheNoise) {
   EXPECT_LT(session.model().sigma(), 0.05);
 }
 
+// Claim:  what was shown to be a wall is not asked again as the level next to a threshold; what was not, is.
+// Method: a wall of 80 %, tested once; no other configuration is as slow.
+TEST(Plan, AKnownWallIsNoDoubtfulLevel) {
+  const Campaign campaign = campaign_of_six();
+  const Laboratory laboratory = laboratory_of([&](const Configuration& configuration) {
+    return observed(configuration, is_set(configuration, "c1") ? 20.0 : 100.0);
+  });
+  const ExplainOptions options;
+  for (const bool known : {true, false}) {
+    Session session(campaign, campaign.baseline, options, laboratory);
+    ASSERT_TRUE(session.begin());
+    const Id clear = session.id_of(with(campaign, {0}));
+    const Id wall = session.id_of(with(campaign, {0, 1}));
+    for (const Id id : {session.baseline(), clear, clear, wall})
+      ASSERT_TRUE(session.measure({&id, 1}, "a row of a plan"));
+    const JudgingByBound judging(session);
+    const Row row{.steps = {clear, wall},
+                  .before = {0.0, 1.0},
+                  .never = 0.0,
+                  .why = "levels",
+                  .last_is_known = known};
+    const std::size_t before = session.tests();
+    ASSERT_TRUE(session.first_wall(row, 0.003));
+    EXPECT_EQ(session.tests() == before, known);
+  }
+}
+
 // Claim:  once walls are known, a row that is likely one is searched at once: its search shows it. A test that
 //         stalled brings no cause.
 // Method: two walls, of c0 and c1, and a deeper one, which no known depth explains, of c2 and c3; the first test
