@@ -129,7 +129,9 @@ class PlanSearch {
     }
     options.first = taken;
     const double price = best.price;
-    for (const double dearer : {std::sqrt(kDearer), kDearer}) attempt(price * dearer);
+    for (const double dearer : {std::sqrt(kDearer), kDearer}) {
+      if (work_ <= kMostWork) attempt(price * dearer);
+    }
     const bool lowest = limits_.least_price == 0.0 && price <= least_price_;
     attempt(price / (lowest ? kDearer : std::sqrt(kDearer)));
     options.most_tables = 0;  // one chain, for which all is spent

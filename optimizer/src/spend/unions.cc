@@ -18,6 +18,9 @@ using chained::PlanTable;
 constexpr std::size_t kMostMatchers = 300;  // of a table; those behind stay as they are
 constexpr int kMostBits = 4;                // that an entry is written out for
 constexpr int kMostJumpBits = 2;            // that a jump is
+// The proof keeps in mind which packets matchers of so few entries sent away: without that, layouts with guards are
+// hard to prove. So two of these do not become one that has more.
+constexpr double kFewEntries = 16.0;
 constexpr std::int8_t kUnknown = -1;
 
 /// Bits of `a` that `b` does not look at.
@@ -130,9 +133,12 @@ void Unions::offer(std::uint32_t number, double room) {
           (more_second > kMostJumpBits && jumps(matchers[j])))
         continue;
       if (has_ranges(matchers[i]) || has_ranges(matchers[j])) continue;
-      const double price =
-          written_out(matchers[i], more_first) + written_out(matchers[j], more_second) -
-          static_cast<double>(matchers[i].entries.size() + matchers[j].entries.size());
+      const auto of_first = static_cast<double>(matchers[i].entries.size());
+      const auto of_second = static_cast<double>(matchers[j].entries.size());
+      const double of_both =
+          written_out(matchers[i], more_first) + written_out(matchers[j], more_second);
+      if (std::max(of_first, of_second) <= kFewEntries && of_both > kFewEntries) continue;
+      const double price = of_both - of_first - of_second;
       const Offer offered = offer_of(spared, price, number);
       if (price > room || !(offered.worth > best.offer.worth)) continue;
       best = {offered, i, j, by_up >= by_down, table.version};
