@@ -85,25 +85,25 @@ void TablePlanner::compare_ranges(const Problem& whole, std::vector<std::uint32_
   whole_decider_ = std::move(decider);
 }
 
-std::vector<Costed> TablePlanner::joined(bool unites) const {
+std::vector<Costed> TablePlanner::joined(spend::Uniting uniting) const {
   std::vector<Costed> made;
-  made.push_back(joined(problem_, decider_, 0, unites));
+  made.push_back(joined(problem_, decider_, 0, uniting));
   if (whole_ == nullptr) return made;
-  Costed ranges = joined(*whole_, whole_decider_, room_.limits.most_ranges, unites);
+  Costed ranges = joined(*whole_, whole_decider_, room_.limits.most_ranges, uniting);
   if (ranges.tables.empty()) return made;
   made.insert(ranges.cost < made.front().cost ? made.begin() : made.end(), std::move(ranges));
   return made;
 }
 
 Costed TablePlanner::joined(const Problem& problem, const std::vector<std::uint32_t>& decider,
-                            std::size_t most_ranges, bool unites) const {
+                            std::size_t most_ranges, spend::Uniting uniting) const {
   constexpr std::size_t kLong = 16;
   constexpr std::size_t kMore = 9;
   constexpr std::size_t kMostListed = 50'000'000;  // conflicts, of four bytes each
   chained::TableOptions options{room_.table, room_.first_free, room_.most_rules, room_.most_tables};
   options.limits = &room_.limits;
   options.chains_as_made = room_.chains_as_made;
-  options.unites = unites;
+  options.uniting = uniting;
   chained::TableSearch search(rules_, problem, entering_.packets, entering_.weight, decider,
                               most_ranges);
   if (most_ranges > 0 && !search.has_ranges()) return {};

@@ -48,9 +48,9 @@ class TablePlanner {
 
   /// By cuts with a way back, with ranges and without where there are some; the cheaper first. Where some packets try many matchers, rules that much must come before
   /// are what they wait for: these leave the rests when more of that is listed, which elsewhere costs
-  /// more copies than it saves. `unites`: rules may be written out so that matchers become one, which is harder to
-  /// prove.
-  [[nodiscard]] std::vector<Costed> joined(bool unites = true) const;
+  /// more copies than it saves. `uniting`: rules are written out so that matchers
+  /// become one.
+  [[nodiscard]] std::vector<Costed> joined(spend::Uniting uniting = spend::Uniting::kAny) const;
 
   /// The order given, a tree of cuts without a way back, or a chain.
   [[nodiscard]] Costed without_way_back(bool single_table);
@@ -68,7 +68,7 @@ class TablePlanner {
  private:
   /// Empty where ranges are asked for, and the table has none.
   [[nodiscard]] Costed joined(const Problem& problem, const std::vector<std::uint32_t>& decider,
-                              std::size_t most_ranges, bool unites) const;
+                              std::size_t most_ranges, spend::Uniting uniting) const;
   [[nodiscard]] Costed with_filters_or_without(chained::TableSearch& search,
                                                const chained::TableOptions& options) const;
   [[nodiscard]] Costed with_more_shared(chained::TableSearch& search, chained::TableOptions options,

@@ -12,8 +12,10 @@
 #include "greynic/rules/made_filters.h"
 #include "greynic/rules/read_rules.h"
 #include "greynic/rules/traffic.h"
+#include "greynic/verify/verify.h"
 #include "sized.h"
 #include "src/chained/plan_search.h"
+#include "src/drafts/draft.h"
 #include "src/entering.h"
 #include "src/overlap.h"
 #include "src/problem.h"
@@ -174,7 +176,7 @@ TEST(PlanSearch, IsNeverWorseThanTheFirstPlanThatFits) {
                                                 table.entered.weight, decider, options)
                                  .plan;
         if (plan.empty() || chained::entries_of(plan) > most) continue;
-        spend::spend(plan, most - chained::entries_of(plan), units.effect, true);
+        spend::spend(plan, most - chained::entries_of(plan), units.effect, spend::Uniting::kAny);
         first = std::min(first, chained::tried_in(plan));
       }
     }
@@ -211,6 +213,29 @@ TEST(Guard, TakesPortsThatSeveralPrefixesLeaveOut) {
     return planner.joined().front().cost;
   };
   EXPECT_LT(cost("1025 : 65535"), 1.2 * cost("1024 : 65535"));
+}
+
+// Claim:  a layout that takes too many comparisons to prove gives way to one whose matchers stay apart, which is
+//         proven, and not to the searches that come last.
+// Oracle: verify's count for the layout that is found first.
+TEST(Draft, TakesALayoutThatIsEasierToProve) {
+  const RuleSet rules = made("fw", 300, 3);
+  const Traffic traffic = rules::uniform_traffic(rules, 1);
+  const std::vector<std::uint32_t> members = rules_by_table(rules).begin()->second;
+  TableRoom room;
+  room.first_free = 1;
+  room.most_rules = room.most_tables = 2 * rules.rules.size();
+  const auto drafted = [&](QuickProver quick) {
+    Effects effects;
+    return draft_table(rules, members, traffic, {}, room, effects, quick);
+  };
+  const TableDraft found = drafted(QuickProver());
+  ASSERT_TRUE(found.proven);
+  const auto proof = verify::verify(rules, Layout{found.tables});
+  ASSERT_TRUE(proof) << proof.error().message;
+  const TableDraft easier = drafted(QuickProver(false, proof->comparisons - 1));
+  EXPECT_TRUE(easier.proven);
+  EXPECT_LT(easier.proof.pairs, proof->comparisons);
 }
 
 // Claim:  the plan without filters that comes beside one with filters is the one that a search without

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <map>
 #include <random>
 #include <utility>
@@ -16,6 +17,7 @@ namespace {
 using chained::kNowhere;
 using chained::Plan;
 using chained::PlanMatcher;
+using spend::Uniting;
 
 constexpr std::size_t kColumns = 7;
 constexpr Word kPackets = Word{1} << kColumns;
@@ -115,13 +117,14 @@ TEST(Spend, ChangesWhatPacketsTryAndNotWhatTheyMeet) {
   for (std::size_t round = 0; round < sized(20'000, 3'000); ++round) {
     std::vector<std::uint32_t> effect(kUnits);
     for (std::uint32_t& number : effect) number = static_cast<std::uint32_t>(random() % 4);
-    const bool unites = random() % 4 != 0;
+    const std::array kinds = {Uniting::kAny, Uniting::kFewStayFew, Uniting::kNone};
+    const Uniting uniting = kinds[random() % kinds.size()];
     const std::size_t room = random() % 60;
     Plan plan = random_plan(random);
     weigh(plan);
     const Plan given = plan;
     ASSERT_NEAR(tried_in(given), tried_by_packets(given), 1e-9);
-    spend::spend(plan, room, effect, unites);
+    spend::spend(plan, room, effect, uniting);
     ASSERT_LE(entries_of(plan), entries_of(given) + room);
     for (Word packet = 0; packet < kPackets; ++packet) {
       const auto unit = [&](const Plan& of) {
@@ -162,9 +165,9 @@ TEST(Spend, WritesOutWhatThereIsRoomFor) {
     return made;
   };
   Plan made = plan();
-  spend::spend(made, 5, {0, 1}, true);
+  spend::spend(made, 5, {0, 1}, Uniting::kAny);
   EXPECT_EQ(made[0].matchers.size(), 2U);
-  spend::spend(made, 6, {0, 1}, true);
+  spend::spend(made, 6, {0, 1}, Uniting::kAny);
   ASSERT_EQ(made[0].matchers.size(), 1U);
   EXPECT_EQ(entries_of(made), 10U);
   EXPECT_NEAR(tried_in(made), 1.0, 1e-9);

@@ -130,7 +130,7 @@ LaidOut TableSearch::lay_out(const TableOptions& options) {
   }
   PlanLimits limits{options.most_rules, options.most_tables, options.least_price};
   limits.chains_as_made = options.chains_as_made;
-  limits.unites = options.unites;
+  limits.uniting = options.uniting;
   if (options.limits != nullptr && options.limits->most_recipes != LayoutLimits::kNoLimit) {
     limits.prices = 16;
     limits.keeps_to = [&](const Plan& plan) {

@@ -5,6 +5,7 @@
 #include "greynic/core/layout_limits.h"
 #include "src/chained/units.h"
 #include "src/problem.h"
+#include "src/spend/uniting.h"
 
 namespace greynic::optimizer::chained {
 
@@ -14,7 +15,7 @@ struct TableOptions {
   std::size_t most_rules = 0;    ///< jumps included
   std::size_t most_tables = 0;   ///< that may be added
   bool chains_as_made = false;   ///< chains are priced with what waits in them
-  bool unites = true;            ///< rules may be written out so that matchers become one
+  spend::Uniting uniting = spend::Uniting::kAny;
   /// Rules that must come before another, as far as they are listed: a rule with more stays in rests.
   std::size_t most_conflicts = 100;
   double least_price = 0.0;              ///< of an entry: at lower ones no plan fits

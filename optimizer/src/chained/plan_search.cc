@@ -89,7 +89,7 @@ class PlanSearch {
     }
     Plan as_grown;
     if (limits_.keeps_to) as_grown = plan;
-    spend::spend(plan, limits_.most_rules - entries, growing_.units.effect, limits_.unites);
+    spend::spend(plan, limits_.most_rules - entries, growing_.units.effect, limits_.uniting);
     if (limits_.keeps_to && !limits_.keeps_to(plan)) {
       plan = std::move(as_grown);
       if (!limits_.keeps_to(plan)) return false;

@@ -9,6 +9,7 @@
 #include <functional>
 
 #include "src/chained/grow.h"
+#include "src/spend/uniting.h"
 
 namespace greynic::optimizer::chained {
 
@@ -22,13 +23,13 @@ struct Growing {
 };
 
 struct PlanLimits {
-  std::size_t most_rules = 0;   ///< jumps included
-  std::size_t most_tables = 0;  ///< that may be added
-  double least_price = 0.0;     ///< of an entry: at lower ones no plan fits
-  int prices = 8;               ///< that are tried until one fits
-  bool chains_as_made = false;  ///< chains are priced with what waits in them
-  bool unites = true;           ///< entries that are left may make one matcher of two
-  std::function<bool(const Plan&)> keeps_to{};  ///< other limits; empty: none
+  std::size_t most_rules = 0;                     ///< jumps included
+  std::size_t most_tables = 0;                    ///< that may be added
+  double least_price = 0.0;                       ///< of an entry: at lower ones no plan fits
+  int prices = 8;                                 ///< that are tried until one fits
+  bool chains_as_made = false;                    ///< chains are priced with what waits in them
+  spend::Uniting uniting = spend::Uniting::kAny;  ///< by entries that are left
+  std::function<bool(const Plan&)> keeps_to{};    ///< other limits; empty: none
 };
 
 struct FoundPlans {

@@ -59,9 +59,11 @@ class Drafting {
 
   /// Are the rules left out that decide nothing?
   bool run(bool some_decide_nothing) {
-    if (take_what_suffices() && !draft_.proven) {
-      joined_ = planner_.joined(false);
-      take_what_suffices();
+    bool suffices = take_what_suffices();
+    for (const auto uniting : {spend::Uniting::kFewStayFew, spend::Uniting::kNone}) {
+      if (!suffices || draft_.proven) break;
+      joined_ = planner_.joined(uniting);
+      suffices = take_what_suffices();
     }
     if (draft_.proven) return true;
     bool drops = true;
@@ -114,7 +116,7 @@ bool QuickProver::proves(const RuleSet& rules, const Layout& layout, Proof& proo
   if (later_) return true;
   verify::VerifyOptions options;
   options.quick = true;
-  options.most_comparisons = std::min(kMostOnce, left_);
+  options.most_comparisons = std::min(most_once_, left_);
   if (has_ranges(layout)) options.most_comparisons = std::min(options.most_comparisons, kRanges);
   const auto verdict = verify::verify(rules, layout, options);
   if (!verdict) {

@@ -18,16 +18,18 @@ namespace greynic::optimizer {
 class QuickProver {
  public:
   /// `later`: all tables together are proven when they are done, so that none needs a proof of its own.
-  explicit QuickProver(bool later = false) : later_(later) {}
+  /// `most_once`: comparisons for one layout; what it leaves is for another.
+  explicit QuickProver(bool later = false, std::uint64_t most_once = 600'000'000)
+      : later_(later), most_once_(most_once) {}
   bool proves(const RuleSet& rules, const Layout& layout, Proof& proof);
   /// Layouts that were wrong: faults of the search, which nobody should have to take on trust.
   [[nodiscard]] std::size_t refuted() const { return refuted_; }
 
  private:
-  static constexpr std::uint64_t kMostOnce = 700'000'000;  ///< what it leaves is for another layout
-  static constexpr std::uint64_t kRanges = 200'000'000;    ///< masks are there, should this not do
+  static constexpr std::uint64_t kRanges = 200'000'000;  ///< masks are there, should this not do
   bool later_;
-  std::uint64_t left_ = 1'000'000'000;
+  std::uint64_t most_once_;
+  std::uint64_t left_ = 1'500'000'000;
   std::size_t refuted_ = 0;
 };
 

@@ -25,11 +25,13 @@ Entrances entrances_of(const chained::Plan& plan) {
 }  // namespace
 
 void spend(chained::Plan& plan, std::size_t room, const std::vector<std::uint32_t>& effect,
-           bool unites) {
+           Uniting uniting) {
   Entrances entrances = entrances_of(plan);
   Exits exits(plan, entrances);
   std::optional<Unions> unions;
-  if (unites) unions.emplace(plan, entrances, effect);
+  if (uniting != Uniting::kNone) {
+    unions.emplace(plan, entrances, effect, uniting == Uniting::kFewStayFew);
+  }
   auto left = static_cast<double>(room);
   while (true) {
     const auto copy = exits.best(left);

@@ -4,11 +4,12 @@
 /// spares most for an entry comes first.
 
 #include "src/chained/plan.h"
+#include "src/spend/uniting.h"
 
 namespace greynic::optimizer::spend {
 
-/// `effect`: by unit; units of the same may change places. `unites`: matchers may become one.
+/// `effect`: by unit; units of the same may change places.
 void spend(chained::Plan& plan, std::size_t room, const std::vector<std::uint32_t>& effect,
-           bool unites);
+           Uniting uniting);
 
 }  // namespace greynic::optimizer::spend

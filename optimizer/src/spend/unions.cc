@@ -18,9 +18,7 @@ using chained::PlanTable;
 constexpr std::size_t kMostMatchers = 300;  // of a table; those behind stay as they are
 constexpr int kMostBits = 4;                // that an entry is written out for
 constexpr int kMostJumpBits = 2;            // that a jump is
-// The proof keeps in mind which packets matchers of so few entries sent away: without that, layouts with guards are
-// hard to prove. So two of these do not become one that has more.
-constexpr double kFewEntries = 16.0;
+constexpr double kFewEntries = 16.0;        // see Uniting; as verify's kFewToMiss
 constexpr std::int8_t kUnknown = -1;
 
 /// Bits of `a` that `b` does not look at.
@@ -45,8 +43,13 @@ bool has_ranges(const PlanMatcher& matcher) {
 
 }  // namespace
 
-Unions::Unions(chained::Plan& plan, Entrances& entrances, const std::vector<std::uint32_t>& effect)
-    : plan_(plan), entrances_(entrances), effect_(effect), tables_(plan.size()) {
+Unions::Unions(chained::Plan& plan, Entrances& entrances, const std::vector<std::uint32_t>& effect,
+               bool few_stay_few)
+    : plan_(plan),
+      entrances_(entrances),
+      effect_(effect),
+      few_stay_few_(few_stay_few),
+      tables_(plan.size()) {
   for (std::uint32_t table = 0; table < plan.size(); ++table) {
     look_at(table);
     offer(table, std::numeric_limits<double>::infinity());
@@ -137,7 +140,8 @@ void Unions::offer(std::uint32_t number, double room) {
       const auto of_second = static_cast<double>(matchers[j].entries.size());
       const double of_both =
           written_out(matchers[i], more_first) + written_out(matchers[j], more_second);
-      if (std::max(of_first, of_second) <= kFewEntries && of_both > kFewEntries) continue;
+      const bool were_few = std::max(of_first, of_second) <= kFewEntries;
+      if (few_stay_few_ && were_few && of_both > kFewEntries) continue;
       const double price = of_both - of_first - of_second;
       const Offer offered = offer_of(spared, price, number);
       if (price > room || !(offered.worth > best.offer.worth)) continue;

@@ -14,7 +14,8 @@ namespace greynic::optimizer::spend {
 class Unions {
  public:
   /// `effect`: by unit; units of the same may change places. All must outlive it.
-  Unions(chained::Plan& plan, Entrances& entrances, const std::vector<std::uint32_t>& effect);
+  Unions(chained::Plan& plan, Entrances& entrances, const std::vector<std::uint32_t>& effect,
+         bool few_stay_few);
 
   /// What is worth most, of all that takes no more than `room` entries.
   [[nodiscard]] std::optional<Offer> best(double room);
@@ -53,6 +54,7 @@ class Unions {
   chained::Plan& plan_;
   Entrances& entrances_;
   const std::vector<std::uint32_t>& effect_;
+  bool few_stay_few_;
   std::vector<Table> tables_;
   std::priority_queue<Pair> offers_;
 };
