@@ -5,10 +5,10 @@
 namespace greynic::verify {
 namespace {
 
-constexpr std::size_t kMostMet = 256;         // steps of a place, by one cube
-constexpr int kMostVisits = 500;              // of places, by one cube
+constexpr std::size_t kMostMet = 8192;        // steps of a place, by one cube
+constexpr int kMostVisits = 5000;             // of places, by one cube
 constexpr std::uint64_t kMostBack = 100'000;  // comparisons on the way back, by one cube
-constexpr std::size_t kMostPieces = 256;      // of one cube
+constexpr std::size_t kMostPieces = 4096;     // of one cube
 constexpr std::size_t kFewToMiss = 16;        // steps of a place, to be kept in mind
 constexpr std::size_t kMostMissed = 64;       // entries kept in mind at one place
 
