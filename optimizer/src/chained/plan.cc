@@ -3,6 +3,7 @@
 #include <algorithm>
 
 namespace greynic::optimizer::chained {
+
 double weight_of(const PlanMatcher& matcher) {
   double weight = 0.0;
   for (const PlanEntry& entry : matcher.entries) weight += entry.weight;

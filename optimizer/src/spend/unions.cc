@@ -13,7 +13,6 @@ namespace {
 using chained::kNowhere;
 using chained::PlanEntry;
 using chained::PlanMatcher;
-using chained::PlanTable;
 
 constexpr std::size_t kMostMatchers = 300;  // of a table; those behind stay as they are
 constexpr int kMostBits = 4;                // that an entry is written out for
