@@ -215,11 +215,34 @@ TEST(Guard, TakesPortsThatSeveralPrefixesLeaveOut) {
   EXPECT_LT(cost("1025 : 65535"), 1.2 * cost("1024 : 65535"));
 }
 
+// Claim:  a plan that keeps to the limits of a device is not lost because what is spent on it does not.
+// Oracle: counted entries: nine tenths of the room are allowed, and spending takes all of it.
+TEST(PlanSearch, KeepsAPlanAsGrownWhereWhatIsSpentExceedsALimit) {
+  const RuleSet rules = made("acl", 300, 4);
+  const Table table(rules);
+  chained::Units units(table.problem);
+  std::vector<std::uint32_t> decider = table.decider;
+  for (std::uint32_t& row : decider) {
+    if (row != kNoRow) row = units.unit_of_row[row];
+  }
+  const auto conflicts = chained::conflicts_of(units, units.rows, 100);
+  const std::size_t most = 2 * rules.rules.size();
+  chained::PlanLimits limits{most, most};
+  limits.prices = 16;
+  limits.keeps_to = [&](const chained::Plan& plan) {
+    return chained::entries_of(plan) * 10 <= most * 9;
+  };
+  const chained::FoundPlans found = chained::search_plans(
+      {units, conflicts, table.entered.packets, table.entered.weight, decider}, limits);
+  EXPECT_GT(found.best.size(), 1U);
+  EXPECT_TRUE(limits.keeps_to(found.best));
+}
+
 // Claim:  a layout that takes too many comparisons to prove gives way to one whose matchers stay apart, which is
 //         proven, and not to the searches that come last.
 // Oracle: verify's count for the layout that is found first.
 TEST(Draft, TakesALayoutThatIsEasierToProve) {
-  const RuleSet rules = made("fw", 300, 3);
+  const RuleSet rules = made("fw", 150, 3);
   const Traffic traffic = rules::uniform_traffic(rules, 1);
   const std::vector<std::uint32_t> members = rules_by_table(rules).begin()->second;
   TableRoom room;

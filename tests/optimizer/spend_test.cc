@@ -173,5 +173,33 @@ TEST(Spend, WritesOutWhatThereIsRoomFor) {
   EXPECT_NEAR(tried_in(made), 1.0, 1e-9);
 }
 
+// Claim:  where few entries are to stay few, two matchers of up to 16 do not become one of more; larger ones do.
+// Oracle: counted by hand: 5 entries written out twice make 20, with 3 more 23; 17 make 68, with 3 more 71.
+TEST(Spend, LeavesSmallMatchersSmallWhereTold) {
+  const auto matchers_left = [](Word wide_entries, Uniting uniting) {
+    const Word wide = 0x7c;
+    const Word narrow = 0x7f;
+    Plan made(1);
+    PlanMatcher first(&narrow, 1);
+    for (const Word value : {0x01, 0x11, 0x21}) {
+      first.values.add(&value);
+      first.entries.push_back({0, kNowhere, 0.1, {}});
+    }
+    PlanMatcher second(&wide, 1);
+    for (Word i = 0; i < wide_entries; ++i) {
+      const Word value = i << 2;
+      second.values.add(&value);
+      second.entries.push_back({0, kNowhere, 0.7 / static_cast<double>(wide_entries), {}});
+    }
+    made[0].matchers = {first, second};
+    spend::spend(made, 100, {0}, uniting);
+    return made[0].matchers.size();
+  };
+  EXPECT_EQ(matchers_left(5, Uniting::kAny), 1U);
+  EXPECT_EQ(matchers_left(5, Uniting::kFewStayFew), 2U);
+  EXPECT_EQ(matchers_left(17, Uniting::kFewStayFew), 1U);
+  EXPECT_EQ(matchers_left(5, Uniting::kNone), 2U);
+}
+
 }  // namespace
 }  // namespace greynic::optimizer
