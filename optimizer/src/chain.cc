@@ -90,13 +90,15 @@ std::vector<double> weights_outside(const std::vector<Group>& groups, const Memb
 
 }  // namespace
 
-Chain build_chain(const Problem& problem, const std::vector<std::uint32_t>& rows) {
+Chain build_chain(const Problem& problem, const std::vector<std::uint32_t>& rows,
+                  circles::Care care) {
   std::vector<Group> groups = groups_by_mask(problem, rows);
   BitMatrix before = precedence(problem, groups);
   Chain chain;
   chain.least = groups.size();
   const std::vector<Members> found = circles_of(before);
   if (!found.empty()) {
+    chain.quick = care == circles::Care::kQuick;
     std::vector<Group> split;
     std::vector<bool> in_circle(groups.size(), false);
     for (const Members& members : found) {
@@ -106,7 +108,7 @@ Chain build_chain(const Problem& problem, const std::vector<std::uint32_t>& rows
         circle.push_back(groups[member]);
       }
       circles::SplitCircle apart = circles::split_circle(problem, circle, within(before, members),
-                                                         weights_outside(groups, members));
+                                                         weights_outside(groups, members), care);
       chain.least += apart.least - circle.size();
       for (auto& part : apart.parts) split.push_back(group_of(problem, std::move(part)));
     }

@@ -6,17 +6,20 @@
 #include <vector>
 
 #include "overlap.h"
+#include "src/circles/split.h"
 
 namespace greynic::optimizer {
 
 struct Chain {
   std::vector<Group> groups;  ///< in the order in which they are tried
   std::size_t least = 0;      ///< no chain of these rows has fewer groups
+  bool quick = false;         ///< some masks were split with little care
 };
 
 /// Rows (ascending) as a chain: groups of equal mask are split only where precedence makes a
 /// circle, then ordered so that the mean position over the rows' weights is small.
-[[nodiscard]] Chain build_chain(const Problem& problem, const std::vector<std::uint32_t>& rows);
+[[nodiscard]] Chain build_chain(const Problem& problem, const std::vector<std::uint32_t>& rows,
+                                circles::Care care = circles::Care::kFull);
 
 /// Sum over the groups of weight x position (counted from 1).
 [[nodiscard]] double weighted_position(const Chain& chain);

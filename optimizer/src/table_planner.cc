@@ -99,6 +99,7 @@ Costed TablePlanner::joined(const Problem& problem, const std::vector<std::uint3
                             std::size_t most_ranges, spend::Uniting uniting) const {
   constexpr std::size_t kLong = 16;
   constexpr std::size_t kMore = 9;
+  constexpr double kClearly = 0.9;  // first plans that differ less may change places once improved
   constexpr std::size_t kMostListed = 50'000'000;  // conflicts, of four bytes each
   chained::TableOptions options{room_.table, room_.first_free, room_.most_rules, room_.most_tables};
   options.limits = &room_.limits;
@@ -107,16 +108,30 @@ Costed TablePlanner::joined(const Problem& problem, const std::vector<std::uint3
   chained::TableSearch search(rules_, problem, entering_.packets, entering_.weight, decider,
                               most_ranges);
   if (most_ranges > 0 && !search.has_ranges()) return {};
-  Costed best = with_filters_or_without(search, options);
+  std::vector<chained::TableAttempt> attempts;
+  attempts.push_back(search.attempt(options));
+  Costed best = with_filters_or_without(attempts.back().lay_out());
   const std::size_t rows = problem.rows.size();
   while (best.p99 > kLong && options.most_conflicts * kMore * rows <= kMostListed) {
     options.most_conflicts *= kMore;
     options.least_price = best.price;  // more rules leave rests, with copies: no lower price fits
-    Costed again = with_filters_or_without(search, options);
-    options.least_price = 0.0;
-    if (!(again.cost < best.cost)) break;
+    chained::TableAttempt more = search.attempt(options);
+    Costed again = with_filters_or_without(more.lay_out());
+    if (!(again.cost < best.cost)) {
+      options.most_conflicts /= kMore;
+      break;
+    }
+    if (again.cost < kClearly * best.cost) attempts.clear();
+    attempts.push_back(std::move(more));
     best = std::move(again);
   }
+  options.least_price = 0.0;
+  for (chained::TableAttempt& attempt : attempts) {
+    attempt.improve();
+    Costed improved = with_filters_or_without(attempt.lay_out());
+    if (improved.cost < best.cost) best = std::move(improved);
+  }
+  attempts.clear();
   return with_more_shared(search, options, std::move(best));
 }
 
@@ -136,7 +151,7 @@ Costed TablePlanner::with_more_shared(chained::TableSearch& search, chained::Tab
     const double spare = static_cast<double>(room_.most_rules) / after;
     if (before < kMuch * after || spare < kMuch) break;
     options.most_rules = static_cast<std::size_t>(before * spare);
-    tried = with_filters_or_without(search, options);
+    tried = with_filters_or_without(search.lay_out(options));
   }
   return best;
 }
@@ -160,9 +175,7 @@ Costed TablePlanner::costed(std::vector<LayoutTable> tables) const {
   return {std::move(layout.tables), cost.matchers_tried, cost.matchers_tried_p99};
 }
 
-Costed TablePlanner::with_filters_or_without(chained::TableSearch& search,
-                                             const chained::TableOptions& options) const {
-  auto made = search.lay_out(options);
+Costed TablePlanner::with_filters_or_without(chained::LaidOut made) const {
   Costed best = costed(std::move(made.tables));
   if (!made.other.empty()) {
     Costed other = costed(std::move(made.other));

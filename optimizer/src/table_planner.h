@@ -69,8 +69,7 @@ class TablePlanner {
   /// Empty where ranges are asked for, and the table has none.
   [[nodiscard]] Costed joined(const Problem& problem, const std::vector<std::uint32_t>& decider,
                               std::size_t most_ranges, spend::Uniting uniting) const;
-  [[nodiscard]] Costed with_filters_or_without(chained::TableSearch& search,
-                                               const chained::TableOptions& options) const;
+  [[nodiscard]] Costed with_filters_or_without(chained::LaidOut made) const;
   [[nodiscard]] Costed with_more_shared(chained::TableSearch& search, chained::TableOptions options,
                                         Costed best) const;
   void consider(bool single_table, Costed& best);

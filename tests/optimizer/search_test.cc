@@ -174,7 +174,7 @@ TEST(PlanSearch, IsNeverWorseThanTheFirstPlanThatFits) {
         options.filters = filters;
         chained::Plan plan = chained::grow_plan(units, conflicts, table.entered.packets,
                                                 table.entered.weight, decider, options)
-                                 .plan;
+                                 .plan.plan;
         if (plan.empty() || chained::entries_of(plan) > most) continue;
         spend::spend(plan, most - chained::entries_of(plan), units.effect, spend::Uniting::kAny);
         first = std::min(first, chained::tried_in(plan));
@@ -284,8 +284,8 @@ TEST(GrowPlan, LeavesFiltersOutWhereOnlyTheyAreGrownAgain) {
   ASSERT_TRUE(both.filtered) << "choose another seed: this set needs no filter";
   const chained::Grown alone = grow(false);
   EXPECT_FALSE(alone.filtered);
-  EXPECT_TRUE(Sum(both.without) == Sum(alone.plan));
-  EXPECT_FALSE(Sum(both.plan) == Sum(alone.plan));
+  EXPECT_TRUE(Sum(both.without.plan) == Sum(alone.plan.plan));
+  EXPECT_FALSE(Sum(both.plan.plan) == Sum(alone.plan.plan));
 }
 
 // Claim:  where some packets wait for many matchers, more of what must come before a rule is listed as long as that

@@ -124,24 +124,45 @@ TableSearch::TableSearch(const RuleSet& rules, const Problem& problem, const Row
   }
 }
 
-LaidOut TableSearch::lay_out(const TableOptions& options) {
-  if (conflicts_.most != options.most_conflicts) {
-    conflicts_ = conflicts_of(units_, units_.rows, options.most_conflicts);
-  }
+TableAttempt TableSearch::attempt(const TableOptions& options) {
   PlanLimits limits{options.most_rules, options.most_tables, options.least_price};
   limits.chains_as_made = options.chains_as_made;
   limits.uniting = options.uniting;
   if (options.limits != nullptr && options.limits->most_recipes != LayoutLimits::kNoLimit) {
     limits.prices = 16;
-    limits.keeps_to = [&](const Plan& plan) {
-      return recipes_of(plan, units_.problem->columns, *options.limits) <=
-             options.limits->most_recipes;
+    limits.keeps_to = [this, most = options.limits](const Plan& plan) {
+      return recipes_of(plan, units_.problem->columns, *most) <= most->most_recipes;
     };
   }
-  FoundPlans found = search_plans({units_, conflicts_, packets_, packet_weight_, decider_}, limits);
-  LaidOut result{Writer(rules_, units_, found.best, options).run(), {}, found.price};
+  auto conflicts =
+      std::make_unique<Conflicts>(conflicts_of(units_, units_.rows, options.most_conflicts));
+  PlanSearch plans({units_, *conflicts, packets_, packet_weight_, decider_}, std::move(limits));
+  return {*this, options, std::move(conflicts), std::move(plans)};
+}
+
+LaidOut TableSearch::lay_out(const TableOptions& options) {
+  TableAttempt made = attempt(options);
+  made.improve();
+  return made.lay_out();
+}
+
+TableAttempt::TableAttempt(TableSearch& search, const TableOptions& options,
+                           std::unique_ptr<Conflicts> conflicts, PlanSearch plans)
+    : search_(&search),
+      options_(options),
+      conflicts_(std::move(conflicts)),
+      plans_(std::move(plans)) {
+  plans_.begin();
+}
+
+LaidOut TableAttempt::lay_out() {
+  FoundPlans found = plans_.found();
+  const auto written = [&](const Plan& plan) {
+    return Writer(search_->rules_, search_->units_, plan, options_).run();
+  };
+  LaidOut result{written(found.best), {}, found.price};
   found.best = {};
-  if (!found.other.empty()) result.other = Writer(rules_, units_, found.other, options).run();
+  if (!found.other.empty()) result.other = written(found.other);
   return result;
 }
 

@@ -2,7 +2,10 @@
 
 /// One input table as layout tables: grown within a number of rules, and written as rules.
 
+#include <memory>
+
 #include "greynic/core/layout_limits.h"
+#include "src/chained/plan_search.h"
 #include "src/chained/units.h"
 #include "src/problem.h"
 #include "src/spend/uniting.h"
@@ -29,6 +32,24 @@ struct LaidOut {
   double price = 0.0;  ///< of an entry, the first at which either fitted
 };
 
+class TableSearch;
+
+/// One search for the table's plans: the first that fit, and, where more is asked for, better ones.
+class TableAttempt {
+ public:
+  TableAttempt(TableSearch& search, const TableOptions& options,
+               std::unique_ptr<Conflicts> conflicts, PlanSearch plans);
+
+  void improve() { plans_.improve(); }
+  [[nodiscard]] LaidOut lay_out();
+
+ private:
+  TableSearch* search_;
+  TableOptions options_;
+  std::unique_ptr<Conflicts> conflicts_;  ///< of which the plans know the address
+  PlanSearch plans_;
+};
+
 /// What all layouts of one input table have in common, found once.
 class TableSearch {
  public:
@@ -40,14 +61,17 @@ class TableSearch {
 
   /// Some port field is compared as a range.
   [[nodiscard]] bool has_ranges() const { return units_.as_range[0] || units_.as_range[1]; }
+  /// Must not outlive the search.
+  [[nodiscard]] TableAttempt attempt(const TableOptions& options);
+  /// An attempt, improved.
   [[nodiscard]] LaidOut lay_out(const TableOptions& options);
 
  private:
+  friend class TableAttempt;
   const RuleSet& rules_;
   const Rows& packets_;
   const std::vector<double>& packet_weight_;
   Units units_;
-  Conflicts conflicts_;
   std::vector<std::uint32_t> decider_;  ///< units by packet
 };
 

@@ -5,17 +5,33 @@
 #include "src/chained/grower.h"
 
 namespace greynic::optimizer::chained {
+namespace {
+
+void append_chain(const Problem& rows, const Chain& chain, std::vector<PlanMatcher>& matchers) {
+  for (const Group& group : chain.groups) {
+    PlanMatcher matcher(rows.rows.mask[group.rows.front()], rows.rows.words());
+    for (const std::uint32_t row : group.rows) {
+      matcher.values.add(rows.rows.value[row]);
+      matcher.entries.push_back({rows.rule[row], kNowhere, rows.weight[row]});
+    }
+    matchers.push_back(std::move(matcher));
+  }
+}
+
+}  // namespace
 
 Grown Grower::run(const Conflicts& conflicts) {
   Node root = whole(conflicts);
   plan_.emplace_back();
   grow(std::move(root), 0, kNowhere, {0, options_.most_jumps});
   if (!finish_plan()) return {{}, filtered_, {}, work_};
-  if (forks_.empty()) return {std::move(plan_), filtered_, {}, work_};
-  Plan filtered = plan_;
-  leave_filters_out();
-  if (!finish_plan()) plan_.clear();
-  return {std::move(filtered), filtered_, std::move(plan_), work_};
+  Grown grown{{plan_, quick_, begun_}, filtered_, {}, 0};
+  if (!forks_.empty()) {
+    leave_filters_out();
+    if (finish_plan()) grown.without = {std::move(plan_), std::move(quick_), std::move(begun_)};
+  }
+  grown.work = work_;
+  return grown;
 }
 
 std::vector<FirstStep> Grower::first_steps(const Conflicts& conflicts, std::size_t cheapest,
@@ -60,9 +76,13 @@ void Grower::leave_filters_out() {
     auto& matchers = plan_[fork.table].matchers;
     matchers.erase(matchers.begin() + static_cast<std::ptrdiff_t>(fork.matchers), matchers.end());
     for (std::size_t table = fork.begin; table < fork.end; ++table) plan_[table] = {};
+    std::erase_if(quick_, [&](const QuickChain& chain) {
+      return chain.table == fork.table || (chain.table >= fork.begin && chain.table < fork.end);
+    });
     entries_ -= fork.entries;
     tried_ -= fork.tried;
     filters_ = false;
+    at_first_ = fork.table == 0 && fork.matchers == 0;
     grow(std::move(fork.node), fork.table, fork.exit, fork.way);
   }
 }
@@ -108,6 +128,7 @@ std::size_t Grower::grow(Node node, std::uint32_t table, std::uint32_t exit, Way
       return deepest;
     }
     const bool may_cut = !is_short && way.open();
+    const bool first = std::exchange(at_first_, false);
     if (may_cut && begin_as_told(node, table, exit, way, deepest)) continue;
     const auto filter = filters_ && may_cut ? chooser_.best_filter(node) : std::nullopt;
     if (filter) {
@@ -119,12 +140,14 @@ std::size_t Grower::grow(Node node, std::uint32_t table, std::uint32_t exit, Way
         may_cut ? chooser_.best_cuts(node, chain, kFewCuts) : std::vector<Cut>{};
     const auto guard = chooser_.best_guard(node);
     if (guard && guard->cost < chain && (cuts.empty() || guard->cost < cuts.front().cost)) {
+      if (first) begun_ = {true, {}};
       node = put_guard(std::move(node), *guard, table, exit, way, deepest);
       continue;
     }
     Node rest(packets_.words());
     // A cut may come to nothing: its cost is an estimate.
     const auto make = [&](const Cut& cut) {
+      if (first) begun_ = {false, cut.mask};
       return cut.cost < chain && make_cut(node, cut.mask, table, exit, rest, way, deepest);
     };
     bool made = std::any_of(cuts.begin(), cuts.end(), make);
@@ -218,17 +241,23 @@ void Grower::finish(const Node& node, double chain, std::uint32_t table) {
   entries_ += chains_.back().second.rows.size();
 }
 
-void Grower::put_chain(const Problem& chain, std::uint32_t table) {
+void Grower::put_chain(Problem rows, std::uint32_t table) {
   constexpr std::size_t kRowsAUnit = 1000;  // rows of a long chain are held against one another
-  work_ += chain.rows.size() * chain.rows.size() / kRowsAUnit;
-  for (const Group& group : chain_of(chain).groups) {
-    PlanMatcher matcher(chain.rows.mask[group.rows.front()], packets_.words());
-    for (const std::uint32_t row : group.rows) {
-      matcher.values.add(chain.rows.value[row]);
-      matcher.entries.push_back({chain.rule[row], kNowhere, chain.weight[row]});
-    }
-    plan_[table].matchers.push_back(std::move(matcher));
+  work_ += rows.rows.size() * rows.rows.size() / kRowsAUnit;
+  const Chain chain = chain_of(rows, circles::Care::kQuick);
+  auto& matchers = plan_[table].matchers;
+  const std::size_t begin = matchers.size();
+  append_chain(rows, chain, matchers);
+  if (chain.quick) quick_.push_back({table, begin, std::move(rows)});
+}
+
+bool make_chains_again(GrownPlan& grown) {
+  for (const QuickChain& chain : grown.quick) {
+    auto& matchers = grown.plan[chain.table].matchers;
+    matchers.erase(matchers.begin() + static_cast<std::ptrdiff_t>(chain.begin), matchers.end());
+    append_chain(chain.rows, chain_of(chain.rows), matchers);
   }
+  return !std::exchange(grown.quick, {}).empty();
 }
 
 std::vector<FirstStep> first_steps(Units& units, const Conflicts& conflicts, const Rows& packets,

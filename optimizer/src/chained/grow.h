@@ -13,6 +13,7 @@
 /// What looks cheapest is done; parts are priced as the trees that they become, by a rule of thumb.
 
 #include <limits>
+#include <optional>
 
 #include "src/chained/node.h"
 #include "src/chained/plan.h"
@@ -23,6 +24,7 @@ namespace greynic::optimizer::chained {
 struct FirstStep {
   bool guard = false;
   std::vector<Word> mask;
+  bool operator==(const FirstStep&) const = default;
 };
 
 struct GrowOptions {
@@ -38,12 +40,28 @@ struct GrowOptions {
   const FirstStep* first = nullptr;  ///< null: what looks cheapest
 };
 
+/// The end of a table, whose chain was made quickly.
+struct QuickChain {
+  std::uint32_t table;
+  std::size_t begin;  ///< of its matchers in the table
+  Problem rows;
+};
+
+struct GrownPlan {
+  Plan plan;  ///< empty when it would have too many rules
+  std::vector<QuickChain> quick;
+  std::optional<FirstStep> begun;  ///< what it begins with, where that looked cheapest
+};
+
 struct Grown {
-  Plan plan;              ///< empty when it would have too many rules
+  GrownPlan plan;
   bool filtered = false;  ///< a filter was put in; without, options.filters changed nothing
-  Plan without;           ///< as plan, but without filters: only what they change is grown again
+  GrownPlan without;      ///< as plan, but without filters: only what they change is grown again
   std::size_t work = 0;   ///< units of all nodes looked at, and what chains take, in as much
 };
+
+/// Makes the chains again with all care; true where there were some.
+bool make_chains_again(GrownPlan& grown);
 
 /// First steps that look cheap: the `cheapest` cuts, a guard, and up to `most` cuts in all of which each looks at
 /// fields that none before it does.

@@ -67,7 +67,7 @@ class Grower {
   /// False when it has too many rules.
   bool finish_plan() {
     if (too_much()) return false;
-    for (const auto& [table, chain] : chains_) put_chain(chain, table);
+    for (auto& [table, chain] : chains_) put_chain(std::move(chain), table);
     chains_.clear();
     return true;
   }
@@ -104,7 +104,7 @@ class Grower {
   /// The node as a chain, the end of its table.
   void finish(const Node& node, double chain, std::uint32_t table);
 
-  void put_chain(const Problem& chain, std::uint32_t table);
+  void put_chain(Problem chain, std::uint32_t table);
 
   /// Puts the cut into the table and grows its parts. What is left to do goes to `rest`, in a table
   /// of its own when parts come back to it: then `table` becomes that one. False when the cut comes
@@ -142,6 +142,9 @@ class Grower {
   Plan plan_;
   /// Ends of tables, made once it is known that the plan is small enough.
   std::vector<std::pair<std::uint32_t, Problem>> chains_;
+  std::vector<QuickChain> quick_;
+  std::optional<FirstStep> begun_;
+  bool at_first_ = true;     ///< nothing is in the plan yet
   std::size_t entries_ = 0;  ///< of the matchers so far
   double tried_ = 0.0;       ///< in them
   std::size_t work_ = 0;

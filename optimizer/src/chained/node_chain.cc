@@ -47,10 +47,10 @@ Problem written_out(const Units& units, const Node& node) {
   return chain;
 }
 
-Chain chain_of(const Problem& problem) {
+Chain chain_of(const Problem& problem, circles::Care care) {
   std::vector<std::uint32_t> all(problem.rows.size());
   std::iota(all.begin(), all.end(), 0U);
-  return build_chain(problem, all);
+  return build_chain(problem, all, care);
 }
 
 double cost_as_made(const Units& units, const Node& node, double hoped, double missing) {

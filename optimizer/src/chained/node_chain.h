@@ -14,7 +14,7 @@ bool end_at_last_word(Node& node);
 /// earlier is kept.
 [[nodiscard]] Problem written_out(const Units& units, const Node& node);
 
-[[nodiscard]] Chain chain_of(const Problem& problem);
+[[nodiscard]] Chain chain_of(const Problem& problem, circles::Care care = circles::Care::kFull);
 
 /// What the chain of a small node costs: `hoped` does not know that rules which must come before others may keep
 /// those waiting. Of other nodes `hoped`. `missing`: packets that no row decides.

@@ -13,145 +13,134 @@ constexpr double kDearer = 2.5;
 constexpr double kSpendingSaves = 1.2;  // a plan that tries as many times more may get better
 constexpr double kSpendingSavesChains = 3.0;
 constexpr std::size_t kMostJumps = 60;  // devices and core's look_up follow 64
-
-class PlanSearch {
- public:
-  PlanSearch(const Growing& growing, const PlanLimits& limits)
-      : growing_(growing),
-        limits_(limits),
-        least_price_(std::max(limits.least_price, 1.0 / static_cast<double>(limits.most_rules))) {}
-
-  FoundPlans run() {
-    find_prices();
-    const bool with =
-        without_.plan.empty() || (!filtered_.plan.empty() && filtered_.tried <= without_.tried);
-    Kept& best = with ? filtered_ : without_;
-    if (!best.plan.empty()) improve(best, with);
-    FoundPlans found;
-    found.price = first_price_;
-    if (best.plan.empty()) {
-      found.best = grow({price_, 0, static_cast<std::size_t>(-1), 0, kNoBound, false}).plan;
-      return found;
-    }
-    found.best = std::move(best.plan);
-    found.other = std::move((with ? without_ : filtered_).plan);
-    return found;
-  }
-
- private:
-  static constexpr double kNoBound = std::numeric_limits<double>::infinity();
-
-  struct Kept {
-    Plan plan;  ///< empty: none fits yet
-    double price = 0.0;
-    double tried = 0.0;
-  };
-
-  [[nodiscard]] Grown grow(const GrowOptions& options) {
-    Grown grown = grow_plan(growing_.units, growing_.conflicts, growing_.packets,
-                            growing_.packet_weight, growing_.decider, options);
-    work_ += grown.work;
-    return grown;
-  }
-
-  [[nodiscard]] GrowOptions options_at(double price) const {
-    GrowOptions options{price, limits_.most_tables, limits_.most_rules, kMostJumps};
-    options.chains_as_made = limits_.chains_as_made;
-    return options;
-  }
-
-  /// A plan with filters and one without, each at the first price at which it fits.
-  void find_prices() {
-    price_ = least_price_;
-    for (int round = 0; round < limits_.prices && (filtered_.plan.empty() || without_.plan.empty());
-         ++round, price_ *= kDearer) {
-      GrowOptions options = options_at(price_);
-      if (filtered_.plan.empty()) {
-        options.without_too = without_.plan.empty();
-        Grown grown = grow(options);
-        const bool complete = !grown.plan.empty();
-        fits(std::move(grown.plan), price_, filtered_);
-        if (!grown.filtered && !filtered_.plan.empty()) return;  // without filters it is the same
-        if (without_.plan.empty()) fits(std::move(grown.without), price_, without_);
-        if (complete || !grown.filtered) continue;
-      }
-      if (!without_.plan.empty()) continue;
-      options.filters = false;
-      fits(grow(options).plan, price_, without_);
-    }
-  }
-
-  /// Keeps the plan when it fits and is better; whether it fits.
-  bool fits(Plan plan, double price, Kept& kept) {
-    const std::size_t entries = entries_of(plan);
-    if (plan.empty() || entries > limits_.most_rules || plan.size() > limits_.most_tables + 1) {
-      return false;
-    }
-    Plan as_grown;
-    if (limits_.keeps_to) as_grown = plan;
-    spend::spend(plan, limits_.most_rules - entries, growing_.units.effect, limits_.uniting);
-    if (limits_.keeps_to && !limits_.keeps_to(plan)) {
-      plan = std::move(as_grown);
-      if (!limits_.keeps_to(plan)) return false;
-    }
-    if (longest_way(plan) > kMostJumps) return false;
-    if (first_price_ == 0.0) first_price_ = price;
-    const double tried = tried_in(plan);
-    if (kept.plan.empty() || tried < kept.tried) {
-      kept = {std::move(plan), price, tried};
-    }
-    return true;
-  }
-
-  /// Other first steps; then other prices: higher ones leave more room to spend, a lower one less.
-  void improve(Kept& best, bool filters) {
-    constexpr std::size_t kCheapest = 3;
-    constexpr std::size_t kCuts = 8;
-    constexpr std::size_t kMostWork = 3'000'000;  // several times what 10,000 rules take
-    GrowOptions options = options_at(best.price);
-    options.filters = filters;
-    const auto attempt = [&](double price, double saved = kSpendingSaves) {
-      options.entry_price = price;
-      options.most_tried = best.tried * saved;
-      return fits(grow(options).plan, price, best);
-    };
-    const std::vector<FirstStep> steps =
-        first_steps(growing_.units, growing_.conflicts, growing_.packets, growing_.packet_weight,
-                    growing_.decider, best.price, kCheapest, kCuts);
-    const FirstStep* taken = nullptr;
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-      if (work_ > (i <= kCheapest ? kMostWork : kMostWork / 3)) break;
-      const double before = best.tried;
-      const double price = best.price;
-      options.first = &steps[i];
-      if (!attempt(price)) attempt(price * kDearer);
-      if (best.tried < before) taken = &steps[i];
-    }
-    options.first = taken;
-    const double price = best.price;
-    for (const double dearer : {std::sqrt(kDearer), kDearer}) {
-      if (work_ <= kMostWork) attempt(price * dearer);
-    }
-    const bool lowest = limits_.least_price == 0.0 && price <= least_price_;
-    attempt(price / (lowest ? kDearer : std::sqrt(kDearer)));
-    options.most_tables = 0;  // one chain, for which all is spent
-    attempt(price, kSpendingSavesChains);
-  }
-
-  const Growing& growing_;
-  const PlanLimits& limits_;
-  double least_price_;
-  double price_ = 0.0;
-  double first_price_ = 0.0;
-  Kept filtered_;
-  Kept without_;
-  std::size_t work_ = 0;  ///< of all plans grown
-};
+constexpr double kNoBound = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
+PlanSearch::PlanSearch(const Growing& growing, PlanLimits limits)
+    : growing_(growing),
+      limits_(std::move(limits)),
+      least_price_(std::max(limits_.least_price, 1.0 / static_cast<double>(limits_.most_rules))) {}
+
+bool PlanSearch::with_filters() const {
+  return without_.plan.empty() || (!filtered_.plan.empty() && filtered_.tried <= without_.tried);
+}
+
+FoundPlans PlanSearch::found() {
+  const bool with = with_filters();
+  FoundPlans found;
+  found.price = first_price_;
+  found.best = (with ? filtered_ : without_).plan;
+  found.other = (with ? without_ : filtered_).plan;
+  if (found.best.empty()) {
+    Grown chain = grow({price_, 0, static_cast<std::size_t>(-1), 0, kNoBound, false});
+    found.best = std::move(chain.plan.plan);
+  }
+  return found;
+}
+
+Grown PlanSearch::grow(const GrowOptions& options) {
+  Grown grown = grow_plan(growing_.units, growing_.conflicts, growing_.packets,
+                          growing_.packet_weight, growing_.decider, options);
+  work_ += grown.work;
+  return grown;
+}
+
+GrowOptions PlanSearch::options_at(double price) const {
+  GrowOptions options{price, limits_.most_tables, limits_.most_rules, kMostJumps};
+  options.chains_as_made = limits_.chains_as_made;
+  return options;
+}
+void PlanSearch::begin() {
+  price_ = least_price_;
+  for (int round = 0; round < limits_.prices && (filtered_.plan.empty() || without_.plan.empty());
+       ++round, price_ *= kDearer) {
+    GrowOptions options = options_at(price_);
+    if (filtered_.plan.empty()) {
+      options.without_too = without_.plan.empty();
+      Grown grown = grow(options);
+      const bool complete = !grown.plan.plan.empty();
+      fits(std::move(grown.plan), price_, filtered_);
+      if (!grown.filtered && !filtered_.plan.empty()) return;  // without filters it is the same
+      if (without_.plan.empty()) fits(std::move(grown.without), price_, without_);
+      if (complete || !grown.filtered) continue;
+    }
+    if (!without_.plan.empty()) continue;
+    options.filters = false;
+    fits(grow(options).plan, price_, without_);
+  }
+}
+
+/// Keeps the plan when it fits and is better; whether it fits.
+bool PlanSearch::fits(GrownPlan grown, double price, Kept& kept) {
+  const std::size_t entries = entries_of(grown.plan);
+  if (grown.plan.empty() || entries > limits_.most_rules ||
+      grown.plan.size() > limits_.most_tables + 1) {
+    return false;
+  }
+  Plan plan = grown.plan;
+  spend::spend(plan, limits_.most_rules - entries, growing_.units.effect, limits_.uniting);
+  if (limits_.keeps_to && !limits_.keeps_to(plan)) {
+    if (!limits_.keeps_to(grown.plan)) return false;
+    plan = grown.plan;
+  }
+  if (longest_way(plan) > kMostJumps) return false;
+  if (first_price_ == 0.0) first_price_ = price;
+  const double tried = tried_in(plan);
+  if (kept.plan.empty() || tried < kept.tried) {
+    kept = {std::move(plan), std::move(grown), price, tried};
+  }
+  return true;
+}
+
+void PlanSearch::improve() {
+  const bool filters = with_filters();
+  Kept& best = filters ? filtered_ : without_;
+  if (best.plan.empty()) return;
+  constexpr std::size_t kCheapest = 3;
+  constexpr std::size_t kCuts = 8;
+  constexpr std::size_t kMostWork = 3'000'000;  // several times what 10,000 rules take
+  GrowOptions options = options_at(best.price);
+  options.filters = filters;
+  const auto attempt = [&](double price, double saved = kSpendingSaves) {
+    options.entry_price = price;
+    options.most_tried = best.tried * saved;
+    return fits(grow(options).plan, price, best);
+  };
+  const std::vector<FirstStep> steps =
+      first_steps(growing_.units, growing_.conflicts, growing_.packets, growing_.packet_weight,
+                  growing_.decider, best.price, kCheapest, kCuts);
+  const std::optional<FirstStep> begun = best.unspent.begun;
+  const FirstStep* taken = nullptr;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (begun == steps[i]) continue;
+    if (work_ > (i <= kCheapest ? kMostWork : kMostWork / 3)) break;
+    const double before = best.tried;
+    const double price = best.price;
+    options.first = &steps[i];
+    if (!attempt(price)) attempt(price * kDearer);
+    if (best.tried < before) taken = &steps[i];
+  }
+  options.first = taken;
+  const double price = best.price;
+  for (const double dearer : {std::sqrt(kDearer), kDearer}) {
+    if (work_ <= kMostWork) attempt(price * dearer);
+  }
+  const bool lowest = limits_.least_price == 0.0 && price <= least_price_;
+  attempt(price / (lowest ? kDearer : std::sqrt(kDearer)));
+  options.most_tables = 0;  // one chain, for which all is spent
+  attempt(price, kSpendingSavesChains);
+  for (Kept* kept : {&filtered_, &without_}) {
+    GrownPlan again = kept->unspent;
+    if (make_chains_again(again)) fits(std::move(again), kept->price, *kept);
+  }
+}
+
 FoundPlans search_plans(const Growing& growing, const PlanLimits& limits) {
-  return PlanSearch(growing, limits).run();
+  PlanSearch search(growing, limits);
+  search.begin();
+  search.improve();
+  return search.found();
 }
 
 }  // namespace greynic::optimizer::chained

@@ -38,6 +38,41 @@ struct FoundPlans {
   double price = 0.0;  ///< of an entry, the first at which either fitted
 };
 
+/// All of it.
 [[nodiscard]] FoundPlans search_plans(const Growing& growing, const PlanLimits& limits);
+
+class PlanSearch {
+ public:
+  PlanSearch(const Growing& growing, PlanLimits limits);
+
+  /// A plan with filters and one without, each at the first price at which it fits.
+  void begin();
+  /// Other first steps than theirs, and other prices; then the chains of the best with all care.
+  void improve();
+  /// The best so far.
+  [[nodiscard]] FoundPlans found();
+
+ private:
+  struct Kept {
+    Plan plan;  ///< empty: none fits yet
+    GrownPlan unspent;
+    double price = 0.0;
+    double tried = 0.0;
+  };
+
+  [[nodiscard]] Grown grow(const GrowOptions& options);
+  [[nodiscard]] GrowOptions options_at(double price) const;
+  bool fits(GrownPlan grown, double price, Kept& kept);
+  [[nodiscard]] bool with_filters() const;
+
+  Growing growing_;
+  PlanLimits limits_;
+  double least_price_;
+  double price_ = 0.0;
+  double first_price_ = 0.0;
+  Kept filtered_;
+  Kept without_;
+  std::size_t work_ = 0;  ///< of all plans grown
+};
 
 }  // namespace greynic::optimizer::chained

@@ -119,9 +119,8 @@ void bring_forward(const RowGraph& graph, const Ordered& order, Parts& parts) {
 }  // namespace
 
 double cheapen(const RowGraph& graph, const std::vector<double>& weight,
-               const std::vector<double>& others, Parts& parts) {
+               const std::vector<double>& others, Parts& parts, std::size_t most_tries) {
   constexpr std::size_t kMostWork = 8'000'000;  // so that the time has a bound
-  constexpr std::size_t kMostTries = 60;
   const Others outside(others);
   Ordered best = in_best_order(graph, weight, outside, parts);
   // Returns whether parts that have changed are no more, and cheaper; else they are as before.
@@ -146,7 +145,7 @@ double cheapen(const RowGraph& graph, const std::vector<double>& weight,
   statistics::Random random(1);
   Regrouping regrouping(graph, parts);
   const std::size_t work = graph.size() + graph.after.size() + count(parts) * count(parts);
-  for (std::size_t left = std::min(kMostTries, kMostWork / work); left > 0; --left) {
+  for (std::size_t left = std::min(most_tries, kMostWork / work); left > 0; --left) {
     Parts before = parts;
     regrouping.regroup_some(masks, random);
     if (!keeps(before)) continue;

@@ -30,6 +30,6 @@ void improve(const RowGraph& graph, std::size_t enough, Parts& parts);
 /// that of each group outside of the circle. Returns weight x position, as it is if nothing but
 /// weight says how the others lie among the parts.
 double cheapen(const RowGraph& graph, const std::vector<double>& weight,
-               const std::vector<double>& others, Parts& parts);
+               const std::vector<double>& others, Parts& parts, std::size_t most_tries = 60);
 
 }  // namespace greynic::optimizer::circles

@@ -41,24 +41,27 @@ Parts parts_of(const ListedRows& listed, const RowsOfParts& rows) {
 }  // namespace
 
 SplitCircle split_circle(const Problem& problem, const std::vector<Group>& circle,
-                         const BitMatrix& before, const std::vector<double>& others) {
+                         const BitMatrix& before, const std::vector<double>& others, Care care) {
   constexpr std::size_t kMostEdges = 12'000'000;  // 144 MiB while they are sorted
-  RowsOfParts freest = freest_first(problem, circle, before);
   const auto listed = row_graph(problem, circle, before, kMostEdges);
-  if (!listed) return {std::move(freest), circle.size()};
+  if (!listed) return {freest_first(problem, circle, before), circle.size()};
   const RowGraph& graph = listed->graph;
   std::vector<double> weight;
   for (const std::uint32_t row : listed->row) weight.push_back(problem.weight[row]);
 
   Parts few = one_by_one(graph, false);
   if (Parts other = one_by_one(graph, true); count(other) < count(few)) few = std::move(other);
+  if (care == Care::kQuick) {
+    cheapen(graph, weight, others, few, 0);
+    return {rows_of(*listed, few), circle.size()};
+  }
   const std::size_t enough = count(few);
   const std::size_t least = least_parts(graph, split_masks(graph, few));
   improve(graph, least, few);
   const double cost_of_few = cheapen(graph, weight, others, few);
 
   // Free rows early are cheap at times, though they are more parts.
-  Parts early = parts_of(*listed, freest);
+  Parts early = parts_of(*listed, freest_first(problem, circle, before));
   double cost_of_early = cheapen(graph, weight, others, early);
   if (count(early) > enough) {
     improve(graph, enough, early);

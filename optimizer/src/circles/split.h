@@ -13,6 +13,9 @@
 
 namespace greynic::optimizer::circles {
 
+/// Quick: for chains that are only compared, each mask is taken apart once.
+enum class Care : std::uint8_t { kFull, kQuick };
+
 struct SplitCircle {
   std::vector<std::vector<std::uint32_t>> parts;  ///< rows of each, ascending
   std::size_t least = 0;                          ///< no order of these masks has fewer parts
@@ -21,6 +24,7 @@ struct SplitCircle {
 /// One group for each mask of the circle; `before`: precedence() of them; `others`: the weight of each
 /// group outside of the circle.
 [[nodiscard]] SplitCircle split_circle(const Problem& problem, const std::vector<Group>& circle,
-                                       const BitMatrix& before, const std::vector<double>& others);
+                                       const BitMatrix& before, const std::vector<double>& others,
+                                       Care care);
 
 }  // namespace greynic::optimizer::circles
