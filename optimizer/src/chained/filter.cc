@@ -2,7 +2,6 @@
 /// can, where rules of two fields stand against each other.
 
 #include <algorithm>
-#include <unordered_set>
 
 #include "src/chained/cut.h"
 
@@ -94,20 +93,21 @@ std::optional<Filter> CutChooser::best_filter(const Node& node) const {
     }
   }
   std::vector<Side> sides;
+  KeyNumbers& keys = scratch_.keys;
   for (auto& mask : candidates(node, 6)) {
     Side side{std::move(mask), std::vector<bool>(node.rows.size()),
               std::vector<bool>(node.packets.size()), 0.0, 0.0};
-    std::unordered_set<std::uint64_t> keys;
+    keys.restart(node.rows.size());
     for (std::size_t row = 0; row < node.rows.size(); ++row) {
       if (!covers_all(node.rows.hull.mask[row], side.mask)) continue;
       side.row[row] = true;
       side.weight += node.weight[row];
-      keys.insert(hash_under(node.rows.hull.value[row], side.mask.data(), words));
+      keys.number(hash_under(node.rows.hull.value[row], side.mask.data(), words));
     }
     if (side.weight < 0.1 * node.all_weight || side.weight > 0.9 * node.all_weight) continue;
     for (std::size_t i = 0; i < node.packets.size(); ++i) {
       side.packet[i] =
-          keys.contains(hash_under(packets_[node.packets[i]], side.mask.data(), words));
+          keys.lookup(hash_under(packets_[node.packets[i]], side.mask.data(), words)) != kNoRow;
       const bool own = row_of[i] != kNoRow && side.row[row_of[i]];
       if (side.packet[i] && !own) side.strange += packet_weight_[node.packets[i]];
     }
@@ -118,6 +118,7 @@ std::optional<Filter> CutChooser::best_filter(const Node& node) const {
   });
   constexpr std::size_t kSides = 8;
   if (sides.size() > kSides) sides.resize(kSides);
+  if (sides.size() < 2) return std::nullopt;
 
   const Bound bound(units_, node, is_bound);
   std::vector<std::vector<bool>> freed_without;

@@ -42,15 +42,18 @@ bool Grower::make_cut(Node& node, const std::vector<Word>& mask, std::uint32_t& 
     rest.rows.add(node.rows.hull.value[row], node.rows.hull.mask[row], node.rows.ports[row],
                   node.rows.unit[row]);
   }
+  const bool fixes_ports = std::ranges::any_of(
+      units_.slot, [&](const Slot& slot) { return slot.get(mask.data()) != 0; });
+  const Meeting meeting = fixes_ports ? Meeting::kOfPorts : Meeting::kSure;
   PlanMatcher matcher(mask.data(), words);
   bool comes_back = false;
   std::vector<bool> ends;
   for (std::size_t i = 0; i < inside.size(); ++i) {
     ends.push_back(end_at_last_word(inside[i]));
     comes_back = comes_back || !ends.back();
-    inherit(node, parts.parts[i].rows, inside[i]);
+    inherit(node, parts.parts[i].rows, inside[i], meeting);
   }
-  inherit(node, parts.rest, rest);
+  inherit(node, parts.rest, rest, Meeting::kSure);
   const bool something_left = rest.rows.size() > 0;
   std::uint32_t after = exit;
   if (comes_back && something_left) {
@@ -123,7 +126,7 @@ Node Grower::put_guard(Node node, const Guard& guard, std::uint32_t table, std::
                         known.data());
       from.push_back(row);
     }
-    inherit(node, std::move(from), low.back());
+    inherit(node, std::move(from), low.back(), Meeting::kUncertain);
   }
   std::vector<PlanMatcher> matchers;
   for (const Guard::Away& away : guard.away) {
@@ -158,7 +161,7 @@ Node Grower::put_guard(Node node, const Guard& guard, std::uint32_t table, std::
     behind.rows.add(value, mask, ports, node.rows.unit[row]);
     from.push_back(row);
   }
-  inherit(node, std::move(from), behind);
+  inherit(node, std::move(from), behind, Meeting::kUncertain);
   for (std::size_t protocol = 0; protocol < low.size(); ++protocol) {
     PlanEntry to;
     const bool empty = low[protocol].rows.size() == 0;
@@ -205,7 +208,7 @@ std::uint32_t Grower::send_away(const Node& node, const std::vector<Word>& mask,
     for (std::size_t w = 0; w < words; ++w) bits[w] = value[w] & mask[w];
     matcher.entries.push_back({kNowhere, target, 0.0});
   }
-  inherit(node, std::move(from), without);
+  inherit(node, std::move(from), without, Meeting::kSure);
   for (const std::uint32_t packet : node.packets) {
     const auto found = known.find(hash_under(packets_[packet], mask.data(), words));
     (found == known.end() ? without : with).packets.push_back(packet);

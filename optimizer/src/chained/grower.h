@@ -90,9 +90,10 @@ class Grower {
   void scout(Node& node);
 
   /// What of the conflicts of a node is left in a region inside of it, of its rows `from`.
-  void inherit(const Node& node, std::vector<std::uint32_t> from, Node& inside) {
+  void inherit(const Node& node, std::vector<std::uint32_t> from, Node& inside, Meeting meeting) {
     from.resize(inside.rows.size());
-    inside.conflicts = conflicts_within(units_, node.conflicts, inside.rows, from, row_inside_);
+    inside.conflicts = conflicts_within(units_, node.conflicts, node.rows, inside.rows, from,
+                                        meeting, row_inside_);
   }
 
   [[nodiscard]] double missing(const Node& node) const {

@@ -275,6 +275,9 @@ void Units::add_within(UnitRows& out, const UnitRows& rows_a, std::size_t a, con
 
 namespace {
 
+/// Of rows with too many, so that parts of a region seldom have to look again.
+std::size_t most_listed(std::size_t most) { return 2 * most; }
+
 /// Units by their bits: at each branch those with 0, with 1, and those that do not look.
 class ConflictFinder {
  public:
@@ -288,7 +291,7 @@ class ConflictFinder {
 
   /// Lists the rows that must come before one, ascending; whether there are more than listed.
   bool find(std::uint32_t row, std::vector<std::uint32_t>& found) const {
-    search(*root_, row, found, most_);
+    search(*root_, row, found, most_listed(most_));
     std::sort(found.begin(), found.end());
     return found.size() > most_;
   }
@@ -362,33 +365,45 @@ Conflicts conflicts_of(const Units& units, const UnitRows& rows, std::size_t mos
   result.most = most;
   result.before.resize(rows.size());
   result.many.assign(rows.size(), false);
+  result.some.assign(rows.size(), false);
   for (std::uint32_t row = 0; row < rows.size(); ++row) {
     result.many[row] = finder.find(row, result.before[row]);
+    result.some[row] = result.before[row].size() > most_listed(most);
   }
   return result;
 }
 
-Conflicts conflicts_within(const Units& units, const Conflicts& among, const UnitRows& inner,
-                           const std::vector<std::uint32_t>& from,
-                           std::vector<std::uint32_t>& row_inside) {
+Conflicts conflicts_within(const Units& units, const Conflicts& among, const UnitRows& outer,
+                           const UnitRows& inner, const std::vector<std::uint32_t>& from,
+                           Meeting meeting, std::vector<std::uint32_t>& row_inside) {
   Conflicts result;
   result.most = among.most;
   result.before.resize(inner.size());
   result.many.assign(inner.size(), false);
+  result.some.assign(inner.size(), false);
   std::unique_ptr<ConflictFinder> finder;
+  constexpr PortIds kNoSets{};
+  const auto meet = [&](std::uint32_t listed, std::uint32_t other, std::uint32_t row) {
+    const bool sure = meeting == Meeting::kSure ||
+                      (meeting == Meeting::kOfPorts && outer.ports[listed] == kNoSets &&
+                       outer.ports[from[row]] == kNoSets);
+    return sure || units.overlap(inner, other, inner, row);
+  };
   for (std::uint32_t row = 0; row < inner.size(); ++row) {
     row_inside[from[row]] = row;
     auto& before = result.before[row];
     for (const std::uint32_t listed : among.before[from[row]]) {
       const std::uint32_t other = row_inside[listed];
-      if (other != kNoRow && units.overlap(inner, other, inner, row)) before.push_back(other);
+      if (other != kNoRow && meet(listed, other, row)) before.push_back(other);
     }
     if (!among.many[from[row]]) continue;
-    result.many[row] = before.size() > among.most;  // of which not all were listed
-    if (!result.many[row]) {
+    result.many[row] = before.size() > among.most;
+    result.some[row] = among.some[from[row]];
+    if (!result.many[row] && result.some[row]) {
       before.clear();
       if (!finder) finder = std::make_unique<ConflictFinder>(units, inner, among.most);
       result.many[row] = finder->find(row, before);
+      result.some[row] = before.size() > most_listed(among.most);
     }
   }
   for (std::uint32_t row = 0; row < inner.size(); ++row) row_inside[from[row]] = kNoRow;

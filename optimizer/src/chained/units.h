@@ -124,17 +124,25 @@ struct Units {
 
 /// For each row, those that must come before it: earlier, overlapping, of another effect.
 struct Conflicts {
-  std::size_t most = 0;                            ///< that are listed of a row
+  std::size_t most = 0;                            ///< that a row may have to leave a rest
   std::vector<std::vector<std::uint32_t>> before;  ///< of each row, ascending
-  std::vector<bool> many;                          ///< there are more than listed
+  std::vector<bool> many;                          ///< there are more than `most`
+  std::vector<bool> some;                          ///< of these, only some are listed
 };
 [[nodiscard]] Conflicts conflicts_of(const Units& units, const UnitRows& rows, std::size_t most);
-/// Those of `inner`, whose rows are what is open of the rows `from` of a region around it: its
+/// Whether rows that meet in a region meet in a part of it, too, when both reach into the part.
+enum class Meeting : std::uint8_t {
+  kSure,  ///< in the same region, and where the part fixes bits of no port: rows are products of bits
+  kOfPorts,   ///< where it does: sets of prefixes may meet elsewhere
+  kUncertain  ///< where a part is no cube
+};
+
+/// Those of `inner`, whose rows are what is open of the rows `from` of a region around it, `outer`: its
 /// conflicts, `among`, are looked through instead of all rows. `row_inside` is kNoRow for each row
 /// of the outer region, before and after.
 [[nodiscard]] Conflicts conflicts_within(const Units& units, const Conflicts& among,
-                                         const UnitRows& inner,
-                                         const std::vector<std::uint32_t>& from,
+                                         const UnitRows& outer, const UnitRows& inner,
+                                         const std::vector<std::uint32_t>& from, Meeting meeting,
                                          std::vector<std::uint32_t>& row_inside);
 
 }  // namespace greynic::optimizer::chained
