@@ -251,10 +251,11 @@ TEST(Verify, LooksOnceAtWhatIsLeftOpenAlike) {
 }
 
 /// Hosts with two rules each, for packets to one port and to all others, and ports for all other hosts. The
-/// layout sends what comes from a host to a table that all hosts share, and from there to a last one.
-std::pair<RuleSet, Layout> hosts_that_share(std::uint32_t hosts) {
+/// layout sends what comes from a host to a table that all hosts share, or to one of its own, and from there to a last one.
+std::pair<RuleSet, Layout> hosts_that_share(std::uint32_t hosts, bool own_tables) {
   RuleSet rules;
   Layout layout{{{0, {}}, {1, {}}, {2, {}}}};
+  for (std::uint32_t id = 3; own_tables && id < 2 + hosts; ++id) layout.tables.push_back({id, {}});
   const auto add = [](LayoutTable& table, Match match, std::vector<Action> actions, bool fresh) {
     FlowRule rule;
     rule.match = std::move(match);
@@ -277,12 +278,13 @@ std::pair<RuleSet, Layout> hosts_that_share(std::uint32_t hosts) {
   for (std::uint32_t i = 0; i < hosts; ++i) {
     Match host;
     host.set(MatchField::kIpv4Src, 0x0a000000U + i);
-    add(layout.tables[0], host, {Action::jump(1)}, i == 0);
+    LayoutTable& flows = layout.tables[own_tables && i > 0 ? 2 + i : 1];
+    add(layout.tables[0], host, {Action::jump(flows.id)}, i == 0);
     Match flow = host;
     flow.set(MatchField::kL4DstPort, i % 100);
-    serve(layout.tables[1], flow, "flow" + std::to_string(i), i == 0);
+    serve(flows, flow, "flow" + std::to_string(i), flows.matchers.empty());
+    if (own_tables || i + 1 == hosts) add(flows, {}, {Action::jump(2)}, true);
   }
-  add(layout.tables[1], {}, {Action::jump(2)}, true);
   for (std::uint32_t i = 0; i < hosts; ++i) {
     Match host;
     host.set(MatchField::kIpv4Src, 0x0a000000U + i);
@@ -296,12 +298,13 @@ std::pair<RuleSet, Layout> hosts_that_share(std::uint32_t hosts) {
   return {std::move(rules), std::move(layout)};
 }
 
-// Claim:  where each of many rules jumps to the same table, a rule costs some comparisons, however many there are;
-//         and such a layout is judged right, also when one jump leads elsewhere or one port is wrong.
+// Claim:  where each of many rules jumps to the same table, or to tables with the same rest, a rule costs some comparisons,
+//         however many there are; and such a layout is judged right, also when one jump leads elsewhere or one port is wrong.
 // Oracle: verify's own count, at two sizes; core's slow lookup of the counterexample.
 TEST(Verify, LooksThroughATableOnceHoweverManyJumpsLeadThere) {
-  for (const std::uint32_t hosts : {500U, 4000U}) {
-    auto [rules, layout] = hosts_that_share(hosts);
+  for (const auto& [hosts, own_tables] : {std::pair(500U, false), std::pair(4000U, false),
+                                          std::pair(500U, true), std::pair(4000U, true)}) {
+    auto [rules, layout] = hosts_that_share(hosts, own_tables);
     VerifyOptions options;
     options.most_nodes = 0;
     const auto verdict = verify(rules, layout, options);

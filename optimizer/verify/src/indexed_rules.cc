@@ -34,18 +34,4 @@ void IndexedRules::meeting(const Pool& pool, const Cube& cube, std::uint32_t bou
   }
 }
 
-std::uint32_t IndexedRules::first_containing(const Pool& pool, const Cube& cube,
-                                             std::uint64_t& comparisons) {
-  if (pays(pool)) {
-    const std::uint32_t place = index_->index.first_containing(cube, comparisons);
-    return place == RuleIndex::kNoRule ? place : rules_[place];
-  }
-  std::uint32_t first = RuleIndex::kNoRule;
-  comparisons += rules_.size();
-  for (const std::uint32_t rule : rules_) {
-    if (rule < first && contains(pool, pool.rules[rule], cube)) first = rule;
-  }
-  return first;
-}
-
 }  // namespace greynic::verify

@@ -16,9 +16,6 @@ class IndexedRules {
   /// Adds to `found` those before `bound` that meet the cube; comparisons are counted.
   void meeting(const Pool& pool, const Cube& cube, std::uint32_t bound, RuleNumbers& found,
                std::uint64_t& comparisons);
-  /// The first that contains the cube; RuleIndex::kNoRule when none does.
-  [[nodiscard]] std::uint32_t first_containing(const Pool& pool, const Cube& cube,
-                                               std::uint64_t& comparisons);
 
  private:
   bool pays(const Pool& pool);

@@ -29,12 +29,15 @@ class Prover {
         places_(places),
         comparisons_(comparisons),
         most_(most),
-        regions_(pool, places),
+        regions_(pool, places, comparisons),
         witnesses_(pool, places, regions_, comparisons, most),
         present_(pool, pool.rules),
         count_(pool.rules.size(), 0),
         since_(pool.rules.size(), 0),
-        stamp_(pool.rules.size(), 0) {}
+        order_(places.size(), 0),
+        passed_(present_),
+        passed_count_(pool.rules.size(), 0),
+        passes_(places.size(), false) {}
 
   /// False when too much is left, or the comparisons are used up.
   bool run(const std::function<void(double)>& progress) {
@@ -42,6 +45,7 @@ class Prover {
     for (PlaceId place = kEnd + 1; place < places_.size(); ++place) {
       if (regions_.reached(place)) above[places_[place].next].push_back(place);
     }
+    number(above);
     std::vector<std::vector<PlaceId>> open = {above[kEnd]};
     levels_.resize(1);
     std::vector<PlaceId> way;
@@ -68,6 +72,16 @@ class Prover {
   [[nodiscard]] std::vector<Cube> left() { return std::move(left_); }
 
  private:
+  void number(const std::vector<std::vector<PlaceId>>& above) {
+    std::vector<PlaceId> open = {kEnd};
+    for (std::uint32_t count = 0; !open.empty(); ++count) {
+      const PlaceId place = open.back();
+      open.pop_back();
+      order_[place] = count;
+      open.insert(open.end(), above[place].begin(), above[place].end());
+    }
+  }
+
   [[nodiscard]] bool too_much() const {
     return comparisons_ > most_ || left_.size() > kMostLeft || witnesses_.out_of_comparisons();
   }
@@ -148,7 +162,8 @@ class Prover {
     jumps_do_right(place, of_step);
   }
 
-  /// Thousands of jumps of a place may lead to the same one: what is tried there is looked through once.
+  /// Thousands of jumps of a place may lead to the same one: what is tried there is looked through once. So is the
+  /// rest that many ways share: they are gone in an order in which neighbours share most.
   void jumps_do_right(PlaceId place, const std::vector<RuleNumbers>& fresh) {
     const Place& here = places_[place];
     std::vector<std::uint32_t> jumps;
@@ -156,8 +171,9 @@ class Prover {
       if (here.steps[i].jumps) jumps.push_back(i);
     }
     const auto to = [&](std::uint32_t step) { return here.steps[step].to; };
-    std::stable_sort(jumps.begin(), jumps.end(),
-                     [&](std::uint32_t a, std::uint32_t b) { return to(a) < to(b); });
+    std::stable_sort(jumps.begin(), jumps.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return order_[to(a)] < order_[to(b)];
+    });
     for (std::size_t begin = 0, end = 0; begin < jumps.size() && !too_much(); begin = end) {
       while (end < jumps.size() && to(jumps[end]) == to(jumps[begin])) ++end;
       const bool many = end - begin > kFewJumps;
@@ -166,32 +182,52 @@ class Prover {
         jump_does_right(place, here.steps[jumps[i]].entry, target, many, fresh[jumps[i]]);
       }
     }
+    pass_by_until(kEnd);
   }
 
   /// A place that jumps lead to, seen from where they are.
   struct Target {
-    PlaceId met = kEnd;   ///< where packets are on the own way of the place again
-    IndexedRules passed;  ///< of the places that they come by until then
+    PlaceId met = kEnd;  ///< where packets are on the own way of the place again
     IndexedRules
-        skipped;  ///< others of the places of the own way that they pass by, where jumps are many
+        skipped;  ///< rules of the places of the own way that they pass by, where jumps are many
   };
+
+  /// Makes passed_ the rules of the places that packets come by from here until they are on the own way again.
+  void pass_by(PlaceId to, PlaceId met) {
+    std::vector<PlaceId> more;
+    PlaceId at = to;
+    for (; at != met && !passes_[at]; at = places_[at].next) more.push_back(at);
+    pass_by_until(at == met ? kEnd : at);
+    for (auto next = more.rbegin(); next != more.rend(); ++next) {
+      passes_[*next] = true;
+      way_there_.push_back(*next);
+      comparisons_ += witnesses_.of_place(*next).size();
+      for (const std::uint32_t rule : witnesses_.of_place(*next)) {
+        if (passed_count_[rule]++ == 0) passed_.insert(rule);
+      }
+    }
+  }
+
+  void pass_by_until(PlaceId kept) {
+    while (!way_there_.empty() && way_there_.back() != kept) {
+      for (const std::uint32_t rule : witnesses_.of_place(way_there_.back())) {
+        if (--passed_count_[rule] == 0) passed_.erase(rule);
+      }
+      passes_[way_there_.back()] = false;
+      way_there_.pop_back();
+    }
+  }
 
   Target target_of(PlaceId place, PlaceId to, bool many) {
     Target target;
     const PlaceId next = places_[place].next;
     target.met = places_.meeting(to, next);
-    ++stamp_now_;
-    for (PlaceId at = to; at != target.met; at = places_[at].next) {
-      comparisons_ += witnesses_.of_place(at).size();
-      for (const std::uint32_t rule : witnesses_.of_place(at)) {
-        if (std::exchange(stamp_[rule], stamp_now_) != stamp_now_) target.passed.add(rule);
-      }
-    }
+    pass_by(to, target.met);
     if (!many) return target;
     for (PlaceId at = next; at != target.met; at = places_[at].next) {
       comparisons_ += levels_[places_[at].height].all().size();
       for (const std::uint32_t rule : levels_[places_[at].height].all()) {
-        if (stamp_[rule] != stamp_now_) target.skipped.add(rule);
+        if (passed_count_[rule] == 0) target.skipped.add(rule);
       }
     }
     return target;
@@ -202,12 +238,12 @@ class Prover {
     Cube cube;
     if (!regions_.meet(place, entry, cube)) return;
     const auto goes_on = [&](std::uint32_t rule) {
-      return stamp_[rule] == stamp_now_ || since_[rule] <= places_[target.met].height;
+      return passed_count_[rule] > 0 || since_[rule] <= places_[target.met].height;
     };
     RuleNumbers asked = fresh;
     // Those behind a rule that has all of the cube where it leads need not be asked.
     if (target.met != places_[place].next) {
-      const std::uint32_t bound = target.passed.first_containing(pool_, cube, comparisons_);
+      const std::uint32_t bound = passed_.first_containing(cube, comparisons_);
       if (many) target.skipped.meeting(pool_, cube, bound, asked, comparisons_);
       for (PlaceId at = places_[place].next; at != target.met && !many; at = places_[at].next) {
         levels_[places_[at].height].meeting(pool_, cube, bound, asked, comparisons_);
@@ -298,8 +334,12 @@ class Prover {
   RuleIndex present_;                 ///< the rules of S
   std::vector<std::uint32_t> count_;  ///< by rule: places from here to the end that add it to S
   std::vector<std::uint32_t> since_;  ///< by rule: height of the lowest of these
-  std::vector<std::uint32_t> stamp_;  ///< by rule: the jump that has it in the set where it goes on
-  std::uint32_t stamp_now_ = 0;
+  std::vector<std::uint32_t>
+      order_;                       ///< by place: from the end upwards, one branch after the other
+  std::vector<PlaceId> way_there_;  ///< of a jump, until it meets the own way, from there upwards
+  RuleIndex passed_;                ///< the rules of its places
+  std::vector<std::uint32_t> passed_count_;  ///< by rule: how many of them add it
+  std::vector<bool> passes_;                 ///< by place: is it one of them?
   /// By height, of the way from the end to here: rules that the place is the lowest to add to S.
   std::vector<IndexedRules> levels_;
   std::vector<Cube> left_;

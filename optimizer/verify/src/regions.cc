@@ -1,5 +1,7 @@
 #include "regions.h"
 
+#include <algorithm>
+
 #include "cover.h"
 
 namespace greynic::verify {
@@ -10,11 +12,12 @@ constexpr int kMostVisits = 5000;             // of places, by one cube
 constexpr std::uint64_t kMostBack = 100'000;  // comparisons on the way back, by one cube
 constexpr std::size_t kMostPieces = 4096;     // of one cube
 constexpr std::size_t kFewToMiss = 16;        // steps of a place, to be kept in mind
+constexpr std::size_t kFewWays = 16;          // to a place: what is missed there, all may miss
 constexpr std::size_t kMostMissed = 64;       // entries kept in mind at one place
 
 }  // namespace
 
-Regions::Regions(const Pool& pool, const Places& places)
+Regions::Regions(const Pool& pool, const Places& places, std::uint64_t& comparisons)
     : pool_(pool),
       places_(places),
       regions_(places.size()),
@@ -25,7 +28,7 @@ Regions::Regions(const Pool& pool, const Places& places)
   regions_[places.start()].missed = std::make_shared<const std::vector<std::uint32_t>>();
   for (auto place = static_cast<PlaceId>(places.size() - 1); place != kEnd; --place) {
     if (!regions_[place].reached) continue;
-    keep_in_mind(place);
+    keep_in_mind(place, comparisons);
     Cube both;
     for (const Step& step : places[place].steps) {
       if (step.jumps && meet(place, step.entry, both)) come(step.to, both, place, &step);
@@ -40,17 +43,62 @@ bool Regions::meet(PlaceId place, std::uint32_t entry, Cube& both) const {
 }
 
 /// All ways to the place are known by now.
-void Regions::keep_in_mind(PlaceId place) {
+void Regions::keep_in_mind(PlaceId place, std::uint64_t& comparisons) {
   Region& region = regions_[place];
   if (region.before == kEnd) return;  // the start
   region.missed = regions_[region.before].missed;
-  if (region.edges > 1 || region.by_jump != nullptr) return;
+  if (region.edges > 1) return miss_on_all_ways(place, comparisons);
+  if (region.by_jump != nullptr) return;
   const auto& steps = places_[region.before].steps;
   if (steps.size() > kFewToMiss || region.missed->size() + steps.size() > kMostMissed) return;
   auto more = std::make_shared<std::vector<std::uint32_t>>(*region.missed);
   for (const Step& step : steps) more->push_back(step.entry);
   region.missed = std::move(more);
   region.misses_kept = true;
+}
+
+/// What is known not to come on any of several ways.
+void Regions::miss_on_all_ways(PlaceId place, std::uint64_t& comparisons) {
+  Region& region = regions_[place];
+  std::vector<std::uint32_t> candidates;
+  const auto& held = *region.missed;
+  Cube both;
+  const auto suggest = [&](std::uint32_t entry) {
+    if (candidates.size() >= kMostMissed || !meet(place, entry, both)) return;
+    const auto is = [&](std::uint32_t other) { return other == entry; };
+    if (std::ranges::any_of(held, is) || std::ranges::any_of(candidates, is)) return;
+    candidates.push_back(entry);
+  };
+  std::size_t from = 0;
+  for (const Way& way : ways_[place]) {
+    if (++from > kFewWays) break;
+    if (way.by_jump == nullptr && places_[way.from].steps.size() <= kFewToMiss) {
+      for (const Step& step : places_[way.from].steps) suggest(step.entry);
+    }
+    for (const std::uint32_t entry : *regions_[way.from].missed) suggest(entry);
+  }
+  for (const Way& way : ways_[place]) {
+    if (candidates.empty()) return;
+    std::erase_if(candidates, [&](std::uint32_t entry) { return !gone(way, entry, comparisons); });
+  }
+  if (candidates.empty()) return;
+  auto more = std::make_shared<std::vector<std::uint32_t>>(held);
+  for (const std::uint32_t entry : candidates) {
+    if (more->size() < kMostMissed) more->push_back(entry);
+  }
+  region.missed = std::move(more);
+}
+
+/// No packet of the entry comes on the way.
+bool Regions::gone(const Way& way, std::uint32_t entry, std::uint64_t& comparisons) {
+  Cube cube;
+  if (!meet(way.from, entry, cube)) return true;
+  if (way.by_jump != nullptr && !narrow(pool_, way.by_jump->entry, cube)) return true;
+  const auto& missed = *regions_[way.from].missed;
+  comparisons += 1 + missed.size();
+  const auto takes_all = [&](std::uint32_t taker) { return contains(pool_, taker, cube); };
+  if (std::ranges::any_of(missed, takes_all)) return true;
+  return way.by_jump == nullptr && steps_.take_all(way.from, cube, comparisons);
 }
 
 void Regions::come(PlaceId place, const Cube& common, PlaceId from, const Step* by_jump) {

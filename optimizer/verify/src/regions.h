@@ -13,13 +13,14 @@ namespace greynic::verify {
 
 class Regions {
  public:
-  Regions(const Pool& pool, const Places& places);
+  Regions(const Pool& pool, const Places& places, std::uint64_t& comparisons);
 
   [[nodiscard]] bool reached(PlaceId place) const { return regions_[place].reached; }
   /// The bits that the packets of a place have in common.
   [[nodiscard]] const Cube& common(PlaceId place) const { return regions_[place].common; }
   /// Entries of the pool that all packets of a place missed on their way, of places with few: what
-  /// a guard sends away is not asked for again behind it.
+  /// a guard sends away is not asked for again behind it. Where several ways meet, an entry is kept that no packet of is
+  /// left on any of them, each for a reason of its own.
   [[nodiscard]] const std::vector<std::uint32_t>& missed(PlaceId place) const {
     return *regions_[place].missed;
   }
@@ -59,7 +60,9 @@ class Regions {
   enum class Pieces : std::uint8_t { kOne, kAll };
   bool end_before(PlaceId place, const Cube& cube, Pieces pieces, std::uint64_t& comparisons);
   void come(PlaceId place, const Cube& common, PlaceId from, const Step* by_jump);
-  void keep_in_mind(PlaceId place);
+  void keep_in_mind(PlaceId place, std::uint64_t& comparisons);
+  void miss_on_all_ways(PlaceId place, std::uint64_t& comparisons);
+  bool gone(const Way& way, std::uint32_t entry, std::uint64_t& comparisons);
   /// False when it takes too long to follow.
   bool walk(PlaceId at, Cube cube, PlaceId to, std::vector<Cube>& arrived, int& visits,
             std::uint64_t& comparisons);

@@ -49,9 +49,9 @@ void Witnesses::find(PlaceId place) {
     }
     last_of_[place].push_back(last);
     if (!step.jumps || !regions_.reached(step.to)) continue;
-    if (std::exchange(followed_at_[step.to], place) == place) continue;
     const PlaceId met = places_.meeting(step.to, places_[place].next);
     for (PlaceId at = step.to; at != met; at = places_[at].next) {
+      if (std::exchange(followed_at_[at], place) == place) break;
       comparisons_ += of_place_[at].size();
       for (const std::uint32_t rule : of_place_[at]) add(place, rule);
     }

@@ -39,11 +39,12 @@ class Witnesses {
   std::uint64_t& comparisons_;
   std::uint64_t most_;
   std::map<std::uint32_t, RuleNumbers> by_effect_;
-  std::map<std::uint32_t, std::unique_ptr<FullIndex>> indexes_;  ///< of effects that many rules have
+  std::map<std::uint32_t, std::unique_ptr<FullIndex>>
+      indexes_;  ///< of effects that many rules have
   std::vector<RuleNumbers> of_place_;
   std::vector<RuleNumbers> last_of_;
   std::vector<PlaceId> added_at_;     ///< by rule
-  std::vector<PlaceId> followed_at_;  ///< by place: the last one whose jump to it was followed
+  std::vector<PlaceId> followed_at_;  ///< by place: the last one of which a jump was followed to it
 };
 
 }  // namespace greynic::verify
