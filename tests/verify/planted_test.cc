@@ -72,7 +72,8 @@ TEST(Verify, FindsPlantedBugsInSplitAndMergedLayouts) {
 /// some rule on, tables go on in one that they share, or in one of two.
 Layout guarded(const RuleSet& rules, std::mt19937_64& random) {
   const std::size_t count = rules.rules.size();
-  const auto guards = static_cast<std::uint32_t>(2 + random() % 4);
+  const bool many = random() % 2 == 0;  // and most of one mask
+  const auto guards = static_cast<std::uint32_t>(many ? 12 + random() % 12 : 2 + random() % 4);
   const std::array<std::size_t, 2> shared = {count / 2 + random() % (count / 2),
                                              count / 2 + random() % (count / 2)};
   std::vector<LayoutTable> tables;
@@ -96,7 +97,7 @@ Layout guarded(const RuleSet& rules, std::mt19937_64& random) {
   for (std::uint32_t id = 1; id <= guards; ++id) {
     const Match drawn = small_random_rules(1, 1, random()).rules.front().match;
     auto& matchers = tables[0].matchers;
-    const bool another = id == 1 || random() % 4 == 0;  // mask than the guard before
+    const bool another = id == 1 || random() % (many ? 16 : 4) == 0;  // mask than the guard before
     if (another) guard = drawn;
     const Match before = guard;
     for (const FieldMatch& part : before.fields()) {

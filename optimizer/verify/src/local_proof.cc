@@ -19,7 +19,7 @@ constexpr std::uint32_t kNoBound = 0xffffffff;  // no rule has this number
 // Parts of a cube: with so many open, it pays to ask first whether any of it comes to the place.
 constexpr std::size_t kFewOpen = 64;
 constexpr std::size_t kFewParts = 64;  // each asked for by itself
-constexpr std::size_t kFewJumps = 8;   // to one place, that do not pay a list of what they pass by
+constexpr std::size_t kFewJumps = 8;   // of one place, that do not pay a list of what they skip
 
 /// Walks the tree of places from the end upwards, with the rules of S present in an index.
 class Prover {
@@ -36,6 +36,7 @@ class Prover {
         since_(pool.rules.size(), 0),
         order_(places.size(), 0),
         passed_(present_),
+        skipped_(present_),
         passed_count_(pool.rules.size(), 0),
         passes_(places.size(), false) {}
 
@@ -174,23 +175,21 @@ class Prover {
     std::stable_sort(jumps.begin(), jumps.end(), [&](std::uint32_t a, std::uint32_t b) {
       return order_[to(a)] < order_[to(b)];
     });
-    for (std::size_t begin = 0, end = 0; begin < jumps.size() && !too_much(); begin = end) {
-      while (end < jumps.size() && to(jumps[end]) == to(jumps[begin])) ++end;
-      const bool many = end - begin > kFewJumps;
-      Target target = target_of(place, to(jumps[begin]), many);
-      for (std::size_t i = begin; i < end && !too_much(); ++i) {
-        jump_does_right(place, here.steps[jumps[i]].entry, target, many, fresh[jumps[i]]);
-      }
+    own_way_ = places_[here.next].height;
+    met_ = own_way_;
+    listed_ = jumps.size() > kFewJumps;
+    Cube cube;
+    for (const std::uint32_t jump : jumps) {
+      if (too_much()) break;
+      if (!regions_.meet(place, here.steps[jump].entry, cube)) continue;
+      const PlaceId met = places_.meeting(to(jump), here.next);
+      pass_by(to(jump), met);
+      if (listed_) list_until(places_[met].height);
+      jump_does_right(place, cube, met, fresh[jump]);
     }
     pass_by_until(kEnd);
+    list_until(own_way_);
   }
-
-  /// A place that jumps lead to, seen from where they are.
-  struct Target {
-    PlaceId met = kEnd;  ///< where packets are on the own way of the place again
-    IndexedRules
-        skipped;  ///< rules of the places of the own way that they pass by, where jumps are many
-  };
 
   /// Makes passed_ the rules of the places that packets come by from here until they are on the own way again.
   void pass_by(PlaceId to, PlaceId met) {
@@ -203,7 +202,9 @@ class Prover {
       way_there_.push_back(*next);
       comparisons_ += witnesses_.of_place(*next).size();
       for (const std::uint32_t rule : witnesses_.of_place(*next)) {
-        if (passed_count_[rule]++ == 0) passed_.insert(rule);
+        if (passed_count_[rule]++ > 0) continue;
+        passed_.insert(rule);
+        if (listed(rule)) skipped_.erase(rule);
       }
     }
   }
@@ -211,41 +212,50 @@ class Prover {
   void pass_by_until(PlaceId kept) {
     while (!way_there_.empty() && way_there_.back() != kept) {
       for (const std::uint32_t rule : witnesses_.of_place(way_there_.back())) {
-        if (--passed_count_[rule] == 0) passed_.erase(rule);
+        if (--passed_count_[rule] > 0) continue;
+        passed_.erase(rule);
+        if (listed(rule)) skipped_.insert(rule);
       }
       passes_[way_there_.back()] = false;
       way_there_.pop_back();
     }
   }
 
-  Target target_of(PlaceId place, PlaceId to, bool many) {
-    Target target;
-    const PlaceId next = places_[place].next;
-    target.met = places_.meeting(to, next);
-    pass_by(to, target.met);
-    if (!many) return target;
-    for (PlaceId at = next; at != target.met; at = places_[at].next) {
-      comparisons_ += levels_[places_[at].height].all().size();
-      for (const std::uint32_t rule : levels_[places_[at].height].all()) {
-        if (passed_count_[rule] == 0) target.skipped.add(rule);
-      }
-    }
-    return target;
+  /// Is the rule one of the own way that jumps skip, but for those of the places that they come by?
+  [[nodiscard]] bool listed(std::uint32_t rule) const {
+    return listed_ && count_[rule] > 0 && since_[rule] > met_ && since_[rule] <= own_way_;
   }
 
-  void jump_does_right(PlaceId place, std::uint32_t entry, Target& target, bool many,
-                       const RuleNumbers& fresh) {
-    Cube cube;
-    if (!regions_.meet(place, entry, cube)) return;
+  /// Makes skipped_ the rules of the own way above this height.
+  void list_until(std::uint32_t height) {
+    for (; met_ > height; --met_) {
+      comparisons_ += levels_[met_].all().size();
+      for (const std::uint32_t rule : levels_[met_].all()) {
+        if (passed_count_[rule] == 0) skipped_.insert(rule);
+      }
+    }
+    for (; met_ < height; ++met_) {
+      for (const std::uint32_t rule : levels_[met_ + 1].all()) {
+        if (passed_count_[rule] == 0) skipped_.erase(rule);
+      }
+    }
+  }
+
+  /// `cube`: the packets that jump.
+  void jump_does_right(PlaceId place, const Cube& cube, PlaceId met, const RuleNumbers& fresh) {
     const auto goes_on = [&](std::uint32_t rule) {
-      return passed_count_[rule] > 0 || since_[rule] <= places_[target.met].height;
+      return passed_count_[rule] > 0 || since_[rule] <= places_[met].height;
     };
     RuleNumbers asked = fresh;
     // Those behind a rule that has all of the cube where it leads need not be asked.
-    if (target.met != places_[place].next) {
+    if (met != places_[place].next) {
       const std::uint32_t bound = passed_.first_containing(cube, comparisons_);
-      if (many) target.skipped.meeting(pool_, cube, bound, asked, comparisons_);
-      for (PlaceId at = places_[place].next; at != target.met && !many; at = places_[at].next) {
+      if (listed_) {
+        RuleNumbers found;
+        skipped_.meeting(cube.value.data(), cube.fixed.data(), bound, found, comparisons_);
+        asked.insert(asked.end(), found.begin(), found.end());
+      }
+      for (PlaceId at = places_[place].next; at != met && !listed_; at = places_[at].next) {
         levels_[places_[at].height].meeting(pool_, cube, bound, asked, comparisons_);
       }
     }
@@ -338,8 +348,12 @@ class Prover {
       order_;                       ///< by place: from the end upwards, one branch after the other
   std::vector<PlaceId> way_there_;  ///< of a jump, until it meets the own way, from there upwards
   RuleIndex passed_;                ///< the rules of its places
+  RuleIndex skipped_;  ///< rules of the own way that it skips, where that is asked for many jumps
   std::vector<std::uint32_t> passed_count_;  ///< by rule: how many of them add it
   std::vector<bool> passes_;                 ///< by place: is it one of them?
+  bool listed_ = false;                      ///< is that so?
+  std::uint32_t own_way_ = 0;                ///< the height where the own way goes on
+  std::uint32_t met_ = 0;  ///< the rules of its places above this height are skipped
   /// By height, of the way from the end to here: rules that the place is the lowest to add to S.
   std::vector<IndexedRules> levels_;
   std::vector<Cube> left_;
