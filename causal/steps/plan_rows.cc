@@ -11,7 +11,8 @@ constexpr double kToldByClear = -1.0;           // log odds
 constexpr std::size_t kMostPlaces = 4'000'000;  // of choices of levels
 constexpr std::size_t kMostWork = 1'000'000;    // rows times choices, where levels move
 constexpr double kHeat = 0.4;                   // how much a move may lose, in choices
-constexpr std::size_t kMovesToAdd = 2'000;      // before there is a row more,
+constexpr std::uint32_t kBarredFor = 10;        // moves, that a level does not come back
+constexpr std::size_t kMovesToAdd = 100;        // in vain, before there is a row more,
 constexpr std::size_t kMovesToDrop = 20'000;    // and before there is one less
 constexpr std::size_t kMostLooks = 10'000'000;  // at choices, for one plan: some 0.1 s
 constexpr int kTriesToHeal = 60;
@@ -26,6 +27,26 @@ bool is_in(const Configuration& part, const Configuration& whole) {
 }
 
 }  // namespace
+
+/// Levels that rows gave up a few moves ago.
+struct PlanRows::Barred {
+  Barred(std::size_t rows, std::size_t of_row)
+      : factors(of_row), last(rows * of_row), until(rows * of_row, 0) {}
+  [[nodiscard]] bool is(const Step& step) const {
+    const std::size_t at = step.row * factors + step.factor;
+    return until[at] > now && last[at] == step.level;
+  }
+  void add(const Step& step, statistics::Random& random) {
+    const std::size_t at = step.row * factors + step.factor;
+    last[at] = step.level;
+    until[at] = ++now + 1 + random.below(kBarredFor);
+  }
+
+  std::size_t factors;
+  std::vector<std::size_t> last, until;
+  std::size_t now = 0;
+  std::ptrdiff_t fewest = PTRDIFF_MAX;
+};
 
 PlanRows::PlanRows(const Campaign& campaign, std::vector<Configuration> rows)
     : campaign_(campaign), rows_(std::move(rows)) {
@@ -188,12 +209,16 @@ void PlanRows::move(const Levels& from, const Levels& to) {
   }
 }
 
-/// The choice of this place, in these levels.
-void PlanRows::put(std::size_t place, Levels& levels) const {
+const PlanRows::Choice& PlanRows::choice_at(std::size_t place) const {
   const auto after =
       std::upper_bound(choices_.begin(), choices_.end(), place,
                        [](std::size_t one, const Choice& choice) { return one < choice.first; });
-  const Choice& choice = *std::prev(after);
+  return *std::prev(after);
+}
+
+/// The choice of this place, in these levels.
+void PlanRows::put(std::size_t place, Levels& levels) const {
+  const Choice& choice = choice_at(place);
   std::size_t rest = place - choice.first;
   for (const std::size_t factor : choice.factors) {
     const std::size_t count = campaign_.factors[varied_[factor]].levels.size();
@@ -211,26 +236,88 @@ bool PlanRows::may_ask(const Levels& levels, const Holds& is_explained, const Ho
   return known->second;
 }
 
-/// Choices that no row has are put into rows in turn, and rows that lose more than they win are left, mostly.
-/// True when all have a place.
+/// How many open choices more no row has, once one takes this level.
+std::ptrdiff_t PlanRows::lost_by(const Levels& row, std::size_t factor, std::size_t level) const {
+  Levels moved = row;
+  moved[factor] = level;
+  std::ptrdiff_t lost = 0;
+  for (const std::size_t number : choices_with_[factor]) {
+    const std::size_t from = place_of(choices_[number], row);
+    const std::size_t to = place_of(choices_[number], moved);
+    if (from < open_.size() && open_[from] && rows_with_[from] == 1) ++lost;
+    if (to < open_.size() && open_[to] && rows_with_[to] == 0) --lost;
+  }
+  return lost;
+}
+
+/// Of the rows that lack one level of this choice, the one that loses least by it. A level that a row gave up
+/// does not come back at once, unless that leaves fewer choices without a row than there ever were.
+std::optional<PlanRows::Step> PlanRows::best_step(std::size_t place, const Barred& barred,
+                                                  const Holds& is_explained,
+                                                  const Holds& is_allowed) {
+  Levels wanted(varied_.size(), kAbsent);
+  put(place, wanted);
+  const std::vector<std::size_t>& factors = choice_at(place).factors;
+  std::optional<Step> best;
+  std::uint32_t as_good = 0;
+  for (std::size_t row = 0; row < asked_.size(); ++row) {
+    const Levels& levels = asked_[row];
+    const auto lacks = [&](std::size_t factor) { return levels[factor] != wanted[factor]; };
+    const auto first = std::ranges::find_if(factors, lacks);
+    if (first == factors.end() || std::any_of(first + 1, factors.end(), lacks)) continue;
+    Step step{.row = row, .factor = *first, .level = wanted[*first]};
+    step.lost = lost_by(levels, step.factor, step.level);
+    looks_ += choices_with_[step.factor].size();
+    const auto missing = static_cast<std::ptrdiff_t>(missing_.size());
+    if (barred.is(step) && missing + step.lost >= barred.fewest) continue;
+    if (best && step.lost > best->lost) continue;
+    Levels moved = levels;
+    moved[step.factor] = step.level;
+    if (!may_ask(moved, is_explained, is_allowed)) continue;
+    as_good = best && step.lost == best->lost ? as_good + 1 : 1;
+    if (as_good == 1 || random_.below(as_good) == 0) best = step;
+  }
+  return best;
+}
+
+/// A row takes all levels of this choice, and mostly not if it loses more than it wins.
+void PlanRows::force(std::size_t place, const Holds& is_explained, const Holds& is_allowed) {
+  Levels& row = asked_[random_.below(static_cast<std::uint32_t>(asked_.size()))];
+  Levels moved = row;
+  put(place, moved);
+  const std::size_t before = missing_.size();
+  move(row, moved);
+  const double worse = static_cast<double>(missing_.size()) - static_cast<double>(before);
+  const double chance = random_.uniform();
+  const bool goes = (worse <= 0.0 || chance < std::exp(-worse / kHeat)) &&
+                    may_ask(moved, is_explained, is_allowed);
+  if (goes) {
+    row = std::move(moved);
+  } else {
+    move(moved, row);
+  }
+}
+
+/// Choices that no row has are put into rows in turn: tabu search. True when all have a place.
 bool PlanRows::settle(std::size_t moves, const Holds& is_explained, const Holds& is_allowed) {
-  for (std::size_t i = 0; i < moves && looks_ < most_looks_ && !missing_.empty() && !asked_.empty();
-       ++i) {
+  Barred barred(asked_.size(), varied_.size());
+  for (std::size_t vain = 0;
+       vain < moves && looks_ < most_looks_ && !missing_.empty() && !asked_.empty(); ++vain) {
     const std::size_t place = missing_[random_.below(static_cast<std::uint32_t>(missing_.size()))];
-    Levels& row = asked_[random_.below(static_cast<std::uint32_t>(asked_.size()))];
-    Levels moved = row;
-    put(place, moved);
-    const std::size_t before = missing_.size();
-    move(row, moved);
-    const double worse = static_cast<double>(missing_.size()) - static_cast<double>(before);
-    const double chance = random_.uniform();
-    const bool goes = (worse <= 0.0 || chance < std::exp(-worse / kHeat)) &&
-                      may_ask(moved, is_explained, is_allowed);
-    if (goes) {
-      row = std::move(moved);
-    } else {
-      move(moved, row);
+    const auto missing = static_cast<std::ptrdiff_t>(missing_.size());
+    if (missing < barred.fewest) vain = 0;
+    barred.fewest = std::min(barred.fewest, missing);
+    const auto step = best_step(place, barred, is_explained, is_allowed);
+    if (!step) {
+      force(place, is_explained, is_allowed);
+      continue;
     }
+    Levels& row = asked_[step->row];
+    Levels moved = row;
+    moved[step->factor] = step->level;
+    barred.add({.row = step->row, .factor = step->factor, .level = row[step->factor]}, random_);
+    move(row, moved);
+    row = std::move(moved);
   }
   return missing_.empty();
 }
@@ -260,7 +347,11 @@ std::optional<PlanRows::Levels> PlanRows::row_with(std::size_t place, const Hold
       if (may_ask(moved, is_explained, is_allowed)) return moved;
     }
   }
-  return std::nullopt;
+  // Where many causes are known, none of these tries may have healed them all.
+  Levels least = baseline_;
+  put(place, least);
+  const bool whole = std::ranges::find(least, kAbsent) == least.end();
+  return whole && may_ask(least, is_explained, is_allowed) ? std::optional(least) : std::nullopt;
 }
 
 /// As few rows as hold all that is open, none with a known cause.
@@ -313,13 +404,13 @@ void PlanRows::plan_rest(const Holds& is_explained, const Holds& is_allowed) {
 }
 
 /// Near the baseline a wall has few causes, and those are found in few tests.
-std::optional<Configuration> PlanRows::nearest(const Levels& baseline) {
+std::optional<Configuration> PlanRows::nearest() {
   std::optional<std::size_t> best;
   std::size_t least = SIZE_MAX;
   for (std::size_t i = 0; i < asked_.size(); ++i) {
     if (open_in(asked_[i]) == 0) continue;
     std::size_t far = 0;
-    for (std::size_t j = 0; j < baseline.size(); ++j) far += asked_[i][j] != baseline[j] ? 1 : 0;
+    for (std::size_t j = 0; j < baseline_.size(); ++j) far += asked_[i][j] != baseline_[j] ? 1 : 0;
     if (far < least) best = i;
     least = std::min(least, far);
   }
@@ -339,21 +430,22 @@ std::optional<Configuration> PlanRows::next(const Session& session, const Holds&
     return row;
   }
   if (!moves_) return std::nullopt;
-  if (plan_.empty()) {
+  const bool first = plan_.empty();
+  if (first) {
     for (const Configuration& row : rows_) plan_.push_back(levels_of(row));
     asked_ = plan_;
+    baseline_ = levels_of(session.configuration(session.baseline()));
   }
   std::erase_if(asked_, [&](const Levels& row) { return open_in(row) == 0; });
   const bool searched = session.asked() > seen_ + 1 ||
                         std::any_of(asked_.begin(), asked_.end(),
                                     [&](const Levels& row) { return is_explained(row_of(row)); });
   seen_ = session.asked();
-  if (searched) plan_rest(is_explained, is_allowed);
-  const Levels baseline = levels_of(session.configuration(session.baseline()));
-  if (auto row = nearest(baseline)) return row;
+  if (first || searched) plan_rest(is_explained, is_allowed);
+  if (auto row = nearest()) return row;
   if (std::find(open_.begin(), open_.end(), true) == open_.end()) return std::nullopt;
   plan_rest(is_explained, is_allowed);  // what only walls had
-  return nearest(baseline);
+  return nearest();
 }
 
 }  // namespace greynic::causal

@@ -53,14 +53,26 @@ class PlanRows {
   void count(std::size_t place, bool more);
   void count(const Levels& levels, bool more);
   void move(const Levels& from, const Levels& to);
+  [[nodiscard]] const Choice& choice_at(std::size_t place) const;
   void put(std::size_t place, Levels& levels) const;
   [[nodiscard]] bool may_ask(const Levels& levels, const Holds& is_explained,
                              const Holds& is_allowed);
+  /// One row takes one level.
+  struct Step {
+    std::size_t row = 0, factor = 0, level = 0;
+    std::ptrdiff_t lost = 0;  ///< open choices that no row has then, less those that get one
+  };
+  struct Barred;
+  [[nodiscard]] std::ptrdiff_t lost_by(const Levels& row, std::size_t factor,
+                                       std::size_t level) const;
+  [[nodiscard]] std::optional<Step> best_step(std::size_t place, const Barred& barred,
+                                              const Holds& is_explained, const Holds& is_allowed);
+  void force(std::size_t place, const Holds& is_explained, const Holds& is_allowed);
   [[nodiscard]] bool settle(std::size_t moves, const Holds& is_explained, const Holds& is_allowed);
   [[nodiscard]] std::optional<Levels> row_with(std::size_t place, const Holds& is_explained,
                                                const Holds& is_allowed);
   void plan_rest(const Holds& is_explained, const Holds& is_allowed);
-  [[nodiscard]] std::optional<Configuration> nearest(const Levels& baseline);
+  [[nodiscard]] std::optional<Configuration> nearest();
 
   const Campaign& campaign_;
   std::vector<Configuration> rows_;
@@ -73,6 +85,7 @@ class PlanRows {
   std::vector<std::vector<std::size_t>> choices_with_;  ///< by factor
   std::vector<bool> open_;
   std::vector<Levels> plan_;   ///< its rows
+  Levels baseline_;
   std::vector<Levels> asked_;  ///< rows that are left
   std::vector<std::uint32_t>
       rows_with_;                     ///< of each open choice of levels, how many of these have it

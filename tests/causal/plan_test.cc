@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "device_of_ten.h"
 #include "greynic/statistics/random.h"
 #include "steps/likely_terms.h"
@@ -102,7 +104,8 @@ TEST(Plan, ClearRowsAreOddsOfASearch) {
 }
 
 // Claim:  a row of a plan of pairs is left out where clear configurations had each of its pairs, and only then.
-// Method: of {0 1}, {1 2} and {0 2} every pair is in the fourth row; {0 1 2 3} has more.
+// Method: of {0 1}, {1 2} and {0 2} every pair is in the fourth row; {0 1 2 3} has more. Each row has four levels that
+//         no other has.
 TEST(Plan, RowsThatWereToldAreLeftOut) {
   Campaign campaign = campaign_of_six();
   campaign.design = {.kind = DesignKind::kCovering, .strength = 2};
@@ -111,7 +114,7 @@ TEST(Plan, RowsThatWereToldAreLeftOut) {
                                            with(campaign, {0, 1, 2, 3})};
   const auto rate = [](const Configuration&) { return 100.0; };
   EXPECT_EQ(count(explained(campaign, plan, rate), "looking for a wall"), 4);
-  campaign.design.strength = 3;
+  campaign.design.strength = 4;
   EXPECT_EQ(count(explained(campaign, plan, rate), "looking for a wall"), 5);
 }
 
@@ -133,6 +136,64 @@ TEST(Plan, AKnownCauseHidesNoOther) {
     with_first += test.why == "looking for a wall" && is_set(test.configuration, "c0") ? 1 : 0;
   }
   EXPECT_EQ(with_first, 1);
+}
+
+// Claim:  a pair is asked though its only row of the plan holds many causes.
+// Method: each of eight settings is a cause, and so are two more together.
+TEST(Plan, ManyKnownCausesHideNoOther) {
+  Campaign campaign = campaign_of(10);
+  campaign.design = {.kind = DesignKind::kCovering, .strength = 2};
+  std::vector<Configuration> plan;
+  for (int i = 0; i < 8; ++i) plan.push_back(with(campaign, {i}));
+  plan.push_back(with(campaign, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
+  campaign.seeds.assign(plan.begin(), plan.end() - 1);  // rows that come first
+  const auto explanation = explained(campaign, plan, [&](const Configuration& configuration) {
+    bool wall = is_set(configuration, "c8") && is_set(configuration, "c9");
+    for (int i = 0; i < 8; ++i) wall = wall || is_set(configuration, "c" + std::to_string(i));
+    return wall ? 60.0 : 100.0;
+  });
+  EXPECT_EQ(explanation.causes.size(), 9U) << to_text(explanation);
+}
+
+// Claim:  what a plan is for is asked in few rows, however many the plan has, and each of its choices is asked.
+// Oracle: triples of six settings of three levels alone need 33 rows. Each choice is looked for in the rows that were
+//         asked.
+// Method: these six and six of two levels, 300 random rows, no wall.
+TEST(Plan, FewRowsAskForAllChoices) {
+  Campaign campaign = campaign_of(12);
+  campaign.design = {.kind = DesignKind::kCovering, .strength = 3};
+  for (std::size_t i = 0; i < 6; ++i) campaign.factors[i].levels.emplace_back(std::string("c"));
+  statistics::Random random(5);
+  std::vector<Configuration> plan(300);
+  for (Configuration& row : plan) {
+    for (const Factor& factor : campaign.factors) {
+      const auto levels = static_cast<std::uint32_t>(factor.levels.size());
+      row.set(factor.name, factor.levels[random.below(levels)]);
+    }
+  }
+  const auto choices_of = [&](const std::vector<Configuration>& rows) {
+    std::set<std::string> choices;
+    for (const Configuration& row : rows) {
+      for (std::size_t i = 0; i < 12; ++i) {
+        for (std::size_t j = i + 1; j < 12; ++j) {
+          for (std::size_t k = j + 1; k < 12; ++k) {
+            Configuration part;
+            for (const std::size_t one : {i, j, k}) {
+              const std::string& name = campaign.factors[one].name;
+              part.set(name, *row.find(name));
+            }
+            choices.insert(part.name());
+          }
+        }
+      }
+    }
+    return choices;
+  };
+  const auto explanation = explained(campaign, plan, [](const Configuration&) { return 100.0; });
+  std::vector<Configuration> asked;
+  for (const TrailTest& test : explanation.trail) asked.push_back(test.configuration);
+  EXPECT_LE(count(explanation, "looking for a wall"), 38);
+  EXPECT_EQ(choices_of(asked), choices_of(plan));
 }
 
 // Claim:  where repeats agree to the last digit there is no noise, however much clear configurations differ.
@@ -246,6 +307,7 @@ TEST(Plan, ALikelyWallIsSearchedAtOnce) {
   Campaign campaign = campaign_of(10);
   campaign.design = {.kind = DesignKind::kCovering, .strength = 2};
   std::vector<Configuration> plan = {with(campaign, {0, 1})};
+  campaign.seeds = plan;  // the first row
   for (int i = 0; i < 9; ++i) {
     for (int j = i + 1; j < 10; ++j) plan.push_back(with(campaign, {i, j}));
   }
