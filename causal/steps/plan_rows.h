@@ -84,7 +84,7 @@ class PlanRows {
   std::vector<Choice> choices_;
   std::vector<std::vector<std::size_t>> choices_with_;  ///< by factor
   std::vector<bool> open_;
-  std::vector<Levels> plan_;   ///< its rows
+  std::vector<Levels> plan_;  ///< its rows
   Levels baseline_;
   std::vector<Levels> asked_;  ///< rows that are left
   std::vector<std::uint32_t>
