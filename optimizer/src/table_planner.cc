@@ -100,7 +100,8 @@ Costed TablePlanner::joined(const Problem& problem, const std::vector<std::uint3
   constexpr std::size_t kLong = 16;
   constexpr std::size_t kMore = 9;
   constexpr double kClearly = 0.9;  // first plans that differ less may change places once improved
-  constexpr std::size_t kMostListed = 50'000'000;  // conflicts, of four bytes each
+  constexpr std::size_t kMostListed =
+      50'000'000;  // conflicts that count, of four bytes each; as many again may be kept
   chained::TableOptions options{room_.table, room_.first_free, room_.most_rules, room_.most_tables};
   options.limits = &room_.limits;
   options.chains_as_made = room_.chains_as_made;

@@ -46,10 +46,11 @@ class TablePlanner {
   /// outlive the planner.
   void compare_ranges(const Problem& whole, std::vector<std::uint32_t> decider);
 
-  /// By cuts with a way back, with ranges and without where there are some; the cheaper first. Where some packets try many matchers, rules that much must come before
-  /// are what they wait for: these leave the rests when more of that is listed, which elsewhere costs
-  /// more copies than it saves. `uniting`: rules are written out so that matchers
-  /// become one.
+  /// By cuts with a way back, with ranges and without where there are some; the cheaper first. Where
+  /// some packets try many matchers, rules that much must come before are what they wait for: these
+  /// leave the rests when more of that is listed, which elsewhere costs more copies than it saves.
+  /// First plans tell how much is listed, and the search goes on there, or at both where they are
+  /// nearly as good. `uniting`: rules are written out so that matchers become one.
   [[nodiscard]] std::vector<Costed> joined(spend::Uniting uniting = spend::Uniting::kAny) const;
 
   /// The order given, a tree of cuts without a way back, or a chain.

@@ -156,12 +156,11 @@ TableAttempt::TableAttempt(TableSearch& search, const TableOptions& options,
 }
 
 LaidOut TableAttempt::lay_out() {
-  FoundPlans found = plans_.found();
+  const FoundPlans found = plans_.found();
   const auto written = [&](const Plan& plan) {
     return Writer(search_->rules_, search_->units_, plan, options_).run();
   };
   LaidOut result{written(found.best), {}, found.price};
-  found.best = {};
   if (!found.other.empty()) result.other = written(found.other);
   return result;
 }

@@ -25,11 +25,13 @@ Grown Grower::run(const Conflicts& conflicts) {
   plan_.emplace_back();
   grow(std::move(root), 0, kNowhere, {0, options_.most_jumps});
   if (!finish_plan()) return {{}, filtered_, {}, work_};
+  const auto made = [&] {
+    return GrownPlan{std::move(plan_), std::move(quick_), std::move(begun_)};
+  };
+  if (forks_.empty()) return {made(), filtered_, {}, work_};
   Grown grown{{plan_, quick_, begun_}, filtered_, {}, 0};
-  if (!forks_.empty()) {
-    leave_filters_out();
-    if (finish_plan()) grown.without = {std::move(plan_), std::move(quick_), std::move(begun_)};
-  }
+  leave_filters_out();
+  if (finish_plan()) grown.without = made();
   grown.work = work_;
   return grown;
 }
@@ -82,7 +84,6 @@ void Grower::leave_filters_out() {
     entries_ -= fork.entries;
     tried_ -= fork.tried;
     filters_ = false;
-    at_first_ = fork.table == 0 && fork.matchers == 0;
     grow(std::move(fork.node), fork.table, fork.exit, fork.way);
   }
 }

@@ -27,16 +27,14 @@ bool PlanSearch::with_filters() const {
 }
 
 FoundPlans PlanSearch::found() {
-  const bool with = with_filters();
-  FoundPlans found;
-  found.price = first_price_;
-  found.best = (with ? filtered_ : without_).plan;
-  found.other = (with ? without_ : filtered_).plan;
-  if (found.best.empty()) {
-    Grown chain = grow({price_, 0, static_cast<std::size_t>(-1), 0, kNoBound, false});
-    found.best = std::move(chain.plan.plan);
+  if (filtered_.plan.empty() && without_.plan.empty()) {
+    if (chain_.plan.empty()) {
+      chain_ = grow({price_, 0, static_cast<std::size_t>(-1), 0, kNoBound, false}).plan;
+    }
+    return {chain_.plan, without_.plan, first_price_};
   }
-  return found;
+  const bool with = with_filters();
+  return {(with ? filtered_ : without_).plan, (with ? without_ : filtered_).plan, first_price_};
 }
 
 Grown PlanSearch::grow(const GrowOptions& options) {
@@ -78,7 +76,8 @@ bool PlanSearch::fits(GrownPlan grown, double price, Kept& kept) {
       grown.plan.size() > limits_.most_tables + 1) {
     return false;
   }
-  Plan plan = grown.plan;
+  const bool again = !grown.quick.empty() || limits_.keeps_to;
+  Plan plan = again ? grown.plan : std::move(grown.plan);
   spend::spend(plan, limits_.most_rules - entries, growing_.units.effect, limits_.uniting);
   if (limits_.keeps_to && !limits_.keeps_to(plan)) {
     if (!limits_.keeps_to(grown.plan)) return false;
@@ -96,7 +95,11 @@ bool PlanSearch::fits(GrownPlan grown, double price, Kept& kept) {
 void PlanSearch::improve() {
   const bool filters = with_filters();
   Kept& best = filters ? filtered_ : without_;
-  if (best.plan.empty()) return;
+  if (best.plan.empty()) {
+    static_cast<void>(found());
+    make_chains_again(chain_);
+    return;
+  }
   constexpr std::size_t kCheapest = 3;
   constexpr std::size_t kCuts = 8;
   constexpr std::size_t kMostWork = 3'000'000;  // several times what 10,000 rules take
@@ -130,17 +133,14 @@ void PlanSearch::improve() {
   attempt(price / (lowest ? kDearer : std::sqrt(kDearer)));
   options.most_tables = 0;  // one chain, for which all is spent
   attempt(price, kSpendingSavesChains);
-  for (Kept* kept : {&filtered_, &without_}) {
-    GrownPlan again = kept->unspent;
-    if (make_chains_again(again)) fits(std::move(again), kept->price, *kept);
-  }
+  make_chains_with_care(filtered_);
+  make_chains_with_care(without_);
 }
 
-FoundPlans search_plans(const Growing& growing, const PlanLimits& limits) {
-  PlanSearch search(growing, limits);
-  search.begin();
-  search.improve();
-  return search.found();
+void PlanSearch::make_chains_with_care(Kept& kept) {
+  GrownPlan again = std::exchange(kept.unspent, {});
+  if (make_chains_again(again)) fits(std::move(again), kept.price, kept);
+  kept.unspent = {};
 }
 
 }  // namespace greynic::optimizer::chained

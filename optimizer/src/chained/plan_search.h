@@ -32,14 +32,12 @@ struct PlanLimits {
   std::function<bool(const Plan&)> keeps_to{};    ///< other limits; empty: none
 };
 
+/// Plans of a search, until it goes on.
 struct FoundPlans {
-  Plan best;           ///< one chain, where nothing else fits
-  Plan other;          ///< with filters where the best has none, or without; may be empty
+  const Plan& best;    ///< one chain, where nothing else fits
+  const Plan& other;   ///< with filters where the best has none, or without; may be empty
   double price = 0.0;  ///< of an entry, the first at which either fitted
 };
-
-/// All of it.
-[[nodiscard]] FoundPlans search_plans(const Growing& growing, const PlanLimits& limits);
 
 class PlanSearch {
  public:
@@ -54,8 +52,8 @@ class PlanSearch {
 
  private:
   struct Kept {
-    Plan plan;  ///< empty: none fits yet
-    GrownPlan unspent;
+    Plan plan;          ///< empty: none fits yet
+    GrownPlan unspent;  ///< its plan is empty where no chain was made quickly
     double price = 0.0;
     double tried = 0.0;
   };
@@ -63,6 +61,7 @@ class PlanSearch {
   [[nodiscard]] Grown grow(const GrowOptions& options);
   [[nodiscard]] GrowOptions options_at(double price) const;
   bool fits(GrownPlan grown, double price, Kept& kept);
+  void make_chains_with_care(Kept& kept);
   [[nodiscard]] bool with_filters() const;
 
   Growing growing_;
@@ -72,6 +71,7 @@ class PlanSearch {
   double first_price_ = 0.0;
   Kept filtered_;
   Kept without_;
+  GrownPlan chain_;       ///< where nothing fits
   std::size_t work_ = 0;  ///< of all plans grown
 };
 

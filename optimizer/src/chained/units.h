@@ -127,9 +127,10 @@ struct Conflicts {
   std::size_t most = 0;                            ///< that a row may have to leave a rest
   std::vector<std::vector<std::uint32_t>> before;  ///< of each row, ascending
   std::vector<bool> many;                          ///< there are more than `most`
-  std::vector<bool> some;                          ///< of these, only some are listed
+  std::vector<bool> some;                          ///< of these, not all are listed
 };
 [[nodiscard]] Conflicts conflicts_of(const Units& units, const UnitRows& rows, std::size_t most);
+
 /// Whether rows that meet in a region meet in a part of it, too, when both reach into the part.
 enum class Meeting : std::uint8_t {
   kSure,  ///< in the same region, and where the part fixes bits of no port: rows are products of bits
