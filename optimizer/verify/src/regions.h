@@ -19,8 +19,8 @@ class Regions {
   /// The bits that the packets of a place have in common.
   [[nodiscard]] const Cube& common(PlaceId place) const { return regions_[place].common; }
   /// Entries of the pool that all packets of a place missed on their way, of places with few: what
-  /// a guard sends away is not asked for again behind it. Where several ways meet, an entry is kept that no packet of is
-  /// left on any of them, each for a reason of its own.
+  /// a guard sends away is not asked for again behind it. Where several ways meet, an entry is
+  /// kept of which no packet comes on any of them, whatever the reason on each.
   [[nodiscard]] const std::vector<std::uint32_t>& missed(PlaceId place) const {
     return *regions_[place].missed;
   }
