@@ -137,6 +137,28 @@ struct Table {
   std::vector<std::uint32_t> decider;  ///< rows by packet
 };
 
+/// A table as plans are grown for it.
+struct Searched {
+  explicit Searched(const RuleSet& rules)
+      : table(rules), units(table.problem), decider(table.decider) {
+    for (std::uint32_t& row : decider) {
+      if (row != kNoRow) row = units.unit_of_row[row];
+    }
+    conflicts = chained::conflicts_of(units, units.rows, 100);
+  }
+  chained::Growing growing() {
+    return {units, conflicts, table.entered.packets, table.entered.weight, decider};
+  }
+  chained::Grown grow(const chained::GrowOptions& options) {
+    return chained::grow_plan(units, conflicts, table.entered.packets, table.entered.weight,
+                              decider, options);
+  }
+  Table table;
+  chained::Units units;
+  std::vector<std::uint32_t> decider;  ///< units by packet
+  chained::Conflicts conflicts;
+};
+
 RuleSet made(const std::string& family, std::size_t count, std::uint64_t seed,
              const std::string& ports = "1024 : 65535") {
   auto text = rules::made_filters({family, count, seed}).value();
@@ -245,17 +267,9 @@ TEST(GrowPlan, MakesChainsAgainThatDoTheSame) {
   std::size_t chains = 0;
   for (const std::uint64_t seed : {5U, 6U, 8U}) {
     const RuleSet rules = made("acl", 1000, seed);
-    const Table table(rules);
-    chained::Units units(table.problem);
-    std::vector<std::uint32_t> decider = table.decider;
-    for (std::uint32_t& row : decider) {
-      if (row != kNoRow) row = units.unit_of_row[row];
-    }
-    const auto conflicts = chained::conflicts_of(units, units.rows, 100);
+    Searched searched(rules);
     const chained::GrowOptions options{2e-2, 0, 1'000'000, 60};  // one chain
-    chained::GrownPlan grown = chained::grow_plan(units, conflicts, table.entered.packets,
-                                                  table.entered.weight, decider, options)
-                                   .plan;
+    chained::GrownPlan grown = searched.grow(options).plan;
     const std::vector<chained::QuickChain> quick = grown.quick;
     const chained::Plan quickly = grown.plan;
     chains += quick.size();
@@ -268,13 +282,13 @@ TEST(GrowPlan, MakesChainsAgainThatDoTheSame) {
           for (std::size_t e = 0; e < matchers[m].entries.size(); ++e) {
             if (matches(matchers[m].values[e], matchers[m].mask.data(), packet,
                         matchers[m].mask.size())) {
-              return units.effect[matchers[m].entries[e].unit];
+              return searched.units.effect[matchers[m].entries[e].unit];
             }
           }
         }
         return kNoRow;
       };
-      const Rows& packets = table.entered.packets;
+      const Rows& packets = searched.table.entered.packets;
       for (std::size_t i = 0; i < packets.size(); i += 7) {
         ASSERT_EQ(decides(grown.plan, packets[i]), decides(quickly, packets[i]));
       }
@@ -296,16 +310,9 @@ TEST(PlanSearch, IsNeverWorseThanTheFirstPlanThatFits) {
        {std::pair("acl", 4U), std::pair("acl", 5U), std::pair("ipc", 4U), std::pair("ipc", 5U),
         std::pair("fw", 4U)}) {
     const RuleSet rules = made(family, sized(500, 300), seed);
-    const Table table(rules);
-    chained::Units units(table.problem);
-    std::vector<std::uint32_t> decider = table.decider;
-    for (std::uint32_t& row : decider) {
-      if (row != kNoRow) row = units.unit_of_row[row];
-    }
-    const auto conflicts = chained::conflicts_of(units, units.rows, 100);
+    Searched searched(rules);
     const std::size_t most = 2 * rules.rules.size();
-    chained::PlanSearch plans(
-        {units, conflicts, table.entered.packets, table.entered.weight, decider}, {most, most});
+    chained::PlanSearch plans(searched.growing(), {most, most});
     plans.begin();
     plans.improve();
     const chained::FoundPlans found = plans.found();
@@ -314,11 +321,10 @@ TEST(PlanSearch, IsNeverWorseThanTheFirstPlanThatFits) {
       for (const bool filters : {true, false}) {
         chained::GrowOptions options{price, most, most, 60};
         options.filters = filters;
-        chained::Plan plan = chained::grow_plan(units, conflicts, table.entered.packets,
-                                                table.entered.weight, decider, options)
-                                 .plan.plan;
+        chained::Plan plan = searched.grow(options).plan.plan;
         if (plan.empty() || chained::entries_of(plan) > most) continue;
-        spend::spend(plan, most - chained::entries_of(plan), units.effect, spend::Uniting::kAny);
+        spend::spend(plan, most - chained::entries_of(plan), searched.units.effect,
+                     spend::Uniting::kAny);
         first = std::min(first, chained::tried_in(plan));
       }
     }
@@ -326,6 +332,7 @@ TEST(PlanSearch, IsNeverWorseThanTheFirstPlanThatFits) {
     EXPECT_LE(chained::tried_in(found.best), first * 1.000001) << family;
     if (chained::tried_in(found.best) < 0.99 * first) ++gained;
 
+    const Table& table = searched.table;
     TableRoom room;
     room.first_free = 1;
     room.most_rules = room.most_tables = most;
@@ -361,21 +368,14 @@ TEST(Guard, TakesPortsThatSeveralPrefixesLeaveOut) {
 // Oracle: counted entries: nine tenths of the room are allowed, and spending takes all of it.
 TEST(PlanSearch, KeepsAPlanAsGrownWhereWhatIsSpentExceedsALimit) {
   const RuleSet rules = made("acl", 300, 4);
-  const Table table(rules);
-  chained::Units units(table.problem);
-  std::vector<std::uint32_t> decider = table.decider;
-  for (std::uint32_t& row : decider) {
-    if (row != kNoRow) row = units.unit_of_row[row];
-  }
-  const auto conflicts = chained::conflicts_of(units, units.rows, 100);
+  Searched searched(rules);
   const std::size_t most = 2 * rules.rules.size();
   chained::PlanLimits limits{most, most};
   limits.prices = 16;
   limits.keeps_to = [&](const chained::Plan& plan) {
     return chained::entries_of(plan) * 10 <= most * 9;
   };
-  chained::PlanSearch plans(
-      {units, conflicts, table.entered.packets, table.entered.weight, decider}, limits);
+  chained::PlanSearch plans(searched.growing(), limits);
   plans.begin();
   plans.improve();
   const chained::FoundPlans found = plans.found();
@@ -411,16 +411,9 @@ TEST(Draft, TakesALayoutThatIsEasierToProve) {
 // Oracle: what packets try in the same chain as it is while plans are compared.
 TEST(PlanSearch, EndsWithChainsMadeWithCare) {
   const RuleSet rules = made("acl", 1000, 5);
-  const Table table(rules);
-  chained::Units units(table.problem);
-  std::vector<std::uint32_t> decider = table.decider;
-  for (std::uint32_t& row : decider) {
-    if (row != kNoRow) row = units.unit_of_row[row];
-  }
-  const auto conflicts = chained::conflicts_of(units, units.rows, 100);
+  Searched searched(rules);
   for (const std::size_t most : {2 * rules.rules.size(), rules.rules.size() / 2}) {
-    chained::PlanSearch plans(
-        {units, conflicts, table.entered.packets, table.entered.weight, decider}, {most, 0});
+    chained::PlanSearch plans(searched.growing(), {most, 0});
     plans.begin();
     const double quickly = chained::tried_in(plans.found().best);
     plans.improve();
@@ -434,19 +427,12 @@ TEST(PlanSearch, EndsWithChainsMadeWithCare) {
 // Oracle: that search.
 TEST(GrowPlan, LeavesFiltersOutWhereOnlyTheyAreGrownAgain) {
   const RuleSet rules = made("acl", 1000, 5);
-  const Table table(rules);
-  chained::Units units(table.problem);
-  std::vector<std::uint32_t> decider = table.decider;
-  for (std::uint32_t& row : decider) {
-    if (row != kNoRow) row = units.unit_of_row[row];
-  }
-  const auto conflicts = chained::conflicts_of(units, units.rows, 100);
+  Searched searched(rules);
   const auto grow = [&](bool filters) {
     chained::GrowOptions options{2e-3, 1'000'000, 1'000'000, 60};
     options.filters = filters;
     options.without_too = filters;
-    return chained::grow_plan(units, conflicts, table.entered.packets, table.entered.weight,
-                              decider, options);
+    return searched.grow(options);
   };
   chained::Grown both = grow(true);
   ASSERT_TRUE(both.filtered) << "choose another seed: this set needs no filter";
