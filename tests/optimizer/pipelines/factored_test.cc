@@ -5,6 +5,7 @@
 #include "greynic/optimizer/optimize.h"
 #include "greynic/rules/traffic.h"
 #include "random_products.h"
+#include "sized.h"
 #include "src/entering.h"
 #include "src/factored/factor.h"
 #include "src/factored/prefixes.h"
@@ -44,7 +45,7 @@ const FlowRule* hit_in(const RuleSet& rules, std::uint32_t table, std::uint32_t 
 //         other rules before and behind, at prices of an entry from nothing to far too much.
 TEST(Factored, TablesDoTheSameToEveryPacket) {
   std::size_t products = 0;
-  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+  for (std::uint64_t seed = 1; seed <= sized(400U, 60U); ++seed) {
     RuleSet rules{small_product_rules(3, seed), "made"};
     FactorOptions options;
     options.first_free = first_free_table(rules);
@@ -66,7 +67,7 @@ TEST(Factored, TablesDoTheSameToEveryPacket) {
       ASSERT_EQ(wanted->actions, got->actions) << "seed " << seed << ": " << to_string(packet);
     }
   }
-  EXPECT_GE(products, 100U);
+  EXPECT_GE(products, sized(100U, 15U));
 }
 
 // Claim:  the same through whole pipelines, and nothing that was found is wrong.
@@ -74,7 +75,7 @@ TEST(Factored, TablesDoTheSameToEveryPacket) {
 // Method: 90 pipelines of 2 to 4 tables, one of which is a product.
 TEST(Factored, PipelinesDoTheSameToEveryPacketFromEveryEntrance) {
   std::size_t products = 0;
-  for (std::uint64_t seed = 1; seed <= 90; ++seed) {
+  for (std::uint64_t seed = 1; seed <= sized(90U, 15U); ++seed) {
     const auto tables = static_cast<std::uint32_t>(2 + seed % 3);
     const RuleSet rules = small_product_pipeline(8 + seed % 30, tables, seed);
     FactorOptions factoring;
@@ -100,7 +101,7 @@ TEST(Factored, PipelinesDoTheSameToEveryPacketFromEveryEntrance) {
       }
     }
   }
-  EXPECT_GE(products, 10U);
+  EXPECT_GE(products, sized(10U, 2U));
 }
 
 // Claim:  sources that are told from one address by each of their bits, with the same ports, are one prefix behind that
