@@ -18,6 +18,7 @@
 #include <set>
 
 #include "greynic/testgen/compiled_campaign.h"
+#include "greynic/testgen/plan.h"
 #include "planted.h"
 #include "wilson.h"
 
@@ -68,7 +69,12 @@ void run_case(const Family& family, std::uint64_t seed, int batch, bool talk, Ta
     laboratory.allows = [&](const Configuration& whole) { return planted.allowed(whole); };
   }
   causal::ExplainOptions options;
-  options.witness = planted.witness;
+  if (!family.planned) options.witness = planted.witness;
+  laboratory.plan = [&]() -> Result<std::vector<Configuration>> {
+    auto plan = testgen::make_plan(planted.campaign, {});
+    if (!plan) return tl::unexpected(plan.error());
+    return std::move(plan->configurations);
+  };
   options.batch = batch;
   if (const char* asked = std::getenv("CONFIDENCE"))
     options.confidence = std::strtod(asked, nullptr);

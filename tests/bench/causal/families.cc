@@ -44,6 +44,33 @@ void add_healers_and_slopes(std::vector<Family>& all) {
                  .hidden = true});
 }
 
+/// Walls that a covering plan has to meet first.
+void add_planned(std::vector<Family>& all) {
+  const Family planned{.name = "planned",
+                       .least_factors = 10,
+                       .most_factors = 14,
+                       .most_order = 3,
+                       .least_causes = 2,
+                       .most_causes = 3,
+                       .noise = {0.01, 0.05, 0.15},
+                       .least_drop = 0.25,
+                       .most_stalls = 0.05,
+                       .planned = true};
+  all.push_back(planned);
+  all.push_back(planned);
+  all.back().name = "planned_quiet";
+  all.back().noise = {0.002, 0.01};
+  all.back().most_stalls = 0.0;
+  all.push_back(planned);
+  all.back().name = "planned_sticky";
+  all.back().noise = {0.01, 0.05};
+  all.back().sticky = 3;
+  all.push_back(planned);
+  all.back().name = "planned_alarm";
+  all.back().noise = {0.01, 0.03, 0.05};
+  all.back().false_alarm = true;
+}
+
 }  // namespace
 
 std::vector<Family> families() {
@@ -131,6 +158,7 @@ std::vector<Family> families() {
                  .intervals = 0.35,
                  .absolute = true});
   add_healers_and_slopes(all);
+  add_planned(all);
   return all;
 }
 

@@ -54,6 +54,7 @@ PlantedCase::PlantedCase(const Family& family, std::uint64_t seed)
   const double share = family.false_alarm ? 0.1 : least * uniform(0.4, 0.75);
   campaign.wall = {"bandwidth_gbps", share, {}, {}, {}};
   if (family.absolute) campaign.wall = {"bandwidth_gbps", {}, {}, kGood * (1.0 - share), {}};
+  if (family.planned) campaign.design = {.kind = DesignKind::kCovering, .strength = 3};
   if (family.most_decoys > 0) make_log();
 }
 

@@ -44,6 +44,7 @@ struct Family {
   bool healed = false;  ///< a setting of the witness heals the cause, and another one undoes that
   bool hidden = false;  ///< one more cause, of one term, that a setting of the witness heals
   bool slopes = false;  ///< numeric terms bring the wall level by level
+  bool planned = false;  ///< triples are walked in place of a witness
 };
 
 /// Those of the benchmark.
