@@ -54,8 +54,9 @@ Result<void> Explainer::judge_row(const Configuration& row, double error) {
     sort_out(id, Verdict::kClear);
     return {};
   }
-  // Whether the device stays slow after a wall, and how large its noise is, is asked at the first one.
-  const double of_wall = knows_walls_ ? std::max(error, kErrorOfLikely) : error;
+  // Whether the device stays slow after a wall, and how large its noise is, is asked at the first one: a second
+  // look at it is the first repeat that tells of the noise.
+  const double of_wall = std::max(error, knows_walls_ ? kErrorOfLikely : 1.0 - options_.confidence);
   auto verdict = session_.decide(id, kWallInPlan, error, "is it a wall?", of_wall);
   if (!verdict) return pass_on(verdict);
   if (*verdict != Verdict::kWall) {

@@ -218,7 +218,7 @@ Result<CausesOfWall> Explainer::causes_by_all_tests(Settings& settings) {
 /// `causes`: those whose levels were found, also where it fails.
 Result<void> Explainer::add_levels(const CausesOfWall& found, Settings& settings,
                                    std::vector<Cause>& causes) {
-  LevelSearch levels(session_, settings);
+  LevelSearch levels(session_, settings, explanation_.causes);
   for (const FoundCause& one : found.causes) {
     if (one.levels.empty()) session_.leave_when_noisy(session_.id_of(settings.wall()));
     auto cause = levels.levels_of(one);

@@ -15,8 +15,14 @@ constexpr double kCornerHolds = 0.95;
 
 }  // namespace
 
-LevelSearch::LevelSearch(Session& session, Settings& settings)
-    : session_(session), settings_(settings) {}
+LevelSearch::LevelSearch(Session& session, Settings& settings, std::span<const Cause> known)
+    : session_(session), settings_(settings), known_(known) {}
+
+const Cause* LevelSearch::known_at(Id id) const {
+  const auto found = std::ranges::find_if(
+      known_, [&](const Cause& cause) { return cause.holds(session_.configuration(id)); });
+  return found == known_.end() ? nullptr : &*found;
+}
 
 /// One test of a wall is hardly ever surer than this, for it may have stalled.
 double LevelSearch::level_error() const { return (1.0 - session_.options().confidence) / 3.0; }
@@ -135,10 +141,16 @@ Result<Condition> LevelSearch::category_term(const std::string& factor, const Fa
   if (known == nullptr || known->levels.size() <= 2) return term;
   std::vector<Id> ids;
   std::vector<FactorValue> levels;
+  std::vector<FactorValue> explained;
   for (const FactorValue& level : known->levels) {
     if (level == home || level == other) continue;
     const auto id = with_level(factor, level);
     if (!id) continue;
+    if (const Cause* cause = known_at(*id)) {
+      explained.push_back(level);
+      confidence_ *= cause->confidence;
+      continue;
+    }
     ids.push_back(*id);
     levels.push_back(level);
   }
@@ -148,8 +160,9 @@ Result<Condition> LevelSearch::category_term(const std::string& factor, const Fa
   for (const FactorValue& level : known->levels) {
     const auto found = std::find(levels.begin(), levels.end(), level);
     const bool wall =
-        found != levels.end() &&
-        (*verdicts)[static_cast<std::size_t>(found - levels.begin())] == Verdict::kWall;
+        found != levels.end()
+            ? (*verdicts)[static_cast<std::size_t>(found - levels.begin())] == Verdict::kWall
+            : std::ranges::find(explained, level) != explained.end();
     if (level == home || wall) walls.push_back(level);
   }
   for (std::size_t i = 0; i < ids.size(); ++i) {

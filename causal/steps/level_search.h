@@ -13,13 +13,17 @@
 ///     towards the baseline   10 wall, 5 clear        away   80 clear
 ///     term                   between 10 and 40 (clear at 5 and 80)
 
+#include <span>
+
 #include "witness_search.h"
 
 namespace greynic::causal {
 
 class LevelSearch {
  public:
-  LevelSearch(Session& session, Settings& settings);
+  /// `known`: causes that were named before. A level at which one of them holds is a wall by it and is not asked;
+  /// they must outlive this.
+  LevelSearch(Session& session, Settings& settings, std::span<const Cause> known = {});
   /// The cause with its levels; `cause.evidence` holds the tests that it rests on.
   [[nodiscard]] Result<Cause> levels_of(const FoundCause& found);
 
@@ -43,9 +47,11 @@ class LevelSearch {
   [[nodiscard]] std::vector<double> numbers_of(const std::string& factor, double home,
                                                double other) const;
   [[nodiscard]] double level_error() const;
+  [[nodiscard]] const Cause* known_at(Id id) const;
 
   Session& session_;
   Settings& settings_;
+  std::span<const Cause> known_;
   Configuration base_;  ///< the cause alone
   double confidence_ = 1.0;
 };

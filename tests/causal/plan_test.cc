@@ -326,6 +326,56 @@ TEST(Plan, ALikelyWallIsSearchedAtOnce) {
   EXPECT_EQ(count(explanation, "is it a wall?"), 1);
 }
 
+// Claim:  a first wall that gives no value is looked at no more often than the answer needs: its causes are asked
+//         by themselves anyway.
+// Method: c0 and c1 together fail; every other configuration repeats to the last digit.
+TEST(Plan, AFirstWallThatFailsIsSoonSearched) {
+  Campaign campaign = campaign_of_six();
+  campaign.design = {.kind = DesignKind::kCovering, .strength = 2};
+  const std::vector<Configuration> plan = {with(campaign, {2}), with(campaign, {0, 1, 2, 3}),
+                                           with(campaign, {3, 4, 5}), with(campaign, {0, 4, 5})};
+  Laboratory laboratory = laboratory_of([&](const Configuration& configuration) {
+    Observation observation = observed(configuration, 100.0);
+    if (is_set(configuration, "c0") && is_set(configuration, "c1")) {
+      observation.outcome = Outcome::kFailed;
+      observation.measures.clear();
+    }
+    return observation;
+  });
+  laboratory.plan = [&] { return Result<std::vector<Configuration>>(plan); };
+  const auto explanation = explain(campaign, {}, {}, &laboratory).value();
+  ASSERT_EQ(explanation.causes.size(), 1U) << to_text(explanation);
+  EXPECT_EQ(explanation.causes.front().all_of.size(), 2U) << to_text(explanation);
+  EXPECT_LE(count(explanation, "is it a wall?"), 2) << to_text(explanation);
+}
+
+// Claim:  a level at which a known cause holds is a wall by that one, and is not asked for the next cause.
+// Method: c0 has three levels; its last one is a wall alone, and its middle one is beside c1. The first row shows
+//         the wall alone.
+TEST(Plan, ALevelThatAKnownCauseExplainsIsNotAsked) {
+  Campaign campaign = campaign_of_six();
+  campaign.factors[0].levels.emplace_back(std::string("z"));
+  campaign.design = {.kind = DesignKind::kCovering, .strength = 2};
+  Configuration alone = campaign.baseline;
+  alone.set("c0", std::string("z"));
+  const std::vector<Configuration> plan = {alone, with(campaign, {0, 1}), with(campaign, {2, 3})};
+  campaign.seeds = {alone};
+  const auto explanation = explained(campaign, plan, [](const Configuration& configuration) {
+    const bool both = is_set(configuration, "c0") && is_set(configuration, "c1");
+    const bool loops = configuration.text("c0") == "z";
+    return loops || both ? 60.0 : 100.0;
+  });
+  ASSERT_EQ(explanation.causes.size(), 2U) << to_text(explanation);
+  for (const Cause& cause : explanation.causes) {
+    if (cause.all_of.size() != 2) continue;
+    EXPECT_EQ(cause.all_of.front().among.size(), 2U) << to_text(explanation);
+  }
+  for (const TrailTest& test : explanation.trail) {
+    const bool at_z = test.configuration.text("c0") == "z" && is_set(test.configuration, "c1");
+    EXPECT_FALSE(at_z && test.why == "levels of c0");
+  }
+}
+
 // Claim:  where one test in twenty stalls, and noise is 5 %, a walked plan names its causes, and nothing else.
 // Method: 12 devices of ten settings, seeds 1 to 12, each with two causes of two; pairs in random rows.
 TEST(Plan, StalledRowsBringNoCause) {

@@ -41,9 +41,9 @@ struct Family {
   int most_decoys = 0;    ///< innocent factors that go with the wall in a log of stored runs
   /// Share of the log's runs that something outside the campaign made slow, decoys with them.
   double troubled = 0.0;
-  bool healed = false;  ///< a setting of the witness heals the cause, and another one undoes that
-  bool hidden = false;  ///< one more cause, of one term, that a setting of the witness heals
-  bool slopes = false;  ///< numeric terms bring the wall level by level
+  bool healed = false;   ///< a setting of the witness heals the cause, and another one undoes that
+  bool hidden = false;   ///< one more cause, of one term, that a setting of the witness heals
+  bool slopes = false;   ///< numeric terms bring the wall level by level
   bool planned = false;  ///< triples are walked in place of a witness
 };
 
