@@ -54,9 +54,11 @@ Result<void> Explainer::judge_row(const Configuration& row, double error) {
     sort_out(id, Verdict::kClear);
     return {};
   }
-  // Whether the device stays slow after a wall, and how large its noise is, is asked at the first one: a second
-  // look at it is the first repeat that tells of the noise.
-  const double of_wall = std::max(error, knows_walls_ ? kErrorOfLikely : 1.0 - options_.confidence);
+  // Whether the device stays slow after a wall, and how large its noise is, is asked at the first one. One that
+  // gives no value tells nothing of noise, so its second failure is enough for that check.
+  const bool no_value = session_.failures_of(id) > 0 && session_.scores_of(id).empty();
+  const double of_first = no_value ? std::max(error, 1.0 - options_.confidence) : error;
+  const double of_wall = knows_walls_ ? std::max(error, kErrorOfLikely) : of_first;
   auto verdict = session_.decide(id, kWallInPlan, error, "is it a wall?", of_wall);
   if (!verdict) return pass_on(verdict);
   if (*verdict != Verdict::kWall) {
