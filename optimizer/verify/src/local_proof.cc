@@ -1,8 +1,11 @@
 #include "local_proof.h"
 
 #include <algorithm>
+#include <bit>
+#include <limits>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "cover.h"
@@ -16,10 +19,12 @@ namespace {
 
 constexpr std::size_t kMostLeft = 100'000;      // cubes; beyond it all packets are looked at
 constexpr std::uint32_t kNoBound = 0xffffffff;  // no rule has this number
-// Parts of a cube: with so many open, it pays to ask first whether any of it comes to the place.
-constexpr std::size_t kFewOpen = 64;
-constexpr std::size_t kFewParts = 64;  // each asked for by itself
-constexpr std::size_t kFewJumps = 8;   // of one place, that do not pay a list of what they skip
+constexpr std::size_t kFewOpen = 64;            // parts of a cube
+constexpr std::size_t kMostAsked = 256;  // parts of a cube, whether any of it comes to a place
+// Comparisons that this may take: with many parts open, following each of them takes as many.
+constexpr std::uint64_t kFewSteps = 2'000'000;
+constexpr std::uint64_t kManySteps = 100'000'000;
+constexpr std::size_t kFewJumps = 8;  // of one place, that do not pay a list of what they skip
 
 /// Walks the tree of places from the end upwards, with the rules of S present in an index.
 class Prover {
@@ -322,17 +327,53 @@ class Prover {
     std::vector<Cube> open;
     const bool few_open = subtract(pool_, cube, all, open, comparisons_, kFewOpen);
     if (few_open && open.empty()) return;
-    std::vector<Cube> parts;
-    if (subtract(pool_, cube, takers, parts, comparisons_, kFewParts)) {
-      std::erase_if(
-          parts, [&](const Cube& part) { return regions_.none_comes(place, part, comparisons_); });
-      open.clear();
-      for (const Cube& part : parts) subtract(pool_, part, missed, open, comparisons_);
-    } else if (!few_open) {
-      open.clear();
-      subtract(pool_, cube, all, open, comparisons_);
+    const std::uint64_t most = comparisons_ + (few_open ? kFewSteps : kManySteps);
+    open.clear();
+    for (const Cube& part : coming(place, cube, takers, most)) {
+      subtract(pool_, part, all, open, comparisons_);
     }
     for (const Cube& part : open) regions_.come_to(place, part, left_, comparisons_);
+  }
+
+  /// What of the cube may come to the place, but for what the takers have. These are taken away one by one, as packets
+  /// that seem to come ask for them: of many takers, most have packets that do not.
+  std::vector<Cube> coming(PlaceId place, const Cube& cube,
+                           const std::vector<std::uint32_t>& takers, std::uint64_t most) {
+    std::vector<Cube> open = {cube};
+    std::vector<Cube> left;
+    std::optional<Cube> some;
+    for (std::size_t asked = 0; !open.empty(); ++asked) {
+      const Cube part = std::move(open.back());
+      open.pop_back();
+      const bool asks = asked < kMostAsked;
+      if (asks && regions_.none_comes(place, part, Pieces::kOne, most, some, comparisons_))
+        continue;
+      const std::uint32_t* const taker = asks && some ? widest(takers, *some) : nullptr;
+      if (taker != nullptr) {
+        subtract(pool_, part, {*taker}, open, comparisons_);
+      } else if (!asks ||
+                 !regions_.none_comes(place, part, Pieces::kAll, most, some, comparisons_)) {
+        left.push_back(part);
+      }
+    }
+    return left;
+  }
+
+  /// The taker that has most of the cube; null where none has any.
+  const std::uint32_t* widest(const std::vector<std::uint32_t>& takers, const Cube& cube) {
+    const std::uint32_t* best = nullptr;
+    int least = std::numeric_limits<int>::max();
+    comparisons_ += takers.size();
+    for (const std::uint32_t& taker : takers) {
+      if (!meets(pool_, taker, cube)) continue;
+      int more = 0;
+      for (std::size_t w = 0; w < pool_.words; ++w) {
+        more += std::popcount(pool_.fixed(taker)[w] & ~cube.fixed[w]);
+      }
+      if (more < least) best = &taker;
+      least = std::min(least, more);
+    }
+    return best;
   }
 
   const Pool& pool_;

@@ -7,13 +7,14 @@
 namespace greynic::verify {
 namespace {
 
-constexpr std::size_t kMostMet = 8192;        // steps of a place, by one cube
-constexpr int kMostVisits = 5000;             // of places, by one cube
-constexpr std::uint64_t kMostBack = 100'000;  // comparisons on the way back, by one cube
-constexpr std::size_t kMostPieces = 4096;     // of one cube
-constexpr std::size_t kFewToMiss = 16;        // steps of a place, to be kept in mind
-constexpr std::size_t kFewWays = 16;          // to a place: what is missed there, all may miss
-constexpr std::size_t kMostMissed = 64;       // entries kept in mind at one place
+constexpr std::size_t kMostMet = 8192;  // steps of a place, by one cube
+constexpr int kMostVisits = 5000;       // of places, by one cube
+constexpr std::uint64_t kMostBack =
+    100'000;                               // comparisons on the way back, by all pieces of a cube
+constexpr std::size_t kMostPieces = 4096;  // of one cube
+constexpr std::size_t kFewToMiss = 16;     // steps of a place, to be kept in mind
+constexpr std::size_t kFewWays = 16;       // to a place: what is missed there, all may miss
+constexpr std::size_t kMostMissed = 64;    // entries kept in mind at one place
 
 }  // namespace
 
@@ -164,21 +165,19 @@ bool Regions::walk(PlaceId at, Cube cube, PlaceId to, std::vector<Cube>& arrived
   return true;
 }
 
-bool Regions::none_comes(PlaceId place, const Cube& cube, std::uint64_t& comparisons) {
-  return end_before(place, cube, Pieces::kOne, comparisons) ||
-         end_before(place, cube, Pieces::kAll, comparisons);
-}
-
-/// In one piece: where a place leaves several of the cube, the whole cube goes on, which is no less.
-bool Regions::end_before(PlaceId place, const Cube& cube, Pieces pieces,
-                         std::uint64_t& comparisons) {
-  const std::uint64_t most = comparisons + kMostBack;
+bool Regions::none_comes(PlaceId place, const Cube& cube, Pieces pieces, std::uint64_t most,
+                         std::optional<Cube>& some, std::uint64_t& comparisons) {
+  some.reset();
+  if (pieces == Pieces::kAll) most = std::min(most, comparisons + kMostBack);
   std::vector<std::pair<PlaceId, Cube>> open = {{place, cube}};
   std::vector<Cube> missing;
   while (!open.empty()) {
     const auto [at, part] = std::move(open.back());
     open.pop_back();
-    if (at == places_.start()) return false;
+    if (at == places_.start()) {
+      some = part;
+      return false;
+    }
     for (const Way& way : ways_[at]) {
       missing.clear();
       if (way.by_jump != nullptr) {

@@ -4,12 +4,16 @@
 /// common, the place that all of them come by, and some entries that none of them is in.
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "places.h"
 #include "step_finder.h"
 
 namespace greynic::verify {
+
+/// Where a place leaves several pieces of a cube: all of them, or the whole cube goes on, which is no less.
+enum class Pieces : std::uint8_t { kOne, kAll };
 
 class Regions {
  public:
@@ -27,9 +31,11 @@ class Regions {
   /// The packets of a place that are also in an entry; false when there are none.
   [[nodiscard]] bool meet(PlaceId place, std::uint32_t entry, Cube& both) const;
 
-  /// No packet of the cube comes to the place, as is seen by going back over all ways that lead there; false
-  /// also where that is too much to do. Comparisons are counted.
-  [[nodiscard]] bool none_comes(PlaceId place, const Cube& cube, std::uint64_t& comparisons);
+  /// No packet of the cube comes to the place, as is seen by going back over all ways that lead there; else `some` are
+  /// packets that seem to come, none where that is too much to do: after `most` comparisons at the latest. They
+  /// are counted.
+  [[nodiscard]] bool none_comes(PlaceId place, const Cube& cube, Pieces pieces, std::uint64_t most,
+                                std::optional<Cube>& some, std::uint64_t& comparisons);
 
   /// All packets of the cube leave at one of the places that lie on every way here, by one step of it, or by none that
   /// leads here: seen at once, however many ways there are.
@@ -57,8 +63,6 @@ class Regions {
     PlaceId from;
     const Step* by_jump;  ///< null: by missing there
   };
-  enum class Pieces : std::uint8_t { kOne, kAll };
-  bool end_before(PlaceId place, const Cube& cube, Pieces pieces, std::uint64_t& comparisons);
   void come(PlaceId place, const Cube& common, PlaceId from, const Step* by_jump);
   void keep_in_mind(PlaceId place, std::uint64_t& comparisons);
   void miss_on_all_ways(PlaceId place, std::uint64_t& comparisons);
