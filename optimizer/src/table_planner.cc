@@ -85,18 +85,18 @@ void TablePlanner::compare_ranges(const Problem& whole, std::vector<std::uint32_
   whole_decider_ = std::move(decider);
 }
 
-std::vector<Costed> TablePlanner::joined(spend::Uniting uniting) const {
+std::vector<Costed> TablePlanner::joined(spend::Uniting uniting, bool filters) const {
   std::vector<Costed> made;
-  made.push_back(joined(problem_, decider_, 0, uniting));
+  made.push_back(joined(problem_, decider_, 0, uniting, filters));
   if (whole_ == nullptr) return made;
-  Costed ranges = joined(*whole_, whole_decider_, room_.limits.most_ranges, uniting);
+  Costed ranges = joined(*whole_, whole_decider_, room_.limits.most_ranges, uniting, filters);
   if (ranges.tables.empty()) return made;
   made.insert(ranges.cost < made.front().cost ? made.begin() : made.end(), std::move(ranges));
   return made;
 }
 
 Costed TablePlanner::joined(const Problem& problem, const std::vector<std::uint32_t>& decider,
-                            std::size_t most_ranges, spend::Uniting uniting) const {
+                            std::size_t most_ranges, spend::Uniting uniting, bool filters) const {
   constexpr std::size_t kLong = 16;
   constexpr std::size_t kMore = 9;
   constexpr double kClearly = 0.9;  // first plans that differ less may change places once improved
@@ -106,6 +106,7 @@ Costed TablePlanner::joined(const Problem& problem, const std::vector<std::uint3
   options.limits = &room_.limits;
   options.chains_as_made = room_.chains_as_made;
   options.uniting = uniting;
+  options.filters = filters;
   chained::TableSearch search(rules_, problem, entering_.packets, entering_.weight, decider,
                               most_ranges);
   if (most_ranges > 0 && !search.has_ranges()) return {};

@@ -51,7 +51,8 @@ class TablePlanner {
   /// leave the rests when more of that is listed, which elsewhere costs more copies than it saves.
   /// First plans tell how much is listed, and the search goes on there, or at both where they are
   /// nearly as good. `uniting`: rules are written out so that matchers become one.
-  [[nodiscard]] std::vector<Costed> joined(spend::Uniting uniting = spend::Uniting::kAny) const;
+  [[nodiscard]] std::vector<Costed> joined(spend::Uniting uniting = spend::Uniting::kAny,
+                                           bool filters = true) const;
 
   /// The order given, a tree of cuts without a way back, or a chain.
   [[nodiscard]] Costed without_way_back(bool single_table);
@@ -69,7 +70,7 @@ class TablePlanner {
  private:
   /// Empty where ranges are asked for, and the table has none.
   [[nodiscard]] Costed joined(const Problem& problem, const std::vector<std::uint32_t>& decider,
-                              std::size_t most_ranges, spend::Uniting uniting) const;
+                              std::size_t most_ranges, spend::Uniting uniting, bool filters) const;
   [[nodiscard]] Costed with_filters_or_without(chained::LaidOut made) const;
   [[nodiscard]] Costed with_more_shared(chained::TableSearch& search, chained::TableOptions options,
                                         Costed best) const;

@@ -446,6 +446,38 @@ TEST(GrowPlan, LeavesFiltersOutWhereOnlyTheyAreGrownAgain) {
   EXPECT_TRUE(Sum(both.without.plan) == Sum(alone.plan.plan));
 }
 
+/// Does a matcher send all that it takes to one table, as filters do?
+bool has_filter(const chained::Plan& plan) {
+  return std::ranges::any_of(plan, [](const chained::PlanTable& table) {
+    return std::ranges::any_of(table.matchers, [](const chained::PlanMatcher& matcher) {
+      const std::uint32_t to = matcher.entries.front().table;
+      return matcher.entries.size() > 2 && to != chained::kNowhere &&
+             std::ranges::all_of(matcher.entries,
+                                 [&](const auto& entry) { return entry.table == to; });
+    });
+  });
+}
+
+// Claim:  a search that may put no filters in has none in its plans, neither at first nor once improved.
+// Oracle: the same search, which has some where it may.
+TEST(PlanSearch, PutsNoFiltersInWhereItMayNot) {
+  const RuleSet rules = made("acl", 1000, 5);
+  Searched searched(rules);
+  for (const bool filters : {true, false}) {
+    chained::PlanLimits limits{2 * rules.rules.size(), 2 * rules.rules.size()};
+    limits.filters = filters;
+    chained::PlanSearch plans(searched.growing(), limits);
+    const auto some_has = [&] {
+      const chained::FoundPlans found = plans.found();
+      return has_filter(found.best) || has_filter(found.other);
+    };
+    plans.begin();
+    EXPECT_EQ(some_has(), filters);
+    plans.improve();
+    EXPECT_EQ(some_has(), filters);
+  }
+}
+
 // Claim:  where some packets wait for many matchers, more of what must come before a rule is listed as long as that
 //         pays: the outcome costs no more than with 100 or 900 listed, and on some set less than with 100.
 // Oracle: the search with so many listed, its layouts priced by core's walk.

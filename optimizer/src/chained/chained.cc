@@ -128,6 +128,7 @@ TableAttempt TableSearch::attempt(const TableOptions& options) {
   PlanLimits limits{options.most_rules, options.most_tables, options.least_price};
   limits.chains_as_made = options.chains_as_made;
   limits.uniting = options.uniting;
+  limits.filters = options.filters;
   if (options.limits != nullptr && options.limits->most_recipes != LayoutLimits::kNoLimit) {
     limits.prices = 16;
     limits.keeps_to = [this, most = options.limits](const Plan& plan) {

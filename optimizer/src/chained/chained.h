@@ -19,6 +19,7 @@ struct TableOptions {
   std::size_t most_tables = 0;   ///< that may be added
   bool chains_as_made = false;   ///< chains are priced with what waits in them
   spend::Uniting uniting = spend::Uniting::kAny;
+  bool filters = true;  ///< may be put in
   /// Rules that must come before another, as far as they are listed: a rule with more stays in rests.
   std::size_t most_conflicts = 100;
   double least_price = 0.0;              ///< of an entry: at lower ones no plan fits

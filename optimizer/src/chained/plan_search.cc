@@ -47,6 +47,7 @@ Grown PlanSearch::grow(const GrowOptions& options) {
 GrowOptions PlanSearch::options_at(double price) const {
   GrowOptions options{price, limits_.most_tables, limits_.most_rules, kMostJumps};
   options.chains_as_made = limits_.chains_as_made;
+  options.filters = limits_.filters;
   return options;
 }
 void PlanSearch::begin() {
@@ -104,7 +105,7 @@ void PlanSearch::improve() {
   constexpr std::size_t kCuts = 8;
   constexpr std::size_t kMostWork = 3'000'000;  // several times what 10,000 rules take
   GrowOptions options = options_at(best.price);
-  options.filters = filters;
+  options.filters = filters && limits_.filters;
   const auto attempt = [&](double price, double saved = kSpendingSaves) {
     options.entry_price = price;
     options.most_tried = best.tried * saved;

@@ -29,6 +29,7 @@ struct PlanLimits {
   int prices = 8;                                 ///< that are tried until one fits
   bool chains_as_made = false;                    ///< chains are priced with what waits in them
   spend::Uniting uniting = spend::Uniting::kAny;  ///< by entries that are left
+  bool filters = true;                            ///< may be put in
   std::function<bool(const Plan&)> keeps_to{};    ///< other limits; empty: none
 };
 

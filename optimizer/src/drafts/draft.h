@@ -29,7 +29,7 @@ class QuickProver {
   static constexpr std::uint64_t kRanges = 200'000'000;  ///< masks are there, should this not do
   bool later_;
   std::uint64_t most_once_;
-  std::uint64_t left_ = 1'500'000'000;
+  std::uint64_t left_ = 2'100'000'000;
   std::size_t refuted_ = 0;
 };
 
