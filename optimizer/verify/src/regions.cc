@@ -7,14 +7,13 @@
 namespace greynic::verify {
 namespace {
 
-constexpr std::size_t kMostMet = 8192;  // steps of a place, by one cube
-constexpr int kMostVisits = 5000;       // of places, by one cube
-constexpr std::uint64_t kMostBack =
-    100'000;                               // comparisons on the way back, by all pieces of a cube
-constexpr std::size_t kMostPieces = 4096;  // of one cube
-constexpr std::size_t kFewToMiss = 16;     // steps of a place, to be kept in mind
-constexpr std::size_t kFewWays = 16;       // to a place: what is missed there, all may miss
-constexpr std::size_t kMostMissed = 64;    // entries kept in mind at one place
+constexpr std::size_t kMostMet = 8192;        // steps of a place, by one cube
+constexpr int kMostVisits = 5000;             // of places, by one cube
+constexpr std::uint64_t kMostBack = 100'000;  // comparisons on the way back, in pieces
+constexpr std::size_t kMostPieces = 4096;     // of one cube
+constexpr std::size_t kFewToMiss = 16;        // steps of a place, to be kept in mind
+constexpr std::size_t kFewWays = 16;          // to a place: what is missed there, all may miss
+constexpr std::size_t kMostMissed = 64;       // entries kept in mind at one place
 
 }  // namespace
 
