@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <random>
 
-#include "../optimizer/random_pipelines.h"
+#include "../optimizer/pipelines/random_pipelines.h"
 #include "src/bits/bit_diagrams.h"
 #include "src/bits/first_match.h"
 #include "src/bits/questions.h"

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <string>
 
-#include "../optimizer/random_products.h"
+#include "../optimizer/pipelines/random_products.h"
 #include "greynic/optimizer/optimize.h"
 #include "greynic/rules/traffic.h"
 #include "planted.h"

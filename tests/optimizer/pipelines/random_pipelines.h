@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "random_rules.h"
+#include "../random_rules.h"
 
 namespace greynic {
 
