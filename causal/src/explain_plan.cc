@@ -4,10 +4,20 @@
 
 #include "explainer.h"
 #include "steps/plan_rows.h"
+#include "stickiness.h"
 
 namespace greynic::causal {
 namespace {
 
+constexpr double kSeemsWall = 2.2;      // log odds of what may have slowed the device
+constexpr std::size_t kMostDoubts = 3;  // tests of what is hardly that
+constexpr std::ptrdiff_t kRowsThatDoubt =
+    1;                                 // faster than the baseline's first test, less the others
+constexpr std::size_t kRowsAlike = 3;  // all faster than it,
+constexpr double kFarOff = 3.0;        // by so many times what they differ by
+constexpr int kAgree = 4;              // tests of the baseline: a device may be slow for three
+constexpr int kMostTries = 12;
+constexpr double kUnlike = 0.5;         // two scores of a device that is as slow as it was, at most
 constexpr double kErrorOfLikely = 0.3;  // of a wall: the search there shows it, if there is none
 
 bool have_same_terms(const CausesOfWall& a, const CausesOfWall& b) {
@@ -15,6 +25,20 @@ bool have_same_terms(const CausesOfWall& a, const CausesOfWall& b) {
     return one.terms == other.terms && one.absent == other.absent;
   };
   return std::ranges::equal(a.causes, b.causes, same);
+}
+
+/// The baseline's first test is slower than most rows by the bound, or than all of them by far more than they
+/// differ: then by how much another test of it must be faster to show that it was no usual one.
+std::optional<double> margin_if_slower(double first, const std::vector<double>& rows,
+                                       double bound) {
+  std::ptrdiff_t more = 0;
+  for (const double one : rows) more += one < first - bound ? 1 : -1;
+  if (more >= kRowsThatDoubt) return bound;
+  if (rows.size() < kRowsAlike) return std::nullopt;
+  const auto [fastest, slowest] = std::minmax_element(rows.begin(), rows.end());
+  const double gap = first - *slowest;
+  if (gap <= kFarOff * (*slowest - *fastest)) return std::nullopt;
+  return std::min(bound, gap / 2.0);
 }
 
 }  // namespace
@@ -40,11 +64,65 @@ Result<void> Explainer::walk_plan() {
     return !laboratory_.allows || laboratory_.allows(row);
   };
   walks_plan_ = true;
+  std::vector<Configuration> judged;
   while (const auto row = rows.next(session_, explained, allowed)) {
     if (auto done = judge_row(*row, error); !done) return done;
+    judged.push_back(*row);
+    auto was_slow = baseline_was_slow(judged);
+    if (!was_slow) return pass_on(was_slow);
+    if (*was_slow) {
+      for (const Configuration& one : judged) {
+        if (auto done = judge_row(one, error); !done) return done;
+      }
+    }
     if (!is_explained(*row)) rows.had(*row);
   }
   return ask_what_waited();
+}
+
+/// The first test of the baseline may have stalled: then rows are faster, and no wall shows. All that was tested
+/// says nothing then, for a wall that did not show may have left the device slow.
+Result<bool> Explainer::baseline_was_slow(std::span<const Configuration> judged) {
+  const Id baseline = session_.baseline();
+  if (session_.tests_of(baseline) != 1 || !is_relative(campaign_.wall)) return false;
+  const auto score = [&](std::size_t place) { return session_.reading(place).score; };
+  const std::size_t of_first = session_.places_of(baseline).front();
+  const double first = score(of_first);
+  std::vector<double> rows;
+  for (const Configuration& row : judged) {
+    for (const double one : session_.scores_of(session_.id_of(row))) rows.push_back(one);
+  }
+  const auto margin = margin_if_slower(first, rows, session_.model().scale().bound(0.0));
+  if (!margin) return false;
+  double fastest = first;
+  bool was_slow = false;
+  for (int agree = 0, tries = 0; agree < kAgree && tries < kMostTries; ++tries) {
+    if (auto done = session_.measure({&baseline, 1}, "the baseline"); !done) return pass_on(done);
+    const double last = score(session_.last());
+    if (!was_slow && last >= first - *margin) return false;
+    const double unlike = was_slow ? std::max(*margin, kUnlike) : *margin;
+    agree = last < fastest - unlike ? 1 : last > fastest + unlike ? 0 : agree + 1;
+    fastest = std::min(fastest, last);
+    was_slow = true;
+  }
+  for (std::size_t place = session_.first_ordered(); place <= session_.last(); ++place) {
+    const bool usual = score(place) <= fastest + std::max(*margin, kUnlike) && place > of_first;
+    if (!usual || !session_.reading(place).of_baseline) session_.ignore({&place, 1});
+  }
+  session_.refit();
+  clear_.clear();
+  explanation_.configurations = 0;
+  return true;
+}
+
+/// Stalls show in a second test. What is slow again may be a wall, and may have slowed the device: that is seen
+/// before the baseline is tested for anything else.
+Result<void> Explainer::look_at_first_wall(Id id) {
+  do {
+    if (auto done = session_.measure({&id, 1}, "is it a wall?"); !done) return done;
+    if (session_.evidence(id) < 0.0 || !session_.last_is_slow()) return {};
+  } while (session_.evidence(id) < kSeemsWall && session_.tests_of(id) < kMostDoubts);
+  return Stickiness(session_, id, explanation_.notes).look_after_wall();
 }
 
 Result<void> Explainer::judge_row(const Configuration& row, double error) {
@@ -53,6 +131,9 @@ Result<void> Explainer::judge_row(const Configuration& row, double error) {
   if (session_.evidence(id) < 0.0 && !session_.refused(id)) {
     sort_out(id, Verdict::kClear);
     return {};
+  }
+  if (!knows_walls_) {
+    if (auto done = look_at_first_wall(id); !done) return done;
   }
   // Whether the device stays slow after a wall, and how large its noise is, is asked at the first one. One that
   // gives no value tells nothing of noise, so its second failure is enough for that check.

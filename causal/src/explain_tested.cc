@@ -196,7 +196,8 @@ Result<CausesOfWall> Explainer::causes_of(Settings& settings) {
     if (walks_plan_) search.leave_healers_to_plan();
     auto found = search.causes();
     session_.leave_when_noisy({});
-    if (!found || found->complete || !session_.is_noisy(wall)) return found;
+    const bool none = error_of_row_ && session_.evidence(wall) < 0.0;  // further tests show no wall
+    if (!found || found->complete || none || !session_.is_noisy(wall)) return found;
   }
   return causes_by_all_tests(settings);
 }
@@ -338,12 +339,13 @@ void Explainer::finish() {
   if (too_short_ > 0) explanation_.notes.push_back(too_short_note(too_short_));
   if (!explanation_.walls.empty()) {
     explanation_.finding = Finding::kWall;
-  } else if (explanation_.undecided == 0 && all_complete_) {
+  } else if (explanation_.undecided == 0 && all_complete_ && !session_.baseline_was_slow()) {
     explanation_.finding = Finding::kFalseAlarm;
   }
   const bool explained = std::all_of(explanation_.walls.begin(), explanation_.walls.end(),
                                      [](const Wall& wall) { return wall.cause.has_value(); });
-  explanation_.complete = all_complete_ && explained && explanation_.undecided == 0;
+  explanation_.complete =
+      all_complete_ && explained && explanation_.undecided == 0 && !session_.baseline_was_slow();
   explanation_.complete_confidence = explanation_.complete ? complete_ : 0.0;
   explanation_.tests = session_.tests();
   explanation_.rounds = session_.rounds();

@@ -45,6 +45,8 @@ class Explainer {
   [[nodiscard]] Result<void> confirm(Id id, const Before& before);
   [[nodiscard]] Result<void> judge_run();
   [[nodiscard]] Result<void> walk_plan();
+  [[nodiscard]] Result<bool> baseline_was_slow(std::span<const Configuration> judged);
+  [[nodiscard]] Result<void> look_at_first_wall(Id id);
   [[nodiscard]] Result<void> judge_row(const Configuration& row, double error);
   [[nodiscard]] Result<WallCheck> settle_row(Id id);
   [[nodiscard]] Result<void> ask_what_waited();

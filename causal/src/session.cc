@@ -9,14 +9,11 @@
 #include "greynic/statistics/distributions.h"
 #include "greynic/statistics/mean.h"
 #include "greynic/statistics/shrunk_variance.h"
-#include "two_heaps.h"
 
 namespace greynic::causal {
 namespace {
 
-constexpr int kMostRecovery = 40;          // tests of the baseline after a wall
 constexpr std::size_t kHopelessFrom = 16;  // tests of one configuration,
-constexpr std::size_t kHeapsFrom = 12;     // tests of the baseline
 constexpr double kHopelessRate = 0.05;     // and what each must have told at least
 constexpr double kBitsOfLevels = 20.0;
 constexpr double kLeastTold = 0.02;
@@ -218,7 +215,7 @@ Result<void> Session::measure(std::span<const Id> ids, const std::string& why) {
   for (std::size_t i = trail_.size() - observations->size(); i < trail_.size(); ++i) {
     trail_[i].after = chance_of(evidence(id_of(trail_[i].configuration)));
   }
-  return {};
+  return sticky_ && !stuck_ ? recover_from(ids.front()) : Result<void>();
 }
 
 void Session::note_beliefs() {
@@ -238,54 +235,6 @@ bool Session::last_is_slow() const {
 
 void Session::ignore(std::span<const std::size_t> places) {
   for (const std::size_t place : places) readings_[place].ignored = true;
-}
-
-/// Parted at the bound that the first of them sets, as when it was first seen to be slow.
-bool Session::baseline_has_two_heaps() const {
-  std::vector<double> heaps[2];
-  std::optional<double> first;
-  for (const std::size_t place : asked_[baseline_].readings) {
-    const Reading& one = readings_[place];
-    if (one.failed) continue;
-    if (!first) first = one.score;
-    heaps[one.score > model_.scale().bound(*first) ? 1 : 0].push_back(one.score);
-  }
-  return are_two_heaps(heaps[0], heaps[1]);
-}
-
-/// Slow values of the baseline were noise like all others, so they count again.
-void Session::stop_waiting() {
-  sticky_ = false;
-  waited_for_nothing_ = true;
-  for (const std::size_t place : asked_[baseline_].readings) readings_[place].ignored = false;
-  refit();
-}
-
-Result<void> Session::recover() {
-  if (!stuck_ && asked_[baseline_].readings.size() >= kHeapsFrom && !baseline_has_two_heaps()) {
-    stop_waiting();
-    return {};
-  }
-  if (!last_is_slow()) return {};
-  if (stuck_ && laboratory_.reset) return laboratory_.reset();
-  sticky_ = false;  // the tests below must not wait for themselves
-  Result<void> done;
-  bool back = false;
-  for (int tries = 0; tries < kMostRecovery && done && !back; ++tries) {
-    const Id id = baseline_;
-    done = measure({&id, 1}, "waiting for the device to recover");
-    back = !last_is_slow();
-    if (!back) readings_.back().ignored = true;
-  }
-  sticky_ = true;
-  if (!done) return done;
-  refit();
-  if (back) return {};
-  call_stuck();
-  return fail(ErrorCode::kAllowanceSpent,
-              fmt::format("the device did not recover from a wall within {} tests of the baseline "
-                          "(symptom S9); reset it and ask again",
-                          kMostRecovery));
 }
 
 bool Session::hopeless(Id id) const {

@@ -151,10 +151,20 @@ class Session {
 
   /// After a wall the device stays slow for a while: wait until the baseline is back before each
   /// test that follows a wall. Where its tests turn out to be one heap, nothing is waited for any more.
-  void wait_for_recovery() { sticky_ = true; }
+  /// `slow`: tests of the baseline after the first wall.
+  void wait_for_recovery(std::size_t slow) {
+    sticky_ = true;
+    slow_waits_ = slow;
+    waits_ = 1;
+  }
+  /// Tests of the baseline that were as slow as it is after a wall, before that was known, say nothing. True
+  /// where there were some: what was held against them is not known.
+  bool ignore_slow_baseline();
+  [[nodiscard]] bool baseline_was_slow() const { return baseline_was_slow_; }
   [[nodiscard]] bool waited_for_nothing() const { return waited_for_nothing_; }
   [[nodiscard]] bool waits() const { return sticky_; }
   [[nodiscard]] bool last_is_slow() const;
+  [[nodiscard]] double slow_from() const;
   /// It did not come back by itself (symptom S9).
   void call_stuck() { stuck_ = true; }
   [[nodiscard]] bool is_stuck() const { return stuck_; }
@@ -170,6 +180,10 @@ class Session {
   /// The first test that was ordered here; those before it were read from a run.
   [[nodiscard]] std::size_t first_ordered() const { return first_ordered_; }
   [[nodiscard]] const Reading& reading(std::size_t place) const { return readings_[place]; }
+  /// By all tests of the configuration that was tested there.
+  [[nodiscard]] bool is_clear(std::size_t place, double evidence) const {
+    return this->evidence(reading_ids_[place]) < evidence;
+  }
   void refit();
 
   /// So many tests more, and kAllowanceSpent after them; nothing: as many as the options allow.
@@ -196,7 +210,13 @@ class Session {
   };
   void add(Id id, const Observation& observation);
   [[nodiscard]] Result<void> recover();
+  [[nodiscard]] Result<void> recover_from(Id id);
   [[nodiscard]] bool baseline_has_two_heaps() const;
+  /// Scores of a baseline that is back after a wall.
+  struct Back {
+    double sure = 0.0, likely = 0.0;
+  };
+  [[nodiscard]] Back back() const;
   void stop_waiting();
   [[nodiscard]] bool hopeless(Id id) const;
   /// Of scores about the mean of their configuration.
@@ -239,6 +259,9 @@ class Session {
   bool by_bound_ = false;
   bool sticky_ = false;
   bool waited_for_nothing_ = false;
+  bool baseline_was_slow_ = false;
+  std::size_t waits_ = 0;       ///< for the device to recover,
+  std::size_t slow_waits_ = 0;  ///< and tests of the baseline that were slow then
   bool stuck_ = false;
   bool lost_baseline_ = false;
   std::size_t tests_ = 0;

@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-#include "two_heaps.h"
+#include "stickiness.h"
 
 namespace greynic::causal {
 namespace {
@@ -28,8 +28,6 @@ constexpr double kHardlyNoisy =
     0.1;  // chance that noise is large, where the baseline was tested once
 constexpr std::size_t kMostBegun =
     2;  // tests of the search, until the baseline is asked after the wall
-constexpr int kMostLooks = 8;
-constexpr std::size_t kLeastSlow = 3;  // two tests may have stalled one after the other
 constexpr std::size_t kMostTestsOfWall = 120;
 constexpr double kStalls = 0.01;
 constexpr double kStallsUpTo = 4.0;
@@ -188,106 +186,6 @@ Odds odds_of(Session& session, Id id, const NoiseBefore& noise, std::optional<Id
   return odds;
 }
 
-/// Tests of the baseline right after a wall that were slow. When they are so much slower than the
-/// others that noise does not explain it, the device needs time after a wall.
-class Stickiness {
- public:
-  Stickiness(Session& session, Id wall, WallCheck& check)
-      : session_(session), wall_(wall), check_(check) {}
-  /// Others than baseline and wall were tested.
-  void search_began() { began_ = true; }
-
-  /// The baseline was tested after the wall, just now or in the midst of a batch. While it is slow,
-  /// test it again.
-  Result<void> look() {
-    if (session_.waits() || session_.waited_for_nothing()) return {};
-    const Id baseline = session_.baseline();
-    const bool in_batches = session_.options().batch > 1;
-    for (const std::size_t place : session_.places_of(baseline)) {  // in the midst of a batch
-      const bool after_wall = in_batches && place > session_.first_ordered() &&
-                              !session_.reading(place - 1).of_baseline;
-      const bool known = std::find(slow_.begin(), slow_.end(), place) != slow_.end();
-      if (after_wall && !known && place < session_.last() && is_slow(place)) slow_.push_back(place);
-    }
-    if (!session_.reading(session_.last()).of_baseline) {
-      if (slow_.empty()) return {};
-      if (auto done = session_.measure({&baseline, 1}, "is it slow since the wall?"); !done) {
-        return done;
-      }
-    }
-    bool slow = is_slow(session_.last());
-    if (slow && began_) {  // the wall is some tests ago, so it may be nearly back
-      slow_.push_back(session_.last());
-      for (const Id id : {wall_, baseline}) {
-        if (auto done = session_.measure({&id, 1}, "is it slow since the wall?"); !done)
-          return done;
-      }
-      slow = is_slow(session_.last());
-    }
-    for (int tries = 0; slow && tries < kMostLooks; ++tries) {
-      slow_.push_back(session_.last());
-      if (auto done = session_.measure({&baseline, 1}, "is it slow since the wall?"); !done) {
-        return done;
-      }
-      slow = is_slow(session_.last());
-    }
-    if (slow) slow_.push_back(session_.last());
-    if (!is_sticky()) return {};
-    session_.ignore(slow_);
-    if (in_batches || began_) ignore_after_first_wall();
-    session_.refit();
-    session_.wait_for_recovery();
-    check_.notes.push_back(
-        "the device stays slow for a while after a wall; each further test waits until the "
-        "baseline is back");
-    if (slow) {
-      session_.call_stuck();
-      check_.notes.push_back(session_.laboratory().reset
-                                 ? "its performance did not come back by itself (symptom S9); it "
-                                   "was reset after each wall"
-                                 : "its performance did not come back by itself (symptom S9); "
-                                   "reset it before each test");
-    }
-    return {};
-  }
-
- private:
-  [[nodiscard]] bool is_slow(std::size_t place) const {
-    const Reading& one = session_.reading(place);
-    return !one.failed && one.score > session_.model().scale().bound(first());
-  }
-  /// Nothing was waited for yet, so whatever followed in a batch may have been slowed, walls too.
-  /// What a run stored stays.
-  void ignore_after_first_wall() {
-    std::size_t place = session_.first_ordered();
-    while (place < session_.last() && session_.reading(place).of_baseline) ++place;
-    while (++place < session_.last()) session_.ignore({&place, 1});
-  }
-  [[nodiscard]] double first() const {
-    for (const std::size_t place : session_.places_of(session_.baseline())) {
-      if (!session_.reading(place).failed) return session_.reading(place).score;
-    }
-    return 0.0;
-  }
-  [[nodiscard]] bool is_sticky() const {
-    if (slow_.size() < kLeastSlow) return false;
-    std::vector<double> heaps[2];
-    for (const std::size_t place : session_.places_of(session_.baseline())) {
-      const Reading& reading = session_.reading(place);
-      if (reading.failed) continue;
-      const bool slow = std::find(slow_.begin(), slow_.end(), place) != slow_.end();
-      heaps[slow ? 1 : 0].push_back(reading.score);
-    }
-    return are_two_heaps(heaps[0], heaps[1]);
-  }
-
-  Session& session_;
-  Id wall_;
-  WallCheck& check_;
-  std::vector<std::size_t> slow_;
-  bool began_ = false;
-};
-
 }  // namespace
 
 bool may_be_noisy(Session& session, Id wall) {
@@ -300,7 +198,7 @@ bool may_be_noisy(Session& session, Id wall) {
 Result<WallCheck> check_wall(Session& session, Id id, Check how,
                              const std::function<std::optional<Id>()>& begin_search) {
   WallCheck check;
-  Stickiness stickiness(session, id, check);
+  Stickiness stickiness(session, id, check.notes);
   const double sure = std::log(session.options().confidence / (1.0 - session.options().confidence));
   const Id baseline = session.baseline();
   const bool searched = how == Check::kAfterSearch;

@@ -268,7 +268,14 @@ Result<void> WitnessSearch::heal(CausesOfWall& found) {
 /// Each cause alone must bring the wall. False when one did not: it was dropped.
 Result<bool> WitnessSearch::confirm(CausesOfWall& found) {
   std::vector<Id> ids;
-  for (const FoundCause& cause : found.causes) ids.push_back(settings_.known_id(cause.closed));
+  for (const FoundCause& cause : found.causes) {
+    ids.push_back(settings_.known_id(cause.closed));
+    // The wall itself: where no part of it is one, its tests may have stalled.
+    const std::size_t enough = cause.terms.count() > kFewTerms ? 3 : 2;
+    if (cause.closed != settings_.all() || session_.tests_of(ids.back()) >= enough) continue;
+    if (auto done = session_.measure({&ids.back(), 1}, "the terms alone"); !done)
+      return pass_on(done);
+  }
   // One test of a wall may have stalled, whatever it shows: more than this it cannot be worth.
   const double error = (1.0 - session_.options().confidence) / 2.0;
   auto verdicts = session_.decide(ids, kNoMoreTerms, error, "the terms alone");

@@ -4,33 +4,12 @@
 
 #include <set>
 
-#include "device_of_ten.h"
 #include "greynic/statistics/random.h"
+#include "plan_of_six.h"
 #include "steps/likely_terms.h"
 
 namespace greynic::causal {
 namespace {
-
-/// Factors of levels a and b, all a in the baseline.
-Campaign campaign_of(int factors) {
-  Campaign campaign;
-  campaign.wall = {"bandwidth_gbps", 0.2, {}, {}, {}};
-  for (int i = 0; i < factors; ++i) {
-    Factor factor{.name = "c" + std::to_string(i), .type = FactorType::kCategorical};
-    factor.levels = {std::string("a"), std::string("b")};
-    campaign.baseline.set(factor.name, factor.levels.front());
-    campaign.factors.push_back(std::move(factor));
-  }
-  return campaign;
-}
-
-Campaign campaign_of_six() { return campaign_of(6); }
-
-Configuration with(const Campaign& campaign, const std::vector<int>& set) {
-  Configuration configuration = campaign.baseline;
-  for (const int i : set) configuration.set("c" + std::to_string(i), std::string("b"));
-  return configuration;
-}
 
 /// Half of the factors at b.
 Configuration random_row(const Campaign& campaign, statistics::Random& random) {
@@ -41,14 +20,6 @@ Configuration random_row(const Campaign& campaign, statistics::Random& random) {
   return with(campaign, set);
 }
 
-Observation observed(const Configuration& configuration, double rate) {
-  Observation observation;
-  observation.asked = configuration;
-  observation.outcome = Outcome::kMeasured;
-  observation.measures["bandwidth_gbps"] = {rate, {}};
-  return observation;
-}
-
 /// The answer from this plan, where `rate` is what a configuration brings.
 Explanation explained(const Campaign& campaign, const std::vector<Configuration>& plan,
                       const std::function<double(const Configuration&)>& rate) {
@@ -57,12 +28,6 @@ Explanation explained(const Campaign& campaign, const std::vector<Configuration>
   });
   laboratory.plan = [&] { return Result<std::vector<Configuration>>(plan); };
   return explain(campaign, {}, {}, &laboratory).value();
-}
-
-int count(const Explanation& explanation, const std::string& why) {
-  return static_cast<int>(
-      std::count_if(explanation.trail.begin(), explanation.trail.end(),
-                    [&](const TrailTest& test) { return test.why.starts_with(why); }));
 }
 
 // Claim:  clear rows of a plan say which settings are terms before any test is made for it: of six that differ,

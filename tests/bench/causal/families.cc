@@ -66,6 +66,11 @@ void add_planned(std::vector<Family>& all) {
   all.back().noise = {0.01, 0.05};
   all.back().sticky = 3;
   all.push_back(planned);
+  all.back().name = "planned_slow";
+  all.back().least_causes = 1;
+  all.back().sticky = 1;
+  all.back().most_sticky = 12;
+  all.push_back(planned);
   all.back().name = "planned_alarm";
   all.back().noise = {0.01, 0.03, 0.05};
   all.back().false_alarm = true;

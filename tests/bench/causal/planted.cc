@@ -43,6 +43,10 @@ PlantedCase::PlantedCase(const Family& family, std::uint64_t seed)
   noise_ = family.noise[below(family.noise.size())];
   stalls_ = uniform(0.0, family.most_stalls + 1e-12);
   timeouts_ = uniform(0.0, family.most_timeouts + 1e-12);
+  slow_after_ = family.sticky;
+  if (family.most_sticky > family.sticky)
+    slow_after_ +=
+        static_cast<int>(below(static_cast<std::size_t>(family.most_sticky - family.sticky) + 1));
   drift_ = family.drift * (below(2) == 0 ? -1.0 : 1.0);
   product_ = below(2) == 0;
   make_factors();
@@ -375,7 +379,7 @@ Observation PlantedCase::measure(const Configuration& configuration) {
     --slow_for_;
     left = std::min(left, 1.0 - family_.most_drop);
   }
-  if (wall) slow_for_ = family_.sticky;
+  if (wall) slow_for_ = slow_after_;
   if (uniform(0.0, 1.0) < stalls_) left *= uniform(0.2, 0.8);
   const double draw = std::normal_distribution<double>(0.0, noise_)(random_);
   const double drifted = drift_ * std::sin(static_cast<double>(tests) / 60.0);

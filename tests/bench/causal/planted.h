@@ -37,6 +37,7 @@ struct Family {
   bool sum = false;
   double drift = 0.0;     ///< of the baseline over 100 tests, in logarithms
   int sticky = 0;         ///< tests that stay slow after a wall
+  int most_sticky = 0;    ///< where it is more: a case draws how many
   bool absolute = false;  ///< the bound
   int most_decoys = 0;    ///< innocent factors that go with the wall in a log of stored runs
   /// Share of the log's runs that something outside the campaign made slow, decoys with them.
@@ -129,7 +130,8 @@ class PlantedCase {
   double stalls_ = 0.0;
   double timeouts_ = 0.0;
   double drift_ = 0.0;
-  int slow_for_ = 0;
+  int slow_after_ = 0;           // a wall, tests
+  int slow_for_ = 0;             // tests more
   double steepest_clear_ = 0.0;  // of the bound, in logarithms: the last level before a wall
   bool product_ = false;
   std::vector<std::size_t> of_baseline_;  // level of each factor

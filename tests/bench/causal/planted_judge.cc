@@ -129,6 +129,7 @@ std::string PlantedCase::truth() const {
     if (!cause.sum.empty()) text += fmt::format(" >= {}", cause.least);
     text += fmt::format(" drop {:.2f}\n", cause.drop);
   }
+  if (slow_after_ > 0) text += fmt::format("  slow for {} tests after a wall\n", slow_after_);
   return text;
 }
 
