@@ -49,6 +49,12 @@ std::vector<LayoutTable> split_tall(std::vector<LayoutTable> tables, std::uint32
   return tables;
 }
 
+/// Fewer matchers on the mean; and 99 % of the packets try no more than with masks, or few.
+bool better_than_masks(const Costed& ranges, const Costed& masks) {
+  constexpr std::size_t kFew = 16;
+  return ranges.cost < masks.cost && ranges.p99 <= std::max(kFew, masks.p99);
+}
+
 }  // namespace
 
 RuleSet rules_of(const RuleSet& rules, const std::vector<std::uint32_t>& members) {
@@ -86,17 +92,29 @@ void TablePlanner::compare_ranges(const Problem& whole, std::vector<std::uint32_
 }
 
 std::vector<Costed> TablePlanner::joined(spend::Uniting uniting, bool filters) const {
+  constexpr bool kCodes = true;
+  const std::size_t most_ranges = whole_ == nullptr ? 0 : room_.limits.most_ranges;
+  Found masks = joined(problem_, decider_, most_ranges, !kCodes, uniting, filters);
   std::vector<Costed> made;
-  made.push_back(joined(problem_, decider_, 0, uniting, filters));
-  if (whole_ == nullptr) return made;
-  Costed ranges = joined(*whole_, whole_decider_, room_.limits.most_ranges, uniting, filters);
-  if (ranges.tables.empty()) return made;
-  made.insert(ranges.cost < made.front().cost ? made.begin() : made.end(), std::move(ranges));
+  if (whole_ != nullptr) {
+    Found ranges = joined(*whole_, whole_decider_, most_ranges, kCodes, uniting, filters);
+    for (Costed* layout : {&masks.ranges, &ranges.best, &ranges.other}) {
+      if (!layout->tables.empty()) made.push_back(std::move(*layout));
+    }
+  }
+  std::stable_sort(made.begin(), made.end(),
+                   [](const Costed& a, const Costed& b) { return a.cost < b.cost; });
+  const auto worse = std::stable_partition(made.begin(), made.end(), [&](const Costed& layout) {
+    return better_than_masks(layout, masks.best);
+  });
+  made.insert(worse, std::move(masks.best));
   return made;
 }
 
-Costed TablePlanner::joined(const Problem& problem, const std::vector<std::uint32_t>& decider,
-                            std::size_t most_ranges, spend::Uniting uniting, bool filters) const {
+TablePlanner::Found TablePlanner::joined(const Problem& problem,
+                                         const std::vector<std::uint32_t>& decider,
+                                         std::size_t most_ranges, bool codes,
+                                         spend::Uniting uniting, bool filters) const {
   constexpr std::size_t kLong = 16;
   constexpr std::size_t kMore = 9;
   constexpr double kClearly = 0.9;  // first plans that differ less may change places once improved
@@ -108,33 +126,38 @@ Costed TablePlanner::joined(const Problem& problem, const std::vector<std::uint3
   options.uniting = uniting;
   options.filters = filters;
   chained::TableSearch search(rules_, problem, entering_.packets, entering_.weight, decider,
-                              most_ranges);
-  if (most_ranges > 0 && !search.has_ranges()) return {};
+                              most_ranges, codes);
+  if (codes && !search.has_ranges()) return {};
   std::vector<chained::TableAttempt> attempts;
   attempts.push_back(search.attempt(options));
-  Costed best = with_filters_or_without(attempts.back().lay_out());
+  Found best = with_filters_and_without(attempts.back().lay_out());
   const std::size_t rows = problem.rows.size();
-  while (best.p99 > kLong && options.most_conflicts * kMore * rows <= kMostListed) {
+  while (best.best.p99 > kLong && options.most_conflicts * kMore * rows <= kMostListed) {
     options.most_conflicts *= kMore;
-    options.least_price = best.price;  // more rules leave rests, with copies: no lower price fits
+    options.least_price =
+        best.best.price;  // more rules leave rests, with copies: no lower price fits
     chained::TableAttempt more = search.attempt(options);
-    Costed again = with_filters_or_without(more.lay_out());
-    if (!(again.cost < best.cost)) {
+    Found again = with_filters_and_without(more.lay_out());
+    if (!(again.best.cost < best.best.cost)) {
       options.most_conflicts /= kMore;
       break;
     }
-    if (again.cost < kClearly * best.cost) attempts.clear();
+    if (again.best.cost < kClearly * best.best.cost) attempts.clear();
     attempts.push_back(std::move(more));
     best = std::move(again);
   }
   options.least_price = 0.0;
   for (chained::TableAttempt& attempt : attempts) {
     attempt.improve();
-    Costed improved = with_filters_or_without(attempt.lay_out());
-    if (improved.cost < best.cost) best = std::move(improved);
+    Found improved = with_filters_and_without(attempt.lay_out());
+    if (improved.ranges.cost < best.ranges.cost) best.ranges = std::move(improved.ranges);
+    if (!(improved.best.cost < best.best.cost)) continue;
+    best.best = std::move(improved.best);
+    best.other = std::move(improved.other);
   }
   attempts.clear();
-  return with_more_shared(search, options, std::move(best));
+  best.best = with_more_shared(search, options, std::move(best.best));
+  return best;
 }
 
 /// What equal tables save is spent on further cuts, as long as these leave enough of them.
@@ -153,7 +176,7 @@ Costed TablePlanner::with_more_shared(chained::TableSearch& search, chained::Tab
     const double spare = static_cast<double>(room_.most_rules) / after;
     if (before < kMuch * after || spare < kMuch) break;
     options.most_rules = static_cast<std::size_t>(before * spare);
-    tried = with_filters_or_without(search.lay_out(options));
+    tried = with_filters_and_without(search.lay_out(options)).best;
   }
   return best;
 }
@@ -177,14 +200,15 @@ Costed TablePlanner::costed(std::vector<LayoutTable> tables) const {
   return {std::move(layout.tables), cost.matchers_tried, cost.matchers_tried_p99};
 }
 
-Costed TablePlanner::with_filters_or_without(chained::LaidOut made) const {
-  Costed best = costed(std::move(made.tables));
+TablePlanner::Found TablePlanner::with_filters_and_without(chained::LaidOut made) const {
+  Found found{costed(std::move(made.tables)), {}, {}};
   if (!made.other.empty()) {
-    Costed other = costed(std::move(made.other));
-    if (other.cost < best.cost) best = std::move(other);
+    found.other = costed(std::move(made.other));
+    if (found.other.cost < found.best.cost) std::swap(found.best, found.other);
   }
-  best.price = made.price;
-  return best;
+  if (!made.ranges.empty()) found.ranges = costed(std::move(made.ranges));
+  found.best.price = made.price;
+  return found;
 }
 
 /// Where limits are not kept, with fewer and fewer tables.

@@ -46,7 +46,8 @@ class TablePlanner {
   /// outlive the planner.
   void compare_ranges(const Problem& whole, std::vector<std::uint32_t> decider);
 
-  /// By cuts with a way back, with ranges and without where there are some; the cheaper first. Where
+  /// By cuts with a way back, with ranges and without where there are some; the cheaper first, but
+  /// those with ranges behind that without where 99 % of the packets then try more, and many. Where
   /// some packets try many matchers, rules that much must come before are what they wait for: these
   /// leave the rests when more of that is listed, which elsewhere costs more copies than it saves.
   /// First plans tell how much is listed, and the search goes on there, or at both where they are
@@ -68,10 +69,16 @@ class TablePlanner {
   [[nodiscard]] bool suffices(const Costed& layout) const;
 
  private:
-  /// Empty where ranges are asked for, and the table has none.
-  [[nodiscard]] Costed joined(const Problem& problem, const std::vector<std::uint32_t>& decider,
-                              std::size_t most_ranges, spend::Uniting uniting, bool filters) const;
-  [[nodiscard]] Costed with_filters_or_without(chained::LaidOut made) const;
+  struct Found {
+    Costed best;
+    Costed other;   ///< with filters where the best has none, or without; may be empty
+    Costed ranges;  ///< the best of masks, with ranges; may be empty
+  };
+  /// `codes`: ports are ranges throughout; empty where the table has none. Else they become ranges in the end.
+  [[nodiscard]] Found joined(const Problem& problem, const std::vector<std::uint32_t>& decider,
+                             std::size_t most_ranges, bool codes, spend::Uniting uniting,
+                             bool filters) const;
+  [[nodiscard]] Found with_filters_and_without(chained::LaidOut made) const;
   [[nodiscard]] Costed with_more_shared(chained::TableSearch& search, chained::TableOptions options,
                                         Costed best) const;
   void consider(bool single_table, Costed& best);

@@ -50,6 +50,7 @@ class Rows {
   [[nodiscard]] std::size_t words() const { return words_; }
   [[nodiscard]] std::size_t size() const { return data_.size() / words_; }
   [[nodiscard]] const Word* operator[](std::size_t row) const { return &data_[row * words_]; }
+  [[nodiscard]] Word* operator[](std::size_t row) { return &data_[row * words_]; }
   /// Adds a row of zeros; the pointer is good until the next one is added.
   Word* add() {
     data_.resize(data_.size() + words_);

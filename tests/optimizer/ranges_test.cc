@@ -70,7 +70,8 @@ TEST(Ranges, TreatEveryPacketOfSmallSetsAsTheRulesDo) {
 }
 
 // Claim:  on filters with many ranges, packets never try more matchers than without ranges, of no more
-//         than twice the rules; each packet gets the actions of before.
+//         than twice the rules, and neither do 99 % of them where these try many; each packet gets the
+//         actions of before.
 // Oracle: core's lookups, for packets of rules with ports at the ends of ranges; rules counted.
 TEST(Ranges, SpareMatchersOnMadeFilters) {
   int with_ranges_in = 0;
@@ -88,6 +89,9 @@ TEST(Ranges, SpareMatchersOnMadeFilters) {
     ASSERT_TRUE(without) << without.error().message;
     with_ranges_in += has_ranges(made->layout) ? 1 : 0;
     EXPECT_LE(made->after.matchers_tried, without->after.matchers_tried) << family;
+    EXPECT_LE(made->after.matchers_tried_p99,
+              std::max<std::size_t>(16, without->after.matchers_tried_p99))
+        << family;
     EXPECT_LE(made->after.rules, 2U * rules->rules.size()) << family;
     EXPECT_NEAR(made->after.matchers_tried, expected_matchers_tried(made->layout, traffic), 1e-9);
     std::mt19937_64 random(3);
@@ -111,6 +115,46 @@ TEST(Ranges, SpareMatchersOnMadeFilters) {
     EXPECT_TRUE(verdict->equivalent) << family;
   }
   EXPECT_GE(with_ranges_in, 2);
+}
+
+// Claim:  99 % of the packets try no more matchers than without ranges where these are many. When only the mean
+//         was asked, they tried 24 and 18 on these sets, and 23 and 15 without ranges.
+// Oracle: the layout of masks.
+TEST(Ranges, LeaveNoPacketsToWaitLonger) {
+  for (const std::uint64_t seed : {5, 7}) {
+    const auto text = rules::made_filters({"fw", 200, seed});
+    ASSERT_TRUE(text) << text.error().message;
+    const auto rules = rules::parse_rules(*text, "fw", rules::Format::kClassbench);
+    ASSERT_TRUE(rules) << rules.error().message;
+    const Traffic traffic = rules::uniform_traffic(*rules, 1);
+    const auto without = optimize(*rules, traffic, with_ranges(0));
+    const auto made = optimize(*rules, traffic, with_ranges(2));
+    ASSERT_TRUE(without) << without.error().message;
+    ASSERT_TRUE(made) << made.error().message;
+    EXPECT_LT(made->after.matchers_tried, without->after.matchers_tried);
+    EXPECT_LE(made->after.matchers_tried_p99,
+              std::max<std::size_t>(16, without->after.matchers_tried_p99));
+  }
+}
+
+// Claim:  where cuts of masks are the better ones, their matchers compare ranges in the end, and packets
+//         try a tenth fewer. Without that, the layout of masks is the best of this set.
+// Oracle: the verifier, and the layout of masks.
+TEST(Ranges, AreMadeOfMasksInTheEnd) {
+  const auto text = rules::made_filters({"fw", 400, 2});
+  ASSERT_TRUE(text) << text.error().message;
+  const auto rules = rules::parse_rules(*text, "fw", rules::Format::kClassbench);
+  ASSERT_TRUE(rules) << rules.error().message;
+  const Traffic traffic = rules::uniform_traffic(*rules, 1);
+  const auto without = optimize(*rules, traffic, with_ranges(0));
+  const auto made = optimize(*rules, traffic, with_ranges(2));
+  ASSERT_TRUE(without) << without.error().message;
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_TRUE(has_ranges(made->layout));
+  EXPECT_LT(made->after.matchers_tried, 0.9 * without->after.matchers_tried);
+  const auto verdict = verify::verify(*rules, made->layout);
+  ASSERT_TRUE(verdict) << verdict.error().message;
+  EXPECT_TRUE(verdict->equivalent);
 }
 
 // Claim:  a layout with ranges can be kept while rules come and go; the steps write ranges out.

@@ -145,7 +145,7 @@ TEST(Conflicts, OfPartsAreThoseOfAllTheirRows) {
     const Table table(rules);
     chained::Units units(table.problem);
     const Columns& columns = table.problem.columns;
-    for (std::size_t i = 0; i < sized(60, 20); ++i) {
+    for (std::size_t i = 0; i < sized<std::size_t>(60, 20); ++i) {
       const std::size_t most = std::array{1U, 3U, 10U, 100U}[i % 4];
       chained::UnitRows outer = units.rows;
       chained::Conflicts among = chained::conflicts_of(units, outer, most);

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "src/chained/plan_search.h"
+#include "src/ranged/matchers.h"
 
 namespace greynic::optimizer::chained {
 namespace {
@@ -42,8 +43,9 @@ class Writer {
     LayoutTable table{id_[number], {}};
     table.matchers.reserve(plan_[number].matchers.size() + 1);
     const auto position = [&] { return static_cast<RulePriority>(table.matchers.size()); };
-    for (const PlanMatcher& planned : plan_[number].matchers) {
-      Matcher matcher{mask_of(planned), position(), {}};
+    for (const PlanMatcher& given : plan_[number].matchers) {
+      const PlanMatcher planned = ranged::with_masks(units_, given);
+      Matcher matcher{matcher_mask(planned, columns), position(), {}};
       matcher.rules.reserve(planned.entries.size());
       for (std::size_t i = 0; i < planned.entries.size(); ++i) {
         const PlanEntry& entry = planned.entries[i];
@@ -51,9 +53,9 @@ class Writer {
         if (entry.unit == kNowhere) {
           rule.actions = {Action::jump(id_of(entry.table))};
         } else {
-          const FlowRule& given = rules_.rules[units_.rule[entry.unit]];
-          rule.actions = given.actions;
-          rule.from = given.from;
+          const FlowRule& of_rules = rules_.rules[units_.rule[entry.unit]];
+          rule.actions = of_rules.actions;
+          rule.from = of_rules.from;
         }
         rule.match = columns.unpack(planned.values[i], planned.mask.data());
         for (std::size_t field = 0; field < kPortFields; ++field) {
@@ -77,12 +79,8 @@ class Writer {
     tables_.push_back(std::move(table));
   }
 
-  [[nodiscard]] Mask mask_of(const PlanMatcher& planned) const {
-    return matcher_mask(planned, units_.problem->columns);
-  }
-
   /// Numbers of a slot are the highest bits of its field.
-  void set_range(Match& match, std::size_t field, const Span& span) const {
+  void set_range(Match& match, std::size_t field, const ranged::Span& span) const {
     const MatchField ports = kPorts[field];
     const auto shift = static_cast<unsigned>(info(ports).width_bits - units_.slot[field].count);
     const std::uint32_t below = (1U << shift) - 1;
@@ -98,11 +96,12 @@ class Writer {
   std::vector<LayoutTable> tables_;
 };
 
-std::size_t recipes_of(const Plan& plan, const Columns& columns, const LayoutLimits& limits) {
+std::size_t recipes_of(const Plan& plan, const Units& units, const LayoutLimits& limits) {
   std::size_t sum = 0;
   for (const PlanTable& table : plan) {
     for (const PlanMatcher& matcher : table.matchers) {
-      sum += limits.recipes(matcher_mask(matcher, columns));
+      sum +=
+          limits.recipes(matcher_mask(ranged::with_masks(units, matcher), units.problem->columns));
     }
     if (table.exit != kNowhere) sum += limits.recipes(Mask{});
   }
@@ -113,11 +112,11 @@ std::size_t recipes_of(const Plan& plan, const Columns& columns, const LayoutLim
 
 TableSearch::TableSearch(const RuleSet& rules, const Problem& problem, const Rows& packets,
                          const std::vector<double>& packet_weight,
-                         std::vector<std::uint32_t> decider, std::size_t most_ranges)
+                         std::vector<std::uint32_t> decider, std::size_t most_ranges, bool codes)
     : rules_(rules),
-      packets_(packets),
       packet_weight_(packet_weight),
-      units_(problem, most_ranges),
+      units_(problem, most_ranges, codes),
+      packets_(units_.coded(packets)),
       decider_(std::move(decider)) {
   for (std::uint32_t& row : decider_) {
     if (row != kNoRow) row = units_.unit_of_row[row];
@@ -132,7 +131,7 @@ TableAttempt TableSearch::attempt(const TableOptions& options) {
   if (options.limits != nullptr && options.limits->most_recipes != LayoutLimits::kNoLimit) {
     limits.prices = 16;
     limits.keeps_to = [this, most = options.limits](const Plan& plan) {
-      return recipes_of(plan, units_.problem->columns, *most) <= most->most_recipes;
+      return recipes_of(plan, units_, *most) <= most->most_recipes;
     };
   }
   auto conflicts =
@@ -161,8 +160,10 @@ LaidOut TableAttempt::lay_out() {
   const auto written = [&](const Plan& plan) {
     return Writer(search_->rules_, search_->units_, plan, options_).run();
   };
-  LaidOut result{written(found.best), {}, found.price};
+  LaidOut result{written(found.best), {}, {}, found.price};
   if (!found.other.empty()) result.other = written(found.other);
+  if (const Plan ranges = plans_.best_with_ranges(); !ranges.empty())
+    result.ranges = written(ranges);
   return result;
 }
 

@@ -29,8 +29,9 @@ struct TableOptions {
 struct LaidOut {
   std::vector<LayoutTable> tables;  ///< the input table's first
   std::vector<LayoutTable>
-      other;           ///< with filters where the first has none, or without; may be empty
-  double price = 0.0;  ///< of an entry, the first at which either fitted
+      other;  ///< with filters where the first has none, or without; may be empty
+  std::vector<LayoutTable> ranges;  ///< the first of masks, with ranges; may be empty
+  double price = 0.0;               ///< of an entry, the first at which either fitted
 };
 
 class TableSearch;
@@ -56,9 +57,10 @@ class TableSearch {
  public:
   /// `packets` are packed with the problem's columns, their weights sum to 1 or less; `decider` is
   /// the row of each. Rows of the problem must not shadow each other. All must outlive the search.
+  /// `most_ranges`, `codes`: see Units.
   TableSearch(const RuleSet& rules, const Problem& problem, const Rows& packets,
               const std::vector<double>& packet_weight, std::vector<std::uint32_t> decider,
-              std::size_t most_ranges = 0);
+              std::size_t most_ranges = 0, bool codes = true);
 
   /// Some port field is compared as a range.
   [[nodiscard]] bool has_ranges() const { return units_.as_range[0] || units_.as_range[1]; }
@@ -70,9 +72,9 @@ class TableSearch {
  private:
   friend class TableAttempt;
   const RuleSet& rules_;
-  const Rows& packets_;
   const std::vector<double>& packet_weight_;
   Units units_;
+  Rows packets_;
   std::vector<std::uint32_t> decider_;  ///< units by packet
 };
 

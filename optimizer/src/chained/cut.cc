@@ -74,17 +74,18 @@ std::vector<std::vector<Word>> CutChooser::candidates(const Node& node, std::siz
       result.insert(common(heavy[i].second, heavy[j].second));
     }
   }
-  // What is compared as a range is looked at whole, or not at all.
-  std::set<std::vector<Word>> whole;
+  // Codes of ports are looked at from their first bit on, or not at all.
+  std::set<std::vector<Word>> parting;
   for (std::vector<Word> bits : result) {
     for (std::size_t i = 0; i < kPortFields; ++i) {
       const Slot& slot = units_.slot[i];
-      if (units_.as_range[i] && slot.get(bits.data()) != slot.all()) slot.set(0, bits.data());
+      const bool decided = (slot.get(bits.data()) & ~slot.get(node.decided.data())) == 0;
+      if (units_.as_range[i] && decided) slot.set(0, bits.data());
     }
-    whole.insert(std::move(bits));
+    parting.insert(std::move(bits));
   }
   std::vector<std::vector<Word>> list;
-  for (const auto& bits : whole) {
+  for (const auto& bits : parting) {
     if (std::any_of(bits.begin(), bits.end(), [](Word w) { return w != 0; })) list.push_back(bits);
   }
   return list;

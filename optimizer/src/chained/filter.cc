@@ -20,6 +20,15 @@ struct Side {
 
 constexpr std::size_t kFewBlockers = 2;
 
+/// Ranges in a filter save more on a few sets, but few of these layouts are proven.
+bool looks_at_part_of_code(const Units& units, const std::vector<Word>& mask) {
+  for (std::size_t i = 0; i < kPortFields; ++i) {
+    const std::uint32_t bits = units.slot[i].get(mask.data());
+    if (units.as_range[i] && bits != 0 && bits != units.slot[i].all()) return true;
+  }
+  return false;
+}
+
 /// Some of the rows that others must come before, and what holds them back.
 class Bound {
  public:
@@ -95,6 +104,7 @@ std::optional<Filter> CutChooser::best_filter(const Node& node) const {
   std::vector<Side> sides;
   KeyNumbers& keys = scratch_.keys;
   for (auto& mask : candidates(node, 6)) {
+    if (looks_at_part_of_code(units_, mask)) continue;
     Side side{std::move(mask), std::vector<bool>(node.rows.size()),
               std::vector<bool>(node.packets.size()), 0.0, 0.0};
     keys.restart(node.rows.size());

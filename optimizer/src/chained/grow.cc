@@ -232,7 +232,7 @@ void Grower::scout(Node& node) {
 void Grower::finish(const Node& node, double chain, std::uint32_t table) {
   tried_ += chain;
   if (units_.as_range[0] || units_.as_range[1]) {
-    for (PlanMatcher& matcher : range_chain(units_, node)) {
+    for (PlanMatcher& matcher : ranged::range_chain(units_, node)) {
       entries_ += matcher.entries.size();
       plan_[table].matchers.push_back(std::move(matcher));
     }

@@ -45,7 +45,7 @@ bool Grower::make_cut(Node& node, const std::vector<Word>& mask, std::uint32_t& 
   const bool fixes_ports = std::ranges::any_of(
       units_.slot, [&](const Slot& slot) { return slot.get(mask.data()) != 0; });
   const Meeting meeting = fixes_ports ? Meeting::kOfPorts : Meeting::kSure;
-  PlanMatcher matcher(mask.data(), words);
+  PlanMatcher matcher = ranged::matcher_on(units_, mask.data());
   bool comes_back = false;
   std::vector<bool> ends;
   for (std::size_t i = 0; i < inside.size(); ++i) {
@@ -75,8 +75,7 @@ bool Grower::make_cut(Node& node, const std::vector<Word>& mask, std::uint32_t& 
   entries_ += parts.parts.size() * (comes_back ? 2 : 1);
   for (std::size_t i = 0; i < inside.size(); ++i) {
     for (std::size_t w = 0; w < words; ++w) bits[w] = value_of(i)[w] & mask[w];
-    matcher.values.add(bits.data());
-    PlanEntry entry;
+    PlanEntry& entry = ranged::add_entry(units_, bits.data(), mask.data(), matcher);
     for (const std::uint32_t packet : inside[i].packets) entry.weight += packet_weight_[packet];
     if (inside[i].rows.takes_all(0)) {
       entry.unit = inside[i].rows.unit[0];
@@ -85,7 +84,6 @@ bool Grower::make_cut(Node& node, const std::vector<Word>& mask, std::uint32_t& 
       plan_.emplace_back();
       last = std::max(last, grow(std::move(inside[i]), entry.table, after, way.into_part()));
     }
-    matcher.entries.push_back(entry);
   }
   plan_[table].matchers.push_back(std::move(matcher));
   rest.packets = std::move(undecided);
@@ -190,7 +188,7 @@ Node Grower::put_guard(Node node, const Guard& guard, std::uint32_t table, std::
 std::uint32_t Grower::send_away(const Node& node, const std::vector<Word>& mask,
                                 std::uint32_t table, Node& with, Node& without) {
   const std::size_t words = mask.size();
-  PlanMatcher matcher(mask.data(), words);
+  PlanMatcher matcher = ranged::matcher_on(units_, mask.data());
   std::map<std::uint64_t, std::size_t> known;
   const auto target = static_cast<std::uint32_t>(plan_.size());
   plan_.emplace_back();
@@ -204,9 +202,7 @@ std::uint32_t Grower::send_away(const Node& node, const std::vector<Word>& mask,
     }
     if (!known.try_emplace(hash_under(value, mask.data(), words), matcher.entries.size()).second)
       continue;
-    Word* bits = matcher.values.add();
-    for (std::size_t w = 0; w < words; ++w) bits[w] = value[w] & mask[w];
-    matcher.entries.push_back({kNowhere, target, 0.0});
+    ranged::add_entry(units_, value, mask.data(), matcher).table = target;
   }
   inherit(node, std::move(from), without, Meeting::kSure);
   for (const std::uint32_t packet : node.packets) {

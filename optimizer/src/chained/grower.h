@@ -10,7 +10,8 @@
 #include "src/chained/grow.h"
 #include "src/chained/key_numbers.h"
 #include "src/chained/node_chain.h"
-#include "src/chained/range_chain.h"
+#include "src/ranged/matchers.h"
+#include "src/ranged/range_chain.h"
 
 namespace greynic::optimizer::chained {
 

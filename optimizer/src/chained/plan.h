@@ -10,13 +10,7 @@ namespace greynic::optimizer::chained {
 
 inline constexpr std::uint32_t kNowhere = 0xffffffff;
 
-/// Ports from low to high, as numbers of a slot.
-struct Span {
-  std::uint32_t low;
-  std::uint32_t high;
-  bool operator==(const Span&) const = default;
-};
-using Spans = std::array<Span, kPortFields>;
+using ranged::Spans;
 
 /// Does what a unit does, or goes on in another table of the plan.
 struct PlanEntry {

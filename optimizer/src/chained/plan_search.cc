@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "src/ranged/matchers.h"
 #include "src/spend/spend.h"
 
 namespace greynic::optimizer::chained {
@@ -77,7 +78,7 @@ bool PlanSearch::fits(GrownPlan grown, double price, Kept& kept) {
       grown.plan.size() > limits_.most_tables + 1) {
     return false;
   }
-  const bool again = !grown.quick.empty() || limits_.keeps_to;
+  const bool again = !grown.quick.empty() || limits_.keeps_to || may_range();
   Plan plan = again ? grown.plan : std::move(grown.plan);
   spend::spend(plan, limits_.most_rules - entries, growing_.units.effect, limits_.uniting);
   if (limits_.keeps_to && !limits_.keeps_to(plan)) {
@@ -140,8 +141,25 @@ void PlanSearch::improve() {
 
 void PlanSearch::make_chains_with_care(Kept& kept) {
   GrownPlan again = std::exchange(kept.unspent, {});
+  Plan bare = may_range() ? again.plan : Plan();
   if (make_chains_again(again)) fits(std::move(again), kept.price, kept);
+  if (!kept.unspent.plan.empty()) bare = std::move(kept.unspent.plan);
+  kept.bare = std::move(bare);
   kept.unspent = {};
+}
+
+bool PlanSearch::may_range() const {
+  return std::ranges::any_of(growing_.units.may_range, [](bool may) { return may; });
+}
+
+Plan PlanSearch::best_with_ranges() const {
+  const Kept& best = with_filters() ? filtered_ : without_;
+  if (best.bare.empty()) return {};
+  Plan plan = best.bare;
+  ranged::allow_ranges(growing_.units, plan);
+  spend::spend(plan, limits_.most_rules - entries_of(plan), growing_.units.effect, limits_.uniting);
+  if (longest_way(plan) > kMostJumps || (limits_.keeps_to && !limits_.keeps_to(plan))) return {};
+  return plan;
 }
 
 }  // namespace greynic::optimizer::chained

@@ -50,13 +50,18 @@ class PlanSearch {
   void improve();
   /// The best so far.
   [[nodiscard]] FoundPlans found();
+  /// The best of masks, improved, with what is left spent on matchers that compare ports as ranges.
+  /// Empty where none may.
+  [[nodiscard]] Plan best_with_ranges() const;
 
  private:
   struct Kept {
-    Plan plan;          ///< empty: none fits yet
-    GrownPlan unspent;  ///< its plan is empty where no chain was made quickly
+    Plan plan;  ///< empty: none fits yet
+    GrownPlan
+        unspent;  ///< its plan is empty where no chain was made quickly, and no port may be a range
     double price = 0.0;
     double tried = 0.0;
+    Plan bare{};  ///< once improved: unspent, where ports may be ranges
   };
 
   [[nodiscard]] Grown grow(const GrowOptions& options);
@@ -64,6 +69,7 @@ class PlanSearch {
   bool fits(GrownPlan grown, double price, Kept& kept);
   void make_chains_with_care(Kept& kept);
   [[nodiscard]] bool with_filters() const;
+  [[nodiscard]] bool may_range() const;
 
   Growing growing_;
   PlanLimits limits_;

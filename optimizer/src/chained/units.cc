@@ -1,6 +1,7 @@
 #include "src/chained/units.h"
 
 #include <algorithm>
+#include <bit>
 #include <memory>
 #include <numeric>
 #include <set>
@@ -116,8 +117,8 @@ Family family_at(const Problem& problem, const std::array<Slot, kPortFields>& sl
   return family;
 }
 
-/// Do all units want prefixes of a port field, and have its highest bits columns?
-bool all_prefixes(const Units& units, std::size_t field) {
+/// Have the highest bits of a port field columns, and no others?
+bool has_highest_bits(const Units& units, std::size_t field) {
   const Slot& slot = units.slot[field];
   if (slot.count == 0) return false;
   std::vector<Word> mask(units.ranged.size(), 0);
@@ -125,11 +126,17 @@ bool all_prefixes(const Units& units, std::size_t field) {
   const Mask looked_at = units.problem->columns.unpack_mask(mask.data());
   const FieldMask& bits = looked_at.fields().front();
   const U128 wild = full_mask(bits.field) & ~bits.bits;
+  return (wild & (wild + 1)) == 0;
+}
+
+/// Do all units want prefixes of such a field?
+bool all_prefixes(const Units& units, std::size_t field) {
+  if (!has_highest_bits(units, field)) return false;
+  const Slot& slot = units.slot[field];
   const auto is_prefix = [&](std::uint32_t prefix) {
     const std::uint32_t open = slot.all() & ~prefix;
     return (open & (open + 1)) == 0;
   };
-  if ((wild & (wild + 1)) != 0) return false;
   for (std::size_t row = 0; row < units.rows.size(); ++row) {
     const std::uint32_t set = units.rows.ports[row][field];
     if (set == 0 && !is_prefix(slot.get(units.rows.hull.mask[row]))) return false;
@@ -138,6 +145,29 @@ bool all_prefixes(const Units& units, std::size_t field) {
     }
   }
   return true;
+}
+
+/// Ports of disjoint prefixes, ascending.
+std::vector<ranged::Span> spans_of(std::vector<Prefix> prefixes, std::uint32_t all) {
+  std::sort(prefixes.begin(), prefixes.end());
+  std::vector<ranged::Span> spans;
+  for (const Prefix& prefix : prefixes) {
+    const std::uint32_t high = prefix.value | (all & ~prefix.mask);
+    if (!spans.empty() && spans.back().high + 1 == prefix.value) {
+      spans.back().high = high;
+    } else {
+      spans.push_back({prefix.value, high});
+    }
+  }
+  return spans;
+}
+
+/// Its bits down to the first that is not looked at.
+Prefix leading(Prefix prefix, std::uint32_t all) {
+  const std::uint32_t open = all & ~prefix.mask;
+  if (open != 0) prefix.mask &= ~(2 * std::bit_floor(open) - 1);
+  prefix.value &= prefix.mask;
+  return prefix;
 }
 
 /// What all prefixes have in common.
@@ -152,7 +182,7 @@ Prefix hull_of(const std::vector<Prefix>& prefixes) {
 
 }  // namespace
 
-Units::Units(const Problem& all, std::size_t most_ranges)
+Units::Units(const Problem& all, std::size_t most_ranges, bool codes)
     : problem(&all),
       slot(port_slots(all.columns)),
       ranged(all.rows.words(), 0),
@@ -184,16 +214,66 @@ Units::Units(const Problem& all, std::size_t most_ranges)
   }
   if (written[1] > written[0]) std::swap(order[0], order[1]);
   for (const std::size_t i : order) {
-    if (most_ranges == 0 || !all_prefixes(*this, i)) continue;
+    if (most_ranges == 0 || !(codes ? all_prefixes(*this, i) : has_highest_bits(*this, i)))
+      continue;
     --most_ranges;
-    as_range[i] = true;
+    (codes ? as_range : may_range)[i] = true;
   }
   // What is written out beside ranges would need masks of its own.
   const bool mixed = (written[0] > 0 && !as_range[0]) || (written[1] > 0 && !as_range[1]);
   if (mixed) as_range = {};
+  if (as_range[0] || as_range[1]) write_as_codes();
+}
+
+void Units::write_as_codes() {
+  const std::size_t words = ranged.size();
+  std::array<std::vector<std::vector<Prefix>>, kPortFields> codes;  // by row
   for (std::size_t i = 0; i < kPortFields; ++i) {
-    if (as_range[i]) slot[i].set(slot[i].all(), ranged.data());
+    if (!as_range[i]) continue;
+    slot[i].set(slot[i].all(), ranged.data());
+    std::vector<std::vector<ranged::Span>> spans(rows.size());
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+      const std::uint32_t set = rows.ports[row][i];
+      const Prefix hull = {slot[i].get(rows.hull.value[row]), slot[i].get(rows.hull.mask[row])};
+      spans[row] = spans_of(set != 0 ? sets[set] : std::vector<Prefix>{hull}, slot[i].all());
+      for (const ranged::Span& span : spans[row]) code[i].ask(span);
+    }
+    code[i].close(slot[i].count);
+    for (const auto& of_row : spans) {
+      codes[i].emplace_back();
+      for (const ranged::Span& span : of_row) {
+        const std::vector<Prefix> prefixes = code[i].prefixes_of(span);
+        codes[i].back().insert(codes[i].back().end(), prefixes.begin(), prefixes.end());
+      }
+    }
   }
+  UnitRows coded(words);
+  sets = {};
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    std::vector<Word> value(rows.hull.value[row], rows.hull.value[row] + words);
+    std::vector<Word> mask(rows.hull.mask[row], rows.hull.mask[row] + words);
+    PortIds ports{};
+    for (std::size_t i = 0; i < kPortFields; ++i) {
+      if (!as_range[i]) continue;
+      const Prefix hull = leading(hull_of(codes[i][row]), slot[i].all());
+      slot[i].set(hull.value, value.data());
+      slot[i].set(hull.mask, mask.data());
+      if (codes[i][row].size() > 1) ports[i] = sets.number(std::move(codes[i][row]));
+    }
+    coded.add(value.data(), mask.data(), ports, rows.unit[row]);
+  }
+  rows = std::move(coded);
+}
+
+Rows Units::coded(const Rows& packets) const {
+  Rows result = packets;
+  for (std::size_t packet = 0; packet < packets.size(); ++packet) {
+    Word* const bits = result[packet];
+    for (std::size_t i = 0; i < kPortFields; ++i) {
+      if (as_range[i]) slot[i].set(code[i].code_of(slot[i].get(bits)), bits);
+    }
+  }
+  return result;
 }
 
 bool Units::overlap(const UnitRows& rows_a, std::size_t a, const UnitRows& rows_b,
@@ -256,15 +336,22 @@ void Units::add_within(UnitRows& out, const UnitRows& rows_a, std::size_t a, con
   PortIds ports = rows_a.ports[a];
   for (std::size_t i = 0; i < kPortFields; ++i) {
     const std::uint32_t fixed = slot[i].get(mask);
+    // A code says which ports it stands for only from its first bit on.
+    const std::uint32_t dropped = as_range[i] ? 0 : fixed;
+    if (as_range[i] && slot[i].get(open_mask.data()) != 0) {
+      slot[i].set(slot[i].get(rows_a.hull.value[a]), open_value.data());
+      slot[i].set(slot[i].get(rows_a.hull.mask[a]), open_mask.data());
+    }
     if (ports[i] == 0 || fixed == 0) continue;
     std::vector<Prefix> inside;
     bool all = false;
     for (const Prefix& p : sets[ports[i]]) {
       if (((p.value ^ slot[i].get(value)) & p.mask & fixed) != 0) continue;
-      inside.push_back({p.value & ~fixed, p.mask & ~fixed});
-      all = all || inside.back().mask == 0;
+      all = all || (p.mask & ~fixed) == 0;
+      inside.push_back({p.value & ~dropped, p.mask & ~dropped});
     }
-    const Prefix hull = all ? Prefix{0, 0} : hull_of(inside);
+    Prefix hull = all ? Prefix{0, 0} : hull_of(inside);
+    if (as_range[i]) hull = leading(hull, slot[i].all());
     slot[i].set(hull.value, open_value.data());
     slot[i].set(hull.mask, open_mask.data());
     std::sort(inside.begin(), inside.end());

@@ -12,12 +12,13 @@
 #include <vector>
 
 #include "src/overlap.h"
+#include "src/ranged/port_code.h"
 
 namespace greynic::optimizer::chained {
 
-inline constexpr std::size_t kPortFields = 2;  // source and destination
-inline constexpr std::array<MatchField, kPortFields> kPorts = {MatchField::kL4SrcPort,
-                                                               MatchField::kL4DstPort};
+using ranged::kPortFields;
+using ranged::kPorts;
+using ranged::Prefix;
 
 /// The columns of a field, as one number.
 struct Slot {
@@ -26,12 +27,6 @@ struct Slot {
   [[nodiscard]] std::uint32_t get(const Word* row) const;
   void set(std::uint32_t bits, Word* row) const;
   [[nodiscard]] std::uint32_t all() const { return (1U << count) - 1; }
-};
-
-struct Prefix {
-  std::uint32_t value;
-  std::uint32_t mask;
-  auto operator<=>(const Prefix&) const = default;
 };
 
 /// Sets of disjoint prefixes of one slot, by number; 0 is no set.
@@ -66,14 +61,18 @@ struct UnitRows {
 };
 
 struct Units {
-  /// `most_ranges`: port fields that a matcher of the device may compare as ranges.
-  explicit Units(const Problem& problem, std::size_t most_ranges = 0);
+  /// `most_ranges`: port fields that a matcher of the device may compare as ranges; with `codes` they
+  /// are ranges from the start, else may_range.
+  explicit Units(const Problem& problem, std::size_t most_ranges = 0, bool codes = true);
 
   const Problem* problem;
   std::array<Slot, kPortFields> slot;
-  /// The field is compared as a range: it parts no masks, and no cut looks at some of its bits only.
-  /// Where one is, no unit has a set of another field.
+  /// The field is compared as a range: it parts no masks, and rows and packets have its code in
+  /// place of its bits. Where one is, no unit has a set of another field.
   std::array<bool, kPortFields> as_range{};
+  std::array<ranged::PortCode, kPortFields> code;  ///< of these fields
+  /// Ports are bits, but prefixes of a finished plan may become ranges.
+  std::array<bool, kPortFields> may_range{};
   std::vector<Word> ranged;  ///< the columns of these fields
   PortSets sets;
   UnitRows rows;
@@ -90,6 +89,8 @@ struct Units {
   /// Adds to `out` what is open of a unit in a cube that it meets.
   void add_within(UnitRows& out, const UnitRows& rows_a, std::size_t a, const Word* value,
                   const Word* mask);
+  /// Packets as rows of the problem, with codes.
+  [[nodiscard]] Rows coded(const Rows& packets) const;
   /// The unit's ports without those that are compared as ranges.
   [[nodiscard]] PortIds kept_ports(PortIds ports) const {
     for (std::size_t i = 0; i < kPortFields; ++i) ports[i] = as_range[i] ? 0 : ports[i];
@@ -105,6 +106,7 @@ struct Units {
   }
 
  private:
+  void write_as_codes();
   template <typename Visit>
   void write_out(const PortIds& ports, std::size_t field, std::vector<Word>& value,
                  std::vector<Word>& mask, Visit& visit) const {

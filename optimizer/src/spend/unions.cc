@@ -1,11 +1,9 @@
 #include "src/spend/unions.h"
 
 #include <algorithm>
-#include <bit>
 #include <limits>
-#include <unordered_map>
 
-#include "src/key_table.h"
+#include "src/spend/written_out.h"
 
 namespace greynic::optimizer::spend {
 namespace {
@@ -20,13 +18,6 @@ constexpr int kMostJumpBits = 2;            // that a jump is
 constexpr double kFewEntries = 16.0;        // see Uniting; as verify's kFewToMiss
 constexpr std::int8_t kUnknown = -1;
 
-/// Bits of `a` that `b` does not look at.
-int bits_beyond(const std::vector<Word>& a, const std::vector<Word>& b) {
-  int count = 0;
-  for (std::size_t w = 0; w < a.size(); ++w) count += std::popcount(a[w] & ~b[w]);
-  return count;
-}
-
 double written_out(const PlanMatcher& matcher, int bits) {
   return static_cast<double>(matcher.entries.size() << static_cast<unsigned>(bits));
 }
@@ -34,10 +25,6 @@ double written_out(const PlanMatcher& matcher, int bits) {
 bool jumps(const PlanMatcher& matcher) {
   return std::ranges::any_of(matcher.entries,
                              [](const PlanEntry& entry) { return entry.table != kNowhere; });
-}
-
-bool has_ranges(const PlanMatcher& matcher) {
-  return std::ranges::any_of(matcher.as_range, [](bool ranged) { return ranged; });
 }
 
 }  // namespace
@@ -61,36 +48,22 @@ void Unions::look_at(std::uint32_t number) {
   table.weight.resize(std::min(matchers.size(), kMostMatchers));
   for (std::size_t i = 0; i < table.size(); ++i) table.weight[i] = weight_of(matchers[i]);
   table.order.assign(table.size() * table.size(), kUnknown);
+  table.price.clear();
   ++table.version;
 }
 
-/// What two matchers have in common is hashed: of two that only look alike nothing is lost.
 bool Unions::may_swap(std::uint32_t number, std::size_t a, std::size_t b) {
   Table& table = tables_[number];
   std::int8_t& known = table.order[std::min(a, b) * table.size() + std::max(a, b)];
-  if (known != kUnknown) return known != 0;
-  const PlanMatcher* few = &plan_[number].matchers[a];
-  const PlanMatcher* many = &plan_[number].matchers[b];
-  known = 0;
-  if (has_ranges(*few) || has_ranges(*many)) return false;
-  if (few->entries.size() > many->entries.size()) std::swap(few, many);
-  std::vector<Word> common = few->mask;
-  for (std::size_t w = 0; w < common.size(); ++w) common[w] &= many->mask[w];
-  const auto does = [&](const PlanEntry& entry) -> std::uint64_t {
-    return entry.unit != kNowhere ? effect_[entry.unit] : std::uint64_t{1} << 32 | entry.table;
-  };
-  std::unordered_map<std::uint64_t, std::uint64_t> does_by_key;
-  for (std::size_t i = 0; i < few->entries.size(); ++i) {
-    const auto [at, added] = does_by_key.emplace(
-        hash_under(few->values[i], common.data(), common.size()), does(few->entries[i]));
-    if (!added && at->second != does(few->entries[i])) at->second = ~std::uint64_t{0};
+  const auto& matchers = plan_[number].matchers;
+  if (known == kUnknown) known = spend::may_swap(matchers[a], matchers[b], effect_) ? 1 : 0;
+  return known != 0;
+}
+
+void Unions::count_entrances(const PlanMatcher& matcher, std::int32_t by) {
+  for (const PlanEntry& entry : matcher.entries) {
+    if (entry.table != kNowhere) entrances_[entry.table] += static_cast<std::uint32_t>(by);
   }
-  for (std::size_t i = 0; i < many->entries.size(); ++i) {
-    const auto at = does_by_key.find(hash_under(many->values[i], common.data(), common.size()));
-    if (at != does_by_key.end() && at->second != does(many->entries[i])) return false;
-  }
-  known = 1;
-  return true;
 }
 
 void Unions::find_reach(std::uint32_t number, std::vector<std::size_t>& up,
@@ -104,11 +77,36 @@ void Unions::find_reach(std::uint32_t number, std::vector<std::size_t>& up,
   }
 }
 
-/// The best of all pairs. Nothing in between may have to stay where it is, seen from the one that moves.
 void Unions::offer(std::uint32_t number, double room) {
-  const Table& table = tables_[number];
+  constexpr int kMostTries = 16;
+  Table& table = tables_[number];
   const auto& matchers = plan_[number].matchers;
   if (table.size() < 2) return;
+  for (int tries = 0; tries < kMostTries; ++tries) {
+    const Pair best = best_pair(number, room);
+    if (!(best.offer.worth > 0.0)) return;
+    const std::pair<std::size_t, std::size_t> both = {best.first, best.second};
+    if (!has_ranges(matchers[best.first]) || table.price.contains(both)) {
+      offers_.push(best);
+      return;
+    }
+    // Entries that give way may become more, and neighbours one.
+    const PlanMatcher& first = matchers[best.first];
+    const PlanMatcher& second = matchers[best.second];
+    const std::optional<PlanMatcher> one = as_one(first, second, effect_);
+    double& price = table.price[both];
+    price = std::numeric_limits<double>::infinity();
+    if (one) {
+      price = static_cast<double>(one->entries.size());
+      price -= static_cast<double>(first.entries.size() + second.entries.size());
+    }
+  }
+}
+
+/// The best of all pairs. Nothing in between may have to stay where it is, seen from the one that moves.
+Unions::Pair Unions::best_pair(std::uint32_t number, double room) {
+  const Table& table = tables_[number];
+  const auto& matchers = plan_[number].matchers;
   std::vector<double> behind(table.size() + 1, plan_[number].missing);
   for (std::size_t i = table.size(); i < matchers.size(); ++i) {
     behind.back() += weight_of(matchers[i]);
@@ -128,26 +126,28 @@ void Unions::offer(std::uint32_t number, double room) {
       const double by_down = may_down ? behind[i + 1] - table.weight[i] * (apart - 1.0) : 0.0;
       const double spared = std::max(by_up, by_down);
       if (!(spared > best.offer.worth * 0.5)) continue;
+      if (matchers[i].as_range != matchers[j].as_range) continue;
       const int more_first = bits_beyond(matchers[j].mask, matchers[i].mask);
       const int more_second = bits_beyond(matchers[i].mask, matchers[j].mask);
       if (more_first > kMostBits || more_second > kMostBits) continue;
       if ((more_first > kMostJumpBits && jumps(matchers[i])) ||
           (more_second > kMostJumpBits && jumps(matchers[j])))
         continue;
-      if (has_ranges(matchers[i]) || has_ranges(matchers[j])) continue;
       const auto of_first = static_cast<double>(matchers[i].entries.size());
       const auto of_second = static_cast<double>(matchers[j].entries.size());
       const double of_both =
           written_out(matchers[i], more_first) + written_out(matchers[j], more_second);
       const bool were_few = std::max(of_first, of_second) <= kFewEntries;
       if (few_stay_few_ && were_few && of_both > kFewEntries) continue;
-      const double price = of_both - of_first - of_second;
+      const auto known = table.price.find({i, j});
+      const double price =
+          known != table.price.end() ? known->second : of_both - of_first - of_second;
       const Offer offered = offer_of(spared, price, number);
       if (price > room || !(offered.worth > best.offer.worth)) continue;
       best = {offered, i, j, by_up >= by_down, table.version};
     }
   }
-  if (best.offer.worth > 0.0) offers_.push(best);
+  return best;
 }
 
 std::optional<Offer> Unions::best(double room) {
@@ -168,44 +168,6 @@ Taken Unions::take() {
   unite(pair.offer.table, pair);
   const std::size_t after = entries_in(plan_[pair.offer.table]);
   return {static_cast<double>(after) - static_cast<double>(before), pair.offer.table};
-}
-
-/// All entries of both, for each value of the bits that they do not look at. Of two of the same value the earlier
-/// decides.
-PlanMatcher Unions::written_out_both(const PlanMatcher& first, const PlanMatcher& second) {
-  const std::size_t words = first.mask.size();
-  PlanMatcher both(first.mask.data(), words);
-  for (std::size_t w = 0; w < words; ++w) both.mask[w] |= second.mask[w];
-  std::unordered_map<std::vector<Word>, std::size_t, RowHash> known;
-  for (const PlanMatcher* given : {&first, &second}) {
-    std::vector<std::pair<std::size_t, Word>> bits;
-    for (std::size_t w = 0; w < words; ++w) {
-      for (Word open = both.mask[w] & ~given->mask[w]; open != 0; open &= open - 1) {
-        bits.emplace_back(w, open & (~open + 1));
-      }
-    }
-    const std::size_t choices = std::size_t{1} << bits.size();
-    for (std::size_t i = 0; i < given->entries.size(); ++i) {
-      PlanEntry entry = given->entries[i];
-      entry.weight /= static_cast<double>(choices);
-      if (entry.table != kNowhere) --entrances_[entry.table];
-      for (std::size_t choice = 0; choice < choices; ++choice) {
-        std::vector<Word> value(given->values[i], given->values[i] + words);
-        for (std::size_t bit = 0; bit < bits.size(); ++bit) {
-          if ((choice >> bit & 1) != 0) value[bits[bit].first] |= bits[bit].second;
-        }
-        const auto [at, added] = known.emplace(std::move(value), both.entries.size());
-        if (!added) {
-          both.entries[at->second].weight += entry.weight;
-          continue;
-        }
-        both.values.add(at->first.data());
-        both.entries.push_back(entry);
-        if (entry.table != kNowhere) ++entrances_[entry.table];
-      }
-    }
-  }
-  return both;
 }
 
 /// Up to where heavier matchers stand, or some that must stay before.
@@ -241,7 +203,11 @@ void Unions::unite(std::uint32_t number, const Pair& pair) {
       now = now == 0 || other == 0 ? std::int8_t{0} : std::min(now, other);
     }
   }
-  matchers[pair.first] = written_out_both(matchers[pair.first], matchers[pair.second]);
+  std::optional<PlanMatcher> both = as_one(matchers[pair.first], matchers[pair.second], effect_);
+  count_entrances(matchers[pair.first], -1);
+  count_entrances(matchers[pair.second], -1);
+  count_entrances(*both, 1);
+  matchers[pair.first] = std::move(*both);
   table.weight[pair.first] = weight;
   std::vector<PlanMatcher> placed;
   for (const std::size_t i : order) {

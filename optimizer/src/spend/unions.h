@@ -4,8 +4,10 @@
 /// each value of the others, and packets behind it try one matcher less. An entry for a /30 is four for /32s.
 /// Jumps are written out as other entries are.
 
+#include <map>
 #include <optional>
 #include <queue>
+#include <utility>
 
 #include "src/spend/offer.h"
 
@@ -31,6 +33,8 @@ class Unions {
   struct Table {
     std::vector<double> weight;      ///< share of the packets that each decides
     std::vector<std::int8_t> order;  ///< of each two: whether they may change places; kUnknown
+    /// Of ports as ranges: entries that a pair takes as one; infinite where it cannot.
+    std::map<std::pair<std::size_t, std::size_t>, double> price;
     std::uint32_t version = 0;
     [[nodiscard]] std::size_t size() const { return weight.size(); }
   };
@@ -48,8 +52,8 @@ class Unions {
   void find_reach(std::uint32_t table, std::vector<std::size_t>& up,
                   std::vector<std::size_t>& down);
   void unite(std::uint32_t number, const Pair& pair);
-  [[nodiscard]] chained::PlanMatcher written_out_both(const chained::PlanMatcher& first,
-                                                      const chained::PlanMatcher& second);
+  [[nodiscard]] Pair best_pair(std::uint32_t table, double room);
+  void count_entrances(const chained::PlanMatcher& matcher, std::int32_t by);
 
   chained::Plan& plan_;
   Entrances& entrances_;

@@ -1,4 +1,4 @@
-#include "src/chained/range_chain.h"
+#include "src/ranged/range_chain.h"
 
 #include <algorithm>
 #include <bit>
@@ -7,47 +7,19 @@
 
 #include "src/chain.h"
 #include "src/key_table.h"
+#include "src/ranged/matchers.h"
 
-namespace greynic::optimizer::chained {
+namespace greynic::optimizer::ranged {
+
+using chained::Conflicts;
+using chained::Node;
+using chained::PlanMatcher;
+using chained::Slot;
+using chained::Units;
+
 namespace {
 
 constexpr std::size_t kMostBoxes = 4;  // that a unit may become to give way to others
-
-bool disjoint(const Spans& a, const Spans& b) {
-  for (std::size_t i = 0; i < kPortFields; ++i) {
-    if (a[i].low > b[i].high || b[i].low > a[i].high) return true;
-  }
-  return false;
-}
-
-bool disjoint(const std::vector<Spans>& a, const std::vector<Spans>& b) {
-  return std::all_of(a.begin(), a.end(), [&](const Spans& box) {
-    return std::all_of(b.begin(), b.end(),
-                       [&](const Spans& other) { return disjoint(box, other); });
-  });
-}
-
-/// Adds to `left` what of a box lies outside of another.
-void take_away(Spans box, const Spans& taken, std::vector<Spans>& left) {
-  if (disjoint(box, taken)) {
-    left.push_back(box);
-    return;
-  }
-  for (std::size_t i = 0; i < kPortFields; ++i) {
-    Spans part = box;
-    if (box[i].low < taken[i].low) {
-      part[i].high = taken[i].low - 1;
-      left.push_back(part);
-      box[i].low = taken[i].low;
-    }
-    part = box;
-    if (box[i].high > taken[i].high) {
-      part[i].low = taken[i].high + 1;
-      left.push_back(part);
-      box[i].high = taken[i].high;
-    }
-  }
-}
 
 class RangeChain {
  public:
@@ -113,13 +85,16 @@ class RangeChain {
       if (units_.as_range[i] && set == 0) {
         prefixes = {{slot.get(node_.rows.hull.value[row]), slot.get(node_.rows.hull.mask[row])}};
       }
-      std::sort(prefixes.begin(), prefixes.end());
+      std::vector<Span> ports;
       for (const Prefix& prefix : prefixes) {
-        const std::uint32_t high = prefix.value | (slot.all() & ~prefix.mask);
-        if (!spans[i].empty() && spans[i].back().high + 1 == prefix.value) {
-          spans[i].back().high = high;
+        ports.push_back(units_.as_range[i] ? units_.code[i].span_of(prefix) : Span{0, slot.all()});
+      }
+      std::sort(ports.begin(), ports.end());
+      for (const Span& span : ports) {
+        if (!spans[i].empty() && spans[i].back().high + 1 == span.low) {
+          spans[i].back().high = span.high;
         } else {
-          spans[i].push_back({prefix.value, high});
+          spans[i].push_back(span);
         }
       }
     }
@@ -143,12 +118,7 @@ class RangeChain {
         auto& earlier = alike[std::move(bits)];
         for (const std::uint32_t other : earlier) {
           if (disjoint(boxes_[row], boxes_[other])) continue;
-          std::vector<Spans> left = boxes_[row];
-          for (const Spans& taken : boxes_[other]) {
-            std::vector<Spans> less;
-            for (const Spans& box : left) take_away(box, taken, less);
-            left = std::move(less);
-          }
+          std::vector<Spans> left = without(boxes_[row], boxes_[other]);
           if (left.size() <= kMostBoxes || left.size() <= boxes_[row].size()) {
             boxes_[row] = std::move(left);
           }
@@ -161,7 +131,7 @@ class RangeChain {
   void find_blockers() {
     holds_back_.resize(count_);
     blockers_.assign(count_, 0);
-    const Conflicts conflicts = conflicts_of(units_, node_.rows, count_);
+    const Conflicts conflicts = chained::conflicts_of(units_, node_.rows, count_);
     for (std::uint32_t row = 0; row < count_; ++row) {
       for (const std::uint32_t before : conflicts.before[row]) {
         if (disjoint(boxes_[before], boxes_[row])) continue;
@@ -212,44 +182,18 @@ class RangeChain {
     }
   }
 
-  /// A field that no entry bounds is not looked at; where one prefix length does for all, no range.
   [[nodiscard]] PlanMatcher matcher_of(const std::vector<std::uint32_t>& group) const {
-    PlanMatcher matcher(masks_[mask_of_[group.front()]].data(), units_.ranged.size());
-    std::array<std::set<std::uint32_t>, kPortFields> widths;
-    std::array<bool, kPortFields> aligned = {true, true};
-    for (const std::uint32_t row : group) {
-      for (const Spans& box : boxes_[row]) {
-        for (std::size_t i = 0; i < kPortFields; ++i) {
-          const std::uint32_t width = box[i].high - box[i].low + 1;
-          widths[i].insert(width);
-          aligned[i] = aligned[i] && std::has_single_bit(width) && box[i].low % width == 0;
-        }
-      }
-    }
-    for (std::size_t i = 0; i < kPortFields; ++i) {
-      if (!units_.as_range[i]) continue;
-      const bool same = widths[i].size() == 1 && aligned[i];
-      matcher.as_range[i] = !same;
-      if (same)
-        units_.slot[i].set(units_.slot[i].all() & ~(*widths[i].begin() - 1), matcher.mask.data());
-    }
-    const std::size_t words = matcher.mask.size();
+    const Word* const mask = masks_[mask_of_[group.front()]].data();
+    PlanMatcher matcher = matcher_on(units_, mask);
     for (const std::uint32_t row : group) {
       const auto parts = static_cast<double>(boxes_[row].size());
       for (const Spans& box : boxes_[row]) {
         Word* const value = matcher.values.add();
-        for (std::size_t w = 0; w < words; ++w) {
+        for (std::size_t w = 0; w < units_.ranged.size(); ++w) {
           value[w] = node_.rows.hull.value[row][w] & ~units_.ranged[w];
         }
-        for (std::size_t i = 0; i < kPortFields; ++i) {
-          const bool bits = units_.as_range[i] && !matcher.as_range[i];
-          if (bits) units_.slot[i].set(box[i].low & units_.slot[i].get(matcher.mask.data()), value);
-        }
-        PlanEntry entry;
-        entry.unit = node_.rows.unit[row];
-        entry.weight = node_.weight[row] / parts;
-        entry.spans = box;
-        matcher.entries.push_back(entry);
+        matcher.entries.push_back(
+            {node_.rows.unit[row], chained::kNowhere, node_.weight[row] / parts, box});
       }
     }
     return matcher;
@@ -269,8 +213,8 @@ class RangeChain {
 
 }  // namespace
 
-std::vector<PlanMatcher> range_chain(const Units& units, const Node& node) {
+std::vector<chained::PlanMatcher> range_chain(const Units& units, const Node& node) {
   return RangeChain(units, node).run();
 }
 
-}  // namespace greynic::optimizer::chained
+}  // namespace greynic::optimizer::ranged

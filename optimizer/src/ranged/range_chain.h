@@ -11,8 +11,9 @@
 #include "src/chained/node.h"
 #include "src/chained/plan.h"
 
-namespace greynic::optimizer::chained {
+namespace greynic::optimizer::ranged {
 
-[[nodiscard]] std::vector<PlanMatcher> range_chain(const Units& units, const Node& node);
+[[nodiscard]] std::vector<chained::PlanMatcher> range_chain(const chained::Units& units,
+                                                            const chained::Node& node);
 
-}  // namespace greynic::optimizer::chained
+}  // namespace greynic::optimizer::ranged
