@@ -1,5 +1,7 @@
 #include "src/ranged/matchers.h"
 
+#include <algorithm>
+
 namespace greynic::optimizer::ranged {
 
 using chained::PlanEntry;
