@@ -35,7 +35,7 @@ double middle_of(std::vector<double>& values) {
 
 }  // namespace
 
-bool are_two_heaps(std::vector<double> fast, std::vector<double> slow) {
+bool are_two_heaps(std::vector<double> fast, std::vector<double> slow, bool many) {
   if (slow.empty()) return false;
   const double of_fast = static_cast<double>(fast.size());
   const double of_slow = static_cast<double>(slow.size());
@@ -49,7 +49,7 @@ bool are_two_heaps(std::vector<double> fast, std::vector<double> slow) {
   const double noise =
       std::sqrt(scatter * scatter + 2.0 * kNoiseAtWorst * kNoiseAtWorst / (of_fast + of_slow));
   const double error = noise * std::sqrt(1.0 / std::max(of_fast, 1.0) + 1.0 / of_slow);
-  if (slow.size() >= kManySlow && fast.size() >= kLeastFast)
+  if (many && slow.size() >= kManySlow && fast.size() >= kLeastFast)
     return apart > kApartIfMany * std::max(error, noise);
   return apart > std::max(kSurelySlow * error, kApart * noise);
 }
@@ -86,6 +86,7 @@ Result<void> Stickiness::look_after_wall() {
   // Another wall may have slowed the device before the first test of this one, and this one did before the others.
   const std::vector<std::size_t> of_wall = session_.places_of(wall_);
   from_ = session_.model().bound();  // by all rows before it
+  in_plan_ = true;
   const std::size_t first = of_wall.front();
   const bool from_rest = first == 0 || session_.is_clear(first - 1, kAtRest);
   for (int round = 0; round < kMostRounds && !is_sticky(); ++round) {
@@ -161,7 +162,7 @@ bool Stickiness::is_sticky() const {
     const bool slow = std::find(slow_.begin(), slow_.end(), place) != slow_.end();
     heaps[slow ? 1 : 0].push_back(reading.score);
   }
-  return are_two_heaps(heaps[0], heaps[1]);
+  return are_two_heaps(heaps[0], heaps[1], in_plan_);
 }
 
 /// The bound that the baseline's first test sets.
@@ -179,7 +180,7 @@ bool Session::baseline_has_two_heaps() const {
     const Reading& one = readings_[place];
     if (!one.failed) heaps[one.score > model_.bound() ? 1 : 0].push_back(one.score);
   }
-  return are_two_heaps(heaps[0], heaps[1]);
+  return are_two_heaps(heaps[0], heaps[1], true);
 }
 
 /// Slow values of the baseline were noise like all others, so they count again.

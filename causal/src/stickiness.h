@@ -12,8 +12,9 @@
 namespace greynic::causal {
 
 /// Two heaps of scores are far apart, by what each scatters about its middle; a few stalls in one do not
-/// count. The halves of one heap are not: they lie 2.7 noises apart.
-[[nodiscard]] bool are_two_heaps(std::vector<double> fast, std::vector<double> slow);
+/// count. The halves of one heap are not: they lie 2.7 noises apart. `many`: several slow ones are believed where
+/// they lie hardly farther apart than that; whoever parts scores again and again will see such halves by chance.
+[[nodiscard]] bool are_two_heaps(std::vector<double> fast, std::vector<double> slow, bool many);
 
 /// Tests of the baseline right after a wall that were slow. When they are so much slower than the
 /// others that noise does not explain it, the device needs time after a wall.
@@ -44,6 +45,7 @@ class Stickiness {
   double from_;  ///< score of what is slow
   std::vector<std::size_t> slow_;
   bool began_ = false;
+  bool in_plan_ = false;  ///< looked at once, right after the first wall of a plan
 };
 
 }  // namespace greynic::causal

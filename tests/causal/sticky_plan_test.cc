@@ -128,7 +128,8 @@ TEST(StickyPlan, AWholeRowIsACauseAfterASecondTest) {
 TEST(StickyPlan, StallsDoNotJoinTwoHeaps) {
   const std::vector<double> fast = {0.0, 0.02, -0.03, 0.01, 1.3, 0.0, 0.02};
   const std::vector<double> slow = {0.8, 0.82, 2.1, 0.79, 0.81, 0.78, 0.8, 1.6};
-  EXPECT_TRUE(are_two_heaps(fast, slow));
+  EXPECT_TRUE(are_two_heaps(fast, slow, true));
+  EXPECT_TRUE(are_two_heaps(fast, slow, false));
   statistics::Random random(3);
   std::vector<double> halves[2];
   for (int i = 0; i < 60; ++i) {
@@ -136,7 +137,15 @@ TEST(StickyPlan, StallsDoNotJoinTwoHeaps) {
     for (int k = 0; k < 12; ++k) score += random.uniform();
     halves[score > 0.0 ? 1 : 0].push_back(0.3 * score);
   }
-  EXPECT_FALSE(are_two_heaps(halves[0], halves[1]));
+  EXPECT_FALSE(are_two_heaps(halves[0], halves[1], true));
+}
+
+// Claim:  heaps that are hardly farther apart than the halves of one are believed only where they are parted once.
+TEST(StickyPlan, NearHeapsAreTwoOnlyWhereTheyArePartedOnce) {
+  const std::vector<double> fast = {0.0, 0.3, -0.3, 0.15, -0.15};
+  const std::vector<double> slow = {0.8, 1.1, 0.5, 0.95, 0.65};
+  EXPECT_TRUE(are_two_heaps(fast, slow, true));
+  EXPECT_FALSE(are_two_heaps(fast, slow, false));
 }
 
 // Claim:  the first wall of a plan is tested until it is as sure as the number of rows asks, whatever was seen.
