@@ -16,7 +16,7 @@ struct Pair {
   std::uint32_t b;
 };
 
-/// Which of the two must come before the other, by their keys under one mask.
+/// Which of two groups must come before the other, by their keys under one mask.
 void join(const KeyTable& a, const KeyTable& b, bool& a_first, bool& b_first) {
   const bool a_smaller = a.size() <= b.size();
   const KeyTable& small = a_smaller ? a : b;
@@ -29,6 +29,19 @@ void join(const KeyTable& a, const KeyTable& b, bool& a_first, bool& b_first) {
     const bool large_first = theirs->precedes(mine);
     a_first = a_first || (a_smaller ? small_first : large_first);
     b_first = b_first || (a_smaller ? large_first : small_first);
+  }
+}
+
+/// The same for groups of few rows, each held against each.
+void hold_against(const Problem& problem, const Group& a, const Group& b, bool& a_first,
+                  bool& b_first) {
+  const Ternaries& t = problem.rows;
+  for (const std::uint32_t i : a.rows) {
+    for (const std::uint32_t j : b.rows) {
+      bool& first = i < j ? a_first : b_first;
+      if (first || problem.effect[i] == problem.effect[j]) continue;
+      first = overlap(t.value[i], t.mask[i], t.value[j], t.mask[j], t.words());
+    }
   }
 }
 
@@ -48,7 +61,12 @@ std::vector<Group> groups_by_mask(const Problem& problem, const std::vector<std:
 }
 
 BitMatrix precedence(const Problem& problem, const std::vector<Group>& groups) {
+  constexpr std::size_t kFew = 64;
   BitMatrix before(groups.size());
+  const auto put = [&](std::uint32_t a, std::uint32_t b, bool a_first, bool b_first) {
+    if (a_first) before.set(a, b);
+    if (b_first) before.set(b, a);
+  };
   std::vector<std::vector<Word>> masks;
   masks.reserve(groups.size());
   for (const Group& group : groups) masks.push_back(mask_of(problem.rows, group.rows.front()));
@@ -57,7 +75,14 @@ BitMatrix precedence(const Problem& problem, const std::vector<Group>& groups) {
   ByMask<std::vector<Pair>> pairs_of;
   for (std::uint32_t a = 0; a < groups.size(); ++a) {
     for (std::uint32_t b = a + 1; b < groups.size(); ++b) {
-      pairs_of[common(masks[a], masks[b])].push_back({a, b});
+      if (groups[a].rows.size() * groups[b].rows.size() > kFew) {
+        pairs_of[common(masks[a], masks[b])].push_back({a, b});
+        continue;
+      }
+      bool a_first = false;
+      bool b_first = false;
+      hold_against(problem, groups[a], groups[b], a_first, b_first);
+      put(a, b, a_first, b_first);
     }
   }
   std::vector<std::unique_ptr<KeyTable>> table(groups.size());
@@ -77,8 +102,7 @@ BitMatrix precedence(const Problem& problem, const std::vector<Group>& groups) {
       bool a_first = false;
       bool b_first = false;
       join(table_of(pair.a), table_of(pair.b), a_first, b_first);
-      if (a_first) before.set(pair.a, pair.b);
-      if (b_first) before.set(pair.b, pair.a);
+      put(pair.a, pair.b, a_first, b_first);
     }
     for (const std::uint32_t group : used) table[group].reset();
   }

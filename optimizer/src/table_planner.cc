@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "greynic/optimizer/optimize.h"
-#include "src/chained/share.h"
 #include "src/cut_tree.h"
+#include "src/spend/share.h"
 #include "src/table_cut.h"
 
 namespace greynic::optimizer {
@@ -98,7 +98,7 @@ std::vector<Costed> TablePlanner::joined(spend::Uniting uniting, bool filters) c
   std::vector<Costed> made;
   if (whole_ != nullptr) {
     Found ranges = joined(*whole_, whole_decider_, most_ranges, kCodes, uniting, filters);
-    for (Costed* layout : {&masks.ranges, &ranges.best, &ranges.other}) {
+    for (Costed* layout : {&masks.ranges, &ranges.best, &ranges.plain, &ranges.other}) {
       if (!layout->tables.empty()) made.push_back(std::move(*layout));
     }
   }
@@ -107,7 +107,8 @@ std::vector<Costed> TablePlanner::joined(spend::Uniting uniting, bool filters) c
   const auto worse = std::stable_partition(made.begin(), made.end(), [&](const Costed& layout) {
     return better_than_masks(layout, masks.best);
   });
-  made.insert(worse, std::move(masks.best));
+  const auto place = made.insert(worse, std::move(masks.best));
+  if (!masks.plain.tables.empty()) made.insert(place + 1, std::move(masks.plain));
   return made;
 }
 
@@ -147,16 +148,32 @@ TablePlanner::Found TablePlanner::joined(const Problem& problem,
     best = std::move(again);
   }
   options.least_price = 0.0;
+  best = improved(std::move(attempts), std::move(best));
+  best.best = with_more_shared(search, options, std::move(best.best));
+  return best;
+}
+
+/// Only the attempt that ends up best is refined: that takes as long as all before it.
+TablePlanner::Found TablePlanner::improved(std::vector<chained::TableAttempt> attempts,
+                                           Found best) const {
+  chained::TableAttempt* leading = nullptr;
+  double least = std::numeric_limits<double>::infinity();
   for (chained::TableAttempt& attempt : attempts) {
     attempt.improve();
-    Found improved = with_filters_and_without(attempt.lay_out());
-    if (improved.ranges.cost < best.ranges.cost) best.ranges = std::move(improved.ranges);
-    if (!(improved.best.cost < best.best.cost)) continue;
-    best.best = std::move(improved.best);
-    best.other = std::move(improved.other);
+    Found made = with_filters_and_without(attempt.lay_out());
+    if (leading == nullptr || made.best.cost < least) {
+      leading = &attempt;
+      least = made.best.cost;
+    }
+    if (made.best.cost < best.best.cost) best = std::move(made);
   }
-  attempts.clear();
-  best.best = with_more_shared(search, options, std::move(best.best));
+  leading->refine();
+  Found refined = with_filters_and_without(leading->lay_out());
+  if (refined.best.cost < best.best.cost) {
+    refined.plain = std::move(best.best);
+    return refined;
+  }
+  best.ranges = std::move(refined.ranges);
   return best;
 }
 

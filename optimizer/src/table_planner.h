@@ -73,12 +73,15 @@ class TablePlanner {
     Costed best;
     Costed other;   ///< with filters where the best has none, or without; may be empty
     Costed ranges;  ///< the best of masks, with ranges; may be empty
+    Costed
+        plain{};  ///< the best before it was refined, which may be easier to prove; empty where that gained nothing
   };
   /// `codes`: ports are ranges throughout; empty where the table has none. Else they become ranges in the end.
   [[nodiscard]] Found joined(const Problem& problem, const std::vector<std::uint32_t>& decider,
                              std::size_t most_ranges, bool codes, spend::Uniting uniting,
                              bool filters) const;
   [[nodiscard]] Found with_filters_and_without(chained::LaidOut made) const;
+  [[nodiscard]] Found improved(std::vector<chained::TableAttempt> attempts, Found best) const;
   [[nodiscard]] Costed with_more_shared(chained::TableSearch& search, chained::TableOptions options,
                                         Costed best) const;
   void consider(bool single_table, Costed& best);

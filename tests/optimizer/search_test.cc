@@ -9,90 +9,16 @@
 #include <string>
 #include <utility>
 
-#include "greynic/rules/made_filters.h"
-#include "greynic/rules/read_rules.h"
 #include "greynic/rules/traffic.h"
 #include "greynic/verify/verify.h"
+#include "search/searched.h"
 #include "sized.h"
-#include "src/chained/plan_search.h"
 #include "src/drafts/draft.h"
-#include "src/entering.h"
-#include "src/overlap.h"
-#include "src/problem.h"
 #include "src/spend/spend.h"
 #include "src/table_planner.h"
 
 namespace greynic::optimizer {
 namespace {
-
-/// What a plan comes to, whatever the numbers of its tables.
-struct Sum {
-  std::size_t entries = 0;
-  std::size_t matchers = 0;
-  std::vector<double> missing;
-  explicit Sum(const chained::Plan& plan) : entries(entries_of(plan)) {
-    for (const chained::PlanTable& table : plan) {
-      matchers += table.matchers.size();
-      if (table.exit != chained::kNowhere) missing.push_back(table.missing);
-    }
-    std::sort(missing.begin(), missing.end());
-  }
-  bool operator==(const Sum&) const = default;
-};
-
-/// A table of made filters as the search takes it.
-struct Table {
-  explicit Table(const RuleSet& rules)
-      : traffic(rules::uniform_traffic(rules, 1)),
-        problem(make_problem(rules, rules_by_table(rules).begin()->second, effects)),
-        entered(entering(traffic, problem.columns)) {
-    weigh(problem, entered);
-    const std::vector<bool> redundant = redundant_rows(problem);
-    std::vector<std::uint32_t> kept;
-    for (std::uint32_t row = 0; row < redundant.size(); ++row) {
-      if (!redundant[row]) kept.push_back(row);
-    }
-    problem = part_of(problem, kept);
-    decider = weigh(problem, entered);
-  }
-  Traffic traffic;
-  Effects effects;
-  Problem problem;
-  Entering entered;
-  std::vector<std::uint32_t> decider;  ///< rows by packet
-};
-
-/// A table as plans are grown for it.
-struct Searched {
-  explicit Searched(const RuleSet& rules)
-      : table(rules), units(table.problem), decider(table.decider) {
-    for (std::uint32_t& row : decider) {
-      if (row != kNoRow) row = units.unit_of_row[row];
-    }
-    conflicts = chained::conflicts_of(units, units.rows, 100);
-  }
-  chained::Growing growing() {
-    return {units, conflicts, table.entered.packets, table.entered.weight, decider};
-  }
-  chained::Grown grow(const chained::GrowOptions& options) {
-    return chained::grow_plan(units, conflicts, table.entered.packets, table.entered.weight,
-                              decider, options);
-  }
-  Table table;
-  chained::Units units;
-  std::vector<std::uint32_t> decider;  ///< units by packet
-  chained::Conflicts conflicts;
-};
-
-RuleSet made(const std::string& family, std::size_t count, std::uint64_t seed,
-             const std::string& ports = "1024 : 65535") {
-  auto text = rules::made_filters({family, count, seed}).value();
-  const std::string given = "1024 : 65535";
-  for (std::size_t at = 0; (at = text.find(given, at)) != std::string::npos; at += ports.size()) {
-    text.replace(at, given.size(), ports);
-  }
-  return rules::parse_rules(text, family, rules::Format::kClassbench).value();
-}
 
 /// Filters of many narrow port ranges: two of them may have a port in common, and each one with certain low bits,
 /// but none of these in common.
@@ -225,59 +151,11 @@ TEST(GrowPlan, MakesChainsAgainThatDoTheSame) {
   EXPECT_LT(after, before);
 }
 
-// Claim:  other first steps and lower prices are taken where they are better: nothing that is found tries more
-//         matchers than the first plan that fits, and on some set it tries less. What a plan is said to try is what
-//         packets try, after copies were made, too.
-// Oracle: plans grown at rising prices until one fits; core's walk of every packet.
-TEST(PlanSearch, IsNeverWorseThanTheFirstPlanThatFits) {
-  int gained = 0;
-  for (const auto& [family, seed] :
-       {std::pair("acl", 4U), std::pair("acl", 5U), std::pair("ipc", 4U), std::pair("ipc", 5U),
-        std::pair("fw", 4U)}) {
-    const RuleSet rules = made(family, sized(500, 300), seed);
-    Searched searched(rules);
-    const std::size_t most = 2 * rules.rules.size();
-    chained::PlanSearch plans(searched.growing(), {most, most});
-    plans.begin();
-    plans.improve();
-    const chained::FoundPlans found = plans.found();
-    double first = std::numeric_limits<double>::infinity();
-    for (double price = 1.0 / static_cast<double>(most); first > 1e300; price *= 2.5) {
-      for (const bool filters : {true, false}) {
-        chained::GrowOptions options{price, most, most, 60};
-        options.filters = filters;
-        chained::Plan plan = searched.grow(options).plan.plan;
-        if (plan.empty() || chained::entries_of(plan) > most) continue;
-        spend::spend(plan, most - chained::entries_of(plan), searched.units.effect,
-                     spend::Uniting::kAny);
-        first = std::min(first, chained::tried_in(plan));
-      }
-    }
-    ASSERT_FALSE(found.best.empty());
-    EXPECT_LE(chained::tried_in(found.best), first * 1.000001) << family;
-    if (chained::tried_in(found.best) < 0.99 * first) ++gained;
-
-    const Table& table = searched.table;
-    TableRoom room;
-    room.first_free = 1;
-    room.most_rules = room.most_tables = most;
-    const TablePlanner planner(rules, table.problem, table.entered, table.traffic, table.decider,
-                               room);
-    chained::TableSearch search(rules, table.problem, table.entered.packets, table.entered.weight,
-                                table.decider);
-    auto laid_out = search.lay_out({0, 1, most, most});
-    EXPECT_NEAR(chained::tried_in(found.best), planner.costed(std::move(laid_out.tables)).cost,
-                0.03 * first)
-        << family;
-  }
-  EXPECT_GT(gained, 0) << "choose other seeds: on these sets the first plan is the best";
-}
-
 // Claim:  1025:65535, of which 0:1023 and 1024 are left out, is guarded as 1024:65535 is.
 // Oracle: the same filters with 1024:65535, the layouts priced by core's walk.
 TEST(Guard, TakesPortsThatSeveralPrefixesLeaveOut) {
   const auto cost = [](const std::string& ports) {
-    const RuleSet rules = made("fw", sized(400, 150), 3, ports);
+    const RuleSet rules = made("fw", sized(400, 150), 4, ports);
     const Table table(rules);
     TableRoom room;
     room.first_free = 1;
@@ -287,32 +165,6 @@ TEST(Guard, TakesPortsThatSeveralPrefixesLeaveOut) {
     return planner.joined().front().cost;
   };
   EXPECT_LT(cost("1025 : 65535"), 1.2 * cost("1024 : 65535"));
-}
-
-// Claim:  a plan that keeps to the limits of a device is not lost because what is spent on it does not.
-// Oracle: counted entries: nine tenths of the room are allowed, and spending takes all of it.
-TEST(PlanSearch, KeepsAPlanAsGrownWhereWhatIsSpentExceedsALimit) {
-  const RuleSet rules = made("acl", 300, 4);
-  Searched searched(rules);
-  const std::size_t most = 2 * rules.rules.size();
-  chained::PlanLimits limits{most, most};
-  limits.prices = 16;
-  limits.keeps_to = [&](const chained::Plan& plan) {
-    return chained::entries_of(plan) * 10 <= most * 9;
-  };
-  chained::PlanSearch plans(searched.growing(), limits);
-  plans.begin();
-  plans.improve();
-  const chained::FoundPlans found = plans.found();
-  EXPECT_GT(found.best.size(), 1U);
-  EXPECT_TRUE(limits.keeps_to(found.best));
-}
-
-/// Does a matcher send what it takes to one table, all of it? So do filters.
-bool sends_all_to_one(const auto& entries, auto target) {
-  const std::uint32_t to = target(entries.front());
-  return entries.size() > 2 && to != chained::kNowhere &&
-         std::ranges::all_of(entries, [&](const auto& entry) { return target(entry) == to; });
 }
 
 // Claim:  a layout that takes too many comparisons to prove gives way to one without filters, which is proven, and not
@@ -350,22 +202,6 @@ TEST(Draft, TakesALayoutThatIsEasierToProve) {
   EXPECT_EQ(filters(easier), 0);
 }
 
-// Claim:  chains of the plans that a search ends with are made with all care, and so is the one chain that is left
-//         where nothing fits.
-// Oracle: what packets try in the same chain as it is while plans are compared.
-TEST(PlanSearch, EndsWithChainsMadeWithCare) {
-  const RuleSet rules = made("acl", 1000, 5);
-  Searched searched(rules);
-  for (const std::size_t most : {2 * rules.rules.size(), rules.rules.size() / 2}) {
-    chained::PlanSearch plans(searched.growing(), {most, 0});
-    plans.begin();
-    const double quickly = chained::tried_in(plans.found().best);
-    plans.improve();
-    EXPECT_EQ(plans.found().best.size(), 1U);
-    EXPECT_LT(chained::tried_in(plans.found().best), quickly) << most << " entries";
-  }
-}
-
 // Claim:  the plan without filters that comes beside one with filters is the one that a search without
 //         filters finds.
 // Oracle: that search.
@@ -390,37 +226,12 @@ TEST(GrowPlan, LeavesFiltersOutWhereOnlyTheyAreGrownAgain) {
   EXPECT_TRUE(Sum(both.without.plan) == Sum(alone.plan.plan));
 }
 
-// Claim:  a search that may put no filters in has none in its plans, neither at first nor once improved.
-// Oracle: the same search, which has some where it may.
-TEST(PlanSearch, PutsNoFiltersInWhereItMayNot) {
-  const RuleSet rules = made("acl", 1000, 5);
-  Searched searched(rules);
-  for (const bool filters : {true, false}) {
-    chained::PlanLimits limits{2 * rules.rules.size(), 2 * rules.rules.size()};
-    limits.filters = filters;
-    chained::PlanSearch plans(searched.growing(), limits);
-    const auto some_has = [&] {
-      const auto has = [](const chained::PlanTable& table) {
-        return std::ranges::any_of(table.matchers, [](const chained::PlanMatcher& matcher) {
-          return sends_all_to_one(matcher.entries, [](const auto& entry) { return entry.table; });
-        });
-      };
-      const chained::FoundPlans found = plans.found();
-      return std::ranges::any_of(found.best, has) || std::ranges::any_of(found.other, has);
-    };
-    plans.begin();
-    EXPECT_EQ(some_has(), filters);
-    plans.improve();
-    EXPECT_EQ(some_has(), filters);
-  }
-}
-
 // Claim:  where some packets wait for many matchers, more of what must come before a rule is listed as long as that
 //         pays: the outcome costs no more than with 100 or 900 listed, and on some set less than with 100.
 // Oracle: the search with so many listed, its layouts priced by core's walk.
 TEST(TablePlanner, ListsMoreConflictsWhileThatPays) {
   int gained = 0;
-  for (const std::uint64_t seed : {7U, 2U}) {
+  for (const std::uint64_t seed : {4U, 5U}) {
     const RuleSet rules = made("ipc", 1000, seed);
     const Table table(rules);
     TableRoom room;

@@ -143,6 +143,7 @@ TableAttempt TableSearch::attempt(const TableOptions& options) {
 LaidOut TableSearch::lay_out(const TableOptions& options) {
   TableAttempt made = attempt(options);
   made.improve();
+  made.refine();
   return made.lay_out();
 }
 

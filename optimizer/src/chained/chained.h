@@ -43,6 +43,7 @@ class TableAttempt {
                std::unique_ptr<Conflicts> conflicts, PlanSearch plans);
 
   void improve() { plans_.improve(); }
+  void refine() { plans_.refine(); }
   [[nodiscard]] LaidOut lay_out();
 
  private:
@@ -66,7 +67,7 @@ class TableSearch {
   [[nodiscard]] bool has_ranges() const { return units_.as_range[0] || units_.as_range[1]; }
   /// Must not outlive the search.
   [[nodiscard]] TableAttempt attempt(const TableOptions& options);
-  /// An attempt, improved.
+  /// An attempt, improved and refined.
   [[nodiscard]] LaidOut lay_out(const TableOptions& options);
 
  private:

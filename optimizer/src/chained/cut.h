@@ -82,6 +82,8 @@ class CutChooser {
         decider_(decider),
         entry_price_(entry_price) {}
 
+  void set_price(double entry_price) { entry_price_ = entry_price; }
+
   /// The node as one chain.
   [[nodiscard]] double chain(const Node& node) const;
   /// The cheapest cuts, in order; `chain`: what they must cost less than.

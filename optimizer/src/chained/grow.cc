@@ -1,7 +1,5 @@
 #include "src/chained/grow.h"
 
-#include <set>
-
 #include "src/chained/grower.h"
 
 namespace greynic::optimizer::chained {
@@ -20,48 +18,20 @@ void append_chain(const Problem& rows, const Chain& chain, std::vector<PlanMatch
 
 }  // namespace
 
+bool Grower::grow_whole(const Conflicts& conflicts) {
+  grow(whole(conflicts), new_table(), kNowhere, {0, options_.most_jumps});
+  return finish_plan();
+}
+
 Grown Grower::run(const Conflicts& conflicts) {
-  Node root = whole(conflicts);
-  plan_.emplace_back();
-  grow(std::move(root), 0, kNowhere, {0, options_.most_jumps});
-  if (!finish_plan()) return {{}, filtered_, {}, work_};
-  const auto made = [&] {
-    return GrownPlan{std::move(plan_), std::move(quick_), std::move(begun_)};
-  };
+  if (!grow_whole(conflicts)) return {{}, filtered_, {}, work_};
+  const auto made = [&] { return GrownPlan{std::move(plan_), std::move(quick_)}; };
   if (forks_.empty()) return {made(), filtered_, {}, work_};
-  Grown grown{{plan_, quick_, begun_}, filtered_, {}, 0};
+  Grown grown{this->grown(), filtered_, {}, 0};
   leave_filters_out();
   if (finish_plan()) grown.without = made();
   grown.work = work_;
   return grown;
-}
-
-std::vector<FirstStep> Grower::first_steps(const Conflicts& conflicts, std::size_t cheapest,
-                                           std::size_t most) {
-  constexpr std::size_t kCuts = 60;  // that are looked through
-  constexpr double kAlike = 1.002;
-  Node root = whole(conflicts);
-  std::vector<FirstStep> steps;
-  scout(root);
-  if (root.rows.size() == 0) return steps;
-  const Columns& columns = units_.problem->columns;
-  std::set<std::vector<MatchField>> known;
-  double last = -1.0;
-  for (Cut& cut : chooser_.best_cuts(root, chooser_.chain(root), kCuts)) {
-    if (steps.size() >= most) break;
-    if (cut.cost <= last * kAlike) continue;  // it parts packets much as the one before
-    last = cut.cost;
-    std::vector<MatchField> fields;
-    const Mask mask = columns.unpack_mask(cut.mask.data());
-    for (const FieldMask& part : mask.fields()) fields.push_back(part.field);
-    if (!known.insert(std::move(fields)).second && steps.size() >= cheapest) continue;
-    steps.push_back({false, std::move(cut.mask)});
-  }
-  if (chooser_.best_guard(root)) {
-    steps.insert(steps.begin() + static_cast<std::ptrdiff_t>(std::min(cheapest, steps.size())),
-                 FirstStep{true, {}});
-  }
-  return steps;
 }
 
 Node Grower::whole(const Conflicts& conflicts) const {
@@ -109,7 +79,26 @@ std::size_t Grower::grow_filtered(Node node, const Filter& filter, std::uint32_t
   return deepest;
 }
 
+std::uint32_t Grower::new_table() {
+  if (free_.empty()) {
+    plan_.emplace_back();
+    owner_.push_back(deciding_);
+    return static_cast<std::uint32_t>(plan_.size() - 1);
+  }
+  const std::uint32_t table = free_.back();
+  free_.pop_back();
+  owner_[table] = deciding_;
+  return table;
+}
+
 std::size_t Grower::grow(Node node, std::uint32_t table, std::uint32_t exit, Way way) {
+  const std::uint32_t above = deciding_;
+  const std::size_t deepest = grow_on(std::move(node), table, exit, way);
+  deciding_ = above;
+  return deepest;
+}
+
+std::size_t Grower::grow_on(Node node, std::uint32_t table, std::uint32_t exit, Way way) {
   std::size_t deepest = way.jumps;
   while (!too_much()) {
     if (end_at_last_word(node)) exit = kNowhere;
@@ -129,8 +118,15 @@ std::size_t Grower::grow(Node node, std::uint32_t table, std::uint32_t exit, Way
       return deepest;
     }
     const bool may_cut = !is_short && way.open();
-    const bool first = std::exchange(at_first_, false);
-    if (may_cut && begin_as_told(node, table, exit, way, deepest)) continue;
+    const std::uint32_t decision = may_cut ? keep(node, table, exit, way) : kNowhere;
+    const auto decide = [&](Step step) {
+      if (decision != kNowhere) decisions_[decision].step = std::move(step);
+    };
+    if (told_ != nullptr) {
+      decide(*told_);
+      refused_ = !may_cut || !begin_as_told(node, table, exit, way, deepest);
+      continue;
+    }
     const auto filter = filters_ && may_cut ? chooser_.best_filter(node) : std::nullopt;
     if (filter) {
       return std::max(deepest, grow_filtered(std::move(node), *filter, table, exit, way));
@@ -141,15 +137,18 @@ std::size_t Grower::grow(Node node, std::uint32_t table, std::uint32_t exit, Way
         may_cut ? chooser_.best_cuts(node, chain, kFewCuts) : std::vector<Cut>{};
     const auto guard = chooser_.best_guard(node);
     if (guard && guard->cost < chain && (cuts.empty() || guard->cost < cuts.front().cost)) {
-      if (first) begun_ = {true, {}};
+      decide({true, {}});
       node = put_guard(std::move(node), *guard, table, exit, way, deepest);
       continue;
     }
     Node rest(packets_.words());
     // A cut may come to nothing: its cost is an estimate.
     const auto make = [&](const Cut& cut) {
-      if (first) begun_ = {false, cut.mask};
-      return cut.cost < chain && make_cut(node, cut.mask, table, exit, rest, way, deepest);
+      if (!(cut.cost < chain) || !make_cut(node, cut.mask, table, exit, rest, way, deepest)) {
+        return false;
+      }
+      decide({false, cut.mask});
+      return true;
     };
     bool made = std::any_of(cuts.begin(), cuts.end(), make);
     if (!made && cuts.size() == kFewCuts) {
@@ -167,8 +166,7 @@ std::size_t Grower::grow(Node node, std::uint32_t table, std::uint32_t exit, Way
 
 bool Grower::begin_as_told(Node& node, std::uint32_t& table, std::uint32_t exit, Way& way,
                            std::size_t& deepest) {
-  const FirstStep* const step = std::exchange(first_, nullptr);
-  if (step == nullptr) return false;
+  const Step* const step = std::exchange(told_, nullptr);
   if (step->guard) {
     const auto guard = chooser_.best_guard(node);
     if (guard) node = put_guard(std::move(node), *guard, table, exit, way, deepest);
@@ -259,16 +257,6 @@ bool make_chains_again(GrownPlan& grown) {
     append_chain(chain.rows, chain_of(chain.rows), matchers);
   }
   return !std::exchange(grown.quick, {}).empty();
-}
-
-std::vector<FirstStep> first_steps(Units& units, const Conflicts& conflicts, const Rows& packets,
-                                   const std::vector<double>& packet_weight,
-                                   const std::vector<std::uint32_t>& decider, double entry_price,
-                                   std::size_t cheapest, std::size_t most) {
-  GrowOptions options;
-  options.entry_price = entry_price;
-  return Grower(units, packets, packet_weight, decider, options)
-      .first_steps(conflicts, cheapest, most);
 }
 
 Grown grow_plan(Units& units, const Conflicts& conflicts, const Rows& packets,

@@ -20,24 +20,19 @@
 
 namespace greynic::optimizer::chained {
 
-/// What a plan begins with: a guard, or a cut by a mask.
-struct FirstStep {
-  bool guard = false;
-  std::vector<Word> mask;
-  bool operator==(const FirstStep&) const = default;
-};
-
 struct GrowOptions {
   double entry_price = 0.0;     ///< of one entry, in share of packets x matchers tried
   std::size_t most_tables = 0;  ///< that may be added
   std::size_t most_rules = 0;   ///< the search gives up beyond
   std::size_t most_jumps = 0;   ///< that follow one another
-  /// Matchers tried on the mean, beyond which the search gives up; chains are taken as hoped for.
-  double most_tried = std::numeric_limits<double>::infinity();
-  bool filters = true;               ///< may be put in
-  bool without_too = false;          ///< where filters are put in, the plan without is wanted, too
-  bool chains_as_made = false;       ///< chains are priced with what waits in them
-  const FirstStep* first = nullptr;  ///< null: what looks cheapest
+  /// Matchers tried on the mean with entries priced in, beyond which the search gives up; chains are
+  /// taken as hoped for.
+  double most_cost = std::numeric_limits<double>::infinity();
+  bool filters = true;          ///< may be put in
+  bool without_too = false;     ///< where filters are put in, the plan without is wanted, too
+  bool chains_as_made = false;  ///< chains are priced with what waits in them
+  /// Decisions on nodes of such a weight of packets are kept, to be made otherwise.
+  double kept_from = std::numeric_limits<double>::infinity();
 };
 
 /// The end of a table, whose chain was made quickly.
@@ -50,7 +45,6 @@ struct QuickChain {
 struct GrownPlan {
   Plan plan;  ///< empty when it would have too many rules
   std::vector<QuickChain> quick;
-  std::optional<FirstStep> begun;  ///< what it begins with, where that looked cheapest
 };
 
 struct Grown {
@@ -62,15 +56,6 @@ struct Grown {
 
 /// Makes the chains again with all care; true where there were some.
 bool make_chains_again(GrownPlan& grown);
-
-/// First steps that look cheap: the `cheapest` cuts, a guard, and up to `most` cuts in all of which each looks at
-/// fields that none before it does.
-[[nodiscard]] std::vector<FirstStep> first_steps(Units& units, const Conflicts& conflicts,
-                                                 const Rows& packets,
-                                                 const std::vector<double>& packet_weight,
-                                                 const std::vector<std::uint32_t>& decider,
-                                                 double entry_price, std::size_t cheapest,
-                                                 std::size_t most);
 
 /// `conflicts`: of the units' rows. `decider`: for each packet its unit, kNoRow when none; packets
 /// are packed as the problem's rows.

@@ -10,7 +10,7 @@ bool Grower::make_cut(Node& node, const std::vector<Word>& mask, std::uint32_t& 
                       std::uint32_t exit, Node& rest, Way& way, std::size_t& deepest) {
   const CutParts parts = chooser_.split(node, mask);
   if (parts.parts.empty()) return false;
-  if (parts.parts.size() + plan_.size() > options_.most_tables) return false;
+  if (parts.parts.size() + tables() > options_.most_tables) return false;
   tried_ += node.all_weight;
   const std::size_t words = mask.size();
   const auto value_of = [&](std::size_t part) {
@@ -35,6 +35,8 @@ bool Grower::make_cut(Node& node, const std::vector<Word>& mask, std::uint32_t& 
     const std::uint32_t part = part_keys_.lookup(hash_under(packets_[packet], mask.data(), words));
     (part == kNoRow ? undecided : inside[part].packets).push_back(packet);
   }
+  double missing = 0.0;
+  for (const std::uint32_t packet : undecided) missing += packet_weight_[packet];
   // The rest, and the packets that no part decides.
   rest.decided = node.decided;
   rest.filters = node.filters;
@@ -57,8 +59,7 @@ bool Grower::make_cut(Node& node, const std::vector<Word>& mask, std::uint32_t& 
   const bool something_left = rest.rows.size() > 0;
   std::uint32_t after = exit;
   if (comes_back && something_left) {
-    after = static_cast<std::uint32_t>(plan_.size());
-    plan_.emplace_back();
+    after = new_table();
   }
   // A packet is decided in its part when its unit is there.
   for (std::size_t i = 0; i < inside.size(); ++i) {
@@ -80,8 +81,7 @@ bool Grower::make_cut(Node& node, const std::vector<Word>& mask, std::uint32_t& 
     if (inside[i].rows.takes_all(0)) {
       entry.unit = inside[i].rows.unit[0];
     } else {
-      entry.table = static_cast<std::uint32_t>(plan_.size());
-      plan_.emplace_back();
+      entry.table = new_table();
       last = std::max(last, grow(std::move(inside[i]), entry.table, after, way.into_part()));
     }
   }
@@ -92,8 +92,7 @@ bool Grower::make_cut(Node& node, const std::vector<Word>& mask, std::uint32_t& 
   } else {
     way.jumps = last + 1;
     plan_[table].exit = after;
-    plan_[table].missing = 0.0;
-    for (const std::uint32_t packet : rest.packets) plan_[table].missing += packet_weight_[packet];
+    plan_[table].missing = missing;
     table = after;
   }
   return true;
@@ -168,8 +167,7 @@ Node Grower::put_guard(Node node, const Guard& guard, std::uint32_t table, std::
     } else if (empty && exit != kNowhere) {
       to.table = exit;
     } else {
-      to.table = static_cast<std::uint32_t>(plan_.size());
-      plan_.emplace_back();
+      to.table = new_table();
       deepest = std::max(deepest, grow(std::move(low[protocol]), to.table, exit, way.into_part()));
     }
     for (PlanMatcher& matcher : matchers) {
@@ -190,8 +188,7 @@ std::uint32_t Grower::send_away(const Node& node, const std::vector<Word>& mask,
   const std::size_t words = mask.size();
   PlanMatcher matcher = ranged::matcher_on(units_, mask.data());
   std::map<std::uint64_t, std::size_t> known;
-  const auto target = static_cast<std::uint32_t>(plan_.size());
-  plan_.emplace_back();
+  const std::uint32_t target = new_table();
   std::vector<std::uint32_t> from;
   for (std::uint32_t row = 0; row < node.rows.size(); ++row) {
     const Word* value = node.rows.hull.value[row];

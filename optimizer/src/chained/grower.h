@@ -1,8 +1,10 @@
 #pragma once
 
-/// What grow_plan works with: the nodes still to be grown, and the plan so far.
+/// What grow_plan works with: the nodes still to be grown, and the plan so far. It also keeps what was decided on
+/// large nodes, so that what is below one of them can be grown again from another step.
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
 #include <utility>
 
@@ -15,6 +17,43 @@
 
 namespace greynic::optimizer::chained {
 
+/// What can be done with a node: a guard, or a cut by a mask.
+struct Step {
+  bool guard = false;
+  std::vector<Word> mask;
+  bool operator==(const Step&) const = default;
+};
+
+/// Jumps that lead to a table, and that may lead on from there or from its rests.
+struct Way {
+  std::size_t jumps;
+  std::size_t most;
+  [[nodiscard]] bool open() const { return jumps + 3 <= most; }
+  [[nodiscard]] bool one_more() const { return jumps < most; }
+  /// A part gets some of what is left, so that there is some for the rest.
+  [[nodiscard]] Way into_part() const { return {jumps + 1, jumps + 1 + (most - jumps) / 4}; }
+};
+
+/// A node that was cut, or that could have been, and where its matchers went.
+struct Decision {
+  std::shared_ptr<const Node> node;
+  std::uint32_t table;
+  std::uint32_t exit;
+  Way way;
+  std::size_t matchers;      ///< in the table before
+  std::uint32_t above;       ///< the decision that led here; kNowhere: none
+  std::optional<Step> step;  ///< none: a filter, or a chain
+  bool gone = false;         ///< one above it was made otherwise
+};
+
+/// Which steps to try: the `cheapest` cuts, a guard, and up to `most` cuts in all of which each looks at fields that
+/// none before it does. No cut costs more than `dearest` times as much as the first.
+struct StepsAt {
+  std::size_t cheapest;
+  std::size_t most;
+  double dearest;
+};
+
 class Grower {
  public:
   Grower(Units& units, const Rows& packets, const std::vector<double>& packet_weight,
@@ -25,32 +64,48 @@ class Grower {
         decider_(decider),
         options_(options),
         filters_(options.filters),
-        first_(options.first),
         chooser_(units, packets, packet_weight, decider, options.entry_price),
         local_(units.rows.size(), kNoRow),
         row_inside_(units.rows.size(), kNoRow) {}
 
   Grown run(const Conflicts& conflicts);
 
-  std::vector<FirstStep> first_steps(const Conflicts& conflicts, std::size_t cheapest,
-                                     std::size_t most);
+  /// The plan alone; false when it has too many rules, or costs too much.
+  bool grow_whole(const Conflicts& conflicts);
+
+  [[nodiscard]] const std::vector<Decision>& decisions() const { return decisions_; }
+
+  /// By decision: matchers tried behind it, beyond the one that each packet tries at least; 0 when it is gone.
+  [[nodiscard]] std::vector<double> tried_behind() const;
+
+  /// Steps that look cheap, in order, with the guard behind the cheapest.
+  [[nodiscard]] std::vector<Step> steps_at(std::uint32_t decision, const StepsAt& wanted) const;
+
+  /// Grows what is behind a decision again, from the step at hand, or from what looks cheapest where that is null.
+  /// The new decision; none when the step comes to nothing, and the plan cannot be used any more.
+  std::optional<std::uint32_t> regrow(std::uint32_t decision, const Step* step, double entry_price,
+                                      double most_cost);
+
+  [[nodiscard]] GrownPlan grown() const { return {plan_, quick_}; }
+  [[nodiscard]] double cost_at(double entry_price) const {
+    return tried_in(plan_) + entry_price * static_cast<double>(entries_of(plan_));
+  }
+  [[nodiscard]] bool too_many_rules() const { return entries_ > options_.most_rules; }
+  [[nodiscard]] std::size_t work() const { return work_; }
 
  private:
   [[nodiscard]] Node whole(const Conflicts& conflicts) const;
 
   [[nodiscard]] bool too_much() const {
-    return entries_ > options_.most_rules || tried_ > options_.most_tried;
+    return refused_ || too_many_rules() ||
+           tried_ + options_.entry_price * static_cast<double>(entries_) > options_.most_cost;
   }
 
-  /// Jumps that lead to a table, and that may lead on from there or from its rests.
-  struct Way {
-    std::size_t jumps;
-    std::size_t most;
-    [[nodiscard]] bool open() const { return jumps + 3 <= most; }
-    [[nodiscard]] bool one_more() const { return jumps < most; }
-    /// A part gets some of what is left, so that there is some for the rest.
-    [[nodiscard]] Way into_part() const { return {jumps + 1, jumps + 1 + (most - jumps) / 4}; }
-  };
+  std::uint32_t new_table();
+  [[nodiscard]] std::size_t tables() const { return plan_.size() - free_.size(); }
+
+  /// Takes what is behind a decision out of the plan.
+  void take_out(std::uint32_t decision);
 
   /// Where the first filter on the way to a node came, and what is in the plan since.
   struct Fork {
@@ -81,12 +136,16 @@ class Grower {
   /// Puts the matchers of a node into a table, at the end of what is there. The most jumps that
   /// lead to the tables that jump to the exit.
   std::size_t grow(Node node, std::uint32_t table, std::uint32_t exit, Way way);
+  std::size_t grow_on(Node node, std::uint32_t table, std::uint32_t exit, Way way);
 
-  /// Takes the first step that is asked for; false where none is, or it comes to nothing.
+  /// Keeps the decision to come; its number, or kNowhere.
+  std::uint32_t keep(const Node& node, std::uint32_t table, std::uint32_t exit, Way way);
+
+  /// Takes the step that is asked for; false where it comes to nothing.
   bool begin_as_told(Node& node, std::uint32_t& table, std::uint32_t exit, Way& way,
                      std::size_t& deepest);
 
-  [[nodiscard]] bool room_for_tables() const { return plan_.size() < options_.most_tables; }
+  [[nodiscard]] bool room_for_tables() const { return tables() < options_.most_tables; }
 
   void scout(Node& node);
 
@@ -132,9 +191,10 @@ class Grower {
   const Rows& packets_;
   const std::vector<double>& packet_weight_;
   const std::vector<std::uint32_t>& decider_;
-  const GrowOptions& options_;
-  bool filters_;            ///< may be put in
-  const FirstStep* first_;  ///< still to be taken
+  GrowOptions options_;
+  bool filters_;                ///< may be put in
+  const Step* told_ = nullptr;  ///< still to be taken
+  bool refused_ = false;        ///< it came to nothing
   CutChooser chooser_;
   std::vector<std::uint32_t> local_;       ///< by unit: its row in the node at hand
   std::vector<std::uint32_t> row_inside_;  ///< for inherit
@@ -145,10 +205,12 @@ class Grower {
   /// Ends of tables, made once it is known that the plan is small enough.
   std::vector<std::pair<std::uint32_t, Problem>> chains_;
   std::vector<QuickChain> quick_;
-  std::optional<FirstStep> begun_;
-  bool at_first_ = true;     ///< nothing is in the plan yet
-  std::size_t entries_ = 0;  ///< of the matchers so far
-  double tried_ = 0.0;       ///< in them
+  std::vector<Decision> decisions_;
+  std::uint32_t deciding_ = kNowhere;  ///< the decision whose parts and rest are grown
+  std::vector<std::uint32_t> owner_;   ///< by table: the decision that made it
+  std::vector<std::uint32_t> free_;    ///< tables that were taken out
+  std::size_t entries_ = 0;            ///< of the matchers so far
+  double tried_ = 0.0;                 ///< in them
   std::size_t work_ = 0;
   bool filtered_ = false;
   std::vector<Fork> forks_;

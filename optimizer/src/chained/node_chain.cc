@@ -29,14 +29,32 @@ bool end_at_last_word(Node& node) {
 
 Problem written_out(const Units& units, const Node& node) {
   Problem chain(units.problem->columns, node.decided.size());
+  const std::size_t words = node.decided.size();
+  constexpr std::size_t kFew = 16;  // are looked through
+  constexpr PortIds kNoSets{};
+  const bool few =
+      node.rows.size() <= kFew &&
+      std::ranges::all_of(node.rows.ports, [&](const PortIds& ids) { return ids == kNoSets; });
   std::unordered_set<std::vector<Word>, RowHash> known;
   std::vector<Word> key;
+  const auto is_new = [&](const Word* value, const Word* mask) {
+    if (few) {
+      for (std::size_t row = 0; row < chain.rows.size(); ++row) {
+        if (std::equal(value, value + words, chain.rows.value[row]) &&
+            std::equal(mask, mask + words, chain.rows.mask[row])) {
+          return false;
+        }
+      }
+      return true;
+    }
+    key.assign(value, value + words);
+    key.insert(key.end(), mask, mask + words);
+    return known.insert(key).second;
+  };
   for (std::size_t row = 0; row < node.rows.size(); ++row) {
     const std::size_t before = chain.rows.size();
     units.written_out(node.rows, row, [&](const Word* value, const Word* mask) {
-      key.assign(value, value + node.decided.size());
-      key.insert(key.end(), mask, mask + node.decided.size());
-      if (known.insert(key).second) chain.rows.add(value, mask);
+      if (is_new(value, mask)) chain.rows.add(value, mask);
     });
     const std::size_t count = chain.rows.size() - before;
     const std::uint32_t unit = node.rows.unit[row];

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "src/ranged/matchers.h"
@@ -11,8 +12,8 @@ namespace greynic::optimizer::chained {
 namespace {
 
 constexpr double kDearer = 2.5;
-constexpr double kSpendingSaves = 1.2;  // a plan that tries as many times more may get better
-constexpr double kSpendingSavesChains = 3.0;
+constexpr std::size_t kMostWork = 3'000'000;  // several times what 10,000 rules take
+constexpr double kShare = 0.02;         // of the packets: decisions on fewer are not worth the time
 constexpr std::size_t kMostJumps = 60;  // devices and core's look_up follow 64
 constexpr double kNoBound = std::numeric_limits<double>::infinity();
 
@@ -95,48 +96,110 @@ bool PlanSearch::fits(GrownPlan grown, double price, Kept& kept) {
 }
 
 void PlanSearch::improve() {
-  const bool filters = with_filters();
-  Kept& best = filters ? filtered_ : without_;
+  Kept& best = with_filters() ? filtered_ : without_;
+  if (best.plan.empty()) return;
+  if (work_ <= kMostWork) {
+    GrowOptions options = options_at(best.price);
+    options.filters = options.filters && &best == &filtered_;
+    const auto& weights = growing_.packet_weight;
+    options.kept_from = kShare * std::accumulate(weights.begin(), weights.end(), 0.0);
+    grower_ = std::make_unique<Grower>(growing_.units, growing_.packets, growing_.packet_weight,
+                                       growing_.decider, options);
+    const bool whole = grower_->grow_whole(growing_.conflicts);
+    work_ += grower_->work();
+    if (!whole) grower_.reset();
+  }
+  if (grower_ && !grower_->decisions().empty()) begin_otherwise(best);
+  constexpr double kChainsSave = 3.0;
+  GrowOptions options = options_at(best.price);
+  options.most_tables = 0;  // one chain, for which all is spent
+  options.most_cost =
+      kChainsSave * best.tried + best.price * static_cast<double>(limits_.most_rules);
+  if (fits(grow(options).plan, best.price, best) && best.plan.size() == 1) grower_.reset();
+}
+
+/// The first step, at the price at hand and at others. Where the price changes, all are tried at the new one.
+void PlanSearch::begin_otherwise(Kept& best) {
+  constexpr StepsAt kFirst{5, 8, 1.25};
+  constexpr double kSlack = 1.2;
+  constexpr int kRounds = 2;
+  std::uint32_t number = 0;
+  double tried_at = 0.0;
+  const std::vector<Step> steps = grower_->steps_at(number, kFirst);
+  for (int round = 0; round < kRounds && tried_at != best.price; ++round) {
+    tried_at = best.price;
+    for (const Step& step : steps) {
+      if (work_ > kMostWork) break;
+      if (grower_->decisions()[number].step == step) continue;
+      const double price = best.price;
+      if (!decide(number, &step, price, kSlack, best)) {
+        decide(number, &step, price * kDearer, kSlack, best);
+      }
+    }
+    const double price = best.price;
+    const std::optional<Step> taken = grower_->decisions()[number].step;
+    const Step* const step = taken ? &*taken : nullptr;
+    for (const double dearer : {std::sqrt(kDearer), kDearer}) {
+      if (work_ <= kMostWork) decide(number, step, price * dearer, kSlack, best);
+    }
+    const bool lowest = limits_.least_price == 0.0 && price <= least_price_;
+    decide(number, step, price / (lowest ? kDearer : std::sqrt(kDearer)), kSlack, best);
+  }
+}
+
+void PlanSearch::refine() {
+  Kept& best = with_filters() ? filtered_ : without_;
   if (best.plan.empty()) {
     static_cast<void>(found());
     make_chains_again(chain_);
     return;
   }
-  constexpr std::size_t kCheapest = 3;
-  constexpr std::size_t kCuts = 8;
-  constexpr std::size_t kMostWork = 3'000'000;  // several times what 10,000 rules take
-  GrowOptions options = options_at(best.price);
-  options.filters = filters && limits_.filters;
-  const auto attempt = [&](double price, double saved = kSpendingSaves) {
-    options.entry_price = price;
-    options.most_tried = best.tried * saved;
-    return fits(grow(options).plan, price, best);
-  };
-  const std::vector<FirstStep> steps =
-      first_steps(growing_.units, growing_.conflicts, growing_.packets, growing_.packet_weight,
-                  growing_.decider, best.price, kCheapest, kCuts);
-  const std::optional<FirstStep> begun = best.unspent.begun;
-  const FirstStep* taken = nullptr;
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    if (begun == steps[i]) continue;
-    if (work_ > (i <= kCheapest ? kMostWork : kMostWork / 3)) break;
-    const double before = best.tried;
-    const double price = best.price;
-    options.first = &steps[i];
-    if (!attempt(price)) attempt(price * kDearer);
-    if (best.tried < before) taken = &steps[i];
-  }
-  options.first = taken;
-  const double price = best.price;
-  for (const double dearer : {std::sqrt(kDearer), kDearer}) {
-    if (work_ <= kMostWork) attempt(price * dearer);
-  }
-  const bool lowest = limits_.least_price == 0.0 && price <= least_price_;
-  attempt(price / (lowest ? kDearer : std::sqrt(kDearer)));
-  options.most_tables = 0;  // one chain, for which all is spent
-  attempt(price, kSpendingSavesChains);
+  if (grower_) decide_otherwise(best);
+  grower_.reset();
   make_chains_with_care(filtered_);
   make_chains_with_care(without_);
+}
+
+/// All decisions but the first, those first behind which most is tried.
+void PlanSearch::decide_otherwise(Kept& best) {
+  constexpr StepsAt kLater{2, 5, 1.2};
+  constexpr double kLeast = 0.03;  // of what is tried
+  constexpr double kSlack = 1.05;
+  const std::size_t most_work = work_ + kMostWork / 2;
+  std::vector<bool> done;
+  while (work_ <= most_work) {
+    const std::vector<double> tried = grower_->tried_behind();
+    done.resize(tried.size(), false);
+    std::uint32_t number = kNowhere;
+    for (std::uint32_t i = 0; i < tried.size(); ++i) {
+      if (done[i] || grower_->decisions()[i].above == kNowhere) continue;
+      if (number == kNowhere || tried[i] > tried[number]) number = i;
+    }
+    if (number == kNowhere || tried[number] < kLeast * best.tried) return;
+    for (const Step& step : grower_->steps_at(number, kLater)) {
+      if (grower_->decisions()[number].step == step) continue;
+      decide(number, &step, best.price, kSlack, best);
+      if (work_ > most_work) return;
+    }
+    done.resize(grower_->decisions().size(), false);
+    done[number] = true;
+  }
+}
+
+/// Whether a plan comes of it that fits. When it is better, it is kept, and `number` is that of the decision made
+/// anew. Gives up on a plan that costs `slack` times as much as grown: what is spent on it hardly makes that good.
+bool PlanSearch::decide(std::uint32_t& number, const Step* step, double price, double slack,
+                        Kept& best) {
+  auto other = std::make_unique<Grower>(*grower_);
+  const auto again = other->regrow(number, step, price, slack * grower_->cost_at(price));
+  work_ += other->work() - grower_->work();
+  const double before = best.tried;
+  if (!again || !fits(other->grown(), price, best)) return false;
+  if (best.tried < before) {
+    number = *again;
+    grower_ = std::move(other);
+  }
+  return true;
 }
 
 void PlanSearch::make_chains_with_care(Kept& kept) {

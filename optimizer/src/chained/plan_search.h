@@ -3,12 +3,14 @@
 /// The best plan that fits, of many: at several prices of an entry, and with several first steps.
 ///
 /// The dearer an entry, the fewer a plan has, so prices rise until one fits; what it leaves is spent
-/// (src/spend). What a cut costs is an estimate, and the first one decides for all packets: so plans that begin with
-/// others are grown as well.
+/// (src/spend). What a cut costs is an estimate, and knows nothing of what is spent: so nodes that many packets come to
+/// are decided otherwise, one after the other, as long as the finished plan gets better. First the whole table, at
+/// several prices.
 
 #include <functional>
+#include <memory>
 
-#include "src/chained/grow.h"
+#include "src/chained/grower.h"
 #include "src/spend/uniting.h"
 
 namespace greynic::optimizer::chained {
@@ -46,8 +48,10 @@ class PlanSearch {
 
   /// A plan with filters and one without, each at the first price at which it fits.
   void begin();
-  /// Other first steps than theirs, and other prices; then the chains of the best with all care.
+  /// Other first steps than that of the better one, and other prices.
   void improve();
+  /// Other steps behind it, where many packets try many matchers; then its chains with all care.
+  void refine();
   /// The best so far.
   [[nodiscard]] FoundPlans found();
   /// The best of masks, improved, with what is left spent on matchers that compare ports as ranges.
@@ -67,6 +71,9 @@ class PlanSearch {
   [[nodiscard]] Grown grow(const GrowOptions& options);
   [[nodiscard]] GrowOptions options_at(double price) const;
   bool fits(GrownPlan grown, double price, Kept& kept);
+  void begin_otherwise(Kept& best);
+  void decide_otherwise(Kept& best);
+  bool decide(std::uint32_t& number, const Step* step, double price, double slack, Kept& best);
   void make_chains_with_care(Kept& kept);
   [[nodiscard]] bool with_filters() const;
   [[nodiscard]] bool may_range() const;
@@ -78,6 +85,8 @@ class PlanSearch {
   double first_price_ = 0.0;
   Kept filtered_;
   Kept without_;
+  std::unique_ptr<Grower>
+      grower_;            ///< of the better one as grown; null: it is not decided otherwise
   GrownPlan chain_;       ///< where nothing fits
   std::size_t work_ = 0;  ///< of all plans grown
 };

@@ -1,4 +1,4 @@
-#include "src/chained/share.h"
+#include "src/spend/share.h"
 
 #include <algorithm>
 #include <map>
