@@ -147,6 +147,10 @@ TablePlanner::Found TablePlanner::joined(const Problem& problem,
     attempts.push_back(std::move(more));
     best = std::move(again);
   }
+  if (room_.quick) {
+    best.best.tables = share_equal_tables(std::move(best.best.tables));
+    return best;
+  }
   options.least_price = 0.0;
   best = improved(std::move(attempts), std::move(best));
   best.best = with_more_shared(search, options, std::move(best.best));

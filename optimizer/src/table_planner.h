@@ -27,6 +27,7 @@ struct TableRoom {
   std::size_t most_rules = 0;    ///< jumps included
   std::size_t most_tables = 0;   ///< that may be added
   LayoutLimits limits;           ///< recipes: those of this table
+  bool quick = false;            ///< the first plan that fits is taken
   /// As in a pipeline, where few rules for special packets often keep one waiting that most come to.
   bool chains_as_made = false;
 };

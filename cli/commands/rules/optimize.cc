@@ -42,6 +42,7 @@ struct OptimizeFlags {
   std::optional<flows::CommandForm> as;
   bool single_table = false;
   bool keep_tables = false;
+  bool quick = false;
   bool merge_masks = false;
   bool ranges = false;
   bool one_layout = false;
@@ -303,6 +304,7 @@ int run(const OptimizeFlags& flags) {
   if (flags.growth) options.max_growth = *flags.growth;
   options.single_table = flags.single_table;
   options.join_tables = !flags.keep_tables;
+  options.quick = flags.quick;
   if (flags.as) options.limits = flows::limits_of(flags.as->program);
   if (flags.models.size() > 1) {
     return tell({ErrorCode::kBadInput, "rules take one --model; only --connections takes several"});
@@ -443,6 +445,9 @@ void add_optimize(Program& program) {
   command.flag(
       "--keep-tables", flags->keep_tables,
       "Of a pipeline, no tables are joined: each is laid out by itself, as --update needs it");
+  command.flag("--quick", flags->quick,
+               "Take the first layout that fits: a fifth to a half of the time, up to 15 % more "
+               "matchers tried");
   const Option merging = command.flag("--merge-masks", flags->merge_masks,
                                       "One chain for each table, with masks merged by writing "
                                       "rules out, as many as --growth allows; "

@@ -188,6 +188,7 @@ TableDraft draft_table(const RuleSet& rules, const std::vector<std::uint32_t>& m
     if (!redundant[row]) kept.push_back(row);
   }
   room.most_rules = std::max(kept.size(), room.most_rules);
+  room.quick = options.quick;
   const Problem deciding = part_of(problem, kept);
   TablePlanner planner(rules, deciding, entered, arriving,
                        among_kept(hits, redundant.size(), kept, deciding, entered.packets), room);

@@ -68,6 +68,7 @@ struct OptimizeOptions {
   std::uint64_t seed = 1;     ///< of the order search; the same seed gives the same layout
   bool single_table = false;  ///< no jumps: one chain of matchers for each input table
   bool join_tables = true;    ///< of a pipeline, where that saves matchers
+  bool quick = false;         ///< no step of the search is tried otherwise
   double max_growth = 1.5;    ///< rules in the layout, jumps included, at most this times the input
   LayoutLimits limits;        ///< of the device that the layout is for; all kept, or no layout
   CostModel cost;             ///< empty: nothing is predicted
