@@ -85,6 +85,18 @@ TEST(Decisions, MadeAgainTheSameChangeNothing) {
   }
 }
 
+// Claim:  the first decision made again at another price gives the plan of that price.
+// Oracle: the plan grown whole at it.
+TEST(Decisions, AreMadeAtTheirPrice) {
+  Searched searched(made("acl", sized(600, 300), 5));
+  const Grower cheap = grown(searched, 1e-4);
+  const Grower dear = grown(searched, 1e-3);
+  ASSERT_FALSE(Sum(cheap.grown().plan) == Sum(dear.grown().plan));
+  Grower again = cheap;
+  ASSERT_TRUE(again.regrow(0, nullptr, 1e-3, 1e300));
+  EXPECT_TRUE(Sum(again.grown().plan) == Sum(dear.grown().plan));
+}
+
 // Claim:  after any decisions made otherwise, one upon the other, every packet still does what it did, and the plan
 //         tells what packets try.
 // Oracle: a walk of each packet, matcher by matcher.
