@@ -151,20 +151,25 @@ TEST(GrowPlan, MakesChainsAgainThatDoTheSame) {
   EXPECT_LT(after, before);
 }
 
-// Claim:  1025:65535, of which 0:1023 and 1024 are left out, is guarded as 1024:65535 is.
+// Claim:  1025:65535, of which 0:1023 and 1024 are left out, is guarded as 1024:65535 is, by a matcher more: over several
+//         sets layouts cost at most a fifth more.
 // Oracle: the same filters with 1024:65535, the layouts priced by core's walk.
 TEST(Guard, TakesPortsThatSeveralPrefixesLeaveOut) {
-  const auto cost = [](const std::string& ports) {
-    const RuleSet rules = made("fw", sized(400, 150), 4, ports);
+  const auto cost = [](std::uint64_t seed, const std::string& ports) {
+    const RuleSet rules = made("fw", sized(300, 150), seed, ports);
     const Table table(rules);
-    TableRoom room;
-    room.first_free = 1;
-    room.most_rules = room.most_tables = 2 * rules.rules.size();
+    const TableRoom room = room_for(rules);
     const TablePlanner planner(rules, table.problem, table.entered, table.traffic, table.decider,
                                room);
     return planner.joined().front().cost;
   };
-  EXPECT_LT(cost("1025 : 65535"), 1.2 * cost("1024 : 65535"));
+  double by_two = 0.0;
+  double by_one = 0.0;
+  for (std::uint64_t seed = 3; seed < 7; ++seed) {
+    by_two += cost(seed, "1025 : 65535");
+    by_one += cost(seed, "1024 : 65535");
+  }
+  EXPECT_LT(by_two, 1.2 * by_one);
 }
 
 // Claim:  a layout that takes too many comparisons to prove gives way to one without filters, which is proven, and not
@@ -174,9 +179,7 @@ TEST(Draft, TakesALayoutThatIsEasierToProve) {
   const RuleSet rules = made("acl", 1000, 5);
   const Traffic traffic = rules::uniform_traffic(rules, 1);
   const std::vector<std::uint32_t> members = rules_by_table(rules).begin()->second;
-  TableRoom room;
-  room.first_free = 1;
-  room.most_rules = room.most_tables = 2 * rules.rules.size();
+  const TableRoom room = room_for(rules);
   const auto drafted = [&](QuickProver quick) {
     Effects effects;
     return draft_table(rules, members, traffic, {}, room, effects, quick);
@@ -254,9 +257,7 @@ TEST(Optimize, QuicklyFindsALayoutThatIsProven) {
 TEST(TablePlanner, KeepsTheLayoutBeforeLaterSteps) {
   const RuleSet rules = made("acl", sized(600, 300), 5);
   const Table table(rules);
-  TableRoom room;
-  room.first_free = 1;
-  room.most_rules = room.most_tables = 2 * rules.rules.size();
+  const TableRoom room = room_for(rules);
   const TablePlanner planner(rules, table.problem, table.entered, table.traffic, table.decider,
                              room);
   const auto found = planner.joined();
@@ -270,34 +271,31 @@ TEST(TablePlanner, KeepsTheLayoutBeforeLaterSteps) {
   }
 }
 
-// Claim:  where some packets wait for many matchers, more of what must come before a rule is listed as long as that
-//         pays: the outcome costs no more than with 100 or 900 listed, and on some set less than with 100.
+// Claim:  where some packets wait for many matchers, more of what must come before a rule is listed as long as first
+//         plans gain by it: the outcome costs no more than the first plan with 100 or 900 listed, and on some set less
+//         than all that the search finds with 100.
 // Oracle: the search with so many listed, its layouts priced by core's walk.
 TEST(TablePlanner, ListsMoreConflictsWhileThatPays) {
   int gained = 0;
   for (const std::uint64_t seed : {4U, 5U}) {
     const RuleSet rules = made("ipc", 1000, seed);
     const Table table(rules);
-    TableRoom room;
-    room.first_free = 1;
-    room.most_rules = room.most_tables = 2 * rules.rules.size();
+    const TableRoom room = room_for(rules);
     const TablePlanner planner(rules, table.problem, table.entered, table.traffic, table.decider,
                                room);
     const double cost = planner.joined().front().cost;
     chained::TableSearch search(rules, table.problem, table.entered.packets, table.entered.weight,
                                 table.decider);
-    std::vector<double> costs;
+    const auto cheaper = [&](chained::LaidOut made) {
+      const double best = planner.costed(std::move(made.tables)).cost;
+      return made.other.empty() ? best : std::min(best, planner.costed(std::move(made.other)).cost);
+    };
+    chained::TableOptions options{0, 1, room.most_rules, room.most_tables};
+    if (cost < 0.99 * cheaper(search.lay_out(options))) ++gained;
     for (const std::size_t listed : {100, 900}) {
-      chained::TableOptions options{0, 1, room.most_rules, room.most_tables};
       options.most_conflicts = listed;
-      auto made = search.lay_out(options);
-      costs.push_back(planner.costed(std::move(made.tables)).cost);
-      if (!made.other.empty()) {
-        costs.back() = std::min(costs.back(), planner.costed(std::move(made.other)).cost);
-      }
+      EXPECT_LE(cost, cheaper(search.attempt(options).lay_out()) * 1.000001) << "seed " << seed;
     }
-    EXPECT_LE(cost, std::min(costs[0], costs[1]) * 1.000001) << "seed " << seed;
-    if (cost < 0.99 * costs[0]) ++gained;
     if (kSanitized && gained > 0) break;
   }
   EXPECT_GT(gained, 0) << "choose other seeds: these sets need no more";

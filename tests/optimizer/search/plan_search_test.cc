@@ -51,9 +51,7 @@ TEST(PlanSearch, IsNeverWorseThanTheFirstPlanThatFits) {
     if (chained::tried_in(found.best) < 0.99 * improved) ++refined;
 
     const Table& table = searched.table;
-    TableRoom room;
-    room.first_free = 1;
-    room.most_rules = room.most_tables = most;
+    const TableRoom room = room_for(rules);
     const TablePlanner planner(rules, table.problem, table.entered, table.traffic, table.decider,
                                room);
     chained::TableSearch search(rules, table.problem, table.entered.packets, table.entered.weight,

@@ -14,6 +14,7 @@
 #include "src/entering.h"
 #include "src/overlap.h"
 #include "src/problem.h"
+#include "src/table_planner.h"
 
 namespace greynic::optimizer {
 
@@ -75,6 +76,14 @@ struct Searched {
   std::vector<std::uint32_t> decider;  ///< units by packet
   chained::Conflicts conflicts;
 };
+
+/// A table of its own, for layouts of twice as many rules.
+inline TableRoom room_for(const RuleSet& rules) {
+  TableRoom room;
+  room.first_free = 1;
+  room.most_rules = room.most_tables = 2 * rules.rules.size();
+  return room;
+}
 
 inline RuleSet made(const std::string& family, std::size_t count, std::uint64_t seed,
                     const std::string& ports = "1024 : 65535") {
