@@ -64,7 +64,7 @@ Result<void> Session::begin(std::optional<Id> wall, const std::vector<Id>& besid
       batch.push_back(wall && left % 2 == 0 ? *wall : baseline_);
     }
     if (wall && !beside.empty()) {
-      batch = {baseline_, *wall, baseline_};
+      batch = {baseline_, *wall};
       batch.insert(batch.end(), beside.begin(), beside.end());
     }
     if (!wall || tries > 0) batch.resize(1, baseline_);
@@ -319,6 +319,14 @@ Result<Verdict> Session::decide(Id id, double before, double error, const std::s
   auto verdicts = decide(std::vector<Id>{id}, before, error, why, error_of_wall);
   if (!verdicts) return pass_on(verdicts);
   return verdicts->front();
+}
+
+std::optional<Id> Session::clear_beside(Id wall, double evidence) const {
+  for (std::size_t place = first_ordered_; place < readings_.size(); ++place) {
+    const Id id = reading_ids_[place];
+    if (id != wall && id != baseline_ && is_clear(place, evidence)) return id;
+  }
+  return std::nullopt;
 }
 
 std::vector<double> Session::scores_of(Id id) const {

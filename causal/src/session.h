@@ -163,6 +163,10 @@ class Session {
   [[nodiscard]] bool baseline_was_slow() const { return baseline_was_slow_; }
   [[nodiscard]] bool waited_for_nothing() const { return waited_for_nothing_; }
   [[nodiscard]] bool waits() const { return sticky_; }
+  /// One slow test was seen between two fast ones, so the device is not slow for a while after a wall.
+  [[nodiscard]] bool recovers_at_once() const;
+  /// Of configurations that were tested here but for these two, the first that is clear.
+  [[nodiscard]] std::optional<Id> clear_beside(Id wall, double evidence) const;
   [[nodiscard]] bool last_is_slow() const;
   [[nodiscard]] double slow_from() const;
   /// It did not come back by itself (symptom S9).

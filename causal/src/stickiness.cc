@@ -174,6 +174,17 @@ double Session::slow_from() const {
   return model_.bound();
 }
 
+bool Session::recovers_at_once() const {
+  const auto is_slow = [&](std::size_t place) {
+    const Reading& one = readings_[place];
+    return one.failed || one.score - model_.offset(place) > model_.bound();
+  };
+  for (std::size_t place = first_ordered_ + 1; place < last(); ++place) {
+    if (is_slow(place) && !is_slow(place - 1) && !is_slow(place + 1)) return true;
+  }
+  return false;
+}
+
 bool Session::baseline_has_two_heaps() const {
   std::vector<double> heaps[2];
   for (const std::size_t place : asked_[baseline_].readings) {

@@ -24,6 +24,9 @@ constexpr double kLessAtFirst = 0.9;
 constexpr int kDepths = 20;
 constexpr double kBeginNoisy = 0.2;  // chance that noise is large, for such a test;
 constexpr double kMayBegin = 1.5;  // log odds of what seems a wall, for a first test of the search
+constexpr double kMayBeWall =
+    0.0;  // log odds to be one, beside groups that were healed in the same batch,
+constexpr double kClearGroup = -2.0;  // of which this one was clear
 constexpr double kHardlyNoisy =
     0.1;  // chance that noise is large, where the baseline was tested once
 constexpr std::size_t kMostBegun =
@@ -186,13 +189,27 @@ Odds odds_of(Session& session, Id id, const NoiseBefore& noise, std::optional<Id
   return odds;
 }
 
+/// Baseline and wall. Where the baseline comes last, it shows whether the wall slowed the device.
+Result<void> ask_in_turn(Session& session, Id id, bool wall_next, Stickiness& stickiness) {
+  const Id baseline = session.baseline();
+  std::vector<Id> next = {wall_next ? id : baseline};
+  while (std::ssize(next) < std::min(session.options().batch, kMostTogether)) {
+    next.push_back(next.back() == id ? baseline : id);
+  }
+  if (auto done = session.measure(next, wall_next ? "is it a wall?" : "the baseline"); !done)
+    return done;
+  if (next.back() != baseline || session.tests_of(id) == 0) return {};
+  return stickiness.look();
+}
+
 }  // namespace
 
 bool may_be_noisy(Session& session, Id wall) {
   const Values values = values_of(session, wall);
   const ValueModel& model = session.model();
-  return !values.asked.empty() &&
-         odds_of_wall(values, model, noise_of_run(model)).noisy > kMayBeNoisy;
+  const NoiseBefore noise =
+      session.options().batch > 1 ? noise_of_search(session, wall) : noise_of_run(model);
+  return !values.asked.empty() && odds_of_wall(values, model, noise).noisy > kMayBeNoisy;
 }
 
 Result<WallCheck> check_wall(Session& session, Id id, Check how,
@@ -207,8 +224,12 @@ Result<WallCheck> check_wall(Session& session, Id id, Check how,
       (in_batches || session.reading(session.last()).of_baseline)) {
     if (auto done = stickiness.look(); !done) return pass_on(done);
   }
-  std::size_t began = 0;   // tests of the search
-  std::optional<Id> back;  // was clear right after a wall
+  std::size_t began = 0;  // tests of the search
+  // Groups of settings that were healed in the first batch tell what noise is, and the search goes on from there.
+  const auto beside = in_batches && how == Check::kBeforeSearch
+                          ? session.clear_beside(id, kClearGroup)
+                          : std::nullopt;
+  std::optional<Id> back = beside;  // was clear right after a wall, or in one batch with it
   for (std::size_t looks = 0; looks < 2 * kMostTestsOfWall; ++looks) {
     const NoiseBefore noise =
         how == Check::kAlone ? noise_of_run(session.model()) : noise_of_search(session, id);
@@ -216,19 +237,23 @@ Result<WallCheck> check_wall(Session& session, Id id, Check how,
     check.chance = chance_of(odds.wall);
     const std::size_t of_wall = session.tests_of(id);
     const std::size_t of_baseline = session.tests_of(baseline);
-    const bool started =
-        of_wall >= 1 && (of_baseline >= 2 || searched || (back && odds.noisy <= kHardlyNoisy));
-    const double beyond = of_wall + of_baseline < kManyTests ? kBeyondBound : kNextToBound;
+    const bool beside_groups = beside && of_wall == 1;
+    const bool started = of_wall >= 1 && (of_baseline >= 2 || beside_groups || searched ||
+                                          (back && odds.noisy <= kHardlyNoisy));
+    const double beyond = beside_groups                        ? kMayBeWall
+                          : of_wall + of_baseline < kManyTests ? kBeyondBound
+                                                               : kNextToBound;
     // Under large noise a search needs to know baseline and wall well before it begins.
     const bool likely = how == Check::kBeforeSearch && odds.noisy <= kMayBeNoisy;
-    const double least = likely ? std::min(kLikelyWall, sure) : sure;
+    const double least = likely ? std::min(beside_groups ? kMayBegin : kLikelyWall, sure) : sure;
     // A single slow test may have stalled; the search may have seen other walls.
     const bool seen = of_wall > 1 || (searched && session.has_wall_but(id));
     const bool wall = odds.worse >= least && odds.wall >= beyond && (seen || !searched);
     check.sure = !wall || (odds.worse >= sure && seen);
     // A test that failed says nothing of the noise that makes the others differ.
     const std::size_t values_of_wall = session.scores_of(id).size();
-    const std::size_t values_of_baseline = session.scores_of(baseline).size();
+    const std::size_t values_of_baseline =
+        session.scores_of(baseline).size() + (beside_groups ? 1 : 0);
     const bool told = values_of_wall >= 1 && values_of_baseline >= 2;
     const bool few = values_of_wall + values_of_baseline <= kFirstTests;
     const double surely = sure + (of_wall + of_baseline > kManyForClear ? kNearMargin : 0.0);
@@ -265,18 +290,9 @@ Result<WallCheck> check_wall(Session& session, Id id, Check how,
       if (!session.scores_of(*first).empty() && !session.last_is_slow()) back = first;
       continue;
     }
-    const bool wall_next = of_wall < of_baseline;
-    std::vector<Id> next = {wall_next ? id : baseline};
-    while (std::ssize(next) < std::min(session.options().batch, kMostTogether)) {
-      next.push_back(next.back() == id ? baseline : id);
-    }
     session.believe(id, check.chance);
-    if (auto done = session.measure(next, wall_next ? "is it a wall?" : "the baseline"); !done) {
-      return pass_on(done);
-    }
-    if (next.back() == baseline && session.tests_of(id) > 0) {
-      if (auto done = stickiness.look(); !done) return pass_on(done);
-    }
+    const bool wall_next = of_wall < of_baseline + (in_batches ? 1 : 0);
+    if (auto done = ask_in_turn(session, id, wall_next, stickiness); !done) return pass_on(done);
   }
   return check;
 }

@@ -1,11 +1,11 @@
 #include "group_search.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <cstdint>
 
 #include "greynic/statistics/random.h"
+#include "needed_sets.h"
+#include "part_choice.h"
 #include "witness_search.h"
 
 namespace greynic::causal {
@@ -13,87 +13,32 @@ namespace {
 
 constexpr int kLeastBatch = 4;  // with fewer, a term after the other is as quick
 constexpr std::size_t kLargestGroup = 48;
-constexpr std::size_t kMostOfGroup = 3;  // of one group
-constexpr double kTermsOfCause = 2.5;    // of a cause, before any test
-constexpr double kSureOfGroup = 0.985;   // healing checks each term again
-constexpr double kLikelyOfGroup = 0.5;
-constexpr double kWorthProving = 0.5;  // chance that a batch proves the answer, whichever it is
+constexpr double kSure = 0.985;  // of what is needed: healing checks each term again
+constexpr double kLikely = 0.5;
+constexpr double kWorthProving = 0.3;  // chance that a batch proves the answer, whichever it is
+constexpr double kAlmostSure = 0.9;    // of one answer: its terms alone are tested twice
+constexpr double kContradicted = 5.0;  // log odds of tests against the likeliest answer
 constexpr double kLeastWorthProving = 0.02;  // of one answer
 constexpr std::size_t kMostAnswers = 8;
-constexpr double kLeastBetter = 1e-3;     // bits
 constexpr double kProven = 1.0;           // log odds that terms alone are a wall
 constexpr int kLeastBesideCheck = 6;      // a batch so large has room for groups beside the check
-constexpr std::size_t kTestsOfCheck = 3;  // tests of it
-constexpr double kUnlikely = 1e-7;        // beside the likeliest of its group
+constexpr std::size_t kTestsOfCheck = 2;  // tests of it
 constexpr double kLeastGain = 0.04;       // bits; a test that tells less is not made
 constexpr int kMostRounds = 8;
-constexpr int kCandidates = 64;
-constexpr std::size_t kNoCell = static_cast<std::size_t>(-1);
-constexpr double kHealed[] = {0.5, 0.35, 0.2};  // share of a group's settings in a test
+constexpr double kSurelyWall = 6.2;     // log odds of the terms alone that need no further test,
+constexpr double kSurelyHealed = -4.8;  // and of a healed wall
+constexpr std::size_t kMostAtOnce = 4;  // tests of one configuration
 
 /// Tests of baseline and wall in the batch that heals the first groups; none where it is small.
 std::size_t beside_check(int batch) { return batch < kLeastBesideCheck ? 0 : kTestsOfCheck; }
 
-/// Settings of a group, by their places in it.
-using Part = std::uint64_t;
-
-struct Candidates {
-  struct Possible {
-    Part terms = 0;
-    double before = 1.0;   ///< odds without any test
-    double weight = 1.0;   ///< chance by all tests
-    std::size_t cell = 0;  ///< those with one number answer the next batch alike, as it stands
-  };
-  struct Asked {
-    Part healed = 0;
-    Id id = 0;
-  };
-  std::vector<std::size_t> settings;
-  std::vector<Possible> possible;
-  std::vector<Asked> asked;
-  std::size_t cells = 1;
-};
-
 class GroupSearch {
  public:
   GroupSearch(Session& session, Settings& settings, const Set& wall)
-      : session_(session), settings_(settings), wall_(wall), random_(0x67726f757073) {}
+      : session_(session), settings_(settings), wall_(wall), random_(0x67726f757073), sets_(wall) {}
 
   /// Each group healed.
   std::vector<Id> first_batch() {
-    make_groups();
-    std::vector<Id> batch;
-    for (Candidates& group : groups_) {
-      const Part whole = ~Part{0} >> (64 - group.settings.size());
-      if (const auto id = healed(group, whole)) {
-        group.asked.push_back({whole, *id});
-        batch.push_back(*id);
-      }
-    }
-    std::erase_if(groups_, [](const Candidates& group) { return group.asked.empty(); });
-    return batch;
-  }
-
-  Result<Set> needed() {
-    std::vector<Id> batch = first_batch();
-    std::erase_if(batch, [&](Id id) { return session_.tests_of(id) > 0; });
-    for (int round = 0; round < kMostRounds; ++round) {
-      if (auto done = ask(batch); !done) return pass_on(done);
-      if (session_.is_noisy(session_.id_of(settings_.wall()))) return Set();
-      for (Candidates& group : groups_) learn(group);
-      if (const Set terms = proven(); terms.any()) return terms;
-      batch = next_batch();
-      if (batch.empty()) break;
-    }
-    const Set terms = likely_terms(kSureOfGroup);
-    batch = unconfirmed(terms);
-    if (!batch.empty()) fill(batch, parts(terms));
-    if (auto done = ask(batch); !done) return pass_on(done);
-    return terms;
-  }
-
- private:
-  void make_groups() {
     std::vector<std::size_t> members;
     for (std::size_t i = 0; i < settings_.size(); ++i) {
       if (wall_.test(i)) members.push_back(i);
@@ -102,31 +47,62 @@ class GroupSearch {
     const auto batch = static_cast<std::size_t>(session_.options().batch) -
                        (whole ? beside_check(session_.options().batch) : 0);
     const std::size_t least = (members.size() + kLargestGroup - 1) / kLargestGroup;
-    groups_.resize(std::min(members.size(), std::max(batch, least)));
+    std::vector<Set> groups(std::min(members.size(), std::max(batch, least)));
     for (std::size_t i = 0; i < members.size(); ++i) {
-      groups_[i * groups_.size() / members.size()].settings.push_back(members[i]);
+      groups[i * groups.size() / members.size()].set(members[i]);
     }
-    const double one =
-        kTermsOfCause / static_cast<double>(std::max<std::size_t>(members.size(), 5));
-    for (Candidates& group : groups_) add_possible(group, 0, 0, 0, 1.0, one / (1.0 - one));
+    std::vector<Id> ids;
+    for (const Set& group : groups) {
+      if (const auto test = healed(group)) add(*test, ids);
+    }
+    return ids;
   }
 
-  static void add_possible(Candidates& group, Part terms, std::size_t count, std::size_t from,
-                           double weight, double odds) {
-    group.possible.push_back({terms, weight, weight, 0});
-    if (count == kMostOfGroup) return;
-    for (std::size_t i = from; i < group.settings.size(); ++i) {
-      add_possible(group, terms | Part{1} << i, count + 1, i + 1, weight * odds, odds);
+  Result<Needed> needed() {
+    std::vector<Id> batch = first_batch();
+    std::erase_if(batch, [&](Id id) { return session_.tests_of(id) > 0; });
+    for (int round = 0; round < kMostRounds; ++round) {
+      if (auto done = ask(batch); !done) return pass_on(done);
+      if (session_.is_noisy(session_.id_of(settings_.wall()))) return Needed();
+      learn();
+      if (sets_.likely().empty()) return Needed();
+      // No one set explains the tests: the wall has several causes, and these settings are of all of them.
+      if (sets_.against() > kContradicted) return Needed{.settings = likely_terms(kSure)};
+      const Needed found = proven();
+      if (found.settings.any()) {
+        batch = doubtful(found.settings);
+        if (batch.empty() || asked_again_) return found;
+        asked_again_ = true;
+        continue;
+      }
+      batch = next_batch();
+      if (batch.empty()) break;
     }
+    const Set terms = likely_terms(kSure);
+    batch = unconfirmed(terms);
+    if (!batch.empty()) fill(batch, parts(terms));
+    if (auto done = ask(batch); !done) return pass_on(done);
+    return Needed{.settings = terms};
   }
 
-  /// The wall without this part; nothing where that is forbidden.
-  std::optional<Id> healed(const Candidates& group, Part part) {
-    Set kept = wall_;
-    for (std::size_t i = 0; i < group.settings.size(); ++i) {
-      if (part >> i & 1) kept.reset(group.settings[i]);
-    }
-    return settings_.id_of(kept);
+ private:
+  struct Asked {
+    Set healed;
+    Id id = 0;
+  };
+
+  /// The wall without these settings, and without what must be healed with them; nothing where that is all or
+  /// forbidden.
+  std::optional<Asked> healed(const Set& part) {
+    const Set kept = settings_.without(~wall_ | part);
+    const auto id = kept.any() ? settings_.id_of(kept) : std::nullopt;
+    if (!id) return std::nullopt;
+    return Asked{wall_ & ~kept, *id};
+  }
+
+  void add(const Asked& test, std::vector<Id>& batch) {
+    if (std::ranges::find(asked_, test.id, &Asked::id) == asked_.end()) asked_.push_back(test);
+    if (std::ranges::find(batch, test.id) == batch.end()) batch.push_back(test.id);
   }
 
   Result<void> ask(const std::vector<Id>& batch) {
@@ -138,131 +114,92 @@ class GroupSearch {
     return {};
   }
 
-  /// A part that holds a term heals the wall, one that holds none does not.
-  void learn(Candidates& group) const {
-    double best = -1e300;
-    for (Candidates::Possible& one : group.possible) {
-      one.weight = std::log(one.before);
-      for (const Candidates::Asked& asked : group.asked) {
-        if ((asked.healed & one.terms) == 0) one.weight += session_.evidence(asked.id);
-      }
-      best = std::max(best, one.weight);
+  void learn() {
+    std::vector<HealedTest> tests;
+    for (const Asked& one : asked_) {
+      if (session_.tests_of(one.id) > 0) tests.push_back({one.healed, session_.evidence(one.id)});
     }
-    double all = 0.0;
-    for (Candidates::Possible& one : group.possible)
-      all += one.weight = std::exp(one.weight - best);
-    for (Candidates::Possible& one : group.possible) one.weight /= all;
-    std::erase_if(group.possible, [](const auto& one) { return one.weight < kUnlikely; });
-    std::ranges::sort(group.possible, std::greater(), &Candidates::Possible::weight);
+    sets_.learn(tests, random_);
   }
 
-  static bool is_settled(const Candidates& group) {
-    return group.possible.front().weight >= kSureOfGroup;
-  }
+  [[nodiscard]] bool is_settled() const { return sets_.likely().front().chance >= kSure; }
 
-  /// The likeliest of each group that is at least so likely.
+  /// Settings that are needed with this chance.
   [[nodiscard]] Set likely_terms(double least) const {
-    Set terms;
-    for (const Candidates& group : groups_) {
-      if (group.possible.front().weight < least) continue;
-      for (std::size_t i = 0; i < group.settings.size(); ++i) {
-        if (group.possible.front().terms >> i & 1) terms.set(group.settings[i]);
-      }
+    std::vector<double> chances(settings_.size(), 0.0);
+    for (const NeededSet& one : sets_.likely()) {
+      for (std::size_t i = 0; i < one.count; ++i) chances[one.members[i]] += one.chance;
     }
+    Set terms;
+    for (std::size_t i = 0; i < chances.size(); ++i) terms.set(i, chances[i] >= least);
     return terms;
   }
 
   /// The parts whose answers tell most, each beside those that were chosen before it.
   std::vector<Id> next_batch() {
     std::vector<Id> batch;
-    for (Candidates& group : groups_) {
-      group.cells = 1;
-      for (Candidates::Possible& one : group.possible) one.cell = 0;
-    }
+    if (is_settled()) return batch;
+    PartChoice choice(sets_.likely(), random_);
     for (const Id id : proofs()) batch.push_back(id);
+    for (const Asked& one : asked_) {
+      if (std::ranges::find(batch, one.id) != batch.end()) choice.add(one.healed);
+    }
     while (std::ssize(batch) < session_.options().batch) {
-      Candidates* best_group = nullptr;
-      Candidates::Asked best;
-      double most = kLeastGain;
-      for (Candidates& group : groups_) {
-        if (is_settled(group)) continue;
-        for (int tries = 0; tries < kCandidates; ++tries) {
-          const Part part = candidate(group, tries);
-          const double gain = part == 0 ? 0.0 : bits_of(group, part);
-          if (gain <= most) continue;
-          const auto id = healed(group, part);
-          if (!id || std::ranges::find(batch, *id) != batch.end()) continue;
-          best_group = &group;
-          best = {part, *id};
-          most = gain;
-        }
-      }
-      if (best_group == nullptr) break;
-      improve(*best_group, best, most, batch);
-      part_cells(*best_group, best.healed);
-      best_group->asked.push_back(best);
-      session_.believe(best.id, chance_of_wall(*best_group, best.healed));
-      batch.push_back(best.id);
+      const auto test = healed(choice.best());
+      if (!test || choice.bits_of(test->healed) < kLeastGain) break;
+      if (std::ranges::find(batch, test->id) != batch.end()) break;
+      choice.add(test->healed);
+      session_.believe(test->id, choice.chance_of_wall(test->healed));
+      add(*test, batch);
     }
     if (batch.empty()) return batch;
     // What room is left asks for what is likely to be asked last.
-    const Set likely = likely_terms(kLikelyOfGroup);
+    const Set likely = likely_terms(kLikely);
     fill(batch, unconfirmed(likely));
     fill(batch, parts(likely));
     return batch;
   }
 
-  /// All terms as one answer or the other has them, the likeliest first.
-  struct Answer {
-    double chance = 1.0;
-    std::vector<Part> terms;  ///< of each group
-  };
-  [[nodiscard]] std::vector<Answer> likely_answers() const {
-    std::vector<Answer> answers = {{}};
-    for (const Candidates& group : groups_) {
-      std::vector<Answer> longer;
-      for (const Answer& answer : answers) {
-        for (std::size_t i = 0; i < std::min(group.possible.size(), kMostAnswers); ++i) {
-          longer.push_back(answer);
-          longer.back().chance *= group.possible[i].weight;
-          longer.back().terms.push_back(group.possible[i].terms);
-        }
-      }
-      std::ranges::stable_sort(longer, std::greater(), &Answer::chance);
-      if (longer.size() > kMostAnswers) longer.resize(kMostAnswers);
-      answers = std::move(longer);
-    }
-    return answers;
-  }
-
-  [[nodiscard]] Set terms_of(const Answer& answer) const {
-    Set terms;
-    for (std::size_t g = 0; g < groups_.size(); ++g) {
-      for (std::size_t i = 0; i < groups_[g].settings.size(); ++i) {
-        if (answer.terms[g] >> i & 1) terms.set(groups_[g].settings[i]);
-      }
-    }
-    return terms;
-  }
-
   /// A likely answer whose terms alone are a wall, and none of them can be healed without clearing it: then
-  /// no other setting matters, however little is known of its group.
-  [[nodiscard]] Set proven() {
-    for (const Answer& answer : likely_answers()) {
-      const Set terms = terms_of(answer);
+  /// no other setting matters, however little is known of it.
+  [[nodiscard]] Needed proven() {
+    const std::vector<NeededSet>& likely = sets_.likely();
+    for (std::size_t i = 0; i < std::min(likely.size(), kMostAnswers); ++i) {
+      const Set terms = likely[i].settings();
       if (terms.none() || !unconfirmed(terms).empty()) continue;
-      const auto id = alone(terms);
-      if (id && session_.evidence(*id) > kProven && each_is_needed(answer)) return terms;
+      const auto test = alone(terms);
+      if (test && session_.evidence(test->id) > kProven && each_is_needed(terms))
+        return {.settings = terms, .confidence = likely[i].chance};
     }
-    return Set();
+    return {};
   }
 
-  [[nodiscard]] bool each_is_needed(const Answer& answer) {
-    for (std::size_t g = 0; g < groups_.size(); ++g) {
-      for (Part left = answer.terms[g]; left != 0; left &= left - 1) {
-        const auto id = healed(groups_[g], left & ~(left - 1));
-        if (id && session_.evidence(*id) > 0.0) return false;
-      }
+  /// What the search would ask again after this one, in one batch: each several times, as far as there is room.
+  std::vector<Id> doubtful(const Set& terms) {
+    std::vector<Id> batch;
+    const auto test = alone(terms);
+    if (test && session_.evidence(test->id) < kSurelyWall) batch.push_back(test->id);
+    for (std::size_t i = 0; i < settings_.size(); ++i) {
+      const auto healed_one = terms.test(i) ? healed(Set().set(i)) : std::nullopt;
+      if (healed_one && session_.evidence(healed_one->id) > kSurelyHealed)
+        batch.push_back(healed_one->id);
+    }
+    const std::vector<Id> open = parts(terms);
+    const std::size_t asked_last = terms.count() <= kFewTerms ? kFewTerms : 2;
+    if (batch.empty()) return batch;
+    batch.insert(batch.end(), open.begin(),
+                 open.begin() + static_cast<std::ptrdiff_t>(std::min(open.size(), asked_last)));
+    const std::size_t once = batch.size();
+    const auto room = static_cast<std::size_t>(session_.options().batch);
+    for (std::size_t i = 0; batch.size() < std::min(room, kMostAtOnce * once); ++i)
+      batch.push_back(batch[i]);
+    return batch;
+  }
+
+  [[nodiscard]] bool each_is_needed(const Set& terms) {
+    for (std::size_t i = 0; i < settings_.size(); ++i) {
+      const auto test = terms.test(i) ? healed(Set().set(i)) : std::nullopt;
+      if (test && session_.evidence(test->id) > 0.0) return false;
     }
     return true;
   }
@@ -271,11 +208,11 @@ class GroupSearch {
   /// save a batch. Nothing where they do not fit, or where too much else is likely.
   std::vector<Id> proofs() {
     std::vector<Id> batch;
-    if (std::ranges::all_of(groups_, is_settled)) return batch;
     double chance = 0.0;
-    for (const Answer& answer : likely_answers()) {
-      if (answer.chance < kLeastWorthProving) break;
-      const Set terms = terms_of(answer);
+    const std::vector<NeededSet>& likely = sets_.likely();
+    for (std::size_t i = 0; i < std::min(likely.size(), kMostAnswers); ++i) {
+      if (likely[i].chance < kLeastWorthProving) break;
+      const Set terms = likely[i].settings();
       std::vector<Id> wanted = unconfirmed(terms);
       std::vector<Id> asked_last = parts(terms);
       asked_last.resize(std::min(asked_last.size(), terms.count() <= kFewTerms ? kFewTerms : 2));
@@ -286,94 +223,19 @@ class GroupSearch {
       }
       if (std::ssize(longer) > session_.options().batch) continue;
       batch = std::move(longer);
-      chance += answer.chance;
+      chance += likely[i].chance;
+      const bool twice = i == 0 && likely[i].chance > kAlmostSure && !batch.empty();
+      // One test of a wall may have stalled, so two say more.
+      if (twice && std::ssize(batch) < session_.options().batch) batch.push_back(batch.front());
     }
-    if (chance < kWorthProving) return {};
-    for (Candidates& group : groups_) {
-      for (const Candidates::Asked& asked : group.asked) {
-        if (std::ranges::find(batch, asked.id) != batch.end()) part_cells(group, asked.healed);
-      }
-    }
-    return batch;
+    return chance < kWorthProving ? std::vector<Id>() : batch;
   }
 
-  /// Settings one by one in or out of a test, as long as that tells more.
-  void improve(const Candidates& group, Candidates::Asked& best, double most,
-               const std::vector<Id>& batch) {
-    for (bool better = true; better;) {
-      better = false;
-      for (std::size_t i = 0; i < group.settings.size(); ++i) {
-        const Part part = best.healed ^ (Part{1} << i);
-        const double gain = part == 0 ? 0.0 : bits_of(group, part);
-        if (gain <= most + kLeastBetter) continue;
-        const auto id = healed(group, part);
-        if (!id || std::ranges::find(batch, *id) != batch.end()) continue;
-        best = {part, *id};
-        most = gain;
-        better = true;
-      }
-    }
-  }
-
-  /// Each cell in two, by the answer of one more test.
-  static void part_cells(Candidates& group, Part part) {
-    std::vector<std::size_t> fresh(2 * group.cells, kNoCell);
-    std::size_t count = 0;
-    for (Candidates::Possible& one : group.possible) {
-      std::size_t& cell = fresh[2 * one.cell + ((one.terms & part) != 0 ? 1 : 0)];
-      if (cell == kNoCell) cell = count++;
-      one.cell = cell;
-    }
-    group.cells = count;
-  }
-
-  /// One of the likely settings alone, then some of them by chance.
-  Part candidate(const Candidates& group, int tries) {
-    Part open = 0;
-    for (const Candidates::Possible& one : group.possible) {
-      if (one.weight > kUnlikely * 100) open |= one.terms;
-    }
-    Part part = 0;
-    const double share = kHealed[tries % std::size(kHealed)];
-    int place = 0;
-    for (Part left = open; left != 0; left &= left - 1, ++place) {
-      const Part lowest = left & ~(left - 1);
-      const bool alone = tries < std::popcount(open) && tries < kCandidates / 4;
-      if (alone ? place == tries : random_.uniform() < share) part |= lowest;
-    }
-    return part;
-  }
-
-  /// How much the answer tells beside those of the tests that are chosen already.
-  static double bits_of(const Candidates& group, Part part) {
-    struct Cell {
-      double clear = 0.0, wall = 0.0;
-    };
-    std::vector<Cell> cells(group.cells);
-    for (const Candidates::Possible& one : group.possible) {
-      Cell& cell = cells[one.cell];
-      ((one.terms & part) != 0 ? cell.clear : cell.wall) += one.weight;
-    }
-    double bits = 0.0;
-    for (const Cell& cell : cells) {
-      const double both = cell.clear + cell.wall;
-      for (const double one : {cell.clear, cell.wall}) {
-        if (one > 0.0) bits -= one * std::log2(one / both);
-      }
-    }
-    return bits;
-  }
-
-  static double chance_of_wall(const Candidates& group, Part part) {
-    double wall = 0.0;
-    for (const Candidates::Possible& one : group.possible) {
-      if ((one.terms & part) == 0) wall += one.weight;
-    }
-    return wall;
-  }
-
-  [[nodiscard]] std::optional<Id> alone(const Set& terms) {
-    return settings_.id_of(settings_.closure(terms, wall_, settings_.grow({}, wall_)));
+  /// Nothing but these, and what they need.
+  [[nodiscard]] std::optional<Asked> alone(const Set& terms) {
+    const Set kept = settings_.closure(terms, wall_, settings_.grow({}, wall_));
+    const auto id = settings_.id_of(kept);
+    return id ? std::optional(Asked{wall_ & ~kept, *id}) : std::nullopt;
   }
 
   /// The terms alone, and the wall without each, where that was not tested yet.
@@ -381,17 +243,10 @@ class GroupSearch {
     std::vector<Id> batch;
     if (terms.none()) return batch;
     const auto all_terms = alone(terms);
-    if (all_terms && session_.tests_of(*all_terms) == 0) batch.push_back(*all_terms);
-    for (Candidates& group : groups_) {
-      for (std::size_t i = 0; i < group.settings.size(); ++i) {
-        if (!terms.test(group.settings[i])) continue;
-        const Part part = Part{1} << i;
-        const auto id = healed(group, part);
-        if (!id || session_.tests_of(*id) > 0) continue;
-        batch.push_back(*id);
-        if (std::ranges::find(group.asked, part, &Candidates::Asked::healed) == group.asked.end())
-          group.asked.push_back({part, *id});
-      }
+    if (all_terms && session_.tests_of(all_terms->id) == 0) add(*all_terms, batch);
+    for (std::size_t i = 0; i < settings_.size(); ++i) {
+      const auto test = terms.test(i) ? healed(Set().set(i)) : std::nullopt;
+      if (test && session_.tests_of(test->id) == 0) add(*test, batch);
     }
     return batch;
   }
@@ -421,7 +276,9 @@ class GroupSearch {
   Settings& settings_;
   const Set& wall_;
   statistics::Random random_;
-  std::vector<Candidates> groups_;
+  NeededSets sets_;
+  std::vector<Asked> asked_;
+  bool asked_again_ = false;
 };
 
 }  // namespace
@@ -436,8 +293,8 @@ std::vector<Id> first_groups(Session& session, Settings& settings) {
   return groups;
 }
 
-Result<Set> needed_settings(Session& session, Settings& settings, const Set& wall) {
-  if (session.options().batch < kLeastBatch || session.waits() || wall.count() < 2) return Set();
+Result<Needed> needed_settings(Session& session, Settings& settings, const Set& wall) {
+  if (session.options().batch < kLeastBatch || session.waits() || wall.count() < 2) return Needed();
   return GroupSearch(session, settings, wall).needed();
 }
 

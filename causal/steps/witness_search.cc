@@ -7,6 +7,7 @@
 
 #include "group_search.h"
 #include "likely_terms.h"
+#include "src/stickiness.h"
 #include "whole/structures.h"
 
 namespace greynic::causal {
@@ -101,11 +102,43 @@ std::optional<Id> WitnessSearch::healed_step(const Set& wall, const Growth& grow
 }
 
 Result<std::optional<FoundCause>> WitnessSearch::cause_within(const Set& wall) {
-  const auto needed = needed_settings(session_, settings_, wall);
+  auto needed = needed_settings(session_, settings_, wall);
   if (!needed) return pass_on(needed);
-  auto cause = cause_within(wall, *needed);
-  if (!cause || *cause || needed->none()) return cause;
+  const auto slow = stays_slow();
+  if (!slow) return pass_on(slow);
+  if (*slow) needed = Needed();  // what was tested so far says nothing
+  if (needed->confidence >= 1.0 - kStepError) return all_of_cause(*needed, wall);
+  auto cause = cause_within(wall, needed->settings);
+  if (!cause || *cause || needed->settings.none()) return cause;
   return cause_within(wall, Set());  // a wrong answer led there
+}
+
+/// Batches told all of its terms.
+FoundCause WitnessSearch::all_of_cause(const Needed& needed, const Set& wall) {
+  const Set& terms = needed.settings;
+  FoundCause cause{.terms = terms,
+                   .closed = settings_.closure(terms, wall, settings_.grow({}, wall)),
+                   .absent = {},
+                   .classes = {},
+                   .confidence = needed.confidence};
+  for (std::size_t i = terms._Find_first(); i < terms.size(); i = terms._Find_next(i))
+    cause.classes.push_back(Set().set(i));
+  return cause;
+}
+
+/// In a batch tests hide whether the device stays slow after a wall. So where no test has shown that it recovers at
+/// once, that is asked.
+Result<bool> WitnessSearch::stays_slow() {
+  const bool in_batches = session_.options().batch > 1;
+  if (!in_batches || looked_at_device_ || session_.waits() || session_.recovers_at_once())
+    return false;
+  looked_at_device_ = true;
+  const Id wall = session_.id_of(settings_.wall());
+  const std::vector<Id> batch = {session_.baseline(), wall, session_.baseline()};
+  if (auto done = session_.measure(batch, "is it slow since the wall?"); !done)
+    return pass_on(done);
+  if (auto done = Stickiness(session_, wall, notes_).look(); !done) return pass_on(done);
+  return session_.waits();
 }
 
 Row WitnessSearch::row_of(const Growth& growth, const Set& terms) {
@@ -400,6 +433,22 @@ Result<void> WitnessSearch::doubt(CausesOfWall& found) {
   return {};
 }
 
+/// Against no wall at all, where each of these tests would be clear; any other cause could have been found as well.
+double WitnessSearch::odds_of_causes(const CausesOfWall& found) const {
+  double odds = 0.0;
+  for (const FoundCause& cause : found.causes) {
+    odds -=
+        log_choose(static_cast<double>(settings_.size()), static_cast<double>(cause.terms.count()));
+  }
+  for (const auto& [set, id] : settings_.known()) {
+    const bool wall = std::any_of(found.causes.begin(), found.causes.end(), [&](const auto& one) {
+      return holds(set, one.terms) && (set & one.absent).none();
+    });
+    if (wall) odds += session_.evidence(id);
+  }
+  return odds;
+}
+
 Result<CausesOfWall> WitnessSearch::causes(CausesOfWall found) {
   found.complete = true;
   found.waits = healers_wait_;
@@ -427,11 +476,14 @@ Result<CausesOfWall> WitnessSearch::causes(CausesOfWall found) {
     found.complete = found.complete && settled;
     return doubt(found);
   };
-  if (auto done = search(); !done) {
+  const auto done = search();
+  found.notes.insert(found.notes.end(), notes_.begin(), notes_.end());
+  if (!done) {
     if (done.error().code != ErrorCode::kAllowanceSpent) return pass_on(done);
     found.complete = false;
     found.notes.push_back(done.error().message);
   }
+  if (session_.options().batch > 1 && found.complete) found.odds_of_any = odds_of_causes(found);
   double error = 0.0;
   for (const Healing& one : found.certificate) {
     const auto id = settings_.id_of(one.kept);

@@ -25,6 +25,7 @@
 
 #include <functional>
 
+#include "group_search.h"
 #include "src/settings.h"
 
 namespace greynic::causal {
@@ -86,6 +87,9 @@ class WitnessSearch {
     std::vector<Set> classes;
   };
   [[nodiscard]] Result<std::optional<FoundCause>> cause_within(const Set& wall);
+  [[nodiscard]] Result<bool> stays_slow();
+  [[nodiscard]] FoundCause all_of_cause(const Needed& needed, const Set& wall);
+  [[nodiscard]] double odds_of_causes(const CausesOfWall& found) const;
   /// `needed`: terms that are known already.
   [[nodiscard]] Result<std::optional<FoundCause>> cause_within(const Set& wall, const Set& needed);
   [[nodiscard]] std::optional<Id> healed_step(const Set& wall, const Growth& growth,
@@ -119,6 +123,8 @@ class WitnessSearch {
   Settings& settings_;
   bool patient_;
   bool healers_wait_ = false;
+  bool looked_at_device_ = false;
+  std::vector<std::string> notes_;
 };
 
 /// The smallest sets that share a setting with every one of `sets`; at most `most` of them.

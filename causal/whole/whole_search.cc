@@ -12,8 +12,9 @@ constexpr std::uint64_t kHalfSeed = 0x68616c66;  // any fixed number
 constexpr int kSteps = 10;                       // of each chain, after each test
 constexpr int kFirstSteps = 40;
 constexpr int kRoundsAnew = 3;
-constexpr std::size_t kLeastBeforeAnew = 10;  // tests, until all is learned anew
-constexpr double kShareBeforeAnew = 0.2;      // of those that were made
+constexpr std::size_t kLeastBeforeAnew = 10;   // tests, until all is learned anew
+constexpr double kShareBeforeAnew = 0.2;       // of those that were made
+constexpr std::size_t kMostKnownTogether = 4;  // tests of baseline or wall in a batch
 constexpr double kMeanKnown = 0.3;  // its error, as a share of what lies between it and walls
 constexpr double kFoundKnown = 0.4;
 constexpr double kBaselinesApart = 0.4;   // by the likely answers, of the way from it to the bound
@@ -333,7 +334,8 @@ std::vector<Id> WholeSearch::choose() {
   if ((needs_baseline() || std::max(of_baseline, of_depth) > 1.0) &&
       session_.tests_of(known) < kMostOfOne) {
     why_ = low ? "the baseline" : "how deep is it?";
-    return {known};
+    const auto together = static_cast<std::size_t>(session_.options().batch);
+    return std::vector<Id>(std::min(together, kMostKnownTogether), known);
   }
   draw_sample();
   std::vector<Candidate> all = candidates();
