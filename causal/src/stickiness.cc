@@ -14,6 +14,8 @@ constexpr double kSurelySlow = 5.0;        // standard errors
 constexpr double kApart = 4.0;             // noises
 constexpr double kNoiseOfMiddle = 1.4826;  // noise over the median of distances
 constexpr int kMostLooks = 8;
+constexpr int kMostLooksInPlan =
+    16;  // after the first wall: to test that again would slow the device anew
 constexpr int kMostRounds = 4;         // of wall and baseline, where one look leaves it open
 constexpr std::size_t kLeastSlow = 3;  // two tests may have stalled one after the other
 constexpr std::size_t kManySlow = 5;   // are believed where they lie less far apart
@@ -111,7 +113,8 @@ Result<void> Stickiness::wait_while_slow() {
   const bool may_reset = static_cast<bool>(session_.laboratory().reset);
   for (int tries = 0; is_slow(session_.last()); ++tries) {
     slow_.push_back(session_.last());
-    const bool enough = tries >= kMostLooks && (may_reset || !is_sticky());
+    const int most = in_plan_ && !may_reset ? kMostLooksInPlan : kMostLooks;
+    const bool enough = tries >= most && (may_reset || !is_sticky());
     if (enough || tries >= kMostRecovery) return {};
     if (auto done = measure(session_.baseline()); !done) return done;
   }
