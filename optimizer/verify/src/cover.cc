@@ -107,6 +107,22 @@ bool contains(const Pool& pool, std::uint32_t entry, const Cube& cube) {
   return true;
 }
 
+bool differs(const Cube& cube, const std::uint64_t* value, const std::uint64_t* fixed,
+             CubeBits& looked_at) {
+  std::size_t word = cube.fixed.size();
+  std::uint64_t bits = 0;
+  for (std::size_t w = 0; w < cube.fixed.size(); ++w) {
+    const std::uint64_t differ = (value[w] ^ cube.value[w]) & fixed[w] & cube.fixed[w];
+    if ((differ & looked_at[w]) != 0) return true;
+    if (differ == 0 || bits != 0) continue;
+    word = w;
+    bits = differ;
+  }
+  if (bits == 0) return false;
+  looked_at[word] |= bits & (~bits + 1);  // the highest of its field
+  return true;
+}
+
 bool narrow(const Pool& pool, std::uint32_t entry, Cube& cube) {
   if (!meets(pool, entry, cube)) return false;
   for (std::size_t w = 0; w < pool.words; ++w) {

@@ -12,6 +12,9 @@ namespace greynic::verify {
 
 [[nodiscard]] bool meets(const Pool& pool, std::uint32_t entry, const Cube& cube);
 [[nodiscard]] bool contains(const Pool& pool, std::uint32_t entry, const Cube& cube);
+/// Has the cube another bit than these somewhere? One of those bits goes to `looked_at`, unless one is there.
+[[nodiscard]] bool differs(const Cube& cube, const std::uint64_t* value, const std::uint64_t* fixed,
+                           CubeBits& looked_at);
 /// Leaves of the cube what is in the entry; false, and the cube as it was, when nothing is.
 bool narrow(const Pool& pool, std::uint32_t entry, Cube& cube);
 

@@ -26,6 +26,18 @@ class HashedNumbers {
     }
   }
 
+  /// Does `same` know one of these things?
+  template <typename Same>
+  [[nodiscard]] bool holds(std::uint64_t hash, const Same& same) const {
+    if (slots_.empty()) return false;
+    const auto mark = static_cast<std::uint32_t>(hash >> 32 ^ hash);
+    for (std::size_t at = mark;; ++at) {
+      const Slot& slot = slots_[at & (slots_.size() - 1)];
+      if (slot.number == kFree) return false;
+      if (slot.mark == mark && same(slot.number)) return true;
+    }
+  }
+
   void clear() {
     slots_.clear();
     count_ = 0;

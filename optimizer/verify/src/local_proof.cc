@@ -278,6 +278,8 @@ class Prover {
   template <typename Set>
   void changes_nothing(PlaceId place, const Cube& cube, std::uint32_t rule,
                        std::vector<std::uint32_t> takers, const Set& set) {
+    if (does_not_come(place, cube, takers)) return;
+    if (present_.containing(cube, rule, set, comparisons_) != RuleIndex::kNoRule) return;
     RuleNumbers found;
     present_.meeting(cube.value.data(), cube.fixed.data(), rule, found, comparisons_);
     for (const std::uint32_t other : found) {
@@ -314,14 +316,19 @@ class Prover {
     take_away(place, cube, settled);
   }
 
-  /// What the takers leave of the cube, and comes to the place, is left.
-  void take_away(PlaceId place, const Cube& cube, std::vector<std::uint32_t> takers) {
+  /// Is it seen at once that none of the cube comes to the place, or that one of the takers has all of it?
+  bool does_not_come(PlaceId place, const Cube& cube, const std::vector<std::uint32_t>& takers) {
     const auto& missed = regions_.missed(place);
     comparisons_ += takers.size() + missed.size() + 1;
     const auto takes_all = [&](std::uint32_t taker) { return contains(pool_, taker, cube); };
-    if (std::any_of(missed.begin(), missed.end(), takes_all)) return;
-    if (regions_.leaves_before(place, cube, comparisons_)) return;
-    if (std::any_of(takers.begin(), takers.end(), takes_all)) return;
+    return std::ranges::any_of(missed, takes_all) || std::ranges::any_of(takers, takes_all) ||
+           regions_.leaves_before(place, cube, comparisons_);
+  }
+
+  /// What the takers leave of the cube, and comes to the place, is left.
+  void take_away(PlaceId place, const Cube& cube, std::vector<std::uint32_t> takers) {
+    if (does_not_come(place, cube, takers)) return;
+    const auto& missed = regions_.missed(place);
     std::vector<std::uint32_t> all = takers;
     all.insert(all.end(), missed.begin(), missed.end());
     std::vector<Cube> open;
@@ -345,14 +352,16 @@ class Prover {
     for (std::size_t asked = 0; !open.empty(); ++asked) {
       const Cube part = std::move(open.back());
       open.pop_back();
-      const bool asks = asked < kMostAsked;
-      if (asks && regions_.none_comes(place, part, Pieces::kOne, most, some, comparisons_))
-        continue;
-      const std::uint32_t* const taker = asks && some ? widest(takers, *some) : nullptr;
+      const std::uint32_t* taker = nullptr;
+      bool none = false;
+      for (const auto pieces : {Pieces::kOne, Pieces::kAll}) {
+        if (none || taker != nullptr || asked >= kMostAsked) break;
+        none = regions_.none_comes(place, part, pieces, most, some, comparisons_);
+        if (some) taker = widest(takers, *some);
+      }
       if (taker != nullptr) {
         subtract(pool_, part, {*taker}, open, comparisons_);
-      } else if (!asks ||
-                 !regions_.none_comes(place, part, Pieces::kAll, most, some, comparisons_)) {
+      } else if (!none) {
         left.push_back(part);
       }
     }

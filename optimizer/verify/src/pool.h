@@ -21,6 +21,7 @@ struct Entry {
 
 /// All entries of one comparison, and the lists that they form.
 struct Pool {
+  explicit Pool(std::size_t words_of_cubes) : words(words_of_cubes) {}
   explicit Pool(const PacketSpace& space) : words(space.words()), fields(space.fields()) {}
   std::size_t words;
   std::vector<CubeBits> fields;  ///< the bits of each header field

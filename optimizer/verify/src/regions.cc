@@ -7,13 +7,12 @@
 namespace greynic::verify {
 namespace {
 
-constexpr std::size_t kMostMet = 8192;        // steps of a place, by one cube
-constexpr int kMostVisits = 5000;             // of places, by one cube
-constexpr std::uint64_t kMostBack = 100'000;  // comparisons on the way back, in pieces
-constexpr std::size_t kMostPieces = 4096;     // of one cube
-constexpr std::size_t kFewToMiss = 16;        // steps of a place, to be kept in mind
-constexpr std::size_t kFewWays = 16;          // to a place: what is missed there, all may miss
-constexpr std::size_t kMostMissed = 64;       // entries kept in mind at one place
+constexpr std::size_t kMostMet = 8192;     // steps of a place, by one cube
+constexpr int kMostVisits = 5000;          // of places, by one cube
+constexpr std::size_t kMostPieces = 4096;  // of one cube
+constexpr std::size_t kFewToMiss = 16;     // steps of a place, to be kept in mind
+constexpr std::size_t kFewWays = 16;       // to a place: what is missed there, all may miss
+constexpr std::size_t kMostMissed = 64;    // entries kept in mind at one place
 
 }  // namespace
 
@@ -22,7 +21,8 @@ Regions::Regions(const Pool& pool, const Places& places, std::uint64_t& comparis
       places_(places),
       regions_(places.size()),
       ways_(places.size()),
-      steps_(pool, places) {
+      steps_(pool, places),
+      back_(pool, places, *this, steps_) {
   const CubeBits none(pool.words, 0);
   regions_[places.start()] = {true, {none, none}, kEnd, 0, 0, nullptr, {}, false};
   regions_[places.start()].missed = std::make_shared<const std::vector<std::uint32_t>>();
@@ -70,14 +70,14 @@ void Regions::miss_on_all_ways(PlaceId place, std::uint64_t& comparisons) {
     candidates.push_back(entry);
   };
   std::size_t from = 0;
-  for (const Way& way : ways_[place]) {
+  for (const WayTo& way : ways_[place]) {
     if (++from > kFewWays) break;
     if (way.by_jump == nullptr && places_[way.from].steps.size() <= kFewToMiss) {
       for (const Step& step : places_[way.from].steps) suggest(step.entry);
     }
     for (const std::uint32_t entry : *regions_[way.from].missed) suggest(entry);
   }
-  for (const Way& way : ways_[place]) {
+  for (const WayTo& way : ways_[place]) {
     if (candidates.empty()) return;
     std::erase_if(candidates, [&](std::uint32_t entry) { return !gone(way, entry, comparisons); });
   }
@@ -90,7 +90,7 @@ void Regions::miss_on_all_ways(PlaceId place, std::uint64_t& comparisons) {
 }
 
 /// No packet of the entry comes on the way.
-bool Regions::gone(const Way& way, std::uint32_t entry, std::uint64_t& comparisons) {
+bool Regions::gone(const WayTo& way, std::uint32_t entry, std::uint64_t& comparisons) {
   Cube cube;
   if (!meet(way.from, entry, cube)) return true;
   if (way.by_jump != nullptr && !narrow(pool_, way.by_jump->entry, cube)) return true;
@@ -161,36 +161,6 @@ bool Regions::walk(PlaceId at, Cube cube, PlaceId to, std::vector<Cube>& arrived
     at = places_[at].next;
   }
   if (at == to) arrived.push_back(std::move(cube));
-  return true;
-}
-
-bool Regions::none_comes(PlaceId place, const Cube& cube, Pieces pieces, std::uint64_t most,
-                         std::optional<Cube>& some, std::uint64_t& comparisons) {
-  some.reset();
-  if (pieces == Pieces::kAll) most = std::min(most, comparisons + kMostBack);
-  std::vector<std::pair<PlaceId, Cube>> open = {{place, cube}};
-  std::vector<Cube> missing;
-  while (!open.empty()) {
-    const auto [at, part] = std::move(open.back());
-    open.pop_back();
-    if (at == places_.start()) {
-      some = part;
-      return false;
-    }
-    for (const Way& way : ways_[at]) {
-      missing.clear();
-      if (way.by_jump != nullptr) {
-        missing.push_back(part);
-        if (!narrow(pool_, way.by_jump->entry, missing.front())) missing.clear();
-      } else {
-        if (!miss(way.from, part, missing, comparisons)) return false;
-        if (pieces == Pieces::kOne && missing.size() > 1) missing.assign(1, part);
-      }
-      comparisons += 1 + missing.size();
-      if (comparisons > most) return false;
-      for (Cube& left : missing) open.emplace_back(way.from, std::move(left));
-    }
-  }
   return true;
 }
 

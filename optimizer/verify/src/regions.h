@@ -9,11 +9,9 @@
 
 #include "places.h"
 #include "step_finder.h"
+#include "src/ways/ways_back.h"
 
 namespace greynic::verify {
-
-/// Where a place leaves several pieces of a cube: all of them, or the whole cube goes on, which is no less.
-enum class Pieces : std::uint8_t { kOne, kAll };
 
 class Regions {
  public:
@@ -22,6 +20,8 @@ class Regions {
   [[nodiscard]] bool reached(PlaceId place) const { return regions_[place].reached; }
   /// The bits that the packets of a place have in common.
   [[nodiscard]] const Cube& common(PlaceId place) const { return regions_[place].common; }
+  /// All that lead to the place.
+  [[nodiscard]] const std::vector<WayTo>& ways(PlaceId place) const { return ways_[place]; }
   /// Entries of the pool that all packets of a place missed on their way, of places with few: what
   /// a guard sends away is not asked for again behind it. Where several ways meet, an entry is
   /// kept of which no packet comes on any of them, whatever the reason on each.
@@ -31,11 +31,11 @@ class Regions {
   /// The packets of a place that are also in an entry; false when there are none.
   [[nodiscard]] bool meet(PlaceId place, std::uint32_t entry, Cube& both) const;
 
-  /// No packet of the cube comes to the place, as is seen by going back over all ways that lead there; else `some` are
-  /// packets that seem to come, none where that is too much to do: after `most` comparisons at the latest. They
-  /// are counted.
+  /// As WaysBack.
   [[nodiscard]] bool none_comes(PlaceId place, const Cube& cube, Pieces pieces, std::uint64_t most,
-                                std::optional<Cube>& some, std::uint64_t& comparisons);
+                                std::optional<Cube>& some, std::uint64_t& comparisons) {
+    return back_.none_comes(place, cube, pieces, most, some, comparisons);
+  }
 
   /// All packets of the cube leave at one of the places that lie on every way here, by one step of it, or by none that
   /// leads here: seen at once, however many ways there are.
@@ -59,14 +59,10 @@ class Regions {
     std::shared_ptr<const std::vector<std::uint32_t>> missed;  ///< shared along a way
     bool misses_kept = false;  ///< `missed` has all steps of the place before
   };
-  struct Way {
-    PlaceId from;
-    const Step* by_jump;  ///< null: by missing there
-  };
   void come(PlaceId place, const Cube& common, PlaceId from, const Step* by_jump);
   void keep_in_mind(PlaceId place, std::uint64_t& comparisons);
   void miss_on_all_ways(PlaceId place, std::uint64_t& comparisons);
-  bool gone(const Way& way, std::uint32_t entry, std::uint64_t& comparisons);
+  bool gone(const WayTo& way, std::uint32_t entry, std::uint64_t& comparisons);
   /// False when it takes too long to follow.
   bool walk(PlaceId at, Cube cube, PlaceId to, std::vector<Cube>& arrived, int& visits,
             std::uint64_t& comparisons);
@@ -77,8 +73,9 @@ class Regions {
   const Pool& pool_;
   const Places& places_;
   std::vector<Region> regions_;
-  std::vector<std::vector<Way>> ways_;  ///< that lead to each place
+  std::vector<std::vector<WayTo>> ways_;  ///< that lead to each place
   StepFinder steps_;
+  WaysBack back_;
 };
 
 }  // namespace greynic::verify

@@ -136,28 +136,38 @@ void RuleIndex::meeting(const std::uint64_t* value, const std::uint64_t* fixed, 
   std::sort(found.begin(), found.end());
 }
 
-std::uint32_t RuleIndex::first_containing(const Cube& cube, std::uint64_t& comparisons) const {
-  std::uint32_t first = kNoRule;
+void RuleIndex::meeting(const Cube& cube, std::vector<std::uint32_t>& found, CubeBits& looked_at,
+                        std::uint64_t& comparisons) const {
+  found.clear();
   open_.assign(1, 0);
   while (!open_.empty()) {
     const Node& node = nodes_[open_.back()];
     open_.pop_back();
     ++comparisons;
-    if (node.count == 0 || node.first >= first) continue;
+    if (node.count == 0) continue;
     if (node.bit == kNone) {
       comparisons += node.places.size();
       for (const std::uint32_t place : node.places) {
-        if (present_[place] && place < first && contains(pool_, rules_[place], cube)) first = place;
+        const std::uint32_t rule = rules_[place];
+        if (!present_[place] || differs(cube, pool_.value(rule), pool_.fixed(rule), looked_at)) {
+          continue;
+        }
+        found.push_back(place);
       }
       continue;
     }
-    // A rule that looks where the cube is open contains none of it.
-    const bool known = (cube.fixed[node.bit / 64] >> node.bit % 64 & 1) != 0;
-    const unsigned wanted = cube.value[node.bit / 64] >> node.bit % 64 & 1;
-    if (known && node.child[wanted] != kNone) open_.push_back(node.child[wanted]);
-    if (node.child[2] != kNone) open_.push_back(node.child[2]);
+    const std::uint64_t mark = std::uint64_t{1} << node.bit % 64;
+    const bool known = (cube.fixed[node.bit / 64] & mark) != 0;
+    const unsigned wanted = (cube.value[node.bit / 64] & mark) != 0 ? 1 : 0;
+    for (unsigned i = 0; i < 3; ++i) {
+      if (node.child[i] == kNone) continue;
+      if (known && i == 1 - wanted) {
+        looked_at[node.bit / 64] |= mark;
+      } else {
+        open_.push_back(node.child[i]);
+      }
+    }
   }
-  return first;
 }
 
 }  // namespace greynic::verify

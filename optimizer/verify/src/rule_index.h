@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "cover.h"
 #include "pool.h"
 
 namespace greynic::verify {
@@ -28,8 +29,18 @@ class RuleIndex {
   /// in `comparisons`.
   void meeting(const std::uint64_t* value, const std::uint64_t* fixed, std::uint32_t bound,
                std::vector<std::uint32_t>& found, std::uint64_t& comparisons) const;
+  /// The same for all present rules. For the others, bits of the cube that tell it apart from them go to `looked_at`.
+  void meeting(const Cube& cube, std::vector<std::uint32_t>& found, CubeBits& looked_at,
+               std::uint64_t& comparisons) const;
   /// The first present rule that contains the cube; kNoRule when none does.
-  [[nodiscard]] std::uint32_t first_containing(const Cube& cube, std::uint64_t& comparisons) const;
+  [[nodiscard]] std::uint32_t first_containing(const Cube& cube, std::uint64_t& comparisons) const {
+    return containing(
+        cube, kNoRule, [](std::uint32_t) { return true; }, comparisons);
+  }
+  /// The first of those before `bound` that are also `wanted`.
+  template <typename Wanted>
+  [[nodiscard]] std::uint32_t containing(const Cube& cube, std::uint32_t bound,
+                                         const Wanted& wanted, std::uint64_t& comparisons) const;
 
  private:
   static constexpr std::uint32_t kNone = 0xffffffff;
@@ -55,6 +66,36 @@ class RuleIndex {
   std::vector<bool> present_;
   mutable std::vector<std::uint32_t> open_;  ///< nodes that meeting() has to look at
 };
+
+template <typename Wanted>
+std::uint32_t RuleIndex::containing(const Cube& cube, std::uint32_t bound, const Wanted& wanted,
+                                    std::uint64_t& comparisons) const {
+  std::uint32_t first = kNoRule;
+  open_.assign(1, 0);
+  while (!open_.empty()) {
+    const Node& node = nodes_[open_.back()];
+    open_.pop_back();
+    ++comparisons;
+    if (node.count == 0 || node.first >= bound) continue;
+    if (node.bit == kNone) {
+      comparisons += node.places.size();
+      for (const std::uint32_t place : node.places) {
+        if (present_[place] && place < bound && contains(pool_, rules_[place], cube) &&
+            wanted(place)) {
+          first = place;
+          bound = place;
+        }
+      }
+      continue;
+    }
+    // A rule that looks where the cube is open contains none of it.
+    const bool known = (cube.fixed[node.bit / 64] >> node.bit % 64 & 1) != 0;
+    const unsigned side = cube.value[node.bit / 64] >> node.bit % 64 & 1;
+    if (known && node.child[side] != kNone) open_.push_back(node.child[side]);
+    if (node.child[2] != kNone) open_.push_back(node.child[2]);
+  }
+  return first;
+}
 
 /// Some entries of the pool, all present.
 struct FullIndex {

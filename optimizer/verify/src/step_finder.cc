@@ -31,6 +31,18 @@ void StepFinder::meeting(PlaceId place, const Cube& cube, std::vector<std::uint3
   }
 }
 
+const Step* StepFinder::containing(PlaceId place, const Cube& cube, std::uint64_t& comparisons) {
+  const auto& all = places_[place].steps;
+  if (const FullIndex* const index = index_of(place)) {
+    const std::uint32_t step = index->index.first_containing(cube, comparisons);
+    return step == RuleIndex::kNoRule ? nullptr : &all[step];
+  }
+  comparisons += all.size();
+  const auto step =
+      std::ranges::find_if(all, [&](const Step& s) { return contains(pool_, s.entry, cube); });
+  return step == all.end() ? nullptr : &*step;
+}
+
 bool StepFinder::take_all(PlaceId place, const Cube& cube, std::uint64_t& comparisons) {
   if (FullIndex* const all = index_of(place);
       all != nullptr && all->index.first_containing(cube, comparisons) != RuleIndex::kNoRule) {

@@ -17,6 +17,8 @@ class StepFinder {
   /// Numbers of the place's steps, ascending; comparisons are counted.
   void meeting(PlaceId place, const Cube& cube, std::vector<std::uint32_t>& steps,
                std::uint64_t& comparisons);
+  /// One that contains the cube; null when none does.
+  [[nodiscard]] const Step* containing(PlaceId place, const Cube& cube, std::uint64_t& comparisons);
   /// Does one step of the place take all packets of the cube, or several of one mask together?
   [[nodiscard]] bool take_all(PlaceId place, const Cube& cube, std::uint64_t& comparisons);
 
