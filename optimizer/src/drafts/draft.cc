@@ -119,7 +119,6 @@ bool QuickProver::proves(const RuleSet& rules, const Layout& layout, Proof& proo
   verify::VerifyOptions options;
   options.quick = true;
   options.most_comparisons = std::min(most_once_, left_);
-  if (has_ranges(layout)) options.most_comparisons = std::min(options.most_comparisons, kRanges);
   const auto verdict = verify::verify(rules, layout, options);
   if (!verdict) {
     left_ -= options.most_comparisons;

@@ -26,7 +26,6 @@ class QuickProver {
   [[nodiscard]] std::size_t refuted() const { return refuted_; }
 
  private:
-  static constexpr std::uint64_t kRanges = 300'000'000;  ///< masks are there, should this not do
   bool later_;
   std::uint64_t most_once_;
   std::uint64_t left_ = 2'100'000'000;

@@ -21,9 +21,7 @@ constexpr std::size_t kMostLeft = 100'000;      // cubes; beyond it all packets 
 constexpr std::uint32_t kNoBound = 0xffffffff;  // no rule has this number
 constexpr std::size_t kFewOpen = 64;            // parts of a cube
 constexpr std::size_t kMostAsked = 256;  // parts of a cube, whether any of it comes to a place
-// Comparisons that this may take: with many parts open, following each of them takes as many.
-constexpr std::uint64_t kFewSteps = 2'000'000;
-constexpr std::uint64_t kManySteps = 100'000'000;
+constexpr std::uint64_t kMostToAsk = 100'000'000;  // comparisons that this may take
 constexpr std::size_t kFewJumps = 8;  // of one place, that do not pay a list of what they skip
 
 /// Walks the tree of places from the end upwards, with the rules of S present in an index.
@@ -334,7 +332,7 @@ class Prover {
     std::vector<Cube> open;
     const bool few_open = subtract(pool_, cube, all, open, comparisons_, kFewOpen);
     if (few_open && open.empty()) return;
-    const std::uint64_t most = comparisons_ + (few_open ? kFewSteps : kManySteps);
+    const std::uint64_t most = comparisons_ + kMostToAsk;
     open.clear();
     for (const Cube& part : coming(place, cube, takers, most)) {
       subtract(pool_, part, all, open, comparisons_);

@@ -7,12 +7,12 @@
 namespace greynic::verify {
 namespace {
 
-constexpr std::size_t kMostMet = 8192;     // steps of a place, by one cube
-constexpr int kMostVisits = 5000;          // of places, by one cube
-constexpr std::size_t kMostPieces = 4096;  // of one cube
-constexpr std::size_t kFewToMiss = 16;     // steps of a place, to be kept in mind
-constexpr std::size_t kFewWays = 16;       // to a place: what is missed there, all may miss
-constexpr std::size_t kMostMissed = 64;    // entries kept in mind at one place
+constexpr std::size_t kMostMet = 8192;            // steps of a place, by one cube
+constexpr std::uint64_t kMostWalked = 1'000'000;  // comparisons, for one cube
+constexpr std::size_t kMostPieces = 4096;         // of one cube
+constexpr std::size_t kFewToMiss = 16;            // steps of a place, to be kept in mind
+constexpr std::size_t kFewWays = 16;              // to a place: what is missed there, all may miss
+constexpr std::size_t kMostMissed = 64;           // entries kept in mind at one place
 
 }  // namespace
 
@@ -131,10 +131,10 @@ bool Regions::miss(PlaceId place, const Cube& cube, std::vector<Cube>& missing,
   return true;
 }
 
-bool Regions::walk(PlaceId at, Cube cube, PlaceId to, std::vector<Cube>& arrived, int& visits,
-                   std::uint64_t& comparisons) {
+bool Regions::walk(PlaceId at, Cube cube, PlaceId to, std::vector<Cube>& arrived,
+                   std::uint64_t most, std::uint64_t& comparisons) {
   while (at > to) {  // ways lead to smaller numbers
-    if (++visits > kMostVisits || arrived.size() > kMostPieces) return false;
+    if (comparisons > most || arrived.size() > kMostPieces) return false;
     ++comparisons;
     if (places_.looks_at(at, cube)) {
       const Step* const step = places_.find(at, cube.value.data());
@@ -149,13 +149,13 @@ bool Regions::walk(PlaceId at, Cube cube, PlaceId to, std::vector<Cube>& arrived
       const Step& step = places_[at].steps[number];
       Cube part = cube;
       narrow(pool_, step.entry, part);
-      if (step.jumps && !walk(step.to, part, to, arrived, visits, comparisons)) return false;
+      if (step.jumps && !walk(step.to, part, to, arrived, most, comparisons)) return false;
     }
     std::vector<Cube> missing;
     if (!miss(at, cube, missing, comparisons)) return false;
     if (missing.empty()) return true;
     for (std::size_t i = 1; i < missing.size(); ++i) {
-      if (!walk(places_[at].next, missing[i], to, arrived, visits, comparisons)) return false;
+      if (!walk(places_[at].next, missing[i], to, arrived, most, comparisons)) return false;
     }
     cube = std::move(missing.front());
     at = places_[at].next;
@@ -198,9 +198,9 @@ void Regions::come_to(PlaceId place, const Cube& cube, std::vector<Cube>& coming
     std::vector<Cube> arrived;
     for (Cube& piece : pieces) {
       const std::size_t before = arrived.size();
-      int visits = 0;
+      const std::uint64_t most = comparisons + kMostWalked;
       const bool followed = region.edges > 1
-                                ? walk(region.before, piece, at, arrived, visits, comparisons)
+                                ? walk(region.before, piece, at, arrived, most, comparisons)
                                 : miss(region.before, piece, arrived, comparisons);
       if (followed && arrived.size() <= kMostPieces) continue;
       arrived.resize(before);

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "places.h"
-#include "step_finder.h"
 #include "src/ways/ways_back.h"
+#include "step_finder.h"
 
 namespace greynic::verify {
 
@@ -64,7 +64,7 @@ class Regions {
   void miss_on_all_ways(PlaceId place, std::uint64_t& comparisons);
   bool gone(const WayTo& way, std::uint32_t entry, std::uint64_t& comparisons);
   /// False when it takes too long to follow.
-  bool walk(PlaceId at, Cube cube, PlaceId to, std::vector<Cube>& arrived, int& visits,
+  bool walk(PlaceId at, Cube cube, PlaceId to, std::vector<Cube>& arrived, std::uint64_t most,
             std::uint64_t& comparisons);
   /// What of a cube misses a place.
   bool miss(PlaceId place, const Cube& cube, std::vector<Cube>& missing,

@@ -10,10 +10,13 @@ FullIndex* StepFinder::index_of(PlaceId place) {
   constexpr std::size_t kFewSteps = 16;
   const auto& steps = places_[place].steps;
   if (steps.size() <= kFewSteps) return nullptr;
-  if (const auto known = indexes_.find(place); known != indexes_.end()) return &known->second;
-  std::vector<std::uint32_t> entries;
-  for (const Step& step : steps) entries.push_back(step.entry);
-  return &indexes_.try_emplace(place, pool_, std::move(entries)).first->second;
+  auto& index = indexes_[place];
+  if (!index) {
+    std::vector<std::uint32_t> entries;
+    for (const Step& step : steps) entries.push_back(step.entry);
+    index = std::make_unique<FullIndex>(pool_, std::move(entries));
+  }
+  return index.get();
 }
 
 void StepFinder::meeting(PlaceId place, const Cube& cube, std::vector<std::uint32_t>& steps,

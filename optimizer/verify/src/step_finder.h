@@ -2,7 +2,7 @@
 
 /// The steps of places that a cube meets.
 
-#include <map>
+#include <memory>
 #include <vector>
 
 #include "places.h"
@@ -12,7 +12,8 @@ namespace greynic::verify {
 
 class StepFinder {
  public:
-  StepFinder(const Pool& pool, const Places& places) : pool_(pool), places_(places) {}
+  StepFinder(const Pool& pool, const Places& places)
+      : pool_(pool), places_(places), indexes_(places.size()) {}
 
   /// Numbers of the place's steps, ascending; comparisons are counted.
   void meeting(PlaceId place, const Cube& cube, std::vector<std::uint32_t>& steps,
@@ -28,7 +29,7 @@ class StepFinder {
 
   const Pool& pool_;
   const Places& places_;
-  std::map<PlaceId, FullIndex> indexes_;
+  std::vector<std::unique_ptr<FullIndex>> indexes_;  ///< by place
 };
 
 }  // namespace greynic::verify

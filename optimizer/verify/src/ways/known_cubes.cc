@@ -5,7 +5,8 @@
 namespace greynic::verify {
 namespace {
 
-constexpr std::size_t kMostKinds = 128;  // the one longest of no use goes
+// Most kinds are never of use. So new ones come in the middle, and the last goes.
+constexpr std::size_t kMostKinds = 128;
 
 }  // namespace
 
@@ -42,7 +43,8 @@ void KnownCubes::add(const Cube& cube, const CubeBits& bits) {
   auto kind = std::ranges::find_if(kinds_, [&](const Kind& k) { return k.fixed == bits; });
   if (kind == kinds_.end()) {
     if (kinds_.size() == kMostKinds) kinds_.pop_back();
-    kind = kinds_.insert(kinds_.begin(), Kind{bits, {}, {}});
+    const std::size_t place = std::min(kinds_.size(), kMostKinds / 2);
+    kind = kinds_.insert(kinds_.begin() + static_cast<std::ptrdiff_t>(place), Kind{bits, {}, {}});
   }
   const auto fresh = static_cast<std::uint32_t>(kind->values.size() / words_);
   const auto is = [&](std::uint32_t number) { return same(cube, *kind, number); };

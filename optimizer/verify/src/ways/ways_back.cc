@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "src/cover.h"
@@ -11,6 +12,7 @@ namespace greynic::verify {
 namespace {
 
 constexpr std::size_t kManyWays = 16;          // to a place, that pay an index
+constexpr std::size_t kFewWays = 4;            // of them from one place
 constexpr std::size_t kMostKnown = 2'000'000;  // cubes, at all places
 constexpr std::size_t kMostStepsMet = 8192;    // of a place, by one cube
 constexpr std::size_t kFewParts = 64;          // of a cube, that a place of one mask tells apart
@@ -116,11 +118,10 @@ WaysBack::Came WaysBack::ask(PlaceId at, Cube&& cube, const CubeBits& given, Cub
     cube.value[w] |= common.value[w];
     cube.fixed[w] |= common.fixed[w];
   }
-  if (const auto known = known_.find(at); known != known_.end()) {
-    if (const CubeBits* const bits = known->second.containing(cube, comparisons)) {
-      add_to(*bits);
-      return Came::kNone;
-    }
+  CubeBits bits(pool_.words, 0);
+  if (is_known(at, cube, bits, comparisons)) {
+    add_to(bits);
+    return Came::kNone;
   }
   open_.push_back({at, std::move(cube), {}, CubeBits(pool_.words, 0), given});
   if (at == places_.start()) return Came::kSome;
@@ -128,24 +129,61 @@ WaysBack::Came WaysBack::ask(PlaceId at, Cube&& cube, const CubeBits& given, Cub
   return Came::kOpen;
 }
 
+/// Is it known that none of a cube comes to the place? Then the bits that show it go to `looked_at`.
+bool WaysBack::is_known(PlaceId at, const Cube& cube, CubeBits& looked_at,
+                        std::uint64_t& comparisons) {
+  const auto known = known_.find(at);
+  if (known == known_.end()) return false;
+  const CubeBits* const bits = known->second.containing(cube, comparisons);
+  if (bits == nullptr) return false;
+  for (std::size_t w = 0; w < pool_.words; ++w) looked_at[w] |= (*bits)[w];
+  return true;
+}
+
+/// Ways that packets of the cube may come by. Many of one place are asked about at once: where none of the cube comes to
+/// it, no bits need to tell which of its jumps are those of the cube.
 void WaysBack::list_ways(Asked& asked, std::uint64_t& comparisons) {
   const std::vector<WayTo>& ways = regions_.ways(asked.at);
   if (ways.size() <= kManyWays) {
     for (std::uint32_t way = 0; way < ways.size(); ++way) asked.ways.push_back(way);
     return;
   }
-  auto& index = indexes_[asked.at];
-  if (!index) {
+  auto& bundles = bundles_[asked.at];
+  if (bundles.empty()) bundle(ways, bundles, comparisons);
+  std::vector<std::uint32_t> met;
+  for (const Bundle& bundle : bundles) {
+    ++comparisons;
+    if (bundle.from != kEnd && is_known(bundle.from, asked.cube, asked.looked_at, comparisons)) {
+      continue;
+    }
+    bundle.index->index.meeting(asked.cube, met, asked.looked_at, comparisons);
+    for (const std::uint32_t way : met) asked.ways.push_back(bundle.ways[way]);
+  }
+}
+
+void WaysBack::bundle(const std::vector<WayTo>& ways, std::vector<Bundle>& bundles,
+                      std::uint64_t& comparisons) {
+  std::map<PlaceId, std::vector<std::uint32_t>> by_place;
+  for (std::uint32_t way = 0; way < ways.size(); ++way) by_place[ways[way].from].push_back(way);
+  bundles.push_back({kEnd, {}, nullptr});  // of places with few
+  for (auto& [from, numbers] : by_place) {
+    if (numbers.size() > kFewWays) {
+      bundles.push_back({from, std::move(numbers), nullptr});
+    } else {
+      auto& few = bundles.front().ways;
+      few.insert(few.end(), numbers.begin(), numbers.end());
+    }
+  }
+  for (Bundle& bundle : bundles) {
     std::vector<std::uint32_t> cubes;
-    for (const WayTo& way : ways) {
-      Cube cube = regions_.common(way.from);
-      if (way.by_jump != nullptr) narrow(pool_, way.by_jump->entry, cube);
+    for (const std::uint32_t way : bundle.ways) {
+      Cube cube = regions_.common(ways[way].from);
+      if (ways[way].by_jump != nullptr) narrow(pool_, ways[way].by_jump->entry, cube);
       cubes.push_back(cubes_.add(cube, {}));
     }
-    comparisons += ways.size();
-    index = std::make_unique<FullIndex>(cubes_, std::move(cubes));
+    bundle.index = std::make_unique<FullIndex>(cubes_, std::move(cubes));
   }
-  index->index.meeting(asked.cube, asked.ways, asked.looked_at, comparisons);
+  comparisons += ways.size();
 }
 
 /// None of the cube comes to the place that was asked last.
@@ -154,7 +192,10 @@ void WaysBack::answered(std::uint64_t& comparisons) {
   open_.pop_back();
   const CubeBits& common = regions_.common(asked.at).fixed;
   for (std::size_t w = 0; w < pool_.words; ++w) asked.looked_at[w] &= ~common[w];
-  if (known_count_ < kMostKnown && (open_.empty() || regions_.ways(asked.at).size() > 1)) {
+  const auto& steps = places_[asked.at].steps;
+  const bool again = open_.empty() || regions_.ways(asked.at).size() > 1 ||
+                     (steps.size() > 1 && steps.front().jumps);
+  if (again && known_count_ < kMostKnown) {
     ++known_count_;
     known_.try_emplace(asked.at, pool_.words).first->second.add(asked.cube, asked.looked_at);
     ++comparisons;

@@ -52,11 +52,20 @@ class WaysBack {
     PlaceId from = kEnd;  ///< where its pieces miss
     std::vector<Cube> pieces;  ///< still to be followed
   };
+  /// Ways from one place to another; or all from places with few.
+  struct Bundle {
+    PlaceId from;  ///< kEnd: several
+    std::vector<std::uint32_t> ways;
+    std::unique_ptr<FullIndex> index;
+  };
   enum class Came : std::uint8_t { kNone, kSome, kOpen };
 
   Came ask(PlaceId at, Cube&& cube, const CubeBits& given, CubeBits& looked_at,
            std::uint64_t& comparisons);
+  bool is_known(PlaceId at, const Cube& cube, CubeBits& looked_at, std::uint64_t& comparisons);
   void list_ways(Asked& asked, std::uint64_t& comparisons);
+  void bundle(const std::vector<WayTo>& ways, std::vector<Bundle>& bundles,
+              std::uint64_t& comparisons);
   Came follow(const WayTo& way, Asked& asked, std::uint64_t& comparisons);
   Came follow_piece(Asked& asked, std::uint64_t& comparisons);
   bool take(PlaceId from, Asked& asked, std::uint64_t& comparisons);
@@ -67,7 +76,7 @@ class WaysBack {
   const Regions& regions_;
   StepFinder& steps_;
   Pool cubes_;  ///< of ways to places to which many lead
-  std::unordered_map<PlaceId, std::unique_ptr<FullIndex>> indexes_;  ///< of these
+  std::unordered_map<PlaceId, std::vector<Bundle>> bundles_;  ///< of these
   std::unordered_map<PlaceId, KnownCubes> known_;
   std::size_t known_count_ = 0;
   std::vector<Asked> open_;
