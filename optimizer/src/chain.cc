@@ -96,7 +96,7 @@ Chain build_chain(const Problem& problem, const std::vector<std::uint32_t>& rows
   BitMatrix before = precedence(problem, groups);
   Chain chain;
   chain.least = groups.size();
-  const std::vector<Members> found = circles_of(before);
+  const std::vector<Members> found = before.none() ? std::vector<Members>{} : circles_of(before);
   if (!found.empty()) {
     chain.quick = care == circles::Care::kQuick;
     std::vector<Group> split;

@@ -142,6 +142,12 @@ std::vector<double> pull(const std::vector<double>& weights, const BitMatrix& be
 
 std::vector<std::uint32_t> order_groups(const std::vector<double>& weights,
                                         const BitMatrix& before) {
+  if (before.none()) {
+    GroupOrder order(weights.size());
+    std::iota(order.begin(), order.end(), 0U);
+    std::ranges::stable_sort(order, [&](auto a, auto b) { return weights[a] > weights[b]; });
+    return order;
+  }
   const GroupOrder by_weight = improved(greedy(weights, before), weights, before);
   const GroupOrder by_pull = improved(greedy(pull(weights, before), before), weights, before);
   return cost_in(by_pull, weights) < cost_in(by_weight, weights) ? by_pull : by_weight;

@@ -48,14 +48,24 @@ void hold_against(const Problem& problem, const Group& a, const Group& b, bool& 
 }  // namespace
 
 std::vector<Group> groups_by_mask(const Problem& problem, const std::vector<std::uint32_t>& rows) {
+  constexpr std::size_t kFew = 16;  // are looked through
   std::vector<Group> groups;
   ByMask<std::size_t> known;
+  const auto group_of = [&](std::uint32_t row) {
+    if (rows.size() > kFew) {
+      return known.try_emplace(mask_of(problem.rows, row), groups.size()).first->second;
+    }
+    const Word* const mask = problem.rows.mask[row];
+    const auto place = std::ranges::find_if(groups, [&](const Group& group) {
+      return std::equal(mask, mask + problem.rows.words(), problem.rows.mask[group.rows.front()]);
+    });
+    return static_cast<std::size_t>(place - groups.begin());
+  };
   for (const std::uint32_t row : rows) {
-    const auto [place, fresh] = known.try_emplace(mask_of(problem.rows, row), groups.size());
-    if (fresh) groups.emplace_back();
-    Group& group = groups[place->second];
-    group.rows.push_back(row);
-    group.weight += problem.weight[row];
+    const std::size_t number = group_of(row);
+    if (number == groups.size()) groups.emplace_back();
+    groups[number].rows.push_back(row);
+    groups[number].weight += problem.weight[row];
   }
   return groups;
 }
@@ -67,16 +77,13 @@ BitMatrix precedence(const Problem& problem, const std::vector<Group>& groups) {
     if (a_first) before.set(a, b);
     if (b_first) before.set(b, a);
   };
-  std::vector<std::vector<Word>> masks;
-  masks.reserve(groups.size());
-  for (const Group& group : groups) masks.push_back(mask_of(problem.rows, group.rows.front()));
-
   // Pairs with the same common bits share their hash tables.
   ByMask<std::vector<Pair>> pairs_of;
   for (std::uint32_t a = 0; a < groups.size(); ++a) {
     for (std::uint32_t b = a + 1; b < groups.size(); ++b) {
       if (groups[a].rows.size() * groups[b].rows.size() > kFew) {
-        pairs_of[common(masks[a], masks[b])].push_back({a, b});
+        const std::vector<Word> mask = mask_of(problem.rows, groups[a].rows.front());
+        pairs_of[common(mask, mask_of(problem.rows, groups[b].rows.front()))].push_back({a, b});
         continue;
       }
       bool a_first = false;
@@ -85,6 +92,7 @@ BitMatrix precedence(const Problem& problem, const std::vector<Group>& groups) {
       put(a, b, a_first, b_first);
     }
   }
+  if (pairs_of.empty()) return before;
   std::vector<std::unique_ptr<KeyTable>> table(groups.size());
   for (const auto& entry : pairs_of) {
     const auto& mask = entry.first;

@@ -5,6 +5,7 @@
 /// finds every overlapping pair without comparing all of them. A collision of the 64-bit hash could
 /// only report an overlap that is not there, which costs an exchange but never correctness.
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -41,6 +42,9 @@ class BitMatrix {
   }
   [[nodiscard]] bool test(std::size_t row, std::size_t column) const {
     return (bits_[row * words_ + column / 64] >> column % 64 & 1) != 0;
+  }
+  [[nodiscard]] bool none() const {
+    return std::ranges::all_of(bits_, [](Word word) { return word == 0; });
   }
   [[nodiscard]] const Word* row(std::size_t index) const { return &bits_[index * words_]; }
 

@@ -154,18 +154,35 @@ std::vector<std::vector<Word>> field_masks(const Problem& problem, std::size_t m
 
 }  // namespace
 
-void add_headers(Mask& mask, MatchField field, const Mask& of_row) {
+namespace {
+
+/// Calls visit(header) for each that some alternative of what the field needs names.
+template <typename Visit>
+void visit_headers(MatchField field, Visit visit) {
   std::string_view rest = info(field).needs;
   while (!rest.empty()) {
     const std::size_t bar = rest.find('|');
     const auto header = match_field_named(rest.substr(0, rest.find('=')));
-    if (header && mask.bits(*header) == 0 && of_row.bits(*header) != 0) {
-      mask.add(*header, of_row.bits(*header));
-      add_headers(mask, *header, of_row);
-    }
+    if (header) visit(*header);
     if (bar == std::string_view::npos) return;
     rest.remove_prefix(bar + 1);
   }
+}
+
+}  // namespace
+
+bool needs_header(MatchField field, MatchField header) {
+  bool needs = false;
+  visit_headers(field, [&](MatchField other) { needs = needs || other == header; });
+  return needs;
+}
+
+void add_headers(Mask& mask, MatchField field, const Mask& of_row) {
+  visit_headers(field, [&](MatchField header) {
+    if (mask.bits(header) != 0 || of_row.bits(header) == 0) return;
+    mask.add(header, of_row.bits(header));
+    add_headers(mask, header, of_row);
+  });
 }
 
 double hoped_cost(const Problem& problem, double missing_weight) {

@@ -32,6 +32,9 @@ struct Parts {
   std::vector<std::uint32_t> rest;               ///< rows for packets without any of the values
 };
 
+/// Whether a match on the field has to look at this header, too, in one of its alternatives.
+[[nodiscard]] bool needs_header(MatchField field, MatchField header);
+
 /// Adds the headers that a field needs, as far as the row looks at them: a device takes no match on
 /// TCP flags that does not say TCP.
 void add_headers(Mask& mask, MatchField field, const Mask& of_row);

@@ -17,13 +17,15 @@ std::size_t bit_count(U128 bits) {
 }  // namespace
 
 Columns::Columns(const Mask& all) {
+  std::vector<FieldColumns> fields;
   for (const FieldMask& entry : all.fields()) {
     unsigned lowest = 0;
     while ((entry.bits >> lowest & 1) == 0) ++lowest;
     const U128 shifted = entry.bits >> lowest;
-    fields_.push_back({entry.field, entry.bits, count_, lowest, (shifted & (shifted + 1)) == 0});
+    fields.push_back({entry.field, entry.bits, count_, lowest, (shifted & (shifted + 1)) == 0});
     count_ += bit_count(entry.bits);
   }
+  fields_ = std::make_shared<const std::vector<FieldColumns>>(std::move(fields));
   words_ = std::max<std::size_t>(1, (count_ + 63) / 64);
 }
 
@@ -61,10 +63,10 @@ U128 Columns::gather(const FieldColumns& place, const Word* row) const {
 }
 
 void Columns::pack(const Match& match, Word* value, Word* mask) const {
-  auto place = fields_.begin();
+  auto place = fields_->begin();
   for (const FieldMatch& entry : match.fields()) {
-    while (place != fields_.end() && place->field < entry.field) ++place;
-    if (place == fields_.end()) break;
+    while (place != fields_->end() && place->field < entry.field) ++place;
+    if (place == fields_->end()) break;
     if (place->field != entry.field) continue;
     scatter(*place, entry.value, value);
     scatter(*place, entry.bits, mask);
@@ -72,23 +74,23 @@ void Columns::pack(const Match& match, Word* value, Word* mask) const {
 }
 
 void Columns::pack(const Packet& packet, Word* value) const {
-  auto place = fields_.begin();
+  auto place = fields_->begin();
   for (const auto& [field, bits] : packet.values()) {
-    while (place != fields_.end() && place->field < field) ++place;
-    if (place == fields_.end()) break;
+    while (place != fields_->end() && place->field < field) ++place;
+    if (place == fields_->end()) break;
     if (place->field == field) scatter(*place, bits, value);
   }
 }
 
 Mask Columns::unpack_mask(const Word* mask) const {
   Mask result;
-  for (const FieldColumns& place : fields_) result.add(place.field, gather(place, mask));
+  for (const FieldColumns& place : *fields_) result.add(place.field, gather(place, mask));
   return result;
 }
 
 Match Columns::unpack(const Word* value, const Word* mask) const {
   Match match;
-  for (const FieldColumns& place : fields_) {
+  for (const FieldColumns& place : *fields_) {
     match.set(place.field, gather(place, value), gather(place, mask));
   }
   return match;

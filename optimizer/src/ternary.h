@@ -4,6 +4,7 @@
 /// so that two rules are compared in a few words.
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -38,7 +39,7 @@ class Columns {
   void scatter(const FieldColumns& place, U128 bits, Word* out) const;
   [[nodiscard]] U128 gather(const FieldColumns& place, const Word* row) const;
 
-  std::vector<FieldColumns> fields_;
+  std::shared_ptr<const std::vector<FieldColumns>> fields_;  ///< copies share it
   std::size_t count_ = 0;
   std::size_t words_ = 1;
 };
@@ -49,6 +50,7 @@ class Rows {
   explicit Rows(std::size_t words) : words_(words) {}
   [[nodiscard]] std::size_t words() const { return words_; }
   [[nodiscard]] std::size_t size() const { return data_.size() / words_; }
+  void reserve(std::size_t rows) { data_.reserve(rows * words_); }
   [[nodiscard]] const Word* operator[](std::size_t row) const { return &data_[row * words_]; }
   [[nodiscard]] Word* operator[](std::size_t row) { return &data_[row * words_]; }
   /// Adds a row of zeros; the pointer is good until the next one is added.
@@ -73,6 +75,10 @@ struct Ternaries {
   Rows mask;
   [[nodiscard]] std::size_t size() const { return value.size(); }
   [[nodiscard]] std::size_t words() const { return value.words(); }
+  void reserve(std::size_t rows) {
+    value.reserve(rows);
+    mask.reserve(rows);
+  }
   void add(const Word* row_value, const Word* row_mask) {
     value.add(row_value);
     mask.add(row_mask);

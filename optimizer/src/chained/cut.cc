@@ -2,93 +2,105 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
-#include <set>
 
 #include "src/chained/key_numbers.h"
-#include "src/key_table.h"
-#include "src/table_cut.h"
 
 namespace greynic::optimizer::chained {
 namespace {
-
-std::vector<Word> packed(const Columns& columns, const Mask& mask) {
-  Match match;
-  for (const FieldMask& part : mask.fields()) match.set(part.field, 0, part.bits);
-  std::vector<Word> value(columns.words(), 0);
-  std::vector<Word> bits(columns.words(), 0);
-  columns.pack(match, value.data(), bits.data());
-  return bits;
-}
 
 bool cheaper(const Cut& a, const Cut& b) { return a.cost < b.cost; }
 
 }  // namespace
 
 std::vector<std::vector<Word>> CutChooser::candidates(const Node& node, std::size_t most) const {
-  const Columns& columns = units_.problem->columns;
-  struct Seen {
-    double weight = 0.0;
-    Mask whole;
-  };
-  std::map<MatchField, std::map<U128, Seen>> by_field;
-  std::map<std::vector<Word>, double> by_mask;
   std::vector<double> kind_weight(node.kind_example.size(), 0.0);
   for (std::size_t row = 0; row < node.rows.size(); ++row) {
     kind_weight[node.kind[row]] += node.weight[row] + 1e-9;
   }
-  for (std::size_t kind = 0; kind < kind_weight.size(); ++kind) {
-    const Word* bits = node.rows.hull.mask[node.kind_example[kind]];
-    by_mask[{bits, bits + columns.words()}] += kind_weight[kind];
-    const Mask mask = columns.unpack_mask(bits);
-    for (const FieldMask& entry : mask.fields()) {
-      Seen& seen = by_field[entry.field][entry.bits];
-      if (seen.weight == 0.0) {
-        seen.whole.add(entry.field, entry.bits);
-        add_headers(seen.whole, entry.field, mask);
-      }
-      seen.weight += kind_weight[kind];
-    }
-  }
-  std::set<std::vector<Word>> result;
-  for (const auto& [field, masks] : by_field) {
-    // Thinned out by the weight that each adds.
-    double all = 0.0;
-    for (const auto& entry : masks) all += entry.second.weight;
-    double so_far = 0.0;
-    double next = 0.0;
-    for (const auto& [bits, seen] : masks) {
-      so_far += seen.weight;
-      if (so_far < next && masks.size() > most) continue;
-      next += all / static_cast<double>(most);
-      result.insert(packed(columns, seen.whole));
-    }
-  }
-  std::vector<std::pair<double, std::vector<Word>>> heavy;
-  for (const auto& [bits, weight] : by_mask) heavy.emplace_back(-weight, bits);
-  std::sort(heavy.begin(), heavy.end());
-  heavy.resize(std::min(heavy.size(), most));
-  for (std::size_t i = 0; i < heavy.size(); ++i) {
-    result.insert(heavy[i].second);
-    for (std::size_t j = 0; j < i && j < 3; ++j) {
-      result.insert(common(heavy[i].second, heavy[j].second));
-    }
-  }
+  std::vector<std::vector<Word>> result;
+  add_fields(node, kind_weight, most, result);
+  add_heavy(node, kind_weight, most, result);
   // Codes of ports are looked at from their first bit on, or not at all.
-  std::set<std::vector<Word>> parting;
-  for (std::vector<Word> bits : result) {
+  for (std::vector<Word>& bits : result) {
     for (std::size_t i = 0; i < kPortFields; ++i) {
       const Slot& slot = units_.slot[i];
       const bool decided = (slot.get(bits.data()) & ~slot.get(node.decided.data())) == 0;
       if (units_.as_range[i] && decided) slot.set(0, bits.data());
     }
-    parting.insert(std::move(bits));
   }
-  std::vector<std::vector<Word>> list;
-  for (const auto& bits : parting) {
-    if (std::any_of(bits.begin(), bits.end(), [](Word w) { return w != 0; })) list.push_back(bits);
+  std::sort(result.begin(), result.end());
+  result.erase(std::unique(result.begin(), result.end()), result.end());
+  std::erase_if(result, [](const std::vector<Word>& bits) {
+    return std::ranges::all_of(bits, [](Word word) { return word == 0; });
+  });
+  return result;
+}
+
+/// What kinds look at of single fields, thinned out by the weight that each adds.
+void CutChooser::add_fields(const Node& node, const std::vector<double>& kind_weight,
+                            std::size_t most, std::vector<std::vector<Word>>& masks) const {
+  struct Seen {
+    const Word* bits;  ///< of the first kind that looks at these
+    double weight;
+  };
+  std::vector<Seen> seen;
+  for (std::size_t field = 0; field < fields_.fields(); ++field) {
+    seen.clear();
+    for (std::size_t kind = 0; kind < kind_weight.size(); ++kind) {
+      const Word* const bits = node.rows.hull.mask[node.kind_example[kind]];
+      if (!fields_.looks_at(bits, field)) continue;
+      const auto place = std::ranges::lower_bound(
+          seen, bits, [&](const Word* a, const Word* b) { return fields_.less(a, b, field); },
+          &Seen::bits);
+      if (place != seen.end() && !fields_.less(bits, place->bits, field)) {
+        place->weight += kind_weight[kind];
+      } else {
+        seen.insert(place, {bits, kind_weight[kind]});
+      }
+    }
+    double all = 0.0;
+    for (const Seen& entry : seen) all += entry.weight;
+    double so_far = 0.0;
+    double next = 0.0;
+    for (const Seen& entry : seen) {
+      so_far += entry.weight;
+      if (so_far < next && seen.size() > most) continue;
+      next += all / static_cast<double>(most);
+      masks.push_back(fields_.with_headers(entry.bits, field));
+    }
   }
-  return list;
+}
+
+/// Masks of the heaviest kinds, and what the first of them have in common with others.
+void CutChooser::add_heavy(const Node& node, const std::vector<double>& kind_weight,
+                           std::size_t most, std::vector<std::vector<Word>>& masks) const {
+  const std::size_t words = node.decided.size();
+  struct Heavy {
+    const Word* bits;
+    double weight;
+  };
+  std::vector<Heavy> heavy;
+  KeyNumbers& keys = scratch_.keys;
+  keys.restart(kind_weight.size());
+  for (std::size_t kind = 0; kind < kind_weight.size(); ++kind) {
+    const Word* const bits = node.rows.hull.mask[node.kind_example[kind]];
+    const std::uint32_t number = keys.number(hash_under(bits, bits, words));
+    if (number == heavy.size()) heavy.push_back({bits, 0.0});
+    heavy[number].weight += kind_weight[kind];
+  }
+  const std::size_t count = std::min(heavy.size(), most);
+  const auto middle = heavy.begin() + static_cast<std::ptrdiff_t>(count);
+  std::partial_sort(heavy.begin(), middle, heavy.end(), [&](const Heavy& a, const Heavy& b) {
+    if (a.weight != b.weight) return a.weight > b.weight;
+    return std::lexicographical_compare(a.bits, a.bits + words, b.bits, b.bits + words);
+  });
+  for (std::size_t i = 0; i < count; ++i) {
+    masks.emplace_back(heavy[i].bits, heavy[i].bits + words);
+    for (std::size_t j = 0; j < i && j < 3; ++j) {
+      std::vector<Word>& both = masks.emplace_back(words);
+      for (std::size_t w = 0; w < words; ++w) both[w] = heavy[i].bits[w] & heavy[j].bits[w];
+    }
+  }
 }
 
 std::vector<Cut> CutChooser::best_cuts(const Node& node, double chain, std::size_t most) const {
@@ -144,11 +156,11 @@ CutParts CutChooser::split(const Node& node, const std::vector<Word>& mask) cons
   std::vector<std::uint32_t> needed;
   std::vector<std::vector<std::uint32_t>> copied;  // by part
   for (std::uint32_t row = 0; row < n; ++row) {
-    bool in = covers_all(hull.mask[row], mask) && !node.conflicts.many[row];
+    bool in = covers_all(hull.mask[row], mask) && node.conflicts.many[row] == 0;
     const std::uint64_t key = hash_under(hull.value[row], mask.data(), words);
     const std::uint32_t known = in ? numbers.lookup(key) : kNoRow;
     needed.clear();
-    if (in && !node.conflicts.before[row].empty()) {
+    if (in && !node.conflicts.before(row).empty()) {
       for (std::size_t w = 0; w < words; ++w) value[w] = hull.value[row][w] & mask[w];
       const std::size_t most = most_copies(node, row);
       const auto need = [&](std::uint32_t other) {
@@ -158,13 +170,13 @@ CutParts CutChooser::split(const Node& node, const std::vector<Word>& mask) cons
           return true;
         }
         if (std::find(needed.begin(), needed.end(), other) != needed.end()) return true;
-        if (node.conflicts.many[other]) return false;
+        if (node.conflicts.many[other] != 0) return false;
         needed.push_back(other);
         return needed.size() <= most;
       };
-      for (const std::uint32_t other : node.conflicts.before[row]) in = in && need(other);
+      for (const std::uint32_t other : node.conflicts.before(row)) in = in && need(other);
       for (std::size_t i = 0; in && i < needed.size(); ++i) {
-        for (const std::uint32_t other : node.conflicts.before[needed[i]]) {
+        for (const std::uint32_t other : node.conflicts.before(needed[i])) {
           in = in && (!units_.meets(node.rows, other, value.data(), mask.data()) || need(other));
         }
       }

@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "src/chained/field_bits.h"
 #include "src/chained/key_numbers.h"
 #include "src/chained/node.h"
 
@@ -77,6 +78,7 @@ class CutChooser {
   CutChooser(const Units& units, const Rows& packets, const std::vector<double>& packet_weight,
              const std::vector<std::uint32_t>& decider, double entry_price)
       : units_(units),
+        fields_(units.problem->columns),
         packets_(packets),
         packet_weight_(packet_weight),
         decider_(decider),
@@ -103,6 +105,10 @@ class CutChooser {
   /// Behind the guard, and in each of the regions that jump away.
   [[nodiscard]] double guard_cost(const Node& node, const Guard& guard) const;
   [[nodiscard]] std::vector<std::vector<Word>> candidates(const Node& node, std::size_t most) const;
+  void add_fields(const Node& node, const std::vector<double>& kind_weight, std::size_t most,
+                  std::vector<std::vector<Word>>& masks) const;
+  void add_heavy(const Node& node, const std::vector<double>& kind_weight, std::size_t most,
+                 std::vector<std::vector<Word>>& masks) const;
   /// Rows of the rest that a row may take along: as many as its packets are worth.
   [[nodiscard]] std::size_t most_copies(const Node& node, std::size_t row) const;
 
@@ -125,6 +131,7 @@ class CutChooser {
   };
 
   const Units& units_;
+  FieldBits fields_;
   const Rows& packets_;
   const std::vector<double>& packet_weight_;
   const std::vector<std::uint32_t>& decider_;

@@ -63,7 +63,10 @@ class Bound {
   /// Conflicts lists only some where there are many.
   static std::vector<std::uint32_t> all_before(const Units& units, const Node& node,
                                                std::uint32_t row) {
-    if (!node.conflicts.many[row]) return node.conflicts.before[row];
+    if (node.conflicts.many[row] == 0) {
+      const auto listed = node.conflicts.before(row);
+      return {listed.begin(), listed.end()};
+    }
     std::vector<std::uint32_t> before;
     for (std::uint32_t other = 0; other < row; ++other) {
       const bool same = units.effect[node.rows.unit[other]] == units.effect[node.rows.unit[row]];
@@ -84,7 +87,7 @@ std::optional<Filter> CutChooser::best_filter(const Node& node) const {
   std::vector<bool> is_bound(node.rows.size());
   double bound_weight = 0.0;
   for (std::size_t row = 0; row < node.rows.size(); ++row) {
-    is_bound[row] = node.conflicts.before[row].size() > kFewBlockers;
+    is_bound[row] = node.conflicts.before(row).size() > kFewBlockers;
     if (is_bound[row]) bound_weight += node.weight[row];
   }
   if (bound_weight < 0.5 * node.all_weight) return std::nullopt;

@@ -8,6 +8,8 @@ namespace {
 void append_chain(const Problem& rows, const Chain& chain, std::vector<PlanMatcher>& matchers) {
   for (const Group& group : chain.groups) {
     PlanMatcher matcher(rows.rows.mask[group.rows.front()], rows.rows.words());
+    matcher.values.reserve(group.rows.size());
+    matcher.entries.reserve(group.rows.size());
     for (const std::uint32_t row : group.rows) {
       matcher.values.add(rows.rows.value[row]);
       matcher.entries.push_back({rows.rule[row], kNowhere, rows.weight[row]});

@@ -26,6 +26,7 @@ bool Grower::make_cut(Node& node, const std::vector<Word>& mask, std::uint32_t& 
     inside[i].filters = node.filters;
     for (std::size_t w = 0; w < words; ++w) inside[i].decided[w] = node.decided[w] | mask[w];
     for (std::size_t w = 0; w < words; ++w) bits[w] = value_of(i)[w] & mask[w];
+    inside[i].rows.reserve(parts.parts[i].rows.size());
     for (const std::uint32_t row : parts.parts[i].rows) {
       units_.add_within(inside[i].rows, node.rows, row, bits.data(), mask.data());
     }
@@ -40,6 +41,7 @@ bool Grower::make_cut(Node& node, const std::vector<Word>& mask, std::uint32_t& 
   // The rest, and the packets that no part decides.
   rest.decided = node.decided;
   rest.filters = node.filters;
+  rest.rows.reserve(parts.rest.size());
   for (const std::uint32_t row : parts.rest) {
     rest.rows.add(node.rows.hull.value[row], node.rows.hull.mask[row], node.rows.ports[row],
                   node.rows.unit[row]);

@@ -18,10 +18,7 @@ bool end_at_last_word(Node& node) {
                node.rows.unit[i]);
     }
     node.rows = std::move(kept);
-    if (node.conflicts.before.size() > row + 1) {
-      node.conflicts.before.resize(row + 1);
-      node.conflicts.many.resize(row + 1);
-    }
+    node.conflicts.cut_off(row + 1);
     return true;
   }
   return false;
@@ -35,6 +32,10 @@ Problem written_out(const Units& units, const Node& node) {
   const bool few =
       node.rows.size() <= kFew &&
       std::ranges::all_of(node.rows.ports, [&](const PortIds& ids) { return ids == kNoSets; });
+  chain.rows.reserve(node.rows.size());
+  chain.effect.reserve(node.rows.size());
+  chain.rule.reserve(node.rows.size());
+  chain.weight.reserve(node.rows.size());
   std::unordered_set<std::vector<Word>, RowHash> known;
   std::vector<Word> key;
   const auto is_new = [&](const Word* value, const Word* mask) {
@@ -73,9 +74,9 @@ Chain chain_of(const Problem& problem, circles::Care care) {
 
 double cost_as_made(const Units& units, const Node& node, double hoped, double missing) {
   constexpr std::size_t kSmall = 3000;
-  const bool waits = std::ranges::any_of(node.conflicts.before,
-                                         [](const auto& before) { return !before.empty(); });
-  if (units.as_range[0] || units.as_range[1] || !waits || node.rows.size() > kSmall) return hoped;
+  if (units.as_range[0] || units.as_range[1] || node.conflicts.listed.empty() ||
+      node.rows.size() > kSmall)
+    return hoped;
   const Chain made = chain_of(written_out(units, node));
   return std::max(hoped,
                   weighted_position(made) + missing * static_cast<double>(made.groups.size()));

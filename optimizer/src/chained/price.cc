@@ -145,14 +145,14 @@ std::size_t CutChooser::sort_rows(const Node& node, const std::vector<Word>& mas
   std::size_t copies = 0;
   for (std::size_t row = 0; row < n; ++row) {
     const std::uint32_t kind = node.kind[row];
-    const auto& before = node.conflicts.before[row];
-    bool in = s.covers[kind] != 0 && !node.conflicts.many[row];
+    const auto before = node.conflicts.before(row);
+    bool in = s.covers[kind] != 0 && node.conflicts.many[row] == 0;
     std::size_t copied = 0;
     if (in && !before.empty()) {
       const std::size_t most = most_copies(node, row);
       for (std::size_t i = 0; in && i < before.size(); ++i) {
         if (s.part[before[i]] != kNoRow) continue;
-        in = ++copied <= most && !node.conflicts.many[before[i]];
+        in = ++copied <= most && node.conflicts.many[before[i]] == 0;
       }
     }
     if (!in) {

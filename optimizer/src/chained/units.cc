@@ -5,7 +5,6 @@
 #include <memory>
 #include <numeric>
 #include <set>
-#include <span>
 
 namespace greynic::optimizer::chained {
 
@@ -327,8 +326,8 @@ bool Units::meets(const UnitRows& rows_a, std::size_t a, const Word* value,
 void Units::add_within(UnitRows& out, const UnitRows& rows_a, std::size_t a, const Word* value,
                        const Word* mask) {
   const std::size_t words = rows_a.hull.words();
-  std::vector<Word> open_value(words);
-  std::vector<Word> open_mask(words);
+  Word* const open_value = out.hull.value.add();
+  Word* const open_mask = out.hull.mask.add();
   for (std::size_t w = 0; w < words; ++w) {
     open_value[w] = rows_a.hull.value[a][w] & ~mask[w];
     open_mask[w] = rows_a.hull.mask[a][w] & ~mask[w];
@@ -338,9 +337,9 @@ void Units::add_within(UnitRows& out, const UnitRows& rows_a, std::size_t a, con
     const std::uint32_t fixed = slot[i].get(mask);
     // A code says which ports it stands for only from its first bit on.
     const std::uint32_t dropped = as_range[i] ? 0 : fixed;
-    if (as_range[i] && slot[i].get(open_mask.data()) != 0) {
-      slot[i].set(slot[i].get(rows_a.hull.value[a]), open_value.data());
-      slot[i].set(slot[i].get(rows_a.hull.mask[a]), open_mask.data());
+    if (as_range[i] && slot[i].get(open_mask) != 0) {
+      slot[i].set(slot[i].get(rows_a.hull.value[a]), open_value);
+      slot[i].set(slot[i].get(rows_a.hull.mask[a]), open_mask);
     }
     if (ports[i] == 0 || fixed == 0) continue;
     std::vector<Prefix> inside;
@@ -352,12 +351,13 @@ void Units::add_within(UnitRows& out, const UnitRows& rows_a, std::size_t a, con
     }
     Prefix hull = all ? Prefix{0, 0} : hull_of(inside);
     if (as_range[i]) hull = leading(hull, slot[i].all());
-    slot[i].set(hull.value, open_value.data());
-    slot[i].set(hull.mask, open_mask.data());
+    slot[i].set(hull.value, open_value);
+    slot[i].set(hull.mask, open_mask);
     std::sort(inside.begin(), inside.end());
     ports[i] = all || inside.size() == 1 ? 0 : sets.number(std::move(inside));
   }
-  out.add(open_value.data(), open_mask.data(), ports, rows_a.unit[a]);
+  out.ports.push_back(ports);
+  out.unit.push_back(rows_a.unit[a]);
 }
 
 namespace {
@@ -446,16 +446,29 @@ class ConflictFinder {
 
 }  // namespace
 
+void Conflicts::cut_off(std::size_t rows) {
+  if (end.size() <= rows) return;
+  end.resize(rows);
+  many.resize(rows);
+  some.resize(rows);
+  listed.resize(rows == 0 ? 0 : end.back());
+}
+
 Conflicts conflicts_of(const Units& units, const UnitRows& rows, std::size_t most) {
   const ConflictFinder finder(units, rows, most);
   Conflicts result;
   result.most = most;
-  result.before.resize(rows.size());
-  result.many.assign(rows.size(), false);
-  result.some.assign(rows.size(), false);
+  std::vector<std::vector<std::uint32_t>> before(rows.size());
+  std::size_t count = 0;
   for (std::uint32_t row = 0; row < rows.size(); ++row) {
-    result.many[row] = finder.find(row, result.before[row]);
-    result.some[row] = result.before[row].size() > most_listed(most);
+    result.many.push_back(finder.find(row, before[row]) ? 1 : 0);
+    result.some.push_back(before[row].size() > most_listed(most) ? 1 : 0);
+    result.end.push_back(count += before[row].size());
+  }
+  result.listed.reserve(count);
+  for (auto& of_row : before) {  // freed one by one: there may be many
+    result.listed.insert(result.listed.end(), of_row.begin(), of_row.end());
+    of_row = {};
   }
   return result;
 }
@@ -465,10 +478,11 @@ Conflicts conflicts_within(const Units& units, const Conflicts& among, const Uni
                            Meeting meeting, std::vector<std::uint32_t>& row_inside) {
   Conflicts result;
   result.most = among.most;
-  result.before.resize(inner.size());
-  result.many.assign(inner.size(), false);
-  result.some.assign(inner.size(), false);
+  result.end.resize(inner.size());
+  result.many.assign(inner.size(), 0);
+  result.some.assign(inner.size(), 0);
   std::unique_ptr<ConflictFinder> finder;
+  std::vector<std::uint32_t> found;
   constexpr PortIds kNoSets{};
   const auto meet = [&](std::uint32_t listed, std::uint32_t other, std::uint32_t row) {
     const bool sure = meeting == Meeting::kSure ||
@@ -478,20 +492,26 @@ Conflicts conflicts_within(const Units& units, const Conflicts& among, const Uni
   };
   for (std::uint32_t row = 0; row < inner.size(); ++row) {
     row_inside[from[row]] = row;
-    auto& before = result.before[row];
-    for (const std::uint32_t listed : among.before[from[row]]) {
+    const std::size_t begin = result.listed.size();
+    for (const std::uint32_t listed : among.before(from[row])) {
       const std::uint32_t other = row_inside[listed];
-      if (other != kNoRow && meet(listed, other, row)) before.push_back(other);
+      if (other != kNoRow && meet(listed, other, row)) result.listed.push_back(other);
     }
-    if (!among.many[from[row]]) continue;
-    result.many[row] = before.size() > among.most;
-    result.some[row] = among.some[from[row]];
-    if (!result.many[row] && result.some[row]) {
-      before.clear();
-      if (!finder) finder = std::make_unique<ConflictFinder>(units, inner, among.most);
-      result.many[row] = finder->find(row, before);
-      result.some[row] = before.size() > most_listed(among.most);
+    if (among.many[from[row]] != 0) {
+      bool many = result.listed.size() - begin > among.most;
+      bool some = among.some[from[row]] != 0;
+      if (!many && some) {
+        found.clear();
+        if (!finder) finder = std::make_unique<ConflictFinder>(units, inner, among.most);
+        many = finder->find(row, found);
+        some = found.size() > most_listed(among.most);
+        result.listed.resize(begin);
+        result.listed.insert(result.listed.end(), found.begin(), found.end());
+      }
+      result.many[row] = many ? 1 : 0;
+      result.some[row] = some ? 1 : 0;
     }
+    result.end[row] = result.listed.size();
   }
   for (std::uint32_t row = 0; row < inner.size(); ++row) row_inside[from[row]] = kNoRow;
   return result;

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <vector>
 
 #include "src/overlap.h"
@@ -51,6 +52,11 @@ struct UnitRows {
   std::vector<std::uint32_t> unit;  ///< number in Units; smaller wins
 
   [[nodiscard]] std::size_t size() const { return unit.size(); }
+  void reserve(std::size_t rows) {
+    hull.reserve(rows);
+    ports.reserve(rows);
+    unit.reserve(rows);
+  }
   void add(const Word* value, const Word* mask, PortIds port_ids, std::uint32_t number) {
     hull.add(value, mask);
     ports.push_back(port_ids);
@@ -126,10 +132,19 @@ struct Units {
 
 /// For each row, those that must come before it: earlier, overlapping, of another effect.
 struct Conflicts {
-  std::size_t most = 0;                            ///< that a row may have to leave a rest
-  std::vector<std::vector<std::uint32_t>> before;  ///< of each row, ascending
-  std::vector<bool> many;                          ///< there are more than `most`
-  std::vector<bool> some;                          ///< of these, not all are listed
+  std::size_t most = 0;               ///< that a row may have to leave a rest
+  std::vector<std::uint32_t> listed;  ///< of all rows, one after the other; of each row ascending
+  std::vector<std::size_t> end;       ///< by row, in `listed`
+  std::vector<std::uint8_t> many;     ///< by row: there are more than `most`
+  std::vector<std::uint8_t> some;     ///< by row: of these, not all are listed
+
+  [[nodiscard]] std::size_t rows() const { return end.size(); }
+  [[nodiscard]] std::span<const std::uint32_t> before(std::size_t row) const {
+    const std::size_t begin = row == 0 ? 0 : end[row - 1];
+    return {listed.data() + begin, end[row] - begin};
+  }
+  /// Keeps the first rows.
+  void cut_off(std::size_t rows);
 };
 [[nodiscard]] Conflicts conflicts_of(const Units& units, const UnitRows& rows, std::size_t most);
 

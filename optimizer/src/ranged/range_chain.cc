@@ -133,7 +133,7 @@ class RangeChain {
     blockers_.assign(count_, 0);
     const Conflicts conflicts = chained::conflicts_of(units_, node_.rows, count_);
     for (std::uint32_t row = 0; row < count_; ++row) {
-      for (const std::uint32_t before : conflicts.before[row]) {
+      for (const std::uint32_t before : conflicts.before(row)) {
         if (disjoint(boxes_[before], boxes_[row])) continue;
         holds_back_[before].push_back(row);
         ++blockers_[row];
