@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include "src/chained/key_numbers.h"
 
@@ -104,6 +105,7 @@ void CutChooser::add_heavy(const Node& node, const std::vector<double>& kind_wei
 }
 
 std::vector<Cut> CutChooser::best_cuts(const Node& node, double chain, std::size_t most) const {
+  constexpr double kNoBound = std::numeric_limits<double>::infinity();
   const bool large = node.rows.size() > 20'000;
   const auto singles = candidates(node, large ? 4 : 6);
   const KindSums sums(node);
@@ -119,18 +121,20 @@ std::vector<Cut> CutChooser::best_cuts(const Node& node, double chain, std::size
     if (least < chain) bounds.push_back({mask, least});
   };
   // Cheapest bound first: once so many cuts cost less than the next bound, none behind it matters.
-  const auto try_bounds = [&] {
+  const auto try_bounds = [&](std::size_t wanted) {
     std::sort(bounds.begin(), bounds.end(), cheaper);
     for (Cut& cut : bounds) {
-      if (found.size() == most && cut.cost >= found.back().cost) break;
-      cut.cost = cost_of(node, cut.mask);
+      const double dearest = found.size() < wanted ? kNoBound : found[wanted - 1].cost;
+      if (cut.cost >= dearest) break;
+      cut.cost = cost_of(node, cut.mask, dearest);
+      if (cut.cost >= dearest) continue;
       found.insert(std::upper_bound(found.begin(), found.end(), cut, cheaper), std::move(cut));
-      if (found.size() > most) found.pop_back();
+      found.resize(std::min(found.size(), wanted));
     }
     bounds.clear();
   };
   for (const auto& mask : singles) bound(mask);
-  try_bounds();
+  try_bounds(std::max(most, beam[0]));
   std::vector<Word> wider;
   for (const std::size_t width : beam) {
     for (std::size_t i = 0; i < std::min(width, found.size()); ++i) {
@@ -140,7 +144,7 @@ std::vector<Cut> CutChooser::best_cuts(const Node& node, double chain, std::size
         bound(wider);
       }
     }
-    try_bounds();
+    try_bounds(most);
   }
   return found;
 }

@@ -96,7 +96,9 @@ class CutChooser {
   [[nodiscard]] CutParts split(const Node& node, const std::vector<Word>& mask) const;
 
  private:
-  [[nodiscard]] double cost_of(const Node& node, const std::vector<Word>& mask) const;
+  /// Gives up, with more than `dearest`, where it cannot cost less.
+  [[nodiscard]] double cost_of(const Node& node, const std::vector<Word>& mask,
+                               double dearest) const;
   /// At least the rows that do not look at the mask stay in the rest, so no cut costs less.
   [[nodiscard]] double least_cost(const Node& node, const KindSums& sums,
                                   const std::vector<Word>& mask) const;

@@ -133,10 +133,8 @@ std::size_t Grower::grow_on(Node node, std::uint32_t table, std::uint32_t exit, 
     if (filter) {
       return std::max(deepest, grow_filtered(std::move(node), *filter, table, exit, way));
     }
-    constexpr std::size_t kFewCuts = 3;
     constexpr std::size_t kManyCuts = 24;
-    const std::vector<Cut> cuts =
-        may_cut ? chooser_.best_cuts(node, chain, kFewCuts) : std::vector<Cut>{};
+    const std::vector<Cut> cuts = may_cut ? chooser_.best_cuts(node, chain, 1) : std::vector<Cut>{};
     const auto guard = chooser_.best_guard(node);
     if (guard && guard->cost < chain && (cuts.empty() || guard->cost < cuts.front().cost)) {
       decide({true, {}});
@@ -153,7 +151,7 @@ std::size_t Grower::grow_on(Node node, std::uint32_t table, std::uint32_t exit, 
       return true;
     };
     bool made = std::any_of(cuts.begin(), cuts.end(), make);
-    if (!made && cuts.size() == kFewCuts) {
+    if (!made && !cuts.empty()) {
       const std::vector<Cut> more = chooser_.best_cuts(node, chain, kManyCuts);
       made = std::any_of(more.begin(), more.end(), make);
     }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "src/chained/cut.h"
 
@@ -173,12 +174,21 @@ std::size_t CutChooser::sort_rows(const Node& node, const std::vector<Word>& mas
   return copies;
 }
 
-double CutChooser::cost_of(const Node& node, const std::vector<Word>& mask) const {
+double CutChooser::cost_of(const Node& node, const std::vector<Word>& mask, double dearest) const {
   Scratch& s = scratch_;
   look_inside(node, mask);
   const std::size_t copies = sort_rows(node, mask);
   const std::uint32_t parts = s.keys.count();
-  if (parts == 0) return 1e300;
+  if (parts == 0) return std::numeric_limits<double>::infinity();
+  s.shares.clear();
+  double rest_weight = 0.0;
+  for (std::uint32_t kind = 0; kind < s.rest_weight.size(); ++kind) {
+    if (s.rest_weight[kind] < 0.0) continue;  // no row
+    s.shares.push_back({kind, s.rest_weight[kind]});
+    rest_weight += s.rest_weight[kind];
+  }
+  const ChainCost rest = cost_in_order(s.shares, node.kind_masks);
+  const double rest_cost = tree_cost(rest, rest_weight, 0.0);
   // Packets of the rest that pass through a part.
   s.passing.assign(parts, 0.0);
   for (const std::uint32_t packet : node.packets) {
@@ -208,17 +218,11 @@ double CutChooser::cost_of(const Node& node, const std::vector<Word>& mask) cons
     }
     cost += tree_cost(chain_cost(s.shares, s.masks), weight, through);
     entries += 2.0;
-  }
-  s.shares.clear();
-  double rest_weight = 0.0;
-  for (std::uint32_t kind = 0; kind < s.rest_weight.size(); ++kind) {
-    if (s.rest_weight[kind] < 0.0) continue;  // no row
-    s.shares.push_back({kind, s.rest_weight[kind]});
-    rest_weight += s.rest_weight[kind];
+    const double least = cost + rest_cost + entries * entry_price_;
+    if (least > dearest) return least;
   }
   const double other = std::max(0.0, node.all_weight - in_weight);
-  const ChainCost rest = cost_in_order(s.shares, node.kind_masks);
-  cost += tree_cost(rest, rest_weight, 0.0);
+  cost += rest_cost;
   cost += std::max(0.0, other - rest_weight) * tree_mean(rest.matchers);
   return cost + entries * entry_price_;
 }
