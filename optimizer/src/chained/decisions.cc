@@ -14,15 +14,6 @@ std::uint32_t Grower::keep(const Node& node, std::uint32_t table, std::uint32_t 
 }
 
 std::vector<double> Grower::tried_behind() const {
-  const auto tried_from = [](const PlanTable& table, std::size_t begin) {
-    double tried = 0.0;
-    double position = 0.0;
-    for (std::size_t i = begin; i < table.matchers.size(); ++i) {
-      position += 1.0;
-      tried += position * weight_of(table.matchers[i]);
-    }
-    return tried + (table.exit == kNowhere ? position : position + 1.0) * table.missing;
-  };
   std::vector<double> tried(decisions_.size(), 0.0);
   for (std::size_t table = 0; table < plan_.size(); ++table) {
     if (owner_[table] != kNowhere) tried[owner_[table]] += tried_from(plan_[table], 0);
@@ -105,7 +96,7 @@ std::optional<std::uint32_t> Grower::regrow(std::uint32_t number, const Step* st
   deciding_ = decision.above;
   const auto again = static_cast<std::uint32_t>(decisions_.size());
   grow(*decision.node, decision.table, decision.exit, decision.way);
-  if (!finish_plan()) return std::nullopt;
+  if (too_much()) return std::nullopt;
   return again;
 }
 

@@ -22,7 +22,7 @@ void append_chain(const Problem& rows, const Chain& chain, std::vector<PlanMatch
 
 bool Grower::grow_whole(const Conflicts& conflicts) {
   grow(whole(conflicts), new_table(), kNowhere, {0, options_.most_jumps});
-  return finish_plan();
+  return !too_much();
 }
 
 Grown Grower::run(const Conflicts& conflicts) {
@@ -31,7 +31,7 @@ Grown Grower::run(const Conflicts& conflicts) {
   if (forks_.empty()) return {made(), filtered_, {}, work_};
   Grown grown{this->grown(), filtered_, {}, 0};
   leave_filters_out();
-  if (finish_plan()) grown.without = made();
+  if (!too_much()) grown.without = made();
   grown.work = work_;
   return grown;
 }
@@ -103,13 +103,17 @@ std::size_t Grower::grow(Node node, std::uint32_t table, std::uint32_t exit, Way
 std::size_t Grower::grow_on(Node node, std::uint32_t table, std::uint32_t exit, Way way) {
   std::size_t deepest = way.jumps;
   while (!too_much()) {
+    take_up(node);
     if (end_at_last_word(node)) exit = kNowhere;
     scout(node);
     work_ += node.rows.size();
     plan_[table].exit = exit;
     plan_[table].missing = missing(node);
     deepest = std::max(deepest, way.jumps);
-    if (node.rows.size() == 0) return deepest;
+    if (node.rows.size() == 0) {
+      tried_ += tried_from(plan_[table], plan_[table].matchers.size());
+      return deepest;
+    }
     constexpr double kShort = 1.6;
     const double hoped = chooser_.chain(node);
     const double chain =
@@ -227,17 +231,23 @@ void Grower::scout(Node& node) {
   for (const std::uint32_t unit : node.rows.unit) local_[unit] = kNoRow;
 }
 
-void Grower::finish(const Node& node, double chain, std::uint32_t table) {
-  tried_ += chain;
+void Grower::finish(const Node& node, double hoped, std::uint32_t table) {
+  auto& matchers = plan_[table].matchers;
+  const std::size_t begin = matchers.size();
   if (units_.as_range[0] || units_.as_range[1]) {
     for (PlanMatcher& matcher : ranged::range_chain(units_, node)) {
       entries_ += matcher.entries.size();
-      plan_[table].matchers.push_back(std::move(matcher));
+      matchers.push_back(std::move(matcher));
     }
-    return;
+  } else {
+    Problem rows = written_out(units_, node);
+    entries_ += rows.rows.size();
+    tried_ += hoped;
+    if (too_much()) return;  // long chains take their time
+    tried_ -= hoped;
+    put_chain(std::move(rows), table);
   }
-  chains_.emplace_back(table, written_out(units_, node));
-  entries_ += chains_.back().second.rows.size();
+  tried_ += tried_from(plan_[table], begin);
 }
 
 void Grower::put_chain(Problem rows, std::uint32_t table) {

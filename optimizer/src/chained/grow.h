@@ -25,8 +25,7 @@ struct GrowOptions {
   std::size_t most_tables = 0;  ///< that may be added
   std::size_t most_rules = 0;   ///< the search gives up beyond
   std::size_t most_jumps = 0;   ///< that follow one another
-  /// Matchers tried on the mean with entries priced in, beyond which the search gives up; chains are
-  /// taken as hoped for.
+  /// Matchers tried on the mean with entries priced in, beyond which the search gives up.
   double most_cost = std::numeric_limits<double>::infinity();
   bool filters = true;          ///< may be put in
   bool without_too = false;     ///< where filters are put in, the plan without is wanted, too

@@ -74,6 +74,9 @@ bool Grower::make_cut(Node& node, const std::vector<Word>& mask, std::uint32_t& 
     for (const std::uint32_t unit : inside[i].rows.unit) local_[unit] = kNoRow;
   }
   std::sort(undecided.begin(), undecided.end());
+  rest.packets = std::move(undecided);
+  for (Node& part : inside) put_off(part);
+  put_off(rest);
   std::size_t last = way.jumps;  // jumps that lead to the parts' ends
   entries_ += parts.parts.size() * (comes_back ? 2 : 1);
   for (std::size_t i = 0; i < inside.size(); ++i) {
@@ -88,13 +91,13 @@ bool Grower::make_cut(Node& node, const std::vector<Word>& mask, std::uint32_t& 
     }
   }
   plan_[table].matchers.push_back(std::move(matcher));
-  rest.packets = std::move(undecided);
   if (after == exit) {
     deepest = std::max(deepest, last);
   } else {
     way.jumps = last + 1;
     plan_[table].exit = after;
     plan_[table].missing = missing;
+    tried_ += missing;
     table = after;
   }
   return true;
@@ -161,6 +164,9 @@ Node Grower::put_guard(Node node, const Guard& guard, std::uint32_t table, std::
     from.push_back(row);
   }
   inherit(node, std::move(from), behind, Meeting::kUncertain);
+  tried_ += node.all_weight * static_cast<double>(matchers.size());
+  for (Node& part : low) put_off(part);
+  put_off(behind);
   for (std::size_t protocol = 0; protocol < low.size(); ++protocol) {
     PlanEntry to;
     const bool empty = low[protocol].rows.size() == 0;
@@ -177,7 +183,6 @@ Node Grower::put_guard(Node node, const Guard& guard, std::uint32_t table, std::
       matcher.entries[protocol] = to;
     }
   }
-  tried_ += node.all_weight * static_cast<double>(matchers.size());
   for (PlanMatcher& matcher : matchers) {
     entries_ += matcher.entries.size();
     plan_[table].matchers.push_back(std::move(matcher));
@@ -205,6 +210,7 @@ std::uint32_t Grower::send_away(const Node& node, const std::vector<Word>& mask,
   }
   inherit(node, std::move(from), without, Meeting::kSure);
   for (const std::uint32_t packet : node.packets) {
+    tried_ += packet_weight_[packet];
     const auto found = known.find(hash_under(packets_[packet], mask.data(), words));
     (found == known.end() ? without : with).packets.push_back(packet);
     if (found != known.end()) matcher.entries[found->second].weight += packet_weight_[packet];
@@ -232,6 +238,7 @@ Node Grower::put_filter(Node node, const Filter& filter, std::uint32_t table, st
   const std::uint32_t second = send_away(one, filter.second, first, both, other);
   both.rows = std::move(node.rows);
   both.conflicts = std::move(node.conflicts);
+  for (Node* const later : {&without, &other, &both}) put_off(*later);
   deepest = std::max(deepest, grow(std::move(other), first, exit, {way.jumps + 1, way.most}));
   deepest = std::max(deepest, grow(std::move(both), second, exit, {way.jumps + 2, way.most}));
   return without;

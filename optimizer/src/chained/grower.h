@@ -96,9 +96,22 @@ class Grower {
  private:
   [[nodiscard]] Node whole(const Conflicts& conflicts) const;
 
+  /// What waits to be grown takes a matcher for each packet, and an entry for each row.
   [[nodiscard]] bool too_much() const {
+    const auto entries = static_cast<double>(entries_ + waiting_rows_);
     return refused_ || too_many_rules() ||
-           tried_ + options_.entry_price * static_cast<double>(entries_) > options_.most_cost;
+           tried_ + waiting_ + options_.entry_price * entries > options_.most_cost;
+  }
+  void put_off(Node& node) {
+    if (node.rows.size() == 0 || node.rows.takes_all(0)) return;  // it is not grown
+    for (const std::uint32_t packet : node.packets) node.waiting += packet_weight_[packet];
+    node.waiting_rows = node.rows.size();
+    waiting_ += node.waiting;
+    waiting_rows_ += node.waiting_rows;
+  }
+  void take_up(Node& node) {
+    waiting_ -= std::exchange(node.waiting, 0.0);
+    waiting_rows_ -= std::exchange(node.waiting_rows, 0);
   }
 
   std::uint32_t new_table();
@@ -119,14 +132,6 @@ class Grower {
     std::size_t begin;     ///< of the tables that were added
     std::size_t end = 0;
   };
-
-  /// False when it has too many rules.
-  bool finish_plan() {
-    if (too_much()) return false;
-    for (auto& [table, chain] : chains_) put_chain(std::move(chain), table);
-    chains_.clear();
-    return true;
-  }
 
   void leave_filters_out();
 
@@ -162,8 +167,8 @@ class Grower {
     return std::max(0.0, node.all_weight - hit);
   }
 
-  /// The node as a chain, the end of its table.
-  void finish(const Node& node, double chain, std::uint32_t table);
+  /// The node as a chain, the end of its table, which tries `hoped` at least.
+  void finish(const Node& node, double hoped, std::uint32_t table);
 
   void put_chain(Problem chain, std::uint32_t table);
 
@@ -202,8 +207,6 @@ class Grower {
   KeyNumbers classes_;                     ///< for scout
   KeyNumbers part_keys_;                   ///< for make_cut
   Plan plan_;
-  /// Ends of tables, made once it is known that the plan is small enough.
-  std::vector<std::pair<std::uint32_t, Problem>> chains_;
   std::vector<QuickChain> quick_;
   std::vector<Decision> decisions_;
   std::uint32_t deciding_ = kNowhere;  ///< the decision whose parts and rest are grown
@@ -211,6 +214,8 @@ class Grower {
   std::vector<std::uint32_t> free_;    ///< tables that were taken out
   std::size_t entries_ = 0;            ///< of the matchers so far
   double tried_ = 0.0;                 ///< in them
+  std::size_t waiting_rows_ = 0;       ///< of nodes still to be grown
+  double waiting_ = 0.0;               ///< of their packets
   std::size_t work_ = 0;
   bool filtered_ = false;
   std::vector<Fork> forks_;

@@ -14,6 +14,8 @@ struct Node {
   std::vector<std::uint32_t> packets;  ///< those whose decider is here, or that nothing decides
   std::vector<Word> decided;           ///< bits that are fixed throughout the region
   int filters = 0;                     ///< that its packets went through
+  double waiting = 0.0;                ///< what Grower counts of it before it is grown: of packets,
+  std::size_t waiting_rows = 0;        ///< and of rows
 
   // Made by NodeScout.
   std::vector<double> weight;               ///< by row: of the packets it decides

@@ -22,16 +22,19 @@ std::size_t entries_of(const Plan& plan) {
   return count;
 }
 
+double tried_from(const PlanTable& table, std::size_t begin) {
+  double tried = 0.0;
+  double position = 0.0;
+  for (std::size_t i = begin; i < table.matchers.size(); ++i) {
+    position += 1.0;
+    tried += position * weight_of(table.matchers[i]);
+  }
+  return tried + (table.exit == kNowhere ? position : position + 1.0) * table.missing;
+}
+
 double tried_in(const Plan& plan) {
   double tried = 0.0;
-  for (const PlanTable& table : plan) {
-    double position = 0.0;
-    for (const PlanMatcher& matcher : table.matchers) {
-      position += 1.0;
-      tried += position * weight_of(matcher);
-    }
-    tried += (table.exit == kNowhere ? position : position + 1.0) * table.missing;
-  }
+  for (const PlanTable& table : plan) tried += tried_from(table, 0);
   return tried;
 }
 

@@ -45,7 +45,10 @@ using Plan = std::vector<PlanTable>;  ///< the first is the input table
 /// Rules that the plan makes, a jump for each exit included.
 [[nodiscard]] std::size_t entries_of(const Plan& plan);
 
-/// The mean of matchers tried, by the weights of its entries.
+/// Matchers tried from one of a table's on, by the weights of its entries.
+[[nodiscard]] double tried_from(const PlanTable& table, std::size_t begin);
+
+/// The mean of matchers tried.
 [[nodiscard]] double tried_in(const Plan& plan);
 
 /// The most jumps that can follow one another.
