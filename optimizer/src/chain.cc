@@ -91,9 +91,13 @@ std::vector<double> weights_outside(const std::vector<Group>& groups, const Memb
 }  // namespace
 
 Chain build_chain(const Problem& problem, const std::vector<std::uint32_t>& rows,
-                  circles::Care care) {
+                  circles::Care care, const std::vector<RowPair>* known) {
   std::vector<Group> groups = groups_by_mask(problem, rows);
-  BitMatrix before = precedence(problem, groups);
+  const auto order_of = [&] {
+    return known == nullptr ? precedence(problem, groups)
+                            : precedence(*known, problem.rows.size(), groups);
+  };
+  BitMatrix before = order_of();
   Chain chain;
   chain.least = groups.size();
   const std::vector<Members> found = before.none() ? std::vector<Members>{} : circles_of(before);
@@ -116,7 +120,7 @@ Chain build_chain(const Problem& problem, const std::vector<std::uint32_t>& rows
       if (!in_circle[i]) split.push_back(std::move(groups[i]));
     }
     groups = std::move(split);
-    before = precedence(problem, groups);
+    before = order_of();
   }
   std::vector<double> weights;
   weights.reserve(groups.size());

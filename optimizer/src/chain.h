@@ -17,9 +17,11 @@ struct Chain {
 };
 
 /// Rows (ascending) as a chain: groups of equal mask are split only where precedence makes a
-/// circle, then ordered so that the mean position over the rows' weights is small.
+/// circle, then ordered so that the mean position over the rows' weights is small. `known`: where
+/// they are, all pairs of rows that must keep their order.
 [[nodiscard]] Chain build_chain(const Problem& problem, const std::vector<std::uint32_t>& rows,
-                                circles::Care care = circles::Care::kFull);
+                                circles::Care care = circles::Care::kFull,
+                                const std::vector<RowPair>* known = nullptr);
 
 /// Sum over the groups of weight x position (counted from 1).
 [[nodiscard]] double weighted_position(const Chain& chain);

@@ -117,6 +117,22 @@ BitMatrix precedence(const Problem& problem, const std::vector<Group>& groups) {
   return before;
 }
 
+BitMatrix precedence(const std::vector<RowPair>& pairs, std::size_t rows,
+                     const std::vector<Group>& groups) {
+  BitMatrix before(groups.size());
+  if (pairs.empty()) return before;
+  std::vector<std::uint32_t> group_of(rows, kNoRow);
+  for (std::uint32_t group = 0; group < groups.size(); ++group) {
+    for (const std::uint32_t row : groups[group].rows) group_of[row] = group;
+  }
+  for (const RowPair& pair : pairs) {
+    const std::uint32_t first = group_of[pair.first];
+    const std::uint32_t second = group_of[pair.second];
+    if (first != second) before.set(first, second);
+  }
+  return before;
+}
+
 void count_blocked(const Problem& problem, const std::vector<std::uint32_t>& earlier,
                    const std::vector<std::uint32_t>& later, int step,
                    std::vector<std::int32_t>& counts) {

@@ -62,6 +62,15 @@ class BitMatrix {
 /// something else.
 [[nodiscard]] BitMatrix precedence(const Problem& problem, const std::vector<Group>& groups);
 
+/// Two rows that overlap and do different things; the first wins.
+struct RowPair {
+  std::uint32_t first;
+  std::uint32_t second;
+};
+/// The same, where all such pairs of `rows` rows are known.
+[[nodiscard]] BitMatrix precedence(const std::vector<RowPair>& pairs, std::size_t rows,
+                                   const std::vector<Group>& groups);
+
 /// For each row of `later`: does an overlapping row of `earlier`, with another effect, win over it?
 /// Adds `step` to counts[row] where it does.
 void count_blocked(const Problem& problem, const std::vector<std::uint32_t>& earlier,

@@ -81,7 +81,7 @@ void CutChooser::add_heavy(const Node& node, const std::vector<double>& kind_wei
     double weight;
   };
   std::vector<Heavy> heavy;
-  KeyNumbers& keys = scratch_.keys;
+  KeyNumbers& keys = scratch_->keys;
   keys.restart(kind_weight.size());
   for (std::size_t kind = 0; kind < kind_weight.size(); ++kind) {
     const Word* const bits = node.rows.hull.mask[node.kind_example[kind]];
@@ -110,7 +110,7 @@ std::vector<Cut> CutChooser::best_cuts(const Node& node, double chain, std::size
   const auto singles = candidates(node, large ? 4 : 6);
   const KindSums sums(node);
   const std::array<std::size_t, 2> beam = {large ? 1U : 3U, 1U};
-  KeyNumbers& tried = scratch_.tried;
+  KeyNumbers& tried = scratch_->tried;
   tried.restart(singles.size() * (1 + beam[0] + beam[1]));
   std::vector<Cut> found;  // cheapest first
   std::vector<Cut> bounds;
@@ -121,10 +121,10 @@ std::vector<Cut> CutChooser::best_cuts(const Node& node, double chain, std::size
     if (least < chain) bounds.push_back({mask, least});
   };
   // Cheapest bound first: once so many cuts cost less than the next bound, none behind it matters.
-  const auto try_bounds = [&](std::size_t wanted) {
+  const auto try_bounds = [&](std::size_t wanted, double limit) {
     std::sort(bounds.begin(), bounds.end(), cheaper);
     for (Cut& cut : bounds) {
-      const double dearest = found.size() < wanted ? kNoBound : found[wanted - 1].cost;
+      const double dearest = found.size() < wanted ? limit : found[wanted - 1].cost;
       if (cut.cost >= dearest) break;
       cut.cost = cost_of(node, cut.mask, dearest);
       if (cut.cost >= dearest) continue;
@@ -134,7 +134,7 @@ std::vector<Cut> CutChooser::best_cuts(const Node& node, double chain, std::size
     bounds.clear();
   };
   for (const auto& mask : singles) bound(mask);
-  try_bounds(std::max(most, beam[0]));
+  try_bounds(std::max(most, beam[0]), kNoBound);  // wider ones come of dear ones, too
   std::vector<Word> wider;
   for (const std::size_t width : beam) {
     for (std::size_t i = 0; i < std::min(width, found.size()); ++i) {
@@ -144,7 +144,7 @@ std::vector<Cut> CutChooser::best_cuts(const Node& node, double chain, std::size
         bound(wider);
       }
     }
-    try_bounds(most);
+    try_bounds(most, chain);
   }
   return found;
 }

@@ -2,6 +2,7 @@
 
 /// The choice of a cut or of a guard for a node, and what each would cost.
 
+#include <memory>
 #include <optional>
 
 #include "src/chained/field_bits.h"
@@ -138,7 +139,7 @@ class CutChooser {
   const std::vector<double>& packet_weight_;
   const std::vector<std::uint32_t>& decider_;
   double entry_price_;
-  mutable Scratch scratch_;
+  std::shared_ptr<Scratch> scratch_ = std::make_shared<Scratch>();  ///< copies share it
 };
 
 }  // namespace greynic::optimizer::chained

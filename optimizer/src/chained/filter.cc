@@ -105,7 +105,7 @@ std::optional<Filter> CutChooser::best_filter(const Node& node) const {
     }
   }
   std::vector<Side> sides;
-  KeyNumbers& keys = scratch_.keys;
+  KeyNumbers& keys = scratch_->keys;
   for (auto& mask : candidates(node, 6)) {
     if (looks_at_part_of_code(units_, mask)) continue;
     Side side{std::move(mask), std::vector<bool>(node.rows.size()),

@@ -240,31 +240,33 @@ void Grower::finish(const Node& node, double hoped, std::uint32_t table) {
       matchers.push_back(std::move(matcher));
     }
   } else {
-    Problem rows = written_out(units_, node);
-    entries_ += rows.rows.size();
+    WrittenOut written = written_out(units_, node);
+    entries_ += written.rows.rows.size();
     tried_ += hoped;
     if (too_much()) return;  // long chains take their time
     tried_ -= hoped;
-    put_chain(std::move(rows), table);
+    put_chain(std::move(written), table);
   }
   tried_ += tried_from(plan_[table], begin);
 }
 
-void Grower::put_chain(Problem rows, std::uint32_t table) {
+void Grower::put_chain(WrittenOut written, std::uint32_t table) {
   constexpr std::size_t kRowsAUnit = 1000;  // rows of a long chain are held against one another
-  work_ += rows.rows.size() * rows.rows.size() / kRowsAUnit;
-  const Chain chain = chain_of(rows, circles::Care::kQuick);
+  const std::size_t rows = written.rows.rows.size();
+  work_ += rows * rows / kRowsAUnit;
+  const Chain chain = chain_of(written, circles::Care::kQuick);
   auto& matchers = plan_[table].matchers;
   const std::size_t begin = matchers.size();
-  append_chain(rows, chain, matchers);
-  if (chain.quick) quick_.push_back({table, begin, std::move(rows)});
+  append_chain(written.rows, chain, matchers);
+  if (!chain.quick) return;
+  quick_.push_back({table, begin, std::make_shared<const WrittenOut>(std::move(written))});
 }
 
 bool make_chains_again(GrownPlan& grown) {
   for (const QuickChain& chain : grown.quick) {
     auto& matchers = grown.plan[chain.table].matchers;
     matchers.erase(matchers.begin() + static_cast<std::ptrdiff_t>(chain.begin), matchers.end());
-    append_chain(chain.rows, chain_of(chain.rows), matchers);
+    append_chain(chain.rows->rows, chain_of(*chain.rows), matchers);
   }
   return !std::exchange(grown.quick, {}).empty();
 }

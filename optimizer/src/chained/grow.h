@@ -13,9 +13,10 @@
 /// What looks cheapest is done; parts are priced as the trees that they become, by a rule of thumb.
 
 #include <limits>
+#include <memory>
 #include <optional>
 
-#include "src/chained/node.h"
+#include "src/chained/node_chain.h"
 #include "src/chained/plan.h"
 
 namespace greynic::optimizer::chained {
@@ -38,7 +39,7 @@ struct GrowOptions {
 struct QuickChain {
   std::uint32_t table;
   std::size_t begin;  ///< of its matchers in the table
-  Problem rows;
+  std::shared_ptr<const WrittenOut> rows;
 };
 
 struct GrownPlan {

@@ -11,7 +11,6 @@
 #include "src/chained/cut.h"
 #include "src/chained/grow.h"
 #include "src/chained/key_numbers.h"
-#include "src/chained/node_chain.h"
 #include "src/ranged/matchers.h"
 #include "src/ranged/range_chain.h"
 
@@ -170,7 +169,7 @@ class Grower {
   /// The node as a chain, the end of its table, which tries `hoped` at least.
   void finish(const Node& node, double hoped, std::uint32_t table);
 
-  void put_chain(Problem chain, std::uint32_t table);
+  void put_chain(WrittenOut written, std::uint32_t table);
 
   /// Puts the cut into the table and grows its parts. What is left to do goes to `rest`, in a table
   /// of its own when parts come back to it: then `table` becomes that one. False when the cut comes

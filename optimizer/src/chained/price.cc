@@ -92,7 +92,7 @@ double CutChooser::least_cost(const Node& node, const KindSums& sums,
                               const std::vector<Word>& mask) const {
   ChainCost rest;
   double weight = 0.0;
-  std::vector<double>& left = scratch_.rest_weight;  // by class; negative: no kind
+  std::vector<double>& left = scratch_->rest_weight;  // by class; negative: no kind
   left.assign(node.kind_example.size(), -1.0);
   for (const std::uint32_t kind : sums.order) {
     if (covers_all(node.rows.hull.mask[node.kind_example[kind]], mask)) continue;
@@ -110,7 +110,7 @@ double CutChooser::least_cost(const Node& node, const KindSums& sums,
 /// Kinds as they are inside a part of a cut.
 void CutChooser::look_inside(const Node& node, const std::vector<Word>& mask) const {
   const std::size_t kinds = node.kind_example.size();
-  Scratch& s = scratch_;
+  Scratch& s = *scratch_;
   s.covers.resize(kinds);
   s.inside.resize(kinds);
   s.masks.clear();
@@ -137,7 +137,7 @@ void CutChooser::look_inside(const Node& node, const std::vector<Word>& mask) co
 
 /// Which rows go where: `part` by row, the shares in parts and in the rest; how many are copied.
 std::size_t CutChooser::sort_rows(const Node& node, const std::vector<Word>& mask) const {
-  Scratch& s = scratch_;
+  Scratch& s = *scratch_;
   const std::size_t n = node.rows.size();
   s.keys.restart(n);
   s.part.assign(n, kNoRow);
@@ -175,7 +175,7 @@ std::size_t CutChooser::sort_rows(const Node& node, const std::vector<Word>& mas
 }
 
 double CutChooser::cost_of(const Node& node, const std::vector<Word>& mask, double dearest) const {
-  Scratch& s = scratch_;
+  Scratch& s = *scratch_;
   look_inside(node, mask);
   const std::size_t copies = sort_rows(node, mask);
   const std::uint32_t parts = s.keys.count();
@@ -189,6 +189,8 @@ double CutChooser::cost_of(const Node& node, const std::vector<Word>& mask, doub
   }
   const ChainCost rest = cost_in_order(s.shares, node.kind_masks);
   const double rest_cost = tree_cost(rest, rest_weight, 0.0);
+  const double at_least = node.all_weight + rest_cost + static_cast<double>(copies) * entry_price_;
+  if (at_least > dearest) return at_least;
   // Packets of the rest that pass through a part.
   s.passing.assign(parts, 0.0);
   for (const std::uint32_t packet : node.packets) {
