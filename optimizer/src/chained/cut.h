@@ -55,6 +55,16 @@ struct Filter {
   std::vector<Word> second;
 };
 
+/// One side of a filter: the rows that look at all bits of a mask, and the packets that have the
+/// bits of one of them.
+struct FilterSide {
+  std::vector<Word> mask;
+  std::vector<bool> row;     ///< by row
+  std::vector<bool> packet;  ///< by position in the node's packets
+  double weight = 0.0;       ///< that the rows decide
+  double strange = 0.0;      ///< of packets that have the bits, though other rows decide them
+};
+
 /// Whether a row looks at all bits of a mask.
 [[nodiscard]] inline bool covers_all(const Word* wide, const std::vector<Word>& mask) {
   for (std::size_t w = 0; w < mask.size(); ++w) {
@@ -97,6 +107,10 @@ class CutChooser {
   [[nodiscard]] CutParts split(const Node& node, const std::vector<Word>& mask) const;
 
  private:
+  [[nodiscard]] std::vector<std::uint32_t> rows_of_packets(const Node& node) const;
+  [[nodiscard]] std::optional<FilterSide> side_of(const Node& node,
+                                                  const std::vector<std::uint32_t>& row_of,
+                                                  std::vector<Word> mask) const;
   /// Gives up, with more than `dearest`, where it cannot cost less.
   [[nodiscard]] double cost_of(const Node& node, const std::vector<Word>& mask,
                                double dearest) const;
