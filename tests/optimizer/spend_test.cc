@@ -44,9 +44,9 @@ Plan random_plan(std::mt19937_64& random) {
                                    0.0,
                                    {}});
       }
-      plan[table].matchers.push_back(std::move(matcher));
+      plan.edit(table).matchers.push_back(std::move(matcher));
     }
-    if (behind > 0 && random() % 4 != 0) plan[table].exit = another();
+    if (behind > 0 && random() % 4 != 0) plan.edit(table).exit = another();
   }
   return plan;
 }
@@ -91,7 +91,7 @@ void weigh(Plan& plan) {
     walk(plan, packet, [&](std::uint32_t table, std::size_t matcher, std::size_t entry) {
       const bool hit = matcher < plan[table].matchers.size();
       double& weight =
-          hit ? plan[table].matchers[matcher].entries[entry].weight : plan[table].missing;
+          hit ? plan.edit(table).matchers[matcher].entries[entry].weight : plan.edit(table).missing;
       weight += 1.0 / static_cast<double>(kPackets);
     });
   }

@@ -98,7 +98,8 @@ class Writer {
 
 std::size_t recipes_of(const Plan& plan, const Units& units, const LayoutLimits& limits) {
   std::size_t sum = 0;
-  for (const PlanTable& table : plan) {
+  for (std::size_t number = 0; number < plan.size(); ++number) {
+    const PlanTable& table = plan[number];
     for (const PlanMatcher& matcher : table.matchers) {
       sum +=
           limits.recipes(matcher_mask(ranged::with_masks(units, matcher), units.problem->columns));

@@ -65,7 +65,7 @@ void Grower::take_out(std::uint32_t number) {
     if (out[i]) decisions_[i].gone = true;
   }
   const Decision& decision = decisions_[number];
-  auto& matchers = plan_[decision.table].matchers;
+  auto& matchers = plan_.edit(decision.table).matchers;
   matchers.erase(matchers.begin() + static_cast<std::ptrdiff_t>(decision.matchers), matchers.end());
   const auto made = [&](std::uint32_t table) {
     return owner_[table] != kNowhere && out[owner_[table]];
@@ -75,7 +75,7 @@ void Grower::take_out(std::uint32_t number) {
   });
   for (std::uint32_t table = 0; table < plan_.size(); ++table) {
     if (!made(table)) continue;
-    plan_[table] = {};
+    plan_.clear(table);
     owner_[table] = kNowhere;
     free_.push_back(table);
   }
@@ -85,8 +85,8 @@ std::optional<std::uint32_t> Grower::regrow(std::uint32_t number, const Step* st
                                             double entry_price, double most_cost) {
   const Decision decision = decisions_[number];
   take_out(number);
-  plan_[decision.table].exit = kNowhere;
-  plan_[decision.table].missing = 0.0;
+  plan_.edit(decision.table).exit = kNowhere;
+  plan_.edit(decision.table).missing = 0.0;
   entries_ = entries_of(plan_);
   tried_ = tried_in(plan_) + decision.node->all_weight * static_cast<double>(decision.matchers);
   chooser_.set_price(entry_price);

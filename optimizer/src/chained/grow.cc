@@ -47,9 +47,9 @@ Node Grower::whole(const Conflicts& conflicts) const {
 
 void Grower::leave_filters_out() {
   for (Fork& fork : std::exchange(forks_, {})) {
-    auto& matchers = plan_[fork.table].matchers;
+    auto& matchers = plan_.edit(fork.table).matchers;
     matchers.erase(matchers.begin() + static_cast<std::ptrdiff_t>(fork.matchers), matchers.end());
-    for (std::size_t table = fork.begin; table < fork.end; ++table) plan_[table] = {};
+    for (std::size_t table = fork.begin; table < fork.end; ++table) plan_.clear(table);
     std::erase_if(quick_, [&](const QuickChain& chain) {
       return chain.table == fork.table || (chain.table >= fork.begin && chain.table < fork.end);
     });
@@ -83,7 +83,7 @@ std::size_t Grower::grow_filtered(Node node, const Filter& filter, std::uint32_t
 
 std::uint32_t Grower::new_table() {
   if (free_.empty()) {
-    plan_.emplace_back();
+    plan_.add();
     owner_.push_back(deciding_);
     return static_cast<std::uint32_t>(plan_.size() - 1);
   }
@@ -107,8 +107,8 @@ std::size_t Grower::grow_on(Node node, std::uint32_t table, std::uint32_t exit, 
     if (end_at_last_word(node)) exit = kNowhere;
     scout(node);
     work_ += node.rows.size();
-    plan_[table].exit = exit;
-    plan_[table].missing = missing(node);
+    plan_.edit(table).exit = exit;
+    plan_.edit(table).missing = missing(node);
     deepest = std::max(deepest, way.jumps);
     if (node.rows.size() == 0) {
       tried_ += tried_from(plan_[table], plan_[table].matchers.size());
@@ -232,7 +232,7 @@ void Grower::scout(Node& node) {
 }
 
 void Grower::finish(const Node& node, double hoped, std::uint32_t table) {
-  auto& matchers = plan_[table].matchers;
+  auto& matchers = plan_.edit(table).matchers;
   const std::size_t begin = matchers.size();
   if (units_.as_range[0] || units_.as_range[1]) {
     for (PlanMatcher& matcher : ranged::range_chain(units_, node)) {
@@ -255,7 +255,7 @@ void Grower::put_chain(WrittenOut written, std::uint32_t table) {
   const std::size_t rows = written.rows.rows.size();
   work_ += rows * rows / kRowsAUnit;
   const Chain chain = chain_of(written, circles::Care::kQuick);
-  auto& matchers = plan_[table].matchers;
+  auto& matchers = plan_.edit(table).matchers;
   const std::size_t begin = matchers.size();
   append_chain(written.rows, chain, matchers);
   if (!chain.quick) return;
@@ -264,7 +264,7 @@ void Grower::put_chain(WrittenOut written, std::uint32_t table) {
 
 bool make_chains_again(GrownPlan& grown) {
   for (const QuickChain& chain : grown.quick) {
-    auto& matchers = grown.plan[chain.table].matchers;
+    auto& matchers = grown.plan.edit(chain.table).matchers;
     matchers.erase(matchers.begin() + static_cast<std::ptrdiff_t>(chain.begin), matchers.end());
     append_chain(chain.rows->rows, chain_of(*chain.rows), matchers);
   }

@@ -90,13 +90,13 @@ bool Grower::make_cut(Node& node, const std::vector<Word>& mask, std::uint32_t& 
       last = std::max(last, grow(std::move(inside[i]), entry.table, after, way.into_part()));
     }
   }
-  plan_[table].matchers.push_back(std::move(matcher));
+  plan_.edit(table).matchers.push_back(std::move(matcher));
   if (after == exit) {
     deepest = std::max(deepest, last);
   } else {
     way.jumps = last + 1;
-    plan_[table].exit = after;
-    plan_[table].missing = missing;
+    plan_.edit(table).exit = after;
+    plan_.edit(table).missing = missing;
     tried_ += missing;
     table = after;
   }
@@ -185,7 +185,7 @@ Node Grower::put_guard(Node node, const Guard& guard, std::uint32_t table, std::
   }
   for (PlanMatcher& matcher : matchers) {
     entries_ += matcher.entries.size();
-    plan_[table].matchers.push_back(std::move(matcher));
+    plan_.edit(table).matchers.push_back(std::move(matcher));
   }
   return behind;
 }
@@ -216,7 +216,7 @@ std::uint32_t Grower::send_away(const Node& node, const std::vector<Word>& mask,
     if (found != known.end()) matcher.entries[found->second].weight += packet_weight_[packet];
   }
   entries_ += matcher.entries.size();
-  plan_[table].matchers.push_back(std::move(matcher));
+  plan_.edit(table).matchers.push_back(std::move(matcher));
   return target;
 }
 

@@ -18,7 +18,7 @@ std::size_t entries_in(const PlanTable& table) {
 
 std::size_t entries_of(const Plan& plan) {
   std::size_t count = 0;
-  for (const PlanTable& table : plan) count += entries_in(table);
+  for (std::size_t table = 0; table < plan.size(); ++table) count += entries_in(plan[table]);
   return count;
 }
 
@@ -34,7 +34,7 @@ double tried_from(const PlanTable& table, std::size_t begin) {
 
 double tried_in(const Plan& plan) {
   double tried = 0.0;
-  for (const PlanTable& table : plan) tried += tried_from(table, 0);
+  for (std::size_t table = 0; table < plan.size(); ++table) tried += tried_from(plan[table], 0);
   return tried;
 }
 

@@ -2,6 +2,7 @@
 
 /// A layout in the making: tables of matchers, each table with the one that a miss goes on to.
 
+#include <memory>
 #include <vector>
 
 #include "src/chained/units.h"
@@ -34,7 +35,28 @@ struct PlanTable {
   double missing = 0.0;           ///< share of the packets that go there
 };
 
-using Plan = std::vector<PlanTable>;  ///< the first is the input table
+/// Tables by number; the first is the input table. Copies share tables until one is changed: the search tries
+/// many plans that differ in a few.
+class Plan {
+ public:
+  Plan() = default;
+  explicit Plan(std::size_t size) {
+    while (tables_.size() < size) add();
+  }
+  [[nodiscard]] std::size_t size() const { return tables_.size(); }
+  [[nodiscard]] bool empty() const { return tables_.empty(); }
+  [[nodiscard]] const PlanTable& operator[](std::size_t table) const { return *tables_[table]; }
+  void add() { tables_.push_back(std::make_shared<PlanTable>()); }
+  [[nodiscard]] PlanTable& edit(std::size_t table) {
+    auto& place = tables_[table];
+    if (place.use_count() != 1) place = std::make_shared<PlanTable>(*place);
+    return *place;
+  }
+  void clear(std::size_t table) { tables_[table] = std::make_shared<PlanTable>(); }
+
+ private:
+  std::vector<std::shared_ptr<PlanTable>> tables_;
+};
 
 /// Share of the packets that hit it.
 [[nodiscard]] double weight_of(const PlanMatcher& matcher);

@@ -53,7 +53,8 @@ PlanMatcher with_masks(const Units& units, const PlanMatcher& matcher) {
 }
 
 void allow_ranges(const Units& units, chained::Plan& plan) {
-  for (chained::PlanTable& table : plan) {
+  for (std::size_t number = 0; number < plan.size(); ++number) {
+    chained::PlanTable& table = plan.edit(number);
     for (PlanMatcher& matcher : table.matchers) {
       for (std::size_t i = 0; i < kPortFields; ++i) {
         const chained::Slot& slot = units.slot[i];

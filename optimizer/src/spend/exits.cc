@@ -49,7 +49,7 @@ Taken Exits::take() {
   const std::uint32_t number = offers_.top().table;
   offers_.pop();
   const Taken taken{price_of(plan_[number]), number, plan_[number].exit};
-  take_in(plan_[number]);
+  take_in(plan_.edit(number));
   offer(number);
   return taken;
 }
@@ -58,7 +58,7 @@ Taken Exits::take() {
 void Exits::take_in(PlanTable& table) {
   const std::uint32_t from = table.exit;
   const bool last = --entrances_[from] == 0;
-  PlanTable& next = plan_[from];
+  PlanTable& next = plan_.edit(from);
   double all = next.missing;
   for (const PlanMatcher& matcher : next.matchers) all += weight_of(matcher);
   const double share = last ? 1.0 : all > 0.0 ? std::min(1.0, table.missing / all) : 0.0;

@@ -13,7 +13,8 @@ Entrances entrances_of(const chained::Plan& plan) {
   const auto enter = [&](std::uint32_t table) {
     if (table != chained::kNowhere) ++entrances[table];
   };
-  for (const chained::PlanTable& table : plan) {
+  for (std::size_t number = 0; number < plan.size(); ++number) {
+    const chained::PlanTable& table = plan[number];
     enter(table.exit);
     for (const chained::PlanMatcher& matcher : table.matchers) {
       for (const chained::PlanEntry& entry : matcher.entries) enter(entry.table);

@@ -173,7 +173,7 @@ Taken Unions::take() {
 /// Up to where heavier matchers stand, or some that must stay before.
 void Unions::unite(std::uint32_t number, const Pair& pair) {
   Table& table = tables_[number];
-  auto& matchers = plan_[number].matchers;
+  auto& matchers = plan_.edit(number).matchers;
   const std::size_t count = table.size();
   std::vector<std::size_t> order;  // matchers by their places from now on
   for (std::size_t i = 0; i < count; ++i) {

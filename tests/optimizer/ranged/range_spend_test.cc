@@ -63,7 +63,7 @@ TEST(RangeSpend, WritesWhatGivesWayWithoutThePortsOfTheOther) {
     PlanMatcher second = ranged_matcher(0x7);
     add(second, 5, 1, 0.9, kAnyPort);
     Plan plan(1);
-    plan[0].matchers = {first, second};
+    plan.edit(0).matchers = {first, second};
     spend::spend(plan, room, {0, 1}, Uniting::kAny);
     return plan;
   };
@@ -82,7 +82,7 @@ TEST(RangeSpend, MakesNeighboursOneEntry) {
   PlanMatcher second = ranged_matcher(0x7);
   add(second, 5, 0, 0.9, {{kAnyPort[0], {4, 7}}});
   Plan plan(1);
-  plan[0].matchers = {first, second};
+  plan.edit(0).matchers = {first, second};
   spend::spend(plan, 0, {0, 1}, Uniting::kAny);
   ASSERT_EQ(plan[0].matchers.size(), 1U);
   ASSERT_EQ(entries_of(plan), 1U);
@@ -117,9 +117,9 @@ TEST(RangeSpend, LeavesWhatPacketsMeet) {
         const auto unit = static_cast<std::uint32_t>(random() % effect.size());
         if (free) add(matcher, value, unit, 0.01, spans);
       }
-      plan[0].matchers.push_back(std::move(matcher));
+      plan.edit(0).matchers.push_back(std::move(matcher));
     }
-    plan[0].missing = 0.5;
+    plan.edit(0).missing = 0.5;
     const Plan given = plan;
     const std::size_t room = random() % 30;
     spend::spend(plan, room, effect, Uniting::kAny);

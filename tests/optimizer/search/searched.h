@@ -24,7 +24,8 @@ struct Sum {
   std::size_t matchers = 0;
   std::vector<double> missing;
   explicit Sum(const chained::Plan& plan) : entries(entries_of(plan)) {
-    for (const chained::PlanTable& table : plan) {
+    for (std::size_t number = 0; number < plan.size(); ++number) {
+      const chained::PlanTable& table = plan[number];
       matchers += table.matchers.size();
       if (table.exit != chained::kNowhere) missing.push_back(table.missing);
     }
