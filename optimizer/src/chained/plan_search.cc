@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kDearer = 2.5;
 constexpr std::size_t kMostWork = 3'000'000;  // several times what 10,000 rules take
-constexpr double kShare = 0.02;         // of the packets: decisions on fewer are not worth the time
+constexpr double kShare = 0.01;         // of the packets: decisions on fewer are not worth the time
 constexpr std::size_t kMostJumps = 60;  // devices and core's look_up follow 64
 constexpr double kNoBound = std::numeric_limits<double>::infinity();
 
@@ -163,7 +163,7 @@ void PlanSearch::refine() {
 /// All decisions but the first, those first behind which most is tried.
 void PlanSearch::decide_otherwise(Kept& best) {
   constexpr StepsAt kLater{2, 5, 1.2};
-  constexpr double kLeast = 0.03;  // of what is tried
+  constexpr double kLeast = 0.015;  // of what is tried
   constexpr double kSlack = 1.02;
   constexpr double kSlackBehind = 0.1;
   const std::size_t most_work = work_ + kMostWork / 2;

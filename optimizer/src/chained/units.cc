@@ -483,6 +483,21 @@ Conflicts conflicts_within(const Units& units, const Conflicts& among, const Uni
   result.some.assign(inner.size(), 0);
   std::unique_ptr<ConflictFinder> finder;
   std::vector<std::uint32_t> found;
+  // A finder takes its time to be made: few rows are looked for without.
+  constexpr std::size_t kSmall = 128;
+  std::size_t looked_through = 0;
+  const auto find_again = [&](std::uint32_t row) {
+    constexpr std::size_t kFew = 8;
+    if (inner.size() > kSmall && ++looked_through > kFew) {
+      if (!finder) finder = std::make_unique<ConflictFinder>(units, inner, among.most);
+      return finder->find(row, found);
+    }
+    for (std::uint32_t other = 0; other < row && found.size() <= most_listed(among.most); ++other) {
+      const bool same = units.effect[inner.unit[other]] == units.effect[inner.unit[row]];
+      if (!same && units.overlap(inner, other, inner, row)) found.push_back(other);
+    }
+    return found.size() > among.most;
+  };
   constexpr PortIds kNoSets{};
   const auto meet = [&](std::uint32_t listed, std::uint32_t other, std::uint32_t row) {
     const bool sure = meeting == Meeting::kSure ||
@@ -502,8 +517,7 @@ Conflicts conflicts_within(const Units& units, const Conflicts& among, const Uni
       bool some = among.some[from[row]] != 0;
       if (!many && some) {
         found.clear();
-        if (!finder) finder = std::make_unique<ConflictFinder>(units, inner, among.most);
-        many = finder->find(row, found);
+        many = find_again(row);
         some = found.size() > most_listed(among.most);
         result.listed.resize(begin);
         result.listed.insert(result.listed.end(), found.begin(), found.end());

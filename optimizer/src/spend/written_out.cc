@@ -15,6 +15,7 @@ using chained::PlanMatcher;
 using ranged::Spans;
 
 constexpr std::uint32_t kNone = 0xffffffff;
+constexpr std::size_t kFewPairs = 128;  // of entries: are held against each other
 
 std::uint64_t what_does(const PlanEntry& entry, const std::vector<std::uint32_t>& effect) {
   return entry.unit != kNowhere ? effect[entry.unit] : std::uint64_t{1} << 32 | entry.table;
@@ -103,6 +104,18 @@ bool may_swap(const PlanMatcher& a, const PlanMatcher& b,
   std::vector<Word> common = few->mask;
   for (std::size_t w = 0; w < common.size(); ++w) common[w] &= many->mask[w];
   if (has_ranges(a) || has_ranges(b)) return may_swap_ranges(*few, *many, common, effect);
+  if (few->entries.size() * many->entries.size() <= kFewPairs) {
+    for (std::size_t i = 0; i < few->entries.size(); ++i) {
+      const std::uint64_t does = what_does(few->entries[i], effect);
+      for (std::size_t j = 0; j < many->entries.size(); ++j) {
+        if (matches(few->values[i], common.data(), many->values[j], common.size()) &&
+            what_does(many->entries[j], effect) != does) {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
   std::unordered_map<std::uint64_t, std::uint64_t> does_by_key;
   for (std::size_t i = 0; i < few->entries.size(); ++i) {
     const std::uint64_t does = what_does(few->entries[i], effect);
