@@ -161,7 +161,7 @@ TEST(Spend, WritesOutWhatThereIsRoomFor) {
       second.values.add(&value);
       second.entries.push_back({1, kNowhere, 0.35, {}});
     }
-    made[0].matchers = {first, second};
+    made.edit(0).matchers = {first, second};
     return made;
   };
   Plan made = plan();
@@ -191,7 +191,7 @@ TEST(Spend, LeavesSmallMatchersSmallWhereTold) {
       second.values.add(&value);
       second.entries.push_back({0, kNowhere, 0.7 / static_cast<double>(wide_entries), {}});
     }
-    made[0].matchers = {first, second};
+    made.edit(0).matchers = {first, second};
     spend::spend(made, 100, {0}, uniting);
     return made[0].matchers.size();
   };

@@ -105,7 +105,7 @@ std::size_t Grower::grow_on(Node node, std::uint32_t table, std::uint32_t exit, 
   while (!too_much()) {
     take_up(node);
     if (end_at_last_word(node)) exit = kNowhere;
-    scout(node);
+    if (!node.scouted) scout(node);
     work_ += node.rows.size();
     plan_.edit(table).exit = exit;
     plan_.edit(table).missing = missing(node);
@@ -184,6 +184,7 @@ bool Grower::begin_as_told(Node& node, std::uint32_t& table, std::uint32_t exit,
 
 void Grower::scout(Node& node) {
   const std::size_t n = node.rows.size();
+  node.scouted = true;
   for (std::uint32_t row = 0; row < n; ++row) local_[node.rows.unit[row]] = row;
   node.weight.assign(n, 0.0);
   node.all_weight = 0.0;
@@ -229,6 +230,19 @@ void Grower::scout(Node& node) {
     node.kind.push_back(kind);
   }
   for (const std::uint32_t unit : node.rows.unit) local_[unit] = kNoRow;
+}
+
+void Grower::put_off(Node& node) {
+  constexpr double kSurely = 0.8;  // of what the rule of thumb says, which mostly says too little
+  if (node.rows.size() == 0 || node.rows.takes_all(0)) return;  // it is not grown
+  end_at_last_word(node);
+  scout(node);
+  const double decided = node.all_weight - missing(node);
+  const double thumb = tree_cost(chooser_.chain_of(node), decided, 0.0);
+  node.waiting = std::max(node.all_weight, kSurely * thumb);
+  node.waiting_rows = node.rows.size();
+  waiting_ += node.waiting;
+  waiting_rows_ += node.waiting_rows;
 }
 
 void Grower::finish(const Node& node, double hoped, std::uint32_t table) {

@@ -95,19 +95,13 @@ class Grower {
  private:
   [[nodiscard]] Node whole(const Conflicts& conflicts) const;
 
-  /// What waits to be grown takes a matcher for each packet, and an entry for each row.
+  /// What waits to be grown takes as many matchers as a rule of thumb says, and an entry for each row.
   [[nodiscard]] bool too_much() const {
     const auto entries = static_cast<double>(entries_ + waiting_rows_);
     return refused_ || too_many_rules() ||
            tried_ + waiting_ + options_.entry_price * entries > options_.most_cost;
   }
-  void put_off(Node& node) {
-    if (node.rows.size() == 0 || node.rows.takes_all(0)) return;  // it is not grown
-    for (const std::uint32_t packet : node.packets) node.waiting += packet_weight_[packet];
-    node.waiting_rows = node.rows.size();
-    waiting_ += node.waiting;
-    waiting_rows_ += node.waiting_rows;
-  }
+  void put_off(Node& node);
   void take_up(Node& node) {
     waiting_ -= std::exchange(node.waiting, 0.0);
     waiting_rows_ -= std::exchange(node.waiting_rows, 0);

@@ -14,10 +14,11 @@ struct Node {
   std::vector<std::uint32_t> packets;  ///< those whose decider is here, or that nothing decides
   std::vector<Word> decided;           ///< bits that are fixed throughout the region
   int filters = 0;                     ///< that its packets went through
+  bool scouted = false;                ///< what Grower::scout makes is there
   double waiting = 0.0;                ///< what Grower counts of it before it is grown: of packets,
   std::size_t waiting_rows = 0;        ///< and of rows
 
-  // Made by NodeScout.
+  // Made by Grower::scout.
   std::vector<double> weight;               ///< by row: of the packets it decides
   double all_weight = 0.0;                  ///< of the packets
   std::vector<std::uint32_t> kind;          ///< by row: units of equal mask and ports

@@ -121,7 +121,7 @@ void PlanSearch::improve() {
 /// The first step, at the price at hand and at others. Where the price changes, all are tried at the new one.
 void PlanSearch::begin_otherwise(Kept& best) {
   constexpr StepsAt kFirst{5, 8, 1.25};
-  constexpr double kSlack = 1.1;
+  constexpr double kSlack = 1.2;
   constexpr int kRounds = 2;
   std::uint32_t number = 0;
   double tried_at = 0.0;
@@ -138,9 +138,7 @@ void PlanSearch::begin_otherwise(Kept& best) {
     const std::optional<Step> taken = grower_->decisions()[number].step;
     const Step* const step = taken ? &*taken : nullptr;
     for (const double dearer : {std::sqrt(kDearer), kDearer}) {
-      if (work_ <= kMostWork) {
-        decide(number, step, price * dearer, kSlack, best);
-      }
+      if (work_ <= kMostWork) decide(number, step, price * dearer, kSlack, best);
     }
     const bool lowest = limits_.least_price == 0.0 && price <= least_price_;
     decide(number, step, price / (lowest ? kDearer : std::sqrt(kDearer)), kSlack, best);
@@ -164,8 +162,7 @@ void PlanSearch::refine() {
 void PlanSearch::decide_otherwise(Kept& best) {
   constexpr StepsAt kLater{2, 5, 1.2};
   constexpr double kLeast = 0.015;  // of what is tried
-  constexpr double kSlack = 1.02;
-  constexpr double kSlackBehind = 0.1;
+  constexpr double kSlack = 1.05;
   const std::size_t most_work = work_ + kMostWork / 2;
   std::vector<bool> done;
   while (work_ <= most_work) {
@@ -177,11 +174,9 @@ void PlanSearch::decide_otherwise(Kept& best) {
       if (number == kNowhere || tried[i] > tried[number]) number = i;
     }
     if (number == kNowhere || tried[number] < kLeast * best.tried) return;
-    const double slack =
-        std::min(kSlack, 1.0 + kSlackBehind * tried[number] / grower_->cost_at(best.price));
     for (const Step& step : grower_->steps_at(number, kLater)) {
       if (grower_->decisions()[number].step == step) continue;
-      decide(number, &step, best.price, slack, best);
+      decide(number, &step, best.price, kSlack, best);
       if (work_ > most_work) return;
     }
     done.resize(grower_->decisions().size(), false);
@@ -193,9 +188,8 @@ void PlanSearch::decide_otherwise(Kept& best) {
 /// anew. Gives up on a plan that costs `slack` times as much as grown: what is spent on it hardly makes that good.
 bool PlanSearch::decide(std::uint32_t& number, const Step* step, double price, double slack,
                         Kept& best) {
-  const double most_cost = slack * grower_->cost_at(price);
   auto other = std::make_unique<Grower>(*grower_);
-  const auto again = other->regrow(number, step, price, most_cost);
+  const auto again = other->regrow(number, step, price, slack * grower_->cost_at(price));
   work_ += other->work() - grower_->work();
   const double before = best.tried;
   if (!again || !fits(other->grown(), price, best)) return false;

@@ -77,14 +77,19 @@ std::size_t CutChooser::most_copies(const Node& node, std::size_t row) const {
   return static_cast<std::size_t>(std::min(worth, kMostCopies));
 }
 
-double CutChooser::chain(const Node& node) const {
-  std::vector<Share> shares;
-  double hit = 0.0;
+ChainCost CutChooser::chain_of(const Node& node) const {
+  std::vector<Share>& shares = scratch_->shares;
+  shares.clear();
   for (std::size_t row = 0; row < node.rows.size(); ++row) {
     shares.push_back({node.kind_class[node.kind[row]], node.weight[row]});
-    hit += node.weight[row];
   }
-  const ChainCost cost = chain_cost(shares, node.kind_written);
+  return chain_cost(shares, node.kind_written);
+}
+
+double CutChooser::chain(const Node& node) const {
+  double hit = 0.0;
+  for (const double weight : node.weight) hit += weight;
+  const ChainCost cost = chain_of(node);
   return cost.tried + (node.all_weight - hit) * cost.matchers;
 }
 
