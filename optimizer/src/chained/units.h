@@ -130,7 +130,7 @@ struct Units {
   }
 };
 
-/// For each row, those that must come before it: earlier, overlapping, of another effect.
+/// For each row, those that must come before it: earlier, overlapping, of another effect (conflicts.cc).
 struct Conflicts {
   std::size_t most = 0;               ///< that a row may have to leave a rest
   std::vector<std::uint32_t> listed;  ///< of all rows, one after the other; of each row ascending
