@@ -98,7 +98,7 @@ class CutChooser {
   void set_price(double entry_price) { entry_price_ = entry_price; }
 
   /// The node as one chain: what packets that are decided try, and with those that are not.
-  [[nodiscard]] ChainCost chain_of(const Node& node) const;
+  [[nodiscard]] ChainCost chain_of(const Node& node, const std::vector<double>& kind_masks) const;
   [[nodiscard]] double chain(const Node& node) const;
   /// The cheapest cuts, in order; `chain`: what they must cost less than.
   [[nodiscard]] std::vector<Cut> best_cuts(const Node& node, double chain, std::size_t most) const;

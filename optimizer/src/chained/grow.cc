@@ -238,7 +238,7 @@ void Grower::put_off(Node& node) {
   end_at_last_word(node);
   scout(node);
   const double decided = node.all_weight - missing(node);
-  const double thumb = tree_cost(chooser_.chain_of(node), decided, 0.0);
+  const double thumb = tree_cost(chooser_.chain_of(node, node.kind_masks), decided, 0.0);
   node.waiting = std::max(node.all_weight, kSurely * thumb);
   node.waiting_rows = node.rows.size();
   waiting_ += node.waiting;
@@ -246,6 +246,7 @@ void Grower::put_off(Node& node) {
 }
 
 void Grower::finish(const Node& node, double hoped, std::uint32_t table) {
+  constexpr std::size_t kLong = 2000;  // such chains take their time; others tell what they cost
   auto& matchers = plan_.edit(table).matchers;
   const std::size_t begin = matchers.size();
   if (units_.as_range[0] || units_.as_range[1]) {
@@ -257,7 +258,7 @@ void Grower::finish(const Node& node, double hoped, std::uint32_t table) {
     WrittenOut written = written_out(units_, node);
     entries_ += written.rows.rows.size();
     tried_ += hoped;
-    if (too_much()) return;  // long chains take their time
+    if (written.rows.rows.size() > kLong && too_much()) return;
     tried_ -= hoped;
     put_chain(std::move(written), table);
   }

@@ -160,7 +160,7 @@ class Grower {
     return std::max(0.0, node.all_weight - hit);
   }
 
-  /// The node as a chain, the end of its table, which tries `hoped` at least.
+  /// The node as a chain, the end of its table; `hoped`: what it tries, roughly.
   void finish(const Node& node, double hoped, std::uint32_t table);
 
   void put_chain(WrittenOut written, std::uint32_t table);

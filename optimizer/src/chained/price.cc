@@ -77,19 +77,19 @@ std::size_t CutChooser::most_copies(const Node& node, std::size_t row) const {
   return static_cast<std::size_t>(std::min(worth, kMostCopies));
 }
 
-ChainCost CutChooser::chain_of(const Node& node) const {
+ChainCost CutChooser::chain_of(const Node& node, const std::vector<double>& kind_masks) const {
   std::vector<Share>& shares = scratch_->shares;
   shares.clear();
   for (std::size_t row = 0; row < node.rows.size(); ++row) {
     shares.push_back({node.kind_class[node.kind[row]], node.weight[row]});
   }
-  return chain_cost(shares, node.kind_written);
+  return chain_cost(shares, kind_masks);
 }
 
 double CutChooser::chain(const Node& node) const {
   double hit = 0.0;
   for (const double weight : node.weight) hit += weight;
-  const ChainCost cost = chain_of(node);
+  const ChainCost cost = chain_of(node, node.kind_written);
   return cost.tried + (node.all_weight - hit) * cost.matchers;
 }
 
