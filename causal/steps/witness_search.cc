@@ -440,11 +440,12 @@ double WitnessSearch::odds_of_causes(const CausesOfWall& found) const {
     odds -=
         log_choose(static_cast<double>(settings_.size()), static_cast<double>(cause.terms.count()));
   }
-  for (const auto& [set, id] : settings_.known()) {
+  for (const auto& known : settings_.known()) {
+    const Set& set = known.first;
     const bool wall = std::any_of(found.causes.begin(), found.causes.end(), [&](const auto& one) {
       return holds(set, one.terms) && (set & one.absent).none();
     });
-    if (wall) odds += session_.evidence(id);
+    if (wall) odds += session_.evidence(known.second);
   }
   return odds;
 }
